@@ -6,6 +6,7 @@
 //! | `batch` | the events that one transaction stored, up to [`MAX_BATCH_BYTES`]: first position, time, bytes |
 //! | `digest` | the digests of the events of a batch, kept longer than their bytes to detect repetitions |
 //! | `consumer` | a name, its cursor, and a bit for each position after it that may be acknowledged |
+//! | `account`, `record` | the records that events have brought: `delivered_records.rs` |
 //!
 //! SQLite's main file has no checksums. The digests are compared whenever a batch is read, and the one checksum of the
 //! small tables when the file is opened, so that a lost or changed row is an error.
@@ -21,6 +22,7 @@ use store::checksum::Checksum;
 use store::sqlite_file::{self, FileFormat, MAX_CHECKED_BYTES};
 use store::{StoreFault, crash_point};
 
+use crate::delivered_records;
 use crate::error::{OutboxError, OutboxFault};
 use crate::event::{self, Batch, Digest};
 use crate::window::AckWindow;
@@ -35,6 +37,9 @@ pub(crate) struct Contents {
     pub(crate) stored: VecDeque<StoredBatch>,
     /// The digests of the last events, in their order.
     pub(crate) digests: Vec<Digest>,
+    /// Number of remembered records, and whether there is an account with a history.
+    pub(crate) records: u64,
+    pub(crate) has_histories: bool,
 }
 
 /// The acknowledgements of each consumer, by its name.
@@ -78,6 +83,7 @@ pub(crate) fn create_if_missing(path: &Path) -> Result<(), OutboxError> {
         let insert = "INSERT INTO outbox (id, identity, next, checksum) VALUES (0, ?1, 1, 0)";
         let identity = OutboxIdentity::new();
         transaction.execute(insert, [identity.0])?;
+        transaction.execute_batch(delivered_records::SCHEMA)?;
         seal(transaction, identity, 1, &Consumers::new())
     };
     let temporary = FORMAT.create_temporary(path, fill)?;
@@ -92,13 +98,16 @@ pub(crate) fn open_writer(
     path: &Path,
     max_file_bytes: Option<u64>,
 ) -> Result<(Connection, Contents), OutboxError> {
-    let writer = sqlite_file::open_writer(path)?;
+    let mut writer = sqlite_file::open_writer(path)?;
     let prepare = || -> Result<_, OutboxFault> {
-        FORMAT.version_of(&writer)?;
+        let version = FORMAT.version_of(&writer)?;
         if fs::metadata(path)?.len() <= MAX_CHECKED_BYTES {
             sqlite_file::check_pages(&writer)?;
         }
         sqlite_file::sync_commits(&writer, max_file_bytes)?;
+        if version < FORMAT.version {
+            migrate(&mut writer)?;
+        }
         let contents = read_contents(&writer)?;
         sqlite_file::use_log(&writer)?;
         if sqlite_file::is_mostly_free(&writer)? {
@@ -108,6 +117,14 @@ pub(crate) fn open_writer(
         Ok((writer, contents))
     };
     prepare().map_err(OutboxError::at(path))
+}
+
+/// Brings a file of version 1, without records, to the current one.
+fn migrate(writer: &mut Connection) -> Result<(), OutboxFault> {
+    let transaction = writer.transaction()?;
+    transaction.execute_batch(delivered_records::SCHEMA)?;
+    transaction.pragma_update(None, "user_version", FORMAT.version)?;
+    Ok(transaction.commit()?)
 }
 
 fn read_contents(connection: &Connection) -> Result<Contents, OutboxFault> {
@@ -130,7 +147,8 @@ fn read_contents(connection: &Connection) -> Result<Contents, OutboxFault> {
         return Err(damaged("a cursor beyond the last event"));
     }
     let (stored, digests) = (read_stored(&reading, next)?, read_digests(&reading, next)?);
-    Ok(Contents { identity, next, consumers, stored, digests })
+    let (records, has_histories) = delivered_records::count(&reading)?;
+    Ok(Contents { identity, next, consumers, stored, digests, records, has_histories })
 }
 
 fn read_consumers(connection: &Connection) -> Result<Consumers, OutboxFault> {
@@ -299,7 +317,7 @@ CREATE TABLE consumer (
 
 /// Application id: `WPob`.
 pub(crate) const FORMAT: FileFormat =
-    FileFormat { application_id: 0x5750_6f62, version: 1, schema: SCHEMA };
+    FileFormat { application_id: 0x5750_6f62, version: 2, schema: SCHEMA };
 
 const SELECT_BATCH: &str = "
 SELECT batch.first, appended, data, digests FROM batch JOIN digest ON digest.first = batch.first

@@ -15,6 +15,8 @@ use bytes::Bytes;
 use data_encoding::BASE32_NOPAD;
 use kernels::sha256;
 
+use crate::delivered_records::RecordEffects;
+
 /// The id of an event: the same at every delivery, in every run, on every machine.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventId(Box<str>);
@@ -28,9 +30,10 @@ impl EventId {
         Self(format!("{}/{}", bounded(did), bounded(rev)).into())
     }
 
-    /// The id of a line about a resynced repository, `DID/rev/piece`.
-    pub fn of_resync(did: &str, rev: &str, piece: u64) -> Self {
-        Self(format!("{}/{}/{piece}", bounded(did), bounded(rev)).into())
+    /// The id of a line about a resynced repository, `DID/rev/time/piece`. The time of the fetch in microseconds is that of
+    /// all pieces: a revision that is fetched again can have other ones.
+    pub fn of_resync(did: &str, rev: &str, fetched_micros: u64, piece: u64) -> Self {
+        Self(format!("{}/{}/{fetched_micros}/{piece}", bounded(did), bounded(rev)).into())
     }
 
     /// The id of every other message of a stream, `DID/host#seq`. `did` is empty for a message without an account.
@@ -51,7 +54,7 @@ impl fmt::Display for EventId {
 }
 
 /// A name of bounded length: a text that is too long is replaced by its hash.
-fn bounded(name: &str) -> Box<str> {
+pub(crate) fn bounded(name: &str) -> Box<str> {
     match name.len() {
         0..=MAX_NAME_BYTES => name.into(),
         _ => format!("sha256:{}", BASE32_NOPAD.encode(&sha256::digest(name.as_bytes()))).into(),
@@ -64,6 +67,7 @@ pub struct NewEvent {
     id: EventId,
     account: Box<str>,
     payload: Bytes,
+    effects: Option<RecordEffects>,
 }
 
 impl NewEvent {
@@ -82,13 +86,25 @@ impl NewEvent {
             0 => Err(InvalidPayload::Empty),
             len if len > MAX_PAYLOAD_BYTES => Err(InvalidPayload::TooLong(len)),
             _ if payload.contains(&b'\n') => Err(InvalidPayload::LineFeed),
-            _ => Ok(Self { id, account: bounded(account), payload }),
+            _ => Ok(Self { id, account: bounded(account), payload, effects: None }),
         }
+    }
+
+    /// The event with its effects on the records that consumers have of its account.
+    #[must_use]
+    pub fn with_effects(mut self, effects: RecordEffects) -> Self {
+        self.effects = Some(effects);
+        self
     }
 
     /// The id.
     pub fn id(&self) -> &EventId {
         &self.id
+    }
+
+    /// The account, and the effects on its records.
+    pub(crate) fn effects(&self) -> Option<(&str, &RecordEffects)> {
+        Some((&self.account, self.effects.as_ref()?))
     }
 
     /// Length in a stored batch, in bytes.
@@ -315,7 +331,7 @@ mod tests {
         let did = "did:web:a.test";
         let ids = [
             EventId::of_commit(did, "3k"),
-            EventId::of_resync(did, "3k", 0),
+            EventId::of_resync(did, "3k", 7, 0),
             EventId::of_message(did, "3k", 0),
             EventId::of_message("", "https://relay.test", 5),
         ];
@@ -324,7 +340,7 @@ mod tests {
             texts,
             [
                 "did:web:a.test/3k",
-                "did:web:a.test/3k/0",
+                "did:web:a.test/3k/7/0",
                 "did:web:a.test/3k#0",
                 "/https://relay.test#5"
             ]

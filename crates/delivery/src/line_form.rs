@@ -62,6 +62,7 @@ struct EventLine<'l> {
     #[serde(borrow)]
     message: Option<&'l RawValue>,
     piece: Option<u64>,
+    whole: Option<bool>,
     last: Option<bool>,
     #[serde(borrow)]
     ops: Vec<Op<'l>>,
@@ -112,6 +113,8 @@ struct OperationLine<'e, 'l> {
     message: Option<&'l RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     piece: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    whole: Option<bool>,
     /// Number of the operation among those of the event.
     index: usize,
     /// Whether it is the last of the commit or of the repository.
@@ -148,6 +151,7 @@ impl EventLine<'_> {
                 code: self.code,
                 message: self.message,
                 piece: self.piece,
+                whole: self.whole,
                 index,
                 last: index + 1 == self.ops.len() && self.last.unwrap_or(true),
                 op,
@@ -194,13 +198,16 @@ mod tests {
     #[test]
     fn only_the_last_operation_of_the_last_piece_of_a_repository_is_the_last() {
         for (last, expected) in [("false", [false, false]), ("true", [false, true])] {
-            let piece =
-                COMMIT.replace(r#""code":"#, &format!(r#""piece":3,"last":{last},"code":"#));
+            let piece = COMMIT
+                .replace(r#""code":"#, &format!(r#""piece":3,"whole":true,"last":{last},"code":"#));
             let (_, lines) = flat(&piece);
             let found: Vec<bool> =
                 lines.lines().map(|line| line.contains(r#""last":true"#)).collect();
             assert_eq!(found, expected);
-            assert!(lines.lines().all(|line| line.contains(r#""piece":3"#)), "{lines}");
+            assert!(
+                lines.lines().all(|line| line.contains(r#""piece":3,"whole":true"#)),
+                "{lines}"
+            );
         }
     }
 

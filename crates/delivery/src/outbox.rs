@@ -29,6 +29,9 @@ pub struct Options {
     pub max_age: Duration,
     /// Maximum file size in bytes, without its log. Default: the disk.
     pub max_file_bytes: Option<u64>,
+    /// Number of records, of all accounts with a history, whose paths and hashes are remembered, about 60 bytes each: the
+    /// next repository of an account beyond is delivered as a whole instead of its difference. Default: 10,000,000.
+    pub max_records: u64,
     /// Size in bytes of the last events that are also kept in memory. Default: 16 MiB.
     pub recent_bytes: usize,
     /// Maximum time before an acknowledgement is stored; a crash in between repeats its event. Default: 200 ms.
@@ -42,6 +45,7 @@ impl Default for Options {
             max_bytes: 1 << 30,
             max_age: Duration::from_secs(3 * 24 * 3600),
             max_file_bytes: None,
+            max_records: 10_000_000,
             recent_bytes: 16 << 20,
             ack_interval: Duration::from_millis(200),
         }
@@ -132,7 +136,7 @@ impl Outbox {
         let (connection, contents) = database::open_writer(path, options.max_file_bytes)?;
         let (identity, consumers) = (contents.identity, contents.consumers.clone());
         let files = Arc::new(StateFiles::new(path, lock)?);
-        let writer = Writer::new(connection, files.clone(), contents);
+        let writer = Writer::new(connection, files.clone(), contents, options.max_records);
         let slowest = consumers.values().map(AckWindow::cursor).min();
         let extent = writer.extent();
         if slowest.is_some_and(|cursor| cursor + 1 < extent.oldest) {
@@ -140,6 +144,7 @@ impl Outbox {
             return Err(OutboxError::new(path, OutboxFault::Damaged(missing)));
         }
         let shared = Shared::new(path.to_owned(), options, extent, consumers);
+        shared.set_has_histories(writer.has_histories());
         let of_thread = shared.clone();
         let thread = std::thread::Builder::new().name("outbox".to_owned());
         let thread = thread.spawn(move || writer.run(&of_thread)).map_err(OutboxError::at(path))?;
@@ -243,6 +248,15 @@ impl Outbox {
     /// Stores no further events: callers of [`append`](Self::append) that wait get an error. Consumers continue.
     pub fn stop_appends(&self) {
         self.0.shared.close();
+    }
+
+    /// Whether there is an account with a history, on whose records events have effects.
+    pub fn has_histories(&self) -> bool {
+        self.0.shared.has_histories()
+    }
+
+    pub(crate) fn set_has_histories(&self, has_histories: bool) {
+        self.0.shared.set_has_histories(has_histories);
     }
 
     /// Waits until all events and acknowledgements so far are on disk.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -56,6 +57,8 @@ pub(crate) struct Shared {
     pub(crate) committed: watch::Sender<u64>,
     /// The last events, in batches: consumers that keep up do not read the file.
     recent: Mutex<Recent>,
+    /// Whether the file has an account with a history.
+    has_histories: AtomicBool,
 }
 
 pub(crate) struct State {
@@ -113,12 +116,21 @@ impl Shared {
             is_abandoned: false,
         };
         let (state, committed) = (Mutex::new(state), watch::Sender::new(extent.next));
-        let (work, room, recent) = Default::default();
-        Arc::new(Self { path, options, state, work, room, committed, recent })
+        let (work, room, recent, has_histories) = Default::default();
+        Arc::new(Self { path, options, state, work, room, committed, recent, has_histories })
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn has_histories(&self) -> bool {
+        self.has_histories.load(Relaxed)
+    }
+
+    /// Notes that there is one. It stays so.
+    pub(crate) fn set_has_histories(&self, has_histories: bool) {
+        self.has_histories.fetch_or(has_histories, Relaxed);
     }
 
     pub(crate) fn error(&self, fault: impl Into<OutboxFault>) -> OutboxError {

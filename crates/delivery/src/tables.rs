@@ -183,29 +183,31 @@ impl<'l> Changes<'l> {
         });
     }
 
-    /// Applies a piece of a repository. With the last one of an unbroken row of pieces, the records that were in none
-    /// of them are deleted. Until then the account is not complete.
+    /// Applies a piece of a repository, or of its difference to the lines before. With the last one of an unbroken row of
+    /// pieces of a whole repository, the records that were in none of them are deleted. Until then the account is not
+    /// complete.
     fn apply_piece(&mut self, line: &'l Line<'_>) {
         if line.piece == Some(0) {
             self.change_or_insert(&line.did, |account| {
                 (account.active, account.status, account.complete) = (true, None, false);
-                account.generation += 1;
+                account.generation += i64::from(line.whole);
                 account.next_piece = Some(0);
             });
         }
         let Some(account) = self.accounts.get(&*line.did) else { return };
         let generation = account.generation;
         let is_next = line.piece.is_some() && account.next_piece == line.piece;
-        let is_whole = line.last && is_next;
+        let is_end = line.last && is_next;
         self.apply_ops(line, generation);
-        if is_whole {
+        if is_end && line.whole {
             self.delete_older(&line.did, generation);
         }
         self.change(&line.did, |account| {
-            account.next_piece = line.piece.filter(|_| is_next && !is_whole).map(|piece| piece + 1);
-            if is_whole {
+            account.next_piece = line.piece.filter(|_| is_next && !is_end).map(|piece| piece + 1);
+            if is_end {
                 account.rev = line.rev.as_deref().map(str::to_owned);
-                account.complete = true;
+                // A difference alone is no repository.
+                account.complete = generation > 0;
             }
         });
     }

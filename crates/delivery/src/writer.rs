@@ -12,6 +12,7 @@ use crate::database::{
     self, Consumers, Contents, MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_REMEMBERED, OutboxIdentity,
     StoredBatch,
 };
+use crate::delivered_records::{RecordEffects, Remembered};
 use crate::error::{OutboxError, OutboxFault};
 use crate::event::{self, Batch, Digest};
 use crate::state::{Extent, Queued, Shared, Work};
@@ -29,18 +30,50 @@ pub(crate) struct Writer {
     /// The consumers in the file.
     saved: Consumers,
     repetitions: Repetitions,
+    /// Number of remembered records, and their limit.
+    records: u64,
+    max_records: u64,
+    has_histories: bool,
 }
 
-/// A batch that is being stored, with the digests of its events.
-type NewBatch = (Batch, Vec<Digest>);
+/// A batch that is being stored.
+struct NewBatch<'e> {
+    batch: Batch,
+    digests: Vec<Digest>,
+    /// The effects of its events, each with its account.
+    effects: Vec<(&'e str, &'e RecordEffects)>,
+}
 
 impl Writer {
-    pub(crate) fn new(connection: Connection, files: Arc<StateFiles>, contents: Contents) -> Self {
-        let Contents { identity, next, consumers, stored, digests } = contents;
+    pub(crate) fn new(
+        connection: Connection,
+        files: Arc<StateFiles>,
+        contents: Contents,
+        max_records: u64,
+    ) -> Self {
+        let Contents { identity, next, consumers, stored, digests, records, has_histories } =
+            contents;
         let bytes = stored.iter().map(|batch| batch.bytes).sum();
         let mut repetitions = Repetitions::default();
         repetitions.add(&digests);
-        Self { connection, files, identity, next, stored, bytes, saved: consumers, repetitions }
+        Self {
+            connection,
+            files,
+            identity,
+            next,
+            stored,
+            bytes,
+            saved: consumers,
+            repetitions,
+            records,
+            max_records,
+            has_histories,
+        }
+    }
+
+    /// Whether there is an account with a history.
+    pub(crate) fn has_histories(&self) -> bool {
+        self.has_histories
     }
 
     pub(crate) fn extent(&self) -> Extent {
@@ -82,6 +115,7 @@ impl Writer {
         if result.is_ok() {
             self.publish(batches, shared);
         }
+        shared.set_has_histories(self.has_histories);
         shared.record(self.extent(), &result);
         let is_stored = result.is_ok();
         events.into_iter().for_each(|queued| (queued.done)(result.clone()));
@@ -92,7 +126,7 @@ impl Writer {
     }
 
     /// The batches of new events, without those that were stored before.
-    fn encode(&self, events: &[Queued]) -> Vec<NewBatch> {
+    fn encode<'e>(&self, events: &'e [Queued]) -> Vec<NewBatch<'e>> {
         let (mut batches, mut rest, mut next) = (Vec::new(), events, self.next);
         let mut seen = HashSet::new();
         while !rest.is_empty() {
@@ -101,7 +135,7 @@ impl Writer {
             let mut is_new =
                 |digest: &Digest| !self.repetitions.has(digest) && seen.insert(*digest);
             if let Some(batch) = encode_chunk(chunk, next, &mut is_new) {
-                next += batch.1.len() as u64;
+                next += batch.digests.len() as u64;
                 batches.push(batch);
             }
         }
@@ -109,17 +143,25 @@ impl Writer {
     }
 
     /// Stores events and acknowledgements, all or nothing, and deletes what every consumer has.
-    fn store(&mut self, batches: &[NewBatch], consumers: &Consumers) -> Result<(), OutboxError> {
+    fn store(
+        &mut self,
+        batches: &[NewBatch<'_>],
+        consumers: &Consumers,
+    ) -> Result<(), OutboxError> {
         self.files.check()?;
-        let next = self.next + batches.iter().map(|(_, digests)| digests.len() as u64).sum::<u64>();
+        let next = self.next + batches.iter().map(|new| new.digests.len() as u64).sum::<u64>();
         let reclaimed = self.reclaimable(consumers);
         let first_kept = self.stored.get(reclaimed).map_or(self.next, |batch| batch.first);
         let path = self.files.path();
-        let mut write = || -> Result<(), OutboxFault> {
+        let mut write = || -> Result<u64, OutboxFault> {
             let transaction = self.connection.transaction()?;
-            for (batch, digests) in batches {
+            let (records, max_records) = (self.records, self.max_records);
+            let mut remembered = Remembered { transaction: &transaction, records, max_records };
+            for NewBatch { batch, digests, effects } in batches {
                 database::insert_batch(&transaction, batch, digests)?;
+                effects.iter().try_for_each(|(did, effects)| remembered.apply(did, effects))?;
             }
+            let records = remembered.records;
             write_changes(&transaction, &self.saved, consumers)?;
             if reclaimed > 0 {
                 database::delete_before(&transaction, first_kept, next)?;
@@ -128,11 +170,13 @@ impl Writer {
             crash_point("outbox/written");
             transaction.commit()?;
             crash_point("outbox/committed");
-            Ok(())
+            Ok(records)
         };
-        write().map_err(OutboxError::at(path))?;
+        self.records = write().map_err(OutboxError::at(path))?;
         self.bytes -= self.stored.drain(..reclaimed).map(|batch| batch.bytes).sum::<u64>();
-        for (Batch { first, appended_micros, data }, digests) in batches {
+        for NewBatch { batch: Batch { first, appended_micros, data }, digests, effects } in batches
+        {
+            self.has_histories |= !effects.is_empty();
             let (first, appended_micros, bytes) = (*first, *appended_micros, data.len() as u64);
             self.stored.push_back(StoredBatch { first, appended_micros, bytes });
             self.bytes += bytes;
@@ -154,11 +198,11 @@ impl Writer {
     }
 
     /// Makes stored events available to consumers.
-    fn publish(&self, batches: Vec<NewBatch>, shared: &Shared) {
+    fn publish(&self, batches: Vec<NewBatch<'_>>, shared: &Shared) {
         if batches.is_empty() {
             return;
         }
-        for (batch, _) in batches {
+        for NewBatch { batch, .. } in batches {
             let events = batch.events().expect("encoded above");
             shared.keep_recent(batch.data.len(), events);
         }
@@ -177,11 +221,11 @@ fn chunk_len(events: &[Queued]) -> usize {
 }
 
 /// The batch of those events that are new; `None` if there are none.
-fn encode_chunk(
-    chunk: &[Queued],
+fn encode_chunk<'e>(
+    chunk: &'e [Queued],
     first: u64,
     is_new: &mut impl FnMut(&Digest) -> bool,
-) -> Option<NewBatch> {
+) -> Option<NewBatch<'e>> {
     let encoded = |keep: &dyn Fn(usize) -> bool| {
         let mut data = Vec::new();
         let kept = chunk.iter().enumerate().filter(|(at, _)| keep(*at));
@@ -196,7 +240,13 @@ fn encode_chunk(
         let mut at = new.iter();
         digests.retain(|_| at.next() == Some(&true));
     }
-    (!digests.is_empty()).then(|| (database::new_batch(first, data), digests))
+    let of_new = chunk.iter().zip(new).filter(|(_, is_new)| *is_new);
+    let effects = of_new.filter_map(|(queued, _)| queued.event.effects()).collect();
+    (!digests.is_empty()).then(|| NewBatch {
+        batch: database::new_batch(first, data),
+        digests,
+        effects,
+    })
 }
 
 /// Writes the consumers that differ from those in the file.

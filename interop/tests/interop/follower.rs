@@ -133,7 +133,7 @@ impl PrintedState {
 
 impl PrintedAccount {
     fn apply_resync(&mut self, rev: &str, line: &Value) {
-        if line["piece"] == 0 {
+        if line["piece"] == 0 && line["whole"] == true {
             self.resynced.clear();
         }
         apply_ops(&mut self.resynced, line);

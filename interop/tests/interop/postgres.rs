@@ -148,9 +148,14 @@ fn line(number: u64, seed: u64) -> (EventId, String, String) {
             "resync",
             "verified",
             "verified",
-            format!(r#","piece":0,"last":{},"ops":[{ops}]"#, at == 4),
+            format!(r#","piece":0,"whole":true,"last":{},"ops":[{ops}]"#, at == 4),
         ),
-        6 => ("resync", "verified", "verified", format!(r#","piece":1,"last":true,"ops":[{ops}]"#)),
+        6 => (
+            "resync",
+            "verified",
+            "verified",
+            format!(r#","piece":1,"whole":true,"last":true,"ops":[{ops}]"#),
+        ),
         _ => ("commit", "verified", "verified", format!(r#","ops":[{ops}]"#)),
     };
     let text = format!(

@@ -68,9 +68,11 @@ impl Deliveries {
         let destinations = open_destinations(args, &outbox, &folder).await?;
         let server = websocket::bind(args, &outbox)?;
         let has_new = check_consumers(&outbox, &destinations).await?;
+        if has_new {
+            outbox.restart_histories()?;
+        }
         if args.delivery.backfill {
-            let list = folder.join("backfilled");
-            backfill::mark(&setup.selection.dids.snapshot(), &setup.store, &list, has_new)?;
+            backfill::mark(&setup.selection.dids.snapshot(), &setup.store, &outbox)?;
         }
         for destination in &destinations {
             outbox.register(&destination.consumer, StartAt::Oldest)?;

@@ -2,8 +2,9 @@
 //!
 //! `docs/formats/follow-lines.md` lists the keys, and `docs/formats/schemas/follow` has a JSON Schema of each kind.
 
+use std::cmp::Ordering;
 use std::fmt::{Display, Write as _};
-use std::io::Write as _;
+use std::io::{self, Write as _};
 
 use bumpalo::Bump;
 use serde::Serialize;
@@ -11,9 +12,10 @@ use wireproof::atproto::event::{Action, Commit, Event, RepoOp};
 use wireproof::atproto::repo::{Record, Records, RepoError, Repository};
 use wireproof::atproto::syntax::DatetimeBuf;
 use wireproof::codec::cbor::Value;
+use wireproof::codec::cid::CidRef;
 use wireproof::codec::json::{Json, append, append_text};
 use wireproof::codec::printable::escape_json;
-use wireproof::delivery::EventId;
+use wireproof::delivery::{DeliveredRecord, DeliveredRecords, EventId, RecordEffects};
 use wireproof::net::firehose::{DeliveredEvent, FrameKind, ResyncedRepo, Verdict};
 use wireproof::net::jetstream::{self, EventBody, Operation, Unrecognized};
 use wireproof::verify::sync::{Chain, Outcome};
@@ -99,6 +101,20 @@ impl<'a> EventLine<'_, 'a> {
         object.end();
     }
 
+    /// The changes of the records that the line has.
+    pub(super) fn effects(&self) -> Option<RecordEffects> {
+        let commit = self.commit().filter(|_| self.event.verdict.is_verified())?;
+        let mut effects = RecordEffects::of_commit();
+        for op in commit.ops.iter().filter(|op| self.selection.has_path(op.path)) {
+            let cid = op.cid.filter(|_| op.action != Action::Delete);
+            match cid.and_then(CidRef::sha256) {
+                Some(hash) => effects.put(op.path, hash),
+                None => effects.delete(op.path),
+            }
+        }
+        Some(effects)
+    }
+
     fn commit(&self) -> Option<&'a Commit<'a>> {
         match self.event.event {
             Some(Event::Commit(commit)) => Some(commit),
@@ -121,14 +137,25 @@ pub(super) fn write_status(line: &mut Vec<u8>, id: &EventId, did: &str, status: 
     object.end();
 }
 
-/// The lines of a resynced repository: its selected records in pieces, in order of their paths.
+/// The lines of a resynced repository: its selected records in pieces, in order of their paths, or their difference to
+/// those that the reader has.
 pub(super) struct ResyncLines<'r, 'a> {
     resynced: &'r ResyncedRepo,
     selection: &'r Selection,
     records: Records<'r, 'a>,
     /// The next selected record.
     next: Option<Record<'a>>,
+    /// The records that the reader has; `None` where they are not known.
+    delivered: Option<DeliveredRecords>,
+    next_delivered: Option<DeliveredRecord>,
     pieces: u64,
+}
+
+/// A change that a line of a repository has.
+#[derive(Debug)]
+enum RepositoryChange<'a> {
+    Put(Action, Record<'a>),
+    Delete(Box<str>),
 }
 
 impl<'r, 'a> ResyncLines<'r, 'a> {
@@ -138,9 +165,22 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         selection: &'r Selection,
     ) -> Result<Self, RepoError> {
         let records = repository.records();
-        let mut lines = Self { resynced, selection, records, next: None, pieces: 0 };
+        let (next, delivered, next_delivered) = Default::default();
+        let mut lines =
+            Self { resynced, selection, records, next, delivered, next_delivered, pieces: 0 };
         lines.advance()?;
         Ok(lines)
+    }
+
+    /// Leaves out what the reader has, if that is complete, and adds deletions of what it has and the repository has not.
+    pub(super) fn compare_with(&mut self, delivered: DeliveredRecords) -> io::Result<()> {
+        self.delivered = Some(delivered);
+        self.advance_delivered()
+    }
+
+    /// Whether the lines have all records.
+    pub(super) fn is_whole(&self) -> bool {
+        self.delivered.as_ref().is_none_or(|delivered| !delivered.is_complete())
     }
 
     /// The repository.
@@ -153,12 +193,14 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         self.pieces
     }
 
-    /// Writes the next line. Whether it is the last; there is at least one, also without records.
+    /// Writes the next line, and adds its changes to `effects`. Whether it is the last; there is at least one, also without
+    /// records.
     pub(super) fn write_next(
         &mut self,
         line: &mut Vec<u8>,
         header: LineHeader<'_>,
-    ) -> Result<bool, RepoError> {
+        mut effects: Option<&mut RecordEffects>,
+    ) -> io::Result<bool> {
         let mut object = Object::begin_line(line);
         header.write(&mut object);
         object.text("host", &self.resynced.host);
@@ -172,26 +214,89 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         object.number("invalid_records", self.resynced.invalid_records);
         object.number("bytes", self.resynced.bytes);
         object.number("piece", self.pieces);
+        object.json("whole", &self.is_whole());
         object.key("ops");
         object.line.push(b'[');
         let mut count = 0;
         while count < MAX_PIECE_RECORDS
             && object.line.len() - object.start < MAX_PIECE_BYTES
-            && let Some(record) = self.next.take()
+            && let Some(change) = self.next_change()?
         {
             if count > 0 {
                 object.line.push(b',');
             }
-            write_record(object.line, &record);
+            if let Some(effects) = &mut effects {
+                change.add_to(effects);
+            }
+            change.write(object.line);
             count += 1;
-            self.advance()?;
         }
         object.line.push(b']');
-        let is_last = self.next.is_none();
+        // What the reader has at the end is skipped or deleted.
+        let is_last = !self.has_change()?;
         object.json("last", &is_last);
         object.end();
         self.pieces += 1;
         Ok(is_last)
+    }
+
+    /// Whether another change follows, after skipping equal records.
+    fn has_change(&mut self) -> io::Result<bool> {
+        while self.is_unchanged() {
+            self.advance().map_err(io::Error::other)?;
+            self.advance_delivered()?;
+        }
+        Ok(self.next.is_some() || self.next_delivered.is_some())
+    }
+
+    /// Whether the next record needs no line: the reader has it, and all that the lines before brought.
+    fn is_unchanged(&self) -> bool {
+        let (Some(record), Some(delivered)) = (&self.next, &self.next_delivered) else {
+            return false;
+        };
+        !self.is_whole()
+            && *record.path == *delivered.path
+            && delivered.has_hash(record.cid.digest())
+    }
+
+    /// The next change.
+    fn next_change(&mut self) -> io::Result<Option<RepositoryChange<'a>>> {
+        if !self.has_change()? {
+            return Ok(None);
+        }
+        let delivered = self.next_delivered.as_ref().map(|delivered| delivered.path.clone());
+        let order = match (&self.next, &delivered) {
+            (Some(record), Some(path)) => (*record.path).cmp(path),
+            (Some(_), None) => Ordering::Less,
+            (None, _) => Ordering::Greater,
+        };
+        if order != Ordering::Less {
+            self.advance_delivered()?;
+        }
+        let change = match (order, self.next.take(), delivered) {
+            (Ordering::Greater, next, Some(path)) => {
+                self.next = next;
+                return Ok(Some(RepositoryChange::Delete(path)));
+            }
+            (order, record, _) => record.map(|record| {
+                let is_update = order == Ordering::Equal && !self.is_whole();
+                let action = if is_update { Action::Update } else { Action::Create };
+                RepositoryChange::Put(action, record)
+            }),
+        };
+        self.advance().map_err(io::Error::other)?;
+        Ok(change)
+    }
+
+    fn advance_delivered(&mut self) -> io::Result<()> {
+        let Some(delivered) = &mut self.delivered else { return Ok(()) };
+        self.next_delivered = loop {
+            match delivered.next_record().map_err(io::Error::other)? {
+                Some(record) if !self.selection.has_path(&record.path) => {}
+                next => break next,
+            }
+        };
+        Ok(())
     }
 
     fn advance(&mut self) -> Result<(), RepoError> {
@@ -203,12 +308,36 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
     }
 }
 
+impl RepositoryChange<'_> {
+    fn add_to(&self, effects: &mut RecordEffects) {
+        match self {
+            Self::Put(_, record) => effects.put(&record.path, record.cid.digest()),
+            Self::Delete(path) => effects.delete(path),
+        }
+    }
+
+    /// Writes the operation.
+    fn write(&self, line: &mut Vec<u8>) {
+        match self {
+            Self::Put(action, record) => write_record(line, *action, record),
+            Self::Delete(path) => {
+                let RecordPath { collection, rkey } = RecordPath::split(path);
+                let mut object = Object::begin(line);
+                object.text("action", Action::Delete.as_str());
+                object.text("collection", collection);
+                object.text("rkey", rkey);
+                object.close();
+            }
+        }
+    }
+}
+
 /// Writes a record in the form of an operation.
-fn write_record(line: &mut Vec<u8>, record: &Record<'_>) {
+fn write_record(line: &mut Vec<u8>, action: Action, record: &Record<'_>) {
     let RecordPath { collection, rkey } = RecordPath::split(&record.path);
     let arena = Bump::new();
     let mut object = Object::begin(line);
-    object.text("action", Action::Create.as_str());
+    object.text("action", action.as_str());
     object.text("collection", collection);
     object.text("rkey", rkey);
     object.plain("cid", record.cid);

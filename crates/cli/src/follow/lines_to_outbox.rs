@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::SystemTime;
 
 use wireproof::atproto::event::Event;
-use wireproof::delivery::{EventId, InvalidPayload, NewEvent, Outbox, OutboxError};
+use wireproof::delivery::{EventId, InvalidPayload, NewEvent, Outbox, OutboxError, RecordEffects};
 use wireproof::kernels::sha256;
 use wireproof::net::firehose::{Ack, DeliveredEvent, Verdict};
 use wireproof::verify::sync::Outcome;
@@ -30,20 +30,20 @@ impl LineRecipient for LinesToOutbox {
         let id = id_of(event.host, event.event);
         event.write(buffer, LineHeader::Live { id: &id });
         let did = event.event.did.unwrap_or_default();
-        let appended = match calls_inactive(event.event) {
+        let new = self.new_event(id, did, buffer).map(|new| self.add_effects(new, event));
+        let appended = new.map(|new| match calls_inactive(event.event) {
             true => {
                 let shared = SharedAck::new(ack, self.unstored.clone());
                 shared.complete();
                 let of_line = shared.clone();
-                let appended = self.append(id, did, buffer, move |stored| of_line.record(stored));
+                self.append(new, move |stored| of_line.record(stored));
                 self.checks.add(did, event.host, event.event.seq, shared);
-                appended
             }
             false => {
                 let unstored = self.unstored.clone();
-                self.append(id, did, buffer, move |stored| unstored.settle(ack, stored))
+                self.append(new, move |stored| unstored.settle(ack, stored));
             }
-        };
+        });
         if let Err(error) = appended {
             self.unstored.fail(error.to_string());
         }
@@ -53,15 +53,20 @@ impl LineRecipient for LinesToOutbox {
         let shared = SharedAck::new(ack, self.unstored.clone());
         let (repository, fetched_micros) = (lines.repository(), micros(SystemTime::now()));
         let (did, rev) = (&*repository.did, repository.head.rev.to_string());
+        lines.compare_with(self.outbox.delivered_records(did).map_err(io::Error::other)?)?;
         let (mut line, mut is_last) = (Vec::new(), false);
         while !is_last && !shared.has_failed() {
             line.clear();
-            let id = EventId::of_resync(did, &rev, lines.next_piece());
+            let id = EventId::of_resync(did, &rev, fetched_micros, lines.next_piece());
             let header = LineHeader::History { id: &id, fetched_micros };
-            is_last = lines.write_next(&mut line, header).map_err(io::Error::other)?;
+            let mut effects = RecordEffects::of_repository(lines.is_whole());
+            is_last = lines.write_next(&mut line, header, Some(&mut effects))?;
+            if is_last {
+                effects.complete();
+            }
+            let new = self.new_event(id, did, &line).map_err(io::Error::other)?;
             let of_line = shared.clone();
-            let appended = self.append(id, did, &line, move |stored| of_line.record(stored));
-            appended.map_err(io::Error::other)?;
+            self.append(new.with_effects(effects), move |stored| of_line.record(stored));
         }
         shared.complete();
         Ok(())
@@ -69,18 +74,23 @@ impl LineRecipient for LinesToOutbox {
 }
 
 impl LinesToOutbox {
+    fn new_event(&self, id: EventId, did: &str, line: &[u8]) -> Result<NewEvent, InvalidPayload> {
+        NewEvent::new(id, did, line.strip_suffix(b"\n").unwrap_or(line).to_vec())
+    }
+
+    /// Adds the effects of a commit, where records are remembered.
+    fn add_effects(&self, new: NewEvent, event: &EventLine<'_, '_>) -> NewEvent {
+        let effects = self.outbox.has_histories().then(|| event.effects()).flatten();
+        match effects {
+            Some(effects) => new.with_effects(effects),
+            None => new,
+        }
+    }
+
     /// Stores a line; waits while the outbox is at a bound.
-    fn append(
-        &self,
-        id: EventId,
-        did: &str,
-        line: &[u8],
-        stored: impl FnOnce(Result<(), OutboxError>) + Send + 'static,
-    ) -> Result<(), InvalidPayload> {
-        let payload = line.strip_suffix(b"\n").unwrap_or(line).to_vec();
-        self.outbox.append(NewEvent::new(id, did, payload)?, stored);
+    fn append(&self, new: NewEvent, stored: impl FnOnce(Result<(), OutboxError>) + Send + 'static) {
+        self.outbox.append(new, stored);
         self.stats.lines.fetch_add(1, Relaxed);
-        Ok(())
     }
 }
 

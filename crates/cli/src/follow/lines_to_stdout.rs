@@ -46,7 +46,7 @@ impl LineRecipient for LinesToStdout {
     fn repository(&self, lines: &mut ResyncLines<'_, '_>, ack: Ack) -> io::Result<()> {
         let mut line = Vec::new();
         let header = LineHeader::Printed { is_repeated: false };
-        while !lines.write_next(&mut line, header).map_err(io::Error::other)? {
+        while !lines.write_next(&mut line, header, None)? {
             if !self.lines.push_piece(&in_form(self.form, &line)) {
                 self.lines.hold(ack);
                 return Ok(());

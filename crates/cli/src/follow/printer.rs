@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mapping::MappedFile;
 use wireproof::atproto::repo::Repository;
@@ -83,6 +84,13 @@ impl<R: LineRecipient> Handler for Printer<R> {
 
     fn resync_failed(&self, did: &str, why: &ResyncError) {
         self.status.warn("resync-failed", || format!("{did}: the resync failed: {why}"));
+    }
+
+    fn resync_delayed(&self, did: &str, why: &ResyncError, delay: Duration) {
+        self.status.warn("resync-delayed", || {
+            let seconds = delay.as_secs();
+            format!("{did}: the resync failed, and is repeated in {seconds} s: {why}")
+        });
     }
 
     fn warning(&self, warning: &Warning<'_>) {

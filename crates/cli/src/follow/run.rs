@@ -215,6 +215,7 @@ fn options(
     options.resync = (args.resyncs() && matches!(verify, Verification::On { .. })).then(|| {
         let mut resync = ResyncOptions::new(network.xrpc.clone(), network.resolver.clone());
         resync.repository.strict_records = args.strict_records;
+        resync.retries = RESYNC_RETRIES;
         resync
     });
     options.verify = verify;
@@ -230,6 +231,9 @@ fn options(
     options.stop_timeout = args.stream.stop_limit() / 10 * 8;
     options
 }
+
+/// Retries of a failed resync during the run: some eight hours.
+const RESYNC_RETRIES: u32 = 12;
 
 /// Maximum time for which events of an account wait until its history is delivered: repositories are fetched one after
 /// the other, each within five minutes.

@@ -160,6 +160,7 @@ mod tests {
             repeated: false,
             ops: Vec::new(),
             piece: None,
+            is_whole: false,
             delay: None,
         })
         .collect()

@@ -286,6 +286,8 @@ pub(crate) struct PrintedLine {
     pub(crate) ops: Vec<(String, Option<String>)>,
     /// Of a resync, the number of this line among its lines, and whether it is the last.
     pub(crate) piece: Option<(u64, bool)>,
+    /// Whether the lines of the repository have all its records.
+    pub(crate) is_whole: bool,
     /// The time from the event to the reading of its line.
     pub(crate) delay: Option<Duration>,
 }
@@ -311,6 +313,8 @@ struct Printed<'a> {
     #[serde(default)]
     ops: Vec<PrintedOp>,
     piece: Option<u64>,
+    #[serde(default)]
+    whole: bool,
     last: Option<bool>,
     time: Option<&'a str>,
 }
@@ -349,6 +353,7 @@ impl PrintedLine {
             repeated: printed.repeated,
             ops: printed.ops.into_iter().map(PrintedOp::into_path_and_cid).collect(),
             piece: printed.piece.zip(printed.last),
+            is_whole: printed.whole,
             delay: printed.time.and_then(time_since),
         }
     }

@@ -10,12 +10,12 @@ use crate::report;
 /// The records of each account: CIDs by path.
 pub(crate) type Records = BTreeMap<String, BTreeMap<String, String>>;
 
-/// The records that follow from lines: the first line of a resync voids what was known of its account.
+/// The records that follow from lines: the first line of a whole repository voids what was known of its account.
 pub(crate) fn apply(lines: &[PrintedLine]) -> Records {
     let mut accounts = Records::new();
     for line in lines {
         let records = accounts.entry(line.did.to_string()).or_default();
-        if matches!(line.piece, Some((0, _))) {
+        if line.is_whole && matches!(line.piece, Some((0, _))) {
             records.clear();
         }
         for (path, cid) in &line.ops {

@@ -131,7 +131,7 @@ impl State {
         if event["type"] == "record" {
             self.apply_op(&event["record"]["did"], &event["record"]);
         } else if event["verdict"] == "verified" {
-            if event["piece"] == 0 {
+            if event["piece"] == 0 && event["whole"] == true {
                 self.records.remove(event["did"].as_str().unwrap());
             }
             for op in event["ops"].as_array().into_iter().flatten() {

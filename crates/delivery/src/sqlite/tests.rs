@@ -90,8 +90,13 @@ fn commit(rev: &str, ops: &[String]) -> String {
 }
 
 fn piece(rev: &str, piece: u64, last: bool, ops: &[String]) -> String {
-    let more = format!(r#","piece":{piece},"ops":[{}],"last":{last}"#, ops.join(","));
+    let more = format!(r#","piece":{piece},"whole":true,"ops":[{}],"last":{last}"#, ops.join(","));
     line("resync", rev, "verified", &more)
+}
+
+/// A piece of the difference to the lines before.
+fn difference(rev: &str, number: u64, last: bool, ops: &[String]) -> String {
+    piece(rev, number, last, ops).replace(r#""whole":true"#, r#""whole":false"#)
 }
 
 fn record(rkey: &str, cid: &str, rev: &str, live: u8) -> String {
@@ -163,6 +168,30 @@ async fn a_repository_replaces_the_records_of_its_account_with_its_last_piece() 
     assert_eq!(all.account(), ["3d 1 - 1"]);
     all.send(&[line("sync", "3e", "verified/broken", "")]).await;
     assert_eq!(all.account(), ["3d 1 - 0"]);
+}
+
+#[tokio::test]
+async fn a_difference_changes_its_records_alone_and_completes_a_history() {
+    let mut all = Fixture::new();
+    all.send(&[
+        piece("3a", 0, true, &[put("one", "c1"), put("two", "c2"), put("three", "c3")]),
+        line("commit", "3b", "verified/broken", &format!(r#","ops":[{}]"#, put("four", "c4"))),
+        difference("3d", 0, false, &[delete("one"), put("two", "c5")]),
+    ])
+    .await;
+    assert_eq!(all.records().len(), 3);
+    assert_eq!(all.account(), ["3b 1 - 0"], "until the last piece");
+    all.send(&[difference("3d", 1, true, &[put("five", "c6")])]).await;
+    let expected = [
+        record("five", "c6", "3d", 0),
+        record("four", "c4", "3b", 1),
+        record("three", "c3", "3a", 0),
+        record("two", "c5", "3d", 0),
+    ];
+    assert_eq!(all.records(), expected);
+    assert_eq!(all.account(), ["3d 1 - 1"]);
+    all.send(&[difference("3e", 0, true, &[])]).await;
+    assert_eq!((all.records().len(), all.account()), (4, vec!["3e 1 - 1".to_owned()]));
 }
 
 #[tokio::test]

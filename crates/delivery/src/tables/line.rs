@@ -24,8 +24,10 @@ pub(crate) struct Line<'l> {
     /// Whether an `#account` event calls the account active, and the status that it names.
     pub(crate) active: Option<bool>,
     pub(crate) status: Option<String>,
-    /// The number of a line of a repository, and whether it is the last.
+    /// The number of a line of a repository; below, whether it is the last.
     pub(crate) piece: Option<i64>,
+    /// Whether its lines have all records, or only the difference to the lines before.
+    pub(crate) whole: bool,
     pub(crate) last: bool,
     #[serde(borrow)]
     pub(crate) ops: Vec<Op<'l>>,

@@ -4,7 +4,7 @@
 //! | line | events |
 //! |---|---|
 //! | verified `commit` | a `record` for each operation, with `live: true`, one after the other |
-//! | `resync` | a `record` for each operation, with `live: false`, together |
+//! | `resync` | a `record` for each operation, with `live: false`; the pieces of a repository together, after what was before it |
 //! | `identity`; `account` of an active account | an `identity` |
 //! | `status` | an `identity` of an inactive account |
 //! | any other | none |
@@ -38,7 +38,8 @@ pub(super) fn messages(event: &Event) -> Result<Outgoing, &'static str> {
         }
         _ => {}
     }
-    let (position, is_concurrent) = (event.position(), !line.live);
+    // The pieces of one repository have different records; those before it may have the same.
+    let (position, is_concurrent) = (event.position(), !line.live && line.piece != Some(0));
     Ok(Outgoing { position, is_concurrent, messages: messages.all.into() })
 }
 
@@ -178,8 +179,13 @@ mod tests {
             .map(|(id, record)| json!({"id": id, "type": "record", "record": record}))
             .collect();
         assert_eq!((events, is_concurrent), (expected, false));
-        let (events, is_concurrent) = sent(&commit("verified", false, "resync"));
-        assert_eq!((events.len(), is_concurrent), (3, true));
+        let mut piece = commit("verified", false, "resync");
+        for (number, expected) in [(0, false), (1, true)] {
+            piece["piece"] = number.into();
+            let (events, is_concurrent) = sent(&piece);
+            assert_eq!((events.len(), is_concurrent), (3, expected));
+        }
+        let (events, _) = sent(&piece);
         assert_eq!(events[0]["record"]["live"], false);
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use atproto::event::{Event, FrameError};
 use bytes::Bytes;
@@ -45,6 +45,13 @@ pub trait Handler: Send + Sync + 'static {
         let _ = (did, error);
     }
 
+    /// Handles a failed resync that is repeated after `delay`; until then the account's events wait, within the limits. Called
+    /// on a worker thread. The default handles it as a failed one.
+    fn resync_delayed(&self, did: &str, error: &ResyncError, delay: Duration) {
+        let _ = delay;
+        self.resync_failed(did, error);
+    }
+
     /// Handles a condition that an operator should know about. Called from any thread, as often as it occurs:
     /// limit the rate of what is printed by [`Warning::code`]. The default does nothing.
     fn warning(&self, warning: &Warning<'_>) {
@@ -73,6 +80,10 @@ impl<H: Handler> Handler for Arc<H> {
 
     fn resync_failed(&self, did: &str, error: &ResyncError) {
         H::resync_failed(self, did, error);
+    }
+
+    fn resync_delayed(&self, did: &str, error: &ResyncError, delay: Duration) {
+        H::resync_delayed(self, did, error, delay);
     }
 
     fn warning(&self, warning: &Warning<'_>) {

@@ -8,7 +8,7 @@
 //! answers others and not this lookup, several times, the lookup is given up.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -93,7 +93,7 @@ impl JobPool {
                 self.inboxes[worker].send(WorkerMessage::KeyLookedUp { account, lookup, key });
             }
             Job::Resync { worker, account, did, known } => {
-                let result = self.resync(&did, known).await;
+                let result = self.resync_repeatedly(worker, account, &did, known).await;
                 self.inboxes[worker].send(WorkerMessage::Resynced(account, result));
             }
             Job::LookUpStatus { worker, account, did } => {
@@ -116,6 +116,34 @@ impl JobPool {
         provider.look_up(did).await
     }
 
+    /// Resyncs until it succeeds or is given up. The worker learns of each failure.
+    async fn resync_repeatedly(
+        &self,
+        worker: usize,
+        account: u64,
+        did: &str,
+        known: Option<Head>,
+    ) -> ResyncResult {
+        for retries in 0.. {
+            let error = match self.resync(did, known).await {
+                Err(error) => error,
+                done => return done,
+            };
+            let resyncer = self.resyncer.as_ref();
+            let delay = resyncer.and_then(|resyncer| resyncer.retry_delay(did, &error, retries));
+            let Some((delay, _delayed)) = delay.zip(self.delay_one()) else { return Err(error) };
+            self.inboxes[worker].send(WorkerMessage::ResyncDelayed(account, error, delay));
+            sleep(delay).await;
+        }
+        Err(ResyncError::QueueFull)
+    }
+
+    /// Counts a resync that is delayed, unless too many are.
+    fn delay_one(&self) -> Option<DelayedResync<'_>> {
+        let delayed = DelayedResync(&self.metrics.resyncs.delayed);
+        (delayed.0.fetch_add(1, Relaxed) < MAX_DELAYED).then_some(delayed)
+    }
+
     async fn resync(&self, did: &str, known: Option<Head>) -> ResyncResult {
         let Some(resyncer) = &self.resyncer else { return Err(ResyncError::QueueFull) };
         let metrics = &self.metrics.resyncs;
@@ -127,6 +155,15 @@ impl JobPool {
         let ended = if result.is_ok() { &metrics.done } else { &metrics.failed };
         ended.fetch_add(1, Relaxed);
         result
+    }
+}
+
+/// A resync that is delayed after a failure.
+struct DelayedResync<'m>(&'m AtomicU64);
+
+impl Drop for DelayedResync<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
     }
 }
 
@@ -249,6 +286,9 @@ const RETRY: BackoffOptions = BackoffOptions {
     max_requested: Duration::ZERO,
 };
 
+/// Maximum number of delayed resyncs; others are repeated at the next event of their accounts.
+const MAX_DELAYED: u64 = 16 << 10;
+
 /// Attempts of a status lookup, and the delay after the first; it grows with each.
 const STATUS_ATTEMPTS: u32 = 4;
 const STATUS_RETRY: Duration = Duration::from_secs(1);
@@ -256,7 +296,6 @@ const STATUS_RETRY: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
-    use std::sync::atomic::AtomicU64;
 
     use futures_util::FutureExt;
 

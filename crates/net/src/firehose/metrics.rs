@@ -49,6 +49,7 @@ pub(super) struct KeyLookupMetrics {
 /// Repository fetches.
 #[derive(Debug, Default)]
 pub(super) struct ResyncMetrics {
+    pub(super) delayed: AtomicU64,
     pub(super) running: AtomicU64,
     pub(super) done: AtomicU64,
     pub(super) failed: AtomicU64,
@@ -111,6 +112,8 @@ pub struct MetricsSnapshot {
     pub resyncs_done: u64,
     /// Failed resyncs.
     pub resyncs_failed: u64,
+    /// Failed resyncs that wait to be repeated.
+    pub resyncs_delayed: u64,
     /// Time to verify a batch.
     pub verify_time: DurationHistogram,
     /// Time of a batch in the handler.
@@ -161,6 +164,7 @@ impl RunMetrics {
             resyncs_running: load(&self.resyncs.running),
             resyncs_done: load(&self.resyncs.done),
             resyncs_failed: load(&self.resyncs.failed),
+            resyncs_delayed: load(&self.resyncs.delayed),
             verify_time: self.verify_time.snapshot(),
             handler_time: self.handler_time.snapshot(),
             lag: self.lag.snapshot(),

@@ -19,7 +19,7 @@ use super::ack::Ticket;
 use super::feed_item::ReceivedFrame;
 use super::keys::{KeyError, host_domain};
 use super::options::FlowLimits;
-use super::resync::ResyncResult;
+use super::resync::{ResyncError, ResyncResult};
 use super::status::StatusError;
 
 /// An event between arrival and delivery.
@@ -172,10 +172,14 @@ struct InboxState {
 /// A message to a worker, besides events.
 #[derive(Debug)]
 pub(super) enum WorkerMessage {
-    /// The account was desynchronized before the run.
+    /// The account was desynchronized before the run, or its resync is requested.
     Desynchronized(u64, Box<str>),
+    /// The account will be resynced, at the latest at its next event.
+    ResyncAnnounced(u64),
     /// The lookup of this number, of the account's key, ended.
     KeyLookedUp { account: u64, lookup: u64, key: Arc<LookedUpKey> },
+    /// A resync of the account failed, and is repeated after a delay.
+    ResyncDelayed(u64, ResyncError, Duration),
     /// The resync of the account ended.
     Resynced(u64, ResyncResult),
     /// The lookup of the account's status ended.

@@ -27,13 +27,15 @@ use verify::sync::{FutureWindow, Head, Policy};
 
 use super::account_set::AccountSet;
 use super::fetch_limit::{FetchLimit, MaxFetches, TooManyWaiting};
+use super::host_pacer::{Answer, HostPacer};
+use super::resync_requests::ResyncRequests;
 use crate::DurationText;
 use crate::bounded_map::BoundedMap;
 use crate::clock::future_window;
 use crate::hosts::{Backoff, BackoffOptions, Jitter};
-use crate::http::{HttpFault, Limits, Url};
+use crate::http::{HttpFault, Limits, Url, authority};
 use crate::identity::{Account, IdentityError, Resolver};
-use crate::xrpc::{self, FetchError, FetchedRepo, XrpcFault};
+use crate::xrpc::{self, FetchError, FetchedRepo, XrpcError, XrpcFault};
 
 /// Options of resyncs. Start from [`ResyncOptions::new`] and assign fields.
 #[derive(Clone, Debug)]
@@ -60,6 +62,10 @@ pub struct ResyncOptions {
     pub max_queued: usize,
     /// Number of attempts before an account backs off. Three.
     pub attempts: u32,
+    /// Number of times for which a failed resync is repeated during the run, after the backoff of its account: a minute,
+    /// then twice as long each time, up to 64 minutes. Meanwhile the account's events wait as for the first one. Without,
+    /// the account's next event starts another resync. None.
+    pub retries: u32,
     /// Whether to fetch the repository of an account that was not known before. No.
     pub on_first_seen: bool,
     /// Accounts that were desynchronized at the end of an earlier run: they are fetched at the start, as
@@ -67,6 +73,11 @@ pub struct ResyncOptions {
     pub desynchronized: Vec<Box<str>>,
     /// The only accounts whose repositories are fetched; others stay desynchronized. `None` for all accounts.
     pub accounts: Option<AccountSet>,
+    /// Requests of the program.
+    pub requests: ResyncRequests,
+    /// Whether requests to each host have a rate that adapts to it, for many repositories: 8 a second at first, at most 50.
+    /// Limits that hosts name are waited for up to an hour. No.
+    pub is_paced: bool,
 }
 
 impl ResyncOptions {
@@ -83,9 +94,12 @@ impl ResyncOptions {
             max_fetches_per_host: 2,
             max_queued: 4096,
             attempts: 3,
+            retries: 0,
             on_first_seen: false,
             desynchronized: Vec::new(),
             accounts: None,
+            requests: ResyncRequests::default(),
+            is_paced: false,
         }
     }
 }
@@ -215,6 +229,18 @@ pub enum ResyncError {
 }
 
 impl ResyncError {
+    /// Whether it says that there is nothing to fetch.
+    fn is_answer(&self) -> bool {
+        match self {
+            Self::InvalidDid(_) => true,
+            Self::Fetch(FetchError::Remote(error)) => match &error.fault {
+                XrpcFault::Named(named) => named.name.account_status().is_some(),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
     /// Whether another attempt may succeed.
     fn is_retryable(&self) -> bool {
         match self {
@@ -286,6 +312,8 @@ pub(super) struct Resyncer {
     options: ResyncOptions,
     policy: Policy,
     fetches: FetchLimit,
+    /// `None` if requests are not paced.
+    hosts: Option<HostPacer>,
     /// Verification holds one repository in memory at a time.
     verifications: Semaphore,
     pacer: Mutex<AccountPacer>,
@@ -311,8 +339,11 @@ impl Resyncer {
             per_host: options.max_fetches_per_host.max(1),
             waiting_per_domain: options.max_queued / 4,
         });
+        let limiter = options.client.rate_limiter().clone();
+        let hosts = options.is_paced.then(|| HostPacer::new(limiter));
         let (pacer, queued) = (Mutex::new(AccountPacer::new()), AtomicUsize::new(0));
-        Self { source, options, policy, fetches, verifications: Semaphore::new(1), pacer, queued }
+        let verifications = Semaphore::new(1);
+        Self { source, options, policy, fetches, hosts, verifications, pacer, queued }
     }
 
     /// Fetches the repository of `did`, at the revision of `known` or a later one.
@@ -333,6 +364,18 @@ impl Resyncer {
             true => Ok(slot),
             false => Err(ResyncError::QueueFull),
         }
+    }
+
+    /// When a failed resync is repeated, if it is: after so many retries, or when its host says that it does not serve the
+    /// account, the account's next event starts another one.
+    pub(super) fn retry_delay(
+        &self,
+        did: &str,
+        error: &ResyncError,
+        retries: u32,
+    ) -> Option<Duration> {
+        let is_repeated = retries < self.options.retries && !error.is_answer();
+        is_repeated.then(|| lock(&self.pacer).wait(did, Instant::now()).max(MIN_RETRY_DELAY))
     }
 
     async fn try_attempts(
@@ -382,12 +425,37 @@ impl Resyncer {
     }
 
     async fn fetch(&self, did: Did<'_>, host: &Url) -> Result<Archive, ResyncError> {
+        self.pace(host).await?;
         let permit = self.fetches.acquire(host).await;
         let permit = permit.map_err(|TooManyWaiting| ResyncError::QueueFull)?;
         let started = Instant::now();
         let fetched = self.download(did, host).await;
         permit.record(started.elapsed(), fetched.is_ok());
+        self.record_pace(host, &fetched);
         fetched
+    }
+
+    /// Waits for the pace of the host.
+    async fn pace(&self, host: &Url) -> Result<(), ResyncError> {
+        let Some(hosts) = &self.hosts else { return Ok(()) };
+        let authority = authority(host);
+        let limited = |limited| {
+            let fault = XrpcFault::RateLimited(limited);
+            FetchError::Remote(XrpcError::new(&authority, "getRepo", fault))
+        };
+        Ok(hosts.until_ready(&authority).await.map_err(limited)?)
+    }
+
+    fn record_pace(&self, host: &Url, fetched: &Result<Archive, ResyncError>) {
+        let Some(hosts) = &self.hosts else { return };
+        let answer = match fetched {
+            Err(ResyncError::Fetch(FetchError::Remote(error))) => match &error.fault {
+                XrpcFault::Http(_) | XrpcFault::Status(429 | 503) => Answer::Overloaded,
+                _ => Answer::InTime,
+            },
+            _ => Answer::InTime,
+        };
+        hosts.record(&authority(host), answer);
     }
 
     async fn download(&self, did: Did<'_>, host: &Url) -> Result<Archive, ResyncError> {
@@ -494,16 +562,27 @@ impl AccountPacer {
 
     /// Takes a token for a resync, or returns how long there is none.
     fn start(&mut self, did: &str, now: Instant) -> Result<(), Duration> {
-        let new = AccountPace { full_at: now, failures: 0, backoff_until: now };
-        let pace = self.0.get_mut(did).copied().unwrap_or(new);
-        let full_at = pace.full_at.max(now) + REFILL_TIME;
-        let available_at = full_at.checked_sub(REFILL_TIME * MAX_TOKENS).unwrap_or(now);
-        let wait = available_at.max(pace.backoff_until).saturating_duration_since(now);
+        let (pace, full_at, wait) = self.next_start(did, now);
         if wait > Duration::ZERO {
             return Err(wait);
         }
         self.0.insert(did.into(), AccountPace { full_at, ..pace });
         Ok(())
+    }
+
+    /// How long there is no token for a resync.
+    fn wait(&mut self, did: &str, now: Instant) -> Duration {
+        self.next_start(did, now).2
+    }
+
+    /// The pace of an account, when its bucket will be full after one more resync, and the wait for that one.
+    fn next_start(&mut self, did: &str, now: Instant) -> (AccountPace, Instant, Duration) {
+        let new = AccountPace { full_at: now, failures: 0, backoff_until: now };
+        let pace = self.0.get_mut(did).copied().unwrap_or(new);
+        let full_at = pace.full_at.max(now) + REFILL_TIME;
+        let available_at = full_at.checked_sub(REFILL_TIME * MAX_TOKENS).unwrap_or(now);
+        let wait = available_at.max(pace.backoff_until).saturating_duration_since(now);
+        (pace, full_at, wait)
     }
 
     fn succeeded(&mut self, did: &str) {
@@ -542,6 +621,9 @@ const MAX_TOKENS: u32 = 5;
 const REFILL_TIME: Duration = Duration::from_secs(12);
 
 const MAX_PACED_ACCOUNTS: usize = 16 << 10;
+
+/// Minimum delay before a failed resync is repeated.
+const MIN_RETRY_DELAY: Duration = Duration::from_secs(12);
 
 #[cfg(test)]
 mod tests {

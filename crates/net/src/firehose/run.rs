@@ -239,6 +239,9 @@ impl Runtime {
             let inbox = &inboxes[worker_of(account, inboxes.len())];
             inbox.send(WorkerMessage::Desynchronized(account, did.clone()));
         }
+        if let Some(resync) = &options.resync {
+            resync.requests.attach(inboxes.clone(), hasher.clone());
+        }
         let checkpointer = Checkpointer::new(journal, run, pending_states, metrics, options);
         let parts =
             Parts { workers, checkpointer, jobs, submitted, workers_alive, checkpointer_alive };

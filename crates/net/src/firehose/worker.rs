@@ -13,7 +13,7 @@
 //! and when it is released, its events go before all ready ones. A worker never waits for a socket, and for more
 //! events at most [`max_gather`](super::FlowLimits::max_gather).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -134,6 +134,8 @@ pub(super) struct Partition<H, S> {
     pub(super) resync_accounts: Option<AccountSet>,
     /// The accounts that are being resynced.
     resyncing: HashMap<u64, Box<str>>,
+    /// The accounts whose next event starts a resync.
+    announced: HashSet<u64>,
     /// The accounts whose status is being looked up.
     confirming: HashMap<u64, Box<str>>,
     /// Whether the first ready event waits until clocks are compared.
@@ -180,6 +182,7 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         let processor = Processor::new(options, state, hasher);
         let resync_accounts = options.resync.as_ref().and_then(|resync| resync.accounts.clone());
         let (ready, resyncing, confirming, awaits_clock, is_draining) = Default::default();
+        let announced = HashSet::new();
         Self {
             worker,
             dispatcher,
@@ -189,6 +192,7 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
             parked,
             resync_accounts,
             resyncing,
+            announced,
             confirming,
             awaits_clock,
             config,
@@ -236,11 +240,20 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
 
     pub(super) fn handle(&mut self, message: WorkerMessage) -> Result<(), S::Error> {
         match message {
-            WorkerMessage::Desynchronized(account, did) => self.start_resync(account, did)?,
+            WorkerMessage::Desynchronized(account, did) => {
+                self.announced.remove(&account);
+                self.start_resync(account, did)?;
+            }
+            WorkerMessage::ResyncAnnounced(account) => drop(self.announced.insert(account)),
             WorkerMessage::KeyLookedUp { account, lookup, key } => {
                 // The account may have been released meanwhile, and await another lookup.
                 if self.parked.awaits_lookup(account, lookup) {
                     self.release_with_key(account, key);
+                }
+            }
+            WorkerMessage::ResyncDelayed(account, error, delay) => {
+                if let Some(did) = self.resyncing.get(&account) {
+                    self.dispatcher.handler.resync_delayed(did, &error, delay);
                 }
             }
             WorkerMessage::Resynced(account, result) => self.finish_resync(account, result)?,
@@ -283,6 +296,7 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
             && self.ready.front().is_some_and(|event| !changed.contains(&event.account))
             && let Some(event) = self.ready.pop_front()
         {
+            self.start_announced(&event)?;
             if self.parked.reason(event.account).is_some() {
                 self.park_event(event)?;
                 continue;
@@ -294,6 +308,17 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
             batch.push(event);
         }
         Ok(batch)
+    }
+
+    /// Starts the resync of the event's account, if it was announced.
+    fn start_announced(&mut self, event: &QueuedEvent) -> Result<(), S::Error> {
+        if self.announced.is_empty() || !self.announced.remove(&event.account) {
+            return Ok(());
+        }
+        match event.received.did() {
+            Some(did) => self.start_resync(event.account, did.into()),
+            None => Ok(()),
+        }
     }
 
     /// Adds an event to its parked account, which is released if that exceeds a limit.

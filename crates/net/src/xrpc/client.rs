@@ -36,6 +36,11 @@ impl Client {
         self
     }
 
+    /// The rate limiter.
+    pub fn rate_limiter(&self) -> &RateLimiter {
+        &self.transport.rate_limiter
+    }
+
     /// Sets the maximum number of attempts per request: a request with status 429 or 503 is retried after
     /// the delay that the host requests. At least 1; the default is 3.
     #[must_use]

@@ -141,7 +141,7 @@ names! {
 
 impl XrpcError {
     #[cold]
-    pub(super) fn new(host: &str, method: &'static str, fault: XrpcFault) -> Self {
+    pub(crate) fn new(host: &str, method: &'static str, fault: XrpcFault) -> Self {
         Self { host: host.into(), method, fault }
     }
 
@@ -174,7 +174,7 @@ impl XrpcError {
 }
 
 impl NamedError {
-    pub(super) fn new(name: &str, message: &str, status: u16) -> Self {
+    pub(crate) fn new(name: &str, message: &str, status: u16) -> Self {
         Self { name: name.into(), message: sanitize(message, MAX_MESSAGE_CHARS).into(), status }
     }
 }

@@ -19,7 +19,7 @@
 //! | `queue_events` | `state`: under_way, parked\*, held\* |
 //! | `queue_bytes`\*, `dropped_total`, `lines_total` | |
 //! | `resyncs_total`\* | `result`: done, failed |
-//! | `resyncs_running`\* | |
+//! | `resyncs_running`\*, `resyncs_delayed`\* | |
 //! | `accounts_in_memory`\* | `state`: saved, unsaved |
 //! | `accounts_without_commit`\*, `accounts_without_commit_limit`\* | |
 //! | `outbox_events`\*, `outbox_bytes`\*, `outbox_age_seconds`\*, `outbox_full`\*, with an outbox | |
@@ -116,6 +116,8 @@ impl FirehoseSeries {
         page.counters("resyncs", "Repositories resynchronized", "result", resyncs)?;
         let running = metrics.resyncs_running as f64;
         page.gauge("resyncs_running", "Resyncs in progress", running)?;
+        let delayed = metrics.resyncs_delayed as f64;
+        page.gauge("resyncs_delayed", "Failed resyncs that wait to be repeated", delayed)?;
         let (all, unsaved) = self.store.in_memory();
         let accounts = [("saved", all.saturating_sub(unsaved)), ("unsaved", unsaved)];
         let accounts = accounts.map(|(state, count)| (state, count as f64));

@@ -14,7 +14,7 @@ use super::super::*;
 use super::support::*;
 use crate::http::{HttpFault, Url};
 use crate::identity::{Account, IdentityError, IdentityFault};
-use crate::xrpc::{FetchedRepo, XrpcError, XrpcFault};
+use crate::xrpc::{FetchedRepo, NamedError, XrpcError, XrpcFault};
 
 /// What a source returns, and what it was asked for.
 #[derive(Debug)]
@@ -158,5 +158,28 @@ async fn accounts_beyond_the_queue_are_refused_until_others_are_done() {
         let held: Vec<_> = (0..6).map(|_| resyncer.enqueue()).collect();
         let refused = held.iter().filter(|slot| matches!(slot, Err(ResyncError::QueueFull)));
         assert_eq!(refused.count(), 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_resync_is_repeated_some_times_unless_the_host_says_that_it_serves_nothing() {
+    let writer = Writer::new(0);
+    let takedown = XrpcFault::Named(NamedError::new("RepoTakendown", "", 400));
+    for (fault, is_repeated) in [(XrpcFault::Status(503), true), (takedown, false)] {
+        let source = Source { archive: Err(fault), ..Source::of(&mut Writer::new(0)) };
+        let options = ResyncOptions { retries: 2, ..resync_options() };
+        let resyncer = Resyncer::from_source(Box::new(source), options, Policy::default());
+        let delays = async {
+            let mut delays = Vec::new();
+            for retries in 0.. {
+                let error = resyncer.resync(&writer.did, None).await.unwrap_err();
+                let Some(delay) = resyncer.retry_delay(&writer.did, &error, retries) else { break };
+                delays.push(delay.as_secs());
+                tokio::time::sleep(delay).await;
+            }
+            delays
+        };
+        let expected: &[u64] = if is_repeated { &[60, 120] } else { &[] };
+        assert_eq!(delays.await, expected);
     }
 }

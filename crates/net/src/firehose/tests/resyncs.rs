@@ -1,6 +1,6 @@
 //! Desynchronized accounts, until they are synchronized again.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,7 +13,9 @@ use super::super::ack::{AckTracker, InFlightLimit, RunState};
 use super::super::checkpoint::PendingStates;
 use super::super::handler::Dispatcher;
 use super::super::jobs::Job;
-use super::super::queue::{AccountHasher, LookedUpKey, QueuedEvent, WorkerMessage};
+use super::super::queue::{
+    AccountHasher, Inbox, LookedUpKey, QueuedEvent, ReadAhead, WaitTimeout, WorkerMessage,
+};
 use super::super::worker::Partition;
 use super::super::*;
 use super::support::*;
@@ -132,6 +134,55 @@ fn events_after_a_gap_await_the_repository_and_continue_from_there() {
     assert_eq!(worker.recorder.of(&writer), expected);
     assert_eq!((worker.cursor(), worker.jobs()), (Some(6), vec![]));
     assert_eq!(worker.journaled(&writer), Some(SyncState::Synchronized));
+}
+
+#[test]
+fn events_await_a_resync_that_is_repeated() {
+    let mut writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    worker.receive([writer.commit(1), writer.skip().commit(2)]);
+    worker.receive([writer.commit(3)]);
+    let account = worker.hasher.hash(Some(&writer.did));
+    let delayed =
+        WorkerMessage::ResyncDelayed(account, ResyncError::NoHost, Duration::from_secs(60));
+    worker.partition.handle(delayed).unwrap();
+    worker.receive([writer.commit(4)]);
+    assert_eq!(worker.recorder.of(&writer).len(), 2, "neither is delivered");
+    worker.partition.release_overdue(Instant::now() + Duration::from_secs(61)).unwrap();
+    worker.process();
+    worker.receive([writer.commit(5)]);
+    let unmended = [3, 4, 5].map(|seq| (seq, "verified/unmended"));
+    assert_eq!(worker.recorder.of(&writer)[2..], unmended, "after the limit");
+    assert_eq!(worker.jobs().len(), 1, "the resync goes on");
+    worker.resynced(&writer, Some(writer.head()));
+    worker.receive([writer.commit(6)]);
+    assert_eq!(worker.recorder.of(&writer).last(), Some(&(6, "verified")));
+}
+
+#[test]
+fn the_next_event_of_an_announced_account_waits_for_its_repository() {
+    let (mut writer, mut other) = (Writer::new(0), Writer::new(1));
+    let mut worker = TestWorker::new(&[&writer, &other]);
+    let requests = ResyncRequests::default();
+    requests.announce(&writer.did);
+    let read_ahead = Arc::new(ReadAhead::new(&FlowLimits::default(), 1));
+    let inboxes: Arc<[Inbox]> = Arc::new([Inbox::new(read_ahead)]);
+    requests.attach(inboxes.clone(), worker.hasher.clone());
+    requests.announce(&other.did);
+    requests.request(&other.did);
+    let mut messages = Vec::new();
+    inboxes[0].receive(&mut VecDeque::new(), &mut messages, 10, WaitTimeout::Zero);
+    assert_eq!(messages.len(), 3);
+    messages.into_iter().for_each(|message| worker.partition.handle(message).unwrap());
+    assert_eq!(worker.jobs(), [(other.did.clone(), None)]);
+    worker.receive([writer.commit(1), other.commit(2)]);
+    assert_eq!((worker.recorder.of(&writer).len(), worker.recorder.of(&other).len()), (0, 0));
+    assert_eq!(worker.jobs(), [(writer.did.clone(), None)]);
+    let fetched = writer.head();
+    worker.receive([writer.commit(3)]);
+    worker.resynced(&writer, Some(fetched));
+    let expected = [(RESYNCED, "resynced"), (1, "event/stale-rev"), (3, "verified")];
+    assert_eq!(worker.recorder.of(&writer), expected);
 }
 
 #[test]

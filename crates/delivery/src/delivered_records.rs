@@ -1,0 +1,367 @@
+//! The records that consumers have of an account, as far as events have brought them: their paths, and the start of the
+//! hash of each.
+//!
+//! A repository that is fetched again is compared with them, so that consumers receive the difference. They change in the
+//! transaction that stores the event, so they are those that all stored events bring.
+//!
+//! | table | row |
+//! |---|---|
+//! | `account` | an account whose history was asked for or has begun: whether it is complete, and whether its records are remembered |
+//! | `record` | account, path, 16 bytes of the hash in the record's CID |
+//!
+//! At the limit of [`Options::max_records`](crate::Options::max_records) the account that exceeds it is no longer
+//! remembered: its next repository is delivered as a whole.
+
+use std::collections::VecDeque;
+
+use kernels::sha256::Digest;
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use store::sqlite_file;
+
+use crate::error::{OutboxError, OutboxFault};
+use crate::event::bounded;
+use crate::outbox::Outbox;
+
+/// What an event changes in the records that consumers have of its account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordEffects {
+    source: Source,
+    changes: Vec<(Box<str>, Option<Hash>)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Commit,
+    Repository { is_whole: bool, is_last: bool },
+}
+
+/// The start of the hash of a record.
+type Hash = [u8; 16];
+
+impl RecordEffects {
+    /// The effects of a commit. They are remembered from the first history of the account on, or from
+    /// [`Outbox::await_histories`].
+    pub fn of_commit() -> Self {
+        Self { source: Source::Commit, changes: Vec::new() }
+    }
+
+    /// The effects of a part of a repository: of the whole, or of its difference to the records before.
+    pub fn of_repository(is_whole: bool) -> Self {
+        let source = Source::Repository { is_whole, is_last: false };
+        Self { source, changes: Vec::new() }
+    }
+
+    /// Marks the last part of a repository: consumers have all of it then.
+    pub fn complete(&mut self) {
+        if let Source::Repository { is_last, .. } = &mut self.source {
+            *is_last = true;
+        }
+    }
+
+    /// Adds a record that is created or updated, with the hash in its CID.
+    pub fn put(&mut self, path: &str, hash: &Digest) {
+        self.changes.push((path.into(), Some(start_of(hash))));
+    }
+
+    /// Adds a record that is deleted.
+    pub fn delete(&mut self, path: &str) {
+        self.changes.push((path.into(), None));
+    }
+}
+
+fn start_of(hash: &Digest) -> Hash {
+    hash.first_chunk().copied().expect("a hash has 32 bytes")
+}
+
+/// The remembered records of all accounts, in a transaction.
+pub(crate) struct Remembered<'t> {
+    pub(crate) transaction: &'t Connection,
+    /// Number of records.
+    pub(crate) records: u64,
+    pub(crate) max_records: u64,
+}
+
+/// A row of `account`.
+struct AccountRow {
+    id: i64,
+    records: u64,
+    is_complete: bool,
+    is_remembered: bool,
+}
+
+impl Remembered<'_> {
+    /// Applies the effects of an event of this account.
+    pub(crate) fn apply(&mut self, did: &str, effects: &RecordEffects) -> Result<(), OutboxFault> {
+        let Some(mut account) = self.account_for(did, effects.source)? else { return Ok(()) };
+        for (path, hash) in &effects.changes {
+            if account.is_remembered {
+                self.change(&mut account, path, hash.as_ref())?;
+            }
+        }
+        if let Source::Repository { is_whole, is_last } = effects.source {
+            account.is_complete = is_last || (account.is_complete && !is_whole);
+        }
+        let update =
+            "UPDATE account SET records = ?2, complete = ?3, remembered = ?4 WHERE id = ?1";
+        let AccountRow { id, records, is_complete, is_remembered } = account;
+        let row = params![id, records.cast_signed(), is_complete, is_remembered];
+        self.transaction.prepare_cached(update)?.execute(row)?;
+        Ok(())
+    }
+
+    /// The row of an account, a new one where its records are remembered from now on.
+    fn account_for(&self, did: &str, source: Source) -> Result<Option<AccountRow>, OutboxFault> {
+        let is_whole = matches!(source, Source::Repository { is_whole: true, .. });
+        match (select_account(self.transaction, did)?, source) {
+            (None, Source::Commit) => Ok(None),
+            (None, Source::Repository { .. }) => {
+                self.transaction.prepare_cached(INSERT_ACCOUNT)?.execute([did])?;
+                select_account(self.transaction, did)
+            }
+            (Some(account), _) if !account.is_remembered && account.is_complete && is_whole => {
+                Ok(Some(AccountRow { is_remembered: true, ..account }))
+            }
+            (known, _) => Ok(known),
+        }
+    }
+
+    fn change(
+        &mut self,
+        account: &mut AccountRow,
+        path: &str,
+        hash: Option<&Hash>,
+    ) -> Result<(), OutboxFault> {
+        let Some(hash) = hash else {
+            let delete = "DELETE FROM record WHERE account = ?1 AND path = ?2";
+            let deleted = self.transaction.prepare_cached(delete)?.execute((account.id, path))?;
+            account.records -= deleted as u64;
+            self.records -= deleted as u64;
+            return Ok(());
+        };
+        let update = "UPDATE record SET hash = ?3 WHERE account = ?1 AND path = ?2";
+        if self.transaction.prepare_cached(update)?.execute((account.id, path, hash))? > 0 {
+            return Ok(());
+        }
+        if self.records >= self.max_records {
+            return self.forget(account);
+        }
+        let insert = "INSERT INTO record (account, path, hash) VALUES (?1, ?2, ?3)";
+        self.transaction.prepare_cached(insert)?.execute((account.id, path, hash))?;
+        account.records += 1;
+        self.records += 1;
+        Ok(())
+    }
+
+    /// Forgets the records of an account.
+    fn forget(&mut self, account: &mut AccountRow) -> Result<(), OutboxFault> {
+        let delete = "DELETE FROM record WHERE account = ?1";
+        self.transaction.prepare_cached(delete)?.execute([account.id])?;
+        self.records -= account.records;
+        (account.records, account.is_remembered) = (0, false);
+        Ok(())
+    }
+}
+
+fn select_account(connection: &Connection, did: &str) -> Result<Option<AccountRow>, OutboxFault> {
+    let select = "SELECT id, records, complete, remembered FROM account WHERE did = ?1";
+    let row = |row: &rusqlite::Row<'_>| {
+        Ok(AccountRow {
+            id: row.get(0)?,
+            records: row.get::<_, i64>(1)?.cast_unsigned(),
+            is_complete: row.get(2)?,
+            is_remembered: row.get(3)?,
+        })
+    };
+    Ok(connection.prepare_cached(select)?.query_row([did], row).optional()?)
+}
+
+/// The number of remembered records, and whether there is an account.
+pub(crate) fn count(connection: &Connection) -> Result<(u64, bool), OutboxFault> {
+    let select = "SELECT coalesce(sum(records), 0), count(*) > 0 FROM account";
+    let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get(1)?));
+    Ok(connection.query_row(select, [], row)?)
+}
+
+/// The records that consumers have of an account, in the order of their paths.
+#[derive(Debug)]
+pub struct DeliveredRecords {
+    outbox: Outbox,
+    connection: Connection,
+    account: Option<i64>,
+    is_complete: bool,
+    page: VecDeque<DeliveredRecord>,
+    /// The path after which the next page begins.
+    after: Box<str>,
+    is_at_end: bool,
+}
+
+/// A record that consumers have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeliveredRecord {
+    /// The path of the record: collection, slash, record key.
+    pub path: Box<str>,
+    hash: Hash,
+}
+
+impl DeliveredRecord {
+    /// Whether this is the hash of the record.
+    pub fn has_hash(&self, hash: &Digest) -> bool {
+        self.hash == start_of(hash)
+    }
+}
+
+impl DeliveredRecords {
+    /// Whether events have brought the whole repository, and all changes since: only then its difference to a later one
+    /// suffices.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// The next record. Events that are stored meanwhile must not change records that were not returned yet.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn next_record(&mut self) -> Result<Option<DeliveredRecord>, OutboxError> {
+        if self.page.is_empty() && !self.is_at_end {
+            self.page = self.read_page().map_err(OutboxError::at(self.outbox.path()))?;
+            self.is_at_end = self.page.is_empty();
+            if let Some(last) = self.page.back() {
+                self.after.clone_from(&last.path);
+            }
+        }
+        Ok(self.page.pop_front())
+    }
+
+    /// Pages, instead of one long statement, let the file shrink its log meanwhile.
+    fn read_page(&self) -> Result<VecDeque<DeliveredRecord>, OutboxFault> {
+        let select =
+            "SELECT path, hash FROM record WHERE account = ?1 AND path > ?2 ORDER BY path LIMIT ?3";
+        let row = |row: &rusqlite::Row<'_>| {
+            Ok(DeliveredRecord { path: row.get::<_, String>(0)?.into(), hash: row.get(1)? })
+        };
+        let mut select = self.connection.prepare_cached(select)?;
+        let rows = select.query_map(params![self.account, &*self.after, PAGE_RECORDS], row)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+}
+
+/// The accounts whose histories are complete.
+#[derive(Debug)]
+pub struct Histories {
+    outbox: Outbox,
+    connection: Connection,
+}
+
+impl Histories {
+    /// Whether events have brought the whole repository of an account, and all changes since.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn is_complete(&self, did: &str) -> Result<bool, OutboxError> {
+        let account = select_account(&self.connection, &bounded(did));
+        let account = account.map_err(OutboxError::at(self.outbox.path()))?;
+        Ok(account.is_some_and(|account| account.is_complete))
+    }
+}
+
+impl Outbox {
+    /// The records that consumers have of an account by all events that were appended before.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or an event cannot be written.
+    pub fn delivered_records(&self, did: &str) -> Result<DeliveredRecords, OutboxError> {
+        self.flush()?;
+        let connection = sqlite_file::open_reader(self.path())?;
+        let account = select_account(&connection, &bounded(did));
+        let account = account.map_err(OutboxError::at(self.path()))?;
+        Ok(DeliveredRecords {
+            outbox: self.clone(),
+            connection,
+            is_complete: account.as_ref().is_some_and(|of| of.is_complete && of.is_remembered),
+            account: account.map(|account| account.id),
+            page: VecDeque::new(),
+            after: "".into(),
+            is_at_end: false,
+        })
+    }
+
+    /// The accounts whose histories are complete.
+    ///
+    /// # Errors
+    /// If the file cannot be opened.
+    pub fn histories(&self) -> Result<Histories, OutboxError> {
+        Ok(Histories { outbox: self.clone(), connection: sqlite_file::open_reader(self.path())? })
+    }
+
+    /// Notes accounts that will get their history: until then they are incomplete, and what commits bring is remembered,
+    /// so that the history can delete it.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn await_histories<'d>(
+        &self,
+        dids: impl IntoIterator<Item = &'d str>,
+    ) -> Result<(), OutboxError> {
+        let dids: Vec<&str> = dids.into_iter().collect();
+        self.write_histories(|transaction| {
+            let mut insert = transaction.prepare(INSERT_ACCOUNT)?;
+            dids.iter().try_for_each(|did| insert.execute([bounded(did)]).map(drop))
+        })?;
+        self.set_has_histories(!dids.is_empty());
+        Ok(())
+    }
+
+    /// Makes every history incomplete: a new consumer has none of them. What consumers have stays known, so that the next
+    /// histories delete what is gone.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn restart_histories(&self) -> Result<(), OutboxError> {
+        self.write_histories(|transaction| {
+            transaction.execute("UPDATE account SET complete = 0", []).map(drop)
+        })
+    }
+
+    /// Writes in a transaction of its own, between those of the writer.
+    fn write_histories(
+        &self,
+        write: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+    ) -> Result<(), OutboxError> {
+        self.flush()?;
+        let mut writer = sqlite_file::open_writer(self.path())?;
+        let write_all = || -> Result<(), OutboxFault> {
+            sqlite_file::sync_commits(&writer, None)?;
+            let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            write(&transaction)?;
+            Ok(transaction.commit()?)
+        };
+        write_all().map_err(OutboxError::at(self.path()))
+    }
+}
+
+/// The tables.
+pub(crate) const SCHEMA: &str = "
+CREATE TABLE account (
+    id INTEGER PRIMARY KEY NOT NULL,
+    did TEXT NOT NULL UNIQUE,
+    records INTEGER NOT NULL,
+    complete INTEGER NOT NULL,
+    remembered INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE record (
+    account INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    hash BLOB NOT NULL,
+    PRIMARY KEY (account, path)
+) STRICT, WITHOUT ROWID;
+";
+
+const INSERT_ACCOUNT: &str = "INSERT INTO account (did, records, complete, remembered) VALUES (?1, 0, 0, 1) \
+                              ON CONFLICT (did) DO NOTHING";
+
+/// Number of records that are read at once.
+const PAGE_RECORDS: i64 = 512;
+
+#[cfg(test)]
+mod tests;

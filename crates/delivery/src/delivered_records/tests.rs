@@ -1,0 +1,189 @@
+use kernels::sha256;
+use tempfile::TempDir;
+
+use super::*;
+use crate::database::FORMAT;
+use crate::event::{EventId, NewEvent};
+use crate::outbox::{Options, StartAt};
+
+const DID: &str = "did:web:a.test";
+
+struct Fixture {
+    folder: TempDir,
+    outbox: Option<Outbox>,
+    options: Options,
+    events: u64,
+}
+
+impl Fixture {
+    fn new(options: Options) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut fixture = Self { folder, outbox: None, options, events: 0 };
+        fixture.reopen();
+        fixture.outbox().register("reader", StartAt::Oldest).unwrap();
+        fixture
+    }
+
+    fn reopen(&mut self) {
+        self.outbox = None;
+        let path = self.folder.path().join("outbox.sqlite");
+        self.outbox = Some(Outbox::open(&path, self.options).unwrap());
+    }
+
+    fn outbox(&self) -> &Outbox {
+        self.outbox.as_ref().unwrap()
+    }
+
+    fn append(&mut self, did: &str, effects: RecordEffects) {
+        self.events += 1;
+        let id = EventId::of_commit(did, &self.events.to_string());
+        let event = NewEvent::new(id, did, "{}").unwrap().with_effects(effects);
+        self.outbox().append_all([event]).unwrap();
+    }
+
+    /// Whether the history is complete, and the records with their contents.
+    fn records(&self, did: &str) -> (bool, Vec<String>) {
+        let mut delivered = self.outbox().delivered_records(did).unwrap();
+        let mut all = Vec::new();
+        while let Some(record) = delivered.next_record().unwrap() {
+            let content = ["1", "2"].into_iter().find(|text| record.has_hash(&hash(text)));
+            all.push(format!("{}={}", record.path, content.unwrap()));
+        }
+        (delivered.is_complete(), all)
+    }
+}
+
+fn hash(content: &str) -> Digest {
+    sha256::digest(content.as_bytes())
+}
+
+fn with(mut effects: RecordEffects, changes: &[(&str, &str)]) -> RecordEffects {
+    for (path, content) in changes {
+        match *content {
+            "" => effects.delete(path),
+            content => effects.put(path, &hash(content)),
+        }
+    }
+    effects
+}
+
+fn commit(changes: &[(&str, &str)]) -> RecordEffects {
+    with(RecordEffects::of_commit(), changes)
+}
+
+fn whole(changes: &[(&str, &str)], is_last: bool) -> RecordEffects {
+    let mut effects = RecordEffects::of_repository(true);
+    if is_last {
+        effects.complete();
+    }
+    with(effects, changes)
+}
+
+#[test]
+fn a_history_and_the_commits_after_it_are_remembered_over_a_restart() {
+    let mut fixture = Fixture::new(Options::default());
+    assert!(!fixture.outbox().has_histories());
+    fixture.append(DID, whole(&[("a/1", "1"), ("a/2", "1")], false));
+    assert_eq!(fixture.records(DID), (false, vec!["a/1=1".to_owned(), "a/2=1".to_owned()]));
+    fixture.append(DID, whole(&[("b/1", "1")], true));
+    fixture.append(DID, commit(&[("a/1", ""), ("a/2", "2"), ("c/1", "1"), ("c/none", "")]));
+    let expected = (true, ["a/2=2", "b/1=1", "c/1=1"].map(str::to_owned).to_vec());
+    assert_eq!(fixture.records(DID), expected);
+    fixture.reopen();
+    assert_eq!(fixture.records(DID), expected);
+    assert!(fixture.outbox().has_histories());
+    let difference = RecordEffects::of_repository(false);
+    fixture.append(DID, with(difference, &[("b/1", ""), ("d/1", "2")]));
+    assert_eq!(fixture.records(DID).1, ["a/2=2", "c/1=1", "d/1=2"]);
+}
+
+#[test]
+fn commits_before_a_history_are_remembered_only_where_it_is_awaited() {
+    let mut fixture = Fixture::new(Options::default());
+    fixture.append(DID, commit(&[("a/1", "1")]));
+    assert_eq!(fixture.records(DID), (false, vec![]));
+    fixture.outbox().await_histories([DID, DID]).unwrap();
+    fixture.append(DID, commit(&[("a/2", "1")]));
+    assert_eq!(fixture.records(DID), (false, vec!["a/2=1".to_owned()]));
+    assert!(!fixture.outbox().histories().unwrap().is_complete(DID).unwrap());
+}
+
+#[test]
+fn an_event_that_is_appended_again_has_its_effects_once() {
+    let mut fixture = Fixture::new(Options::default());
+    fixture.append(DID, whole(&[("a/1", "1")], true));
+    fixture.append(DID, commit(&[("a/1", "")]));
+    fixture.events = 0;
+    fixture.append(DID, whole(&[("a/1", "1")], true));
+    assert_eq!(fixture.records(DID), (true, vec![]));
+}
+
+#[test]
+fn histories_begin_again_for_a_new_consumer_and_what_consumers_have_stays_known() {
+    let mut fixture = Fixture::new(Options::default());
+    fixture.append(DID, whole(&[("a/1", "1")], true));
+    assert!(fixture.outbox().histories().unwrap().is_complete(DID).unwrap());
+    fixture.outbox().restart_histories().unwrap();
+    assert!(!fixture.outbox().histories().unwrap().is_complete(DID).unwrap());
+    assert_eq!(fixture.records(DID), (false, vec!["a/1=1".to_owned()]));
+    fixture.append(DID, whole(&[("a/1", "1")], true));
+    assert!(fixture.records(DID).0);
+}
+
+#[test]
+fn at_the_limit_an_account_is_forgotten_until_its_next_whole_repository() {
+    let mut options = Options::default();
+    options.max_records = 3;
+    let mut fixture = Fixture::new(options);
+    fixture.append(DID, whole(&[("a/1", "1"), ("a/2", "1")], true));
+    let other = "did:web:b.test";
+    fixture.append(other, whole(&[("a/1", "1"), ("a/2", "1"), ("a/3", "1")], true));
+    assert_eq!(fixture.records(other), (false, vec![]), "not remembered");
+    assert!(fixture.outbox().histories().unwrap().is_complete(other).unwrap());
+    assert_eq!(fixture.records(DID).1.len(), 2, "others stay");
+    fixture.append(DID, commit(&[("a/1", ""), ("a/2", "")]));
+    fixture.append(other, commit(&[("a/9", "1")]));
+    fixture.append(other, whole(&[("a/1", "1"), ("a/2", "1"), ("a/3", "1")], true));
+    assert_eq!(fixture.records(other).1.len(), 3);
+    fixture.reopen();
+    fixture.append(DID, commit(&[("a/1", "1")]));
+    assert_eq!(fixture.records(DID), (false, vec![]), "the count is that of the file");
+}
+
+#[test]
+fn records_are_read_in_order_whatever_their_number_and_while_those_before_change() {
+    let mut fixture = Fixture::new(Options::default());
+    let paths: Vec<String> = (0..1500).map(|number| format!("a.b.c/{number:04}")).collect();
+    let changes: Vec<(&str, &str)> = paths.iter().map(|path| (path.as_str(), "1")).collect();
+    fixture.append(DID, whole(&changes, true));
+    let mut delivered = fixture.outbox().delivered_records(DID).unwrap();
+    for path in &paths {
+        assert_eq!(&*delivered.next_record().unwrap().unwrap().path, path);
+        if path.ends_with("00") {
+            fixture.append(DID, commit(&[(path, "")]));
+        }
+    }
+    assert_eq!(delivered.next_record().unwrap(), None);
+    assert_eq!(fixture.records(DID).1.len(), 1485);
+}
+
+#[test]
+fn an_outbox_of_the_first_version_is_migrated() {
+    let mut fixture = Fixture::new(Options::default());
+    fixture.append(DID, commit(&[]));
+    fixture.outbox = None;
+    let path = fixture.folder.path().join("outbox.sqlite");
+    let old = Connection::open(&path).unwrap();
+    old.execute_batch("DROP TABLE account; DROP TABLE record; PRAGMA user_version = 1").unwrap();
+    drop(old);
+    fixture.reopen();
+    assert_eq!(fixture.outbox().status().events, 1);
+    fixture.append(DID, whole(&[("a/1", "1")], true));
+    assert!(fixture.records(DID).0);
+    fixture.outbox = None;
+    let later = Connection::open(&path).unwrap();
+    later.pragma_update(None, "user_version", FORMAT.version + 1).unwrap();
+    drop(later);
+    let refused = Outbox::open(&path, Options::default()).unwrap_err();
+    assert!(matches!(refused.fault, OutboxFault::OtherVersion { .. }), "{refused}");
+}

@@ -1,0 +1,163 @@
+//! Rate of requests to each host: a token bucket whose rate adapts to the host.
+//!
+//! The rate starts at [`INITIAL_RATE`], grows by one request a second for each second of answers, and is halved when the
+//! host rejects a request without saying until when, or answers too slowly. What a host says itself (`Retry-After`, an
+//! exhausted window) is waited for exactly, however high the rate is.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::bounded_map::BoundedMap;
+use crate::rate_limit::{RateLimited, RateLimiter};
+
+/// Paces the requests to hosts.
+#[derive(Debug)]
+pub(super) struct HostPacer {
+    limiter: RateLimiter,
+    hosts: Mutex<BoundedMap<Box<str>, Pace>>,
+}
+
+/// The pace of one host.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    /// Requests a second.
+    rate: f64,
+    /// When the bucket is full. A request moves it by the time of one at the rate.
+    full_at: Instant,
+}
+
+/// How a host answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    InTime,
+    /// Too late, or not without a rest.
+    Overloaded,
+}
+
+impl HostPacer {
+    /// A pacer that also honours what `limiter` knows.
+    pub(super) fn new(limiter: RateLimiter) -> Self {
+        Self { limiter, hosts: Mutex::new(BoundedMap::new(MAX_HOSTS)) }
+    }
+
+    /// Waits until `host` may be asked.
+    ///
+    /// # Errors
+    /// At once, if the host allows no request for longer than an hour.
+    pub(super) async fn until_ready(&self, host: &str) -> Result<(), RateLimited> {
+        loop {
+            let limited = self.limiter.remaining(host);
+            if limited > MAX_WAIT {
+                return Err(RateLimited(limited));
+            }
+            let wait = match limited {
+                Duration::ZERO => self.take(host, Instant::now()),
+                limited => limited,
+            };
+            if wait.is_zero() {
+                return Ok(());
+            }
+            sleep(wait).await;
+        }
+    }
+
+    /// Records an answer of the host.
+    pub(super) fn record(&self, host: &str, answer: Answer) {
+        let mut hosts = self.lock();
+        let Some(pace) = hosts.get_mut(host) else { return };
+        pace.rate = match answer {
+            Answer::InTime => (pace.rate + 1.0 / pace.rate).min(MAX_RATE),
+            Answer::Overloaded => (pace.rate / 2.0).max(MIN_RATE),
+        };
+    }
+
+    /// Takes a token, or returns how long there is none.
+    fn take(&self, host: &str, now: Instant) -> Duration {
+        let mut hosts = self.lock();
+        let new = Pace { rate: INITIAL_RATE, full_at: now };
+        let pace = hosts.get_mut(host).copied().unwrap_or(new);
+        let interval = Duration::from_secs_f64(1.0 / pace.rate);
+        let full_at = pace.full_at.max(now) + interval;
+        let wait = full_at.saturating_duration_since(now + interval * BURST);
+        if wait.is_zero() {
+            hosts.insert(host.into(), Pace { full_at, ..pace });
+        }
+        wait
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BoundedMap<Box<str>, Pace>> {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Requests a second to a host that is not known, to one that answers in time, and to one that does not.
+const INITIAL_RATE: f64 = 8.0;
+const MAX_RATE: f64 = 50.0;
+const MIN_RATE: f64 = 0.5;
+
+/// Requests that may be sent at once.
+const BURST: u32 = 4;
+
+const MAX_WAIT: Duration = Duration::from_secs(3600);
+const MAX_HOSTS: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::HeaderMap;
+
+    use super::*;
+
+    fn pacer() -> HostPacer {
+        HostPacer::new(RateLimiter::default())
+    }
+
+    /// Number of requests in `seconds`, and what is recorded of each.
+    async fn requests(pacer: &HostPacer, seconds: u64, answer: Answer) -> u32 {
+        let (end, mut count) = (Instant::now() + Duration::from_secs(seconds), 0);
+        while Instant::now() < end {
+            pacer.until_ready("a.test").await.unwrap();
+            pacer.record("a.test", answer);
+            count += 1;
+        }
+        count
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_rate_grows_with_answers_up_to_its_maximum() {
+        let pacer = pacer();
+        let first = requests(&pacer, 1, Answer::InTime).await;
+        assert!((8..=16).contains(&first), "{first}");
+        requests(&pacer, 60, Answer::InTime).await;
+        let last = requests(&pacer, 10, Answer::InTime).await;
+        assert!((480..=510).contains(&last), "{last}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_rate_of_an_overloaded_host_falls_to_its_minimum_and_grows_again() {
+        let pacer = pacer();
+        requests(&pacer, 30, Answer::Overloaded).await;
+        let slow = requests(&pacer, 20, Answer::Overloaded).await;
+        assert!((9..=11).contains(&slow), "{slow}");
+        requests(&pacer, 30, Answer::InTime).await;
+        assert!(requests(&pacer, 10, Answer::InTime).await > 100);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_that_a_host_names_is_waited_for_up_to_an_hour() {
+        let pacer = pacer();
+        let limited = |seconds: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("retry-after", seconds.parse().unwrap());
+            pacer.limiter.record_response("a.test", 429, &headers);
+        };
+        limited("300");
+        let started = Instant::now();
+        pacer.until_ready("a.test").await.unwrap();
+        assert!(started.elapsed() >= Duration::from_secs(300));
+        pacer.until_ready("b.test").await.unwrap();
+        limited("4000");
+        assert!(pacer.until_ready("a.test").await.is_err());
+    }
+}
