@@ -132,9 +132,7 @@ fn histories_begin_again_for_a_new_consumer_and_what_consumers_have_stays_known(
 
 #[test]
 fn at_the_limit_an_account_is_forgotten_until_its_next_whole_repository() {
-    let mut options = Options::default();
-    options.max_records = 3;
-    let mut fixture = Fixture::new(options);
+    let mut fixture = Fixture::new(Options { max_records: 3, ..Options::default() });
     fixture.append(DID, whole(&[("a/1", "1"), ("a/2", "1")], true));
     let other = "did:web:b.test";
     fixture.append(other, whole(&[("a/1", "1"), ("a/2", "1"), ("a/3", "1")], true));
