@@ -5,6 +5,7 @@
 //! | [`pds`] | `@did-plc/server`, the reference directory, and `@atproto/pds`, the reference PDS |
 //! | [`relay`] | the relay of `indigo` |
 //! | [`postgres`] | a server of PostgreSQL |
+//! | [`kafka`] | a broker of Apache Kafka |
 //! | [`nats`] | a server of NATS JetStream |
 //! | [`proxy`] | a proxy in front of a server that is out of service at times |
 //! | [`reader`] | consumers of event streams |
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod http;
+pub mod kafka;
 pub mod nats;
 pub mod pds;
 pub mod postgres;

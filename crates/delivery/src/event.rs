@@ -176,6 +176,11 @@ impl Event {
         &self.bytes[self.id_len + self.account_len..]
     }
 
+    /// The account, which shares the bytes of the event.
+    pub(crate) fn account_bytes(&self) -> Bytes {
+        self.bytes.slice(self.id_len..self.id_len + self.account_len)
+    }
+
     /// The payload, which shares the bytes of the event.
     pub(crate) fn payload_bytes(&self) -> Bytes {
         self.bytes.slice(self.id_len + self.account_len..)

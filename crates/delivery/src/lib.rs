@@ -10,8 +10,8 @@
 //! [`Outbox`] keeps events on disk until every registered consumer has acknowledged them. It answers the source when an
 //! event is stored, and makes it wait at a bound. A [`Consumer`] receives events from its own cursor on and acknowledges
 //! them in any order. A [`Delivery`] sends the events of a consumer to a [`Sink`] in batches: accounts side by side, each
-//! in its order, repeated until they are accepted. [`FileSink`], [`WebhookSink`], [`NatsSink`],
-//! [`SqliteSink`] and [`PostgresSink`] are sinks; [`DeadLetters`] keeps what a receiver refuses.
+//! in its order, repeated until they are accepted. [`FileSink`], [`WebhookSink`], [`KafkaSink`],
+//! [`NatsSink`], [`SqliteSink`] and [`PostgresSink`] are sinks; [`DeadLetters`] keeps what a receiver refuses.
 //!
 //! ```no_run
 //! # async fn run(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
@@ -87,8 +87,10 @@ mod delivery;
 mod error;
 mod event;
 mod files;
+mod kafka;
 mod line_form;
 mod nats;
+mod opening;
 mod outbox;
 mod postgres;
 mod queue_message;
@@ -111,6 +113,7 @@ pub use delivery::{Delivery, DeliveryError, DeliveryMetrics, DeliveryOptions, De
 pub use error::{OutboxError, OutboxFault};
 pub use event::{Event, EventId, InvalidPayload, MAX_PAYLOAD_BYTES, NewEvent};
 pub use files::{FileOptions, FileSink};
+pub use kafka::{KafkaAddress, KafkaOptions, KafkaSink};
 pub use line_form::LineForm;
 pub use nats::{NatsAddress, NatsOptions, NatsSink};
 pub use outbox::{Bound, ConsumerStatus, Options, Outbox, StartAt, Status};

@@ -31,12 +31,13 @@ use net::firehose::StopSignal;
 use net::remote_text::{MAX_MESSAGE_CHARS, sanitize};
 use store::crash_point;
 use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 
 pub use self::address::NatsAddress;
 use crate::account_chains::send_in_chains;
 use crate::event::Event;
 use crate::line_form::LineForm;
+use crate::opening::open_in_time;
 use crate::queue_message::{header_id, messages};
 use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
 use crate::tls;
@@ -88,19 +89,8 @@ impl NatsSink {
     /// If no server can be reached in time, one refuses, or the stream takes other subjects.
     pub async fn open(address: NatsAddress, options: NatsOptions) -> Result<Self, SendFailure> {
         let sink = Self { address, options, connection: Mutex::default() };
-        let since = Instant::now();
-        loop {
-            match sink.connection().await {
-                Ok(_) => return Ok(sink),
-                // A server that starts.
-                Err(SendFailure { kind: FailureKind::Temporary(_), .. })
-                    if since.elapsed() < MAX_OPEN_TIME =>
-                {
-                    sleep(OPEN_INTERVAL).await;
-                }
-                Err(failure) => return Err(failure),
-            }
-        }
+        open_in_time(async || sink.connection().await).await?;
+        Ok(sink)
     }
 
     /// The connection, or a new one.
@@ -288,8 +278,6 @@ fn clean(error: &(impl std::fmt::Display + ?Sized)) -> String {
     sanitize(&error.to_string(), MAX_MESSAGE_CHARS)
 }
 
-const MAX_OPEN_TIME: Duration = Duration::from_secs(10);
-const OPEN_INTERVAL: Duration = Duration::from_millis(250);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const PING_INTERVAL: Duration = Duration::from_secs(15);
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(300);

@@ -25,13 +25,14 @@ use store::crash_point;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::database::OutboxIdentity;
 use crate::event::Event;
+use crate::opening::open_in_time;
 use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
 use crate::tables::{Changes, ParsedEvent, dids};
 use crate::tls;
@@ -103,19 +104,9 @@ impl PostgresSink {
         let tls = Tls(MakeRustlsConnect::new(config));
         let connection = Mutex::default();
         let sink = Self { shared: Arc::new(Shared { address, tls, outbox, options, connection }) };
-        let since = Instant::now();
-        loop {
-            match sink.position().await {
-                Ok(_) => return Ok(sink),
-                // A server that starts, or has not noticed yet that the last process has ended.
-                Err(SendFailure { kind: FailureKind::Temporary(_), .. })
-                    if since.elapsed() < MAX_OPEN_TIME =>
-                {
-                    sleep(OPEN_INTERVAL).await;
-                }
-                Err(failure) => return Err(failure),
-            }
-        }
+        // A server that is away may not have noticed yet that the last process has ended.
+        open_in_time(async || sink.position().await).await?;
+        Ok(sink)
     }
 
     /// The position that is stored for the outbox; `None` for one of which the tables have no event.
@@ -302,9 +293,6 @@ fn failure(error: &Error) -> SendFailure {
     };
     SendFailure::new(kind, text)
 }
-
-const MAX_OPEN_TIME: Duration = Duration::from_secs(10);
-const OPEN_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The server ends what takes too long, so that a process that hangs does not keep the lock.
 const SETTINGS: &str = "

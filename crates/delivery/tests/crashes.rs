@@ -49,7 +49,8 @@ const POINTS: [(&str, u64); 29] = [
 ];
 
 /// Points that are reached with a server alone, in the tests of `interop`.
-const AT_SERVERS: [&str; 3] = ["nats/acknowledged", "postgres/written", "postgres/committed"];
+const AT_SERVERS: [&str; 4] =
+    ["kafka/acknowledged", "nats/acknowledged", "postgres/written", "postgres/committed"];
 
 #[test]
 fn an_end_at_any_crash_point_loses_nothing_and_repeats_only_what_is_not_acknowledged() {
@@ -82,6 +83,7 @@ fn the_table_has_every_crash_point_of_the_sources() {
     let table = POINTS.iter().map(|(name, _)| *name).chain(AT_SERVERS);
     assert_eq!(named, table.map(str::to_owned).collect());
     let tests = [
+        include_str!("../../../interop/tests/interop/kafka.rs"),
         include_str!("../../../interop/tests/interop/nats.rs"),
         include_str!("../../../interop/tests/interop/postgres.rs"),
     ]

@@ -6,6 +6,7 @@
 //! | `follows` | the client follows the reference PDS, directly and through the relay of `indigo` |
 //! | `printed_state` | the lines of `follow --resync` give the records of all accounts, through every failure |
 //! | `postgres` | the tables that `follow --to` writes in PostgreSQL, through kills of both sides; what it refuses |
+//! | `kafka` | a topic of Kafka that `follow --to` fills, through kills of both sides and a rebalance of its readers; what it refuses |
 //! | `nats` | a stream of NATS JetStream that `follow --to` fills, through kills of both sides; what it refuses |
 //! | `readers` | consumers of other projects follow the simulator |
 //! | `taps` | the client of tap receives the channel of `wireproof follow --to ws://…` |
@@ -14,10 +15,12 @@
 #![forbid(unsafe_code)]
 
 mod activity;
+mod certificates;
 mod client;
 mod delivery;
 mod follower;
 mod follows;
+mod kafka;
 mod nats;
 mod postgres;
 mod printed_state;

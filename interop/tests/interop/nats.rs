@@ -6,13 +6,15 @@ use async_nats::jetstream;
 use async_nats::jetstream::consumer::pull::OrderedConfig;
 use async_nats::jetstream::stream::Config;
 use futures_util::StreamExt;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use simnet::servers::Server;
 use tokio::time::timeout;
 use wireproof_interop::kit;
 use wireproof_interop::nats::Nats;
 
-use crate::queue::{Message, Queue, check_ends, holds_the_stream_back, small, survives_kills};
+use crate::certificates::Certificates;
+use crate::queue::{
+    Message, Queue, check_ends, dead_letters, holds_the_stream_back, small, survives_kills,
+};
 
 impl Queue for Nats {
     fn uri(&self) -> String {
@@ -117,38 +119,25 @@ async fn an_event_that_is_too_large_is_set_aside_and_the_others_arrive() {
     let sent = delivered.sim.sent_events(Server::Relay(0)).len();
     let output = delivered.output(&["--events", &sent.to_string()]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    let outbox = delivered.folder.path().join("state/outbox");
-    let letters =
-        std::fs::read_dir(outbox).expect("a folder").map(|file| file.expect("a file").path());
-    let letters = letters.filter(|path| path.extension().is_some_and(|name| name == "ndjson"));
-    let texts: String =
-        letters.map(|path| std::fs::read_to_string(path).expect("a file")).collect();
-    let refused = texts.lines().filter(|line| line.contains("exceeds maximum")).count();
+    let refused = dead_letters(&delivered);
+    assert!(refused.iter().all(|letter| letter.contains("exceeds maximum")), "{refused:?}");
     let messages = nats.messages().await.expect("messages");
-    assert!(refused > 0 && !messages.is_empty(), "{refused} of {sent} are set aside");
-    assert_eq!(messages.len() + refused, sent);
+    assert!(!refused.is_empty() && !messages.is_empty(), "{} of {sent}", refused.len());
+    assert_eq!(messages.len() + refused.len(), sent);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn certificates_are_verified() {
     let kit = kit!(Nats);
-    let authority_key = KeyPair::generate().expect("a key");
-    let mut params = CertificateParams::new(Vec::new()).expect("parameters");
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = params.self_signed(&authority_key).expect("a certificate").pem();
-    let issuer = Issuer::from_params(&params, &authority_key);
-    let key = KeyPair::generate().expect("a key");
-    let names = vec!["localhost".to_owned()];
-    let certificate = CertificateParams::new(names).expect("a name").signed_by(&key, &issuer);
-    let folder = tempfile::tempdir().expect("a folder");
+    let (certificates, folder) = (Certificates::new(), tempfile::tempdir().expect("a folder"));
     let write = |name: &str, text: &str| {
         let path = folder.path().join(name);
         std::fs::write(&path, text).expect("a file");
         path.display().to_string()
     };
-    let certificate = write("server.pem", &certificate.expect("a certificate").pem());
-    let key = write("server.key", &key.serialize_pem());
-    let roots = write("authority.pem", &authority);
+    let certificate = write("server.pem", &certificates.server);
+    let key = write("server.key", &certificates.server_key);
+    let roots = write("authority.pem", &certificates.authority);
     let tls = format!("tls: {{ cert_file: {certificate:?}, key_file: {key:?} }}\n");
     let nats = Nats::start(&kit, &tls).await;
     let localhost = nats.address().replace("127.0.0.1", "localhost");

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use simnet::servers::{Simulation, Spec};
 use tokio::time::sleep;
 use tokio_postgres::Client;
@@ -15,6 +14,7 @@ use wireproof::net::firehose::StopSignal;
 use wireproof_interop::kit;
 use wireproof_interop::postgres::{PASSWORD, Postgres};
 
+use crate::certificates::Certificates;
 use crate::delivery::{Delivered, Records};
 
 /// The records in the tables; `None` if they cannot be read.
@@ -354,20 +354,13 @@ async fn certificates_are_verified() {
     let kit = kit!(Postgres);
     let mut postgres = Postgres::start(&kit, &["fsync=off"]).await;
     postgres.create_database("tls").await;
-    let authority_key = KeyPair::generate().expect("a key");
-    let mut params = CertificateParams::new(Vec::new()).expect("parameters");
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = params.self_signed(&authority_key).expect("a certificate").pem();
-    let issuer = Issuer::from_params(&params, &authority_key);
-    let key = KeyPair::generate().expect("a key");
-    let names = vec!["localhost".to_owned()];
-    let certificate = CertificateParams::new(names).expect("a name").signed_by(&key, &issuer);
-    postgres.write_file("server.crt", &certificate.expect("a certificate").pem());
-    postgres.write_file("server.key", &key.serialize_pem());
+    let certificates = Certificates::new();
+    postgres.write_file("server.crt", &certificates.server);
+    postgres.write_file("server.key", &certificates.server_key);
     let client = postgres.connect("tls").await;
     client.batch_execute("ALTER SYSTEM SET ssl = on").await.expect("a setting");
     postgres.run().await;
-    let roots = postgres.write_file("authority.pem", &authority);
+    let roots = postgres.write_file("authority.pem", &certificates.authority);
     let uri = postgres.uri("tls").replace("127.0.0.1", "localhost");
     let trusted = format!("{uri}&sslmode=verify-full&sslrootcert={}", roots.display());
     let (code, message) = ended(&small(&trusted));

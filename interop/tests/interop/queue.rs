@@ -88,6 +88,7 @@ pub(crate) async fn survives_kills(queue: &mut impl Queue, points: &[&str]) -> V
         delivered.kill();
     }
     delivered.start(None);
+    wait_for_records(queue, &mut delivered).await;
     delivered.write(1);
     // A server that is restarted in mid-stream.
     queue.run().await;
@@ -150,4 +151,13 @@ pub(crate) fn check_ends(cases: &[(String, i32, &str)], secrets: &[&str]) {
         );
         assert!(!secrets.iter().any(|secret| message.contains(secret)), "{message}");
     }
+}
+
+/// The lines in the file of dead letters.
+pub(crate) fn dead_letters(delivered: &Delivered) -> Vec<String> {
+    let outbox = fs::read_dir(delivered.folder.path().join("state/outbox")).expect("a folder");
+    let letters = outbox.map(|file| file.expect("a file").path());
+    let letters = letters.filter(|path| path.extension().is_some_and(|name| name == "ndjson"));
+    let texts: String = letters.map(|path| fs::read_to_string(path).expect("a file")).collect();
+    texts.lines().map(str::to_owned).collect()
 }

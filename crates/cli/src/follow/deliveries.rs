@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use wireproof::delivery::{
-    DeadLetters, Delivery, DeliveryMetrics, DeliveryOptions, FailureKind, FileSink, LineForm,
-    NatsOptions, NatsSink, Outbox, PostgresOptions, PostgresSink, SendFailure, Sink, SqliteOptions,
-    SqliteSink, StartAt, WebSocketMetrics, WebSocketServer, WebhookOptions, WebhookSecret,
-    WebhookSink,
+    DeadLetters, Delivery, DeliveryMetrics, DeliveryOptions, FailureKind, FileSink, KafkaOptions,
+    KafkaSink, LineForm, NatsOptions, NatsSink, Outbox, PostgresOptions, PostgresSink, SendFailure,
+    Sink, SqliteOptions, SqliteSink, StartAt, WebSocketMetrics, WebSocketServer, WebhookOptions,
+    WebhookSecret, WebhookSink,
 };
 use wireproof::net::firehose::StopSignal;
 
@@ -46,6 +46,7 @@ struct OpenDestination {
 enum Output {
     Files(FileSink),
     Webhook(Box<WebhookSink>, DeadLetters),
+    Kafka(Box<KafkaSink>, DeadLetters),
     Nats(Box<NatsSink>, DeadLetters),
     Sqlite(SqliteSink),
     Postgres(PostgresSink),
@@ -143,6 +144,10 @@ impl Deliveries {
                     start(&mut tasks, &name, Delivery::new(consumer()?, sink, None, options), stop)
                 }
                 Output::Webhook(sink, letters) => {
+                    let delivery = Delivery::new(consumer()?, *sink, Some(letters), options);
+                    start(&mut tasks, &name, delivery, stop)
+                }
+                Output::Kafka(sink, letters) => {
                     let delivery = Delivery::new(consumer()?, *sink, Some(letters), options);
                     start(&mut tasks, &name, delivery, stop)
                 }
@@ -261,6 +266,13 @@ async fn open_output(
             options.form = args.line_form();
             let sink = WebhookSink::new(client, url.clone(), secret, options);
             Ok(Output::Webhook(Box::new(sink), dead_letters(folder, consumer)?))
+        }
+        Destination::Kafka(address) => {
+            let mut options = KafkaOptions::default();
+            options.form = args.line_form();
+            let sink = KafkaSink::open(*address.clone(), options).await;
+            let sink = sink.map_err(|failure| unavailable(consumer, failure))?;
+            Ok(Output::Kafka(Box::new(sink), dead_letters(folder, consumer)?))
         }
         Destination::Nats(address) => {
             let mut options = NatsOptions::default();

@@ -13,8 +13,9 @@ use super::destination::{Destination, DestinationParser};
 #[derive(Debug, Args)]
 pub(crate) struct DeliveryArgs {
     /// Deliver events here instead of printing them, from an outbox on disk until each is acknowledged:
-    /// file:///FOLDER (files of lines), sqlite:///FILE or postgres://USER@HOST/DATABASE (tables), nats://HOST/PREFIX
-    /// (stream of NATS JetStream), https://… (signed webhook), or ws://127.0.0.1:PORT (a server for WebSocket clients). Implies --resync.
+    /// file:///FOLDER (files of lines), sqlite:///FILE or postgres://USER@HOST/DATABASE (tables), kafka://HOST/TOPIC,
+    /// nats://HOST/PREFIX (stream of NATS JetStream), https://… (signed webhook), or ws://127.0.0.1:PORT (a server for
+    /// WebSocket clients). Implies --resync.
     #[arg(long, env = "WIREPROOF_TO", value_name = "URI", value_delimiter = ',')]
     #[arg(value_parser = DestinationParser, help_heading = DELIVERY)]
     pub(super) to: Vec<Destination>,

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
-use wireproof::delivery::{NatsAddress, PostgresAddress};
+use wireproof::delivery::{KafkaAddress, NatsAddress, PostgresAddress};
 use wireproof::kernels::sha256;
 use wireproof::net::http::Url;
 
@@ -24,6 +24,8 @@ pub(super) enum Destination {
     WebSocket(SocketAddr),
     /// Tables in a PostgreSQL database.
     Postgres(Box<PostgresAddress>),
+    /// A topic of Kafka.
+    Kafka(Box<KafkaAddress>),
     /// A stream of NATS JetStream.
     Nats(Box<NatsAddress>),
 }
@@ -54,7 +56,7 @@ impl FromStr for Destination {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let unknown = || {
-            "expected file:///FOLDER, sqlite:///FILE, postgres://…, nats://HOST/PREFIX, ws://ADDRESS:PORT, or a URL of \
+            "expected file:///FOLDER, sqlite:///FILE, postgres://…, kafka://HOST/TOPIC, nats://HOST/PREFIX, ws://ADDRESS:PORT, or a URL of \
              https or http"
                 .to_owned()
         };
@@ -65,6 +67,7 @@ impl FromStr for Destination {
             "postgres" | "postgresql" => {
                 PostgresAddress::parse(text).map(|address| Self::Postgres(Box::new(address)))
             }
+            "kafka" => KafkaAddress::parse(text).map(|address| Self::Kafka(Box::new(address))),
             "nats" => NatsAddress::parse(text).map(|address| Self::Nats(Box::new(address))),
             "http" | "https" => webhook(text).map(Self::Webhook),
             "ws" => address(rest).map(Self::WebSocket),
@@ -86,6 +89,7 @@ impl Destination {
             Self::Files(path) => ("file", file_name(path), path_bytes(path)),
             Self::Sqlite(path) => ("sqlite", file_name(path), path_bytes(path)),
             Self::Postgres(address) => ("postgres", address.name(), address.name().into_bytes()),
+            Self::Kafka(address) => ("kafka", address.name(), address.name().into_bytes()),
             Self::Nats(address) => ("nats", address.name(), address.name().into_bytes()),
             Self::Webhook(url) => {
                 let host = url.host_str().unwrap_or_default().to_owned();
@@ -160,8 +164,7 @@ mod tests {
         ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
-        for wrong in ["", "events", "sqlite:", "file://", "kafka://a/b", "https://me:x@hook.test/"]
-        {
+        for wrong in ["", "events", "sqlite:", "file://", "kafka://a", "https://me:x@hook.test/"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

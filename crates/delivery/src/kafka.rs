@@ -1,0 +1,278 @@
+//! The sink of Kafka: each line is a record of a topic, and an event is accepted when all in-sync replicas have its
+//! records.
+//!
+//! | part of a record | value |
+//! |---|---|
+//! | key | the account, so that its records are in one partition, in order |
+//! | header `id` | the id of the line, by which a consumer drops repetitions |
+//! | value | the line |
+//!
+//! | failure | what follows |
+//! |---|---|
+//! | no broker, no leader, too few replicas, no acknowledgement in time | the events are sent again |
+//! | a record that is larger than the topic allows, or that the broker refuses | the event is set aside after some attempts |
+//! | wrong credentials, missing rights, a missing topic at the start | the delivery ends |
+//!
+//! The producer is idempotent: what it repeats itself after a lost answer is stored once. What the delivery repeats, after a
+//! failure or a restart, can be stored again.
+
+mod address;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use krafka::auth::AuthConfig;
+use krafka::consumer::Consumer;
+use krafka::error::ErrorCode;
+use krafka::producer::{Acks, Producer};
+use krafka::{BrokerInfo, CloseOptions, Kafka, KrafkaError, ProtocolErrorKind, Record};
+use net::remote_text::{MAX_MESSAGE_CHARS, sanitize};
+use store::crash_point;
+use tokio::sync::{Mutex, RwLock};
+
+pub use self::address::KafkaAddress;
+use crate::account_chains::send_in_chains;
+use crate::event::Event;
+use crate::line_form::LineForm;
+use crate::opening::open_in_time;
+use crate::queue_message::{QueueMessage, messages};
+use crate::server_address;
+use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
+
+/// Options of a [`KafkaSink`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KafkaOptions {
+    /// Limits of the batches. One record of each account in a batch waits for its acknowledgement at a time. Default: 2,048
+    /// events and 4 MiB a batch, 4 batches at once.
+    pub batches: SinkLimits,
+    /// Maximum time of an acknowledgement, with the repetitions of the producer. Default: 15 s.
+    pub timeout: Duration,
+    /// What is one record. Default: an event.
+    pub form: LineForm,
+}
+
+impl Default for KafkaOptions {
+    fn default() -> Self {
+        let batches = SinkLimits::new(2048, 4 << 20).with_concurrency(4);
+        Self { batches, timeout: Duration::from_secs(15), form: LineForm::default() }
+    }
+}
+
+/// Sends events to a topic of Kafka.
+#[derive(Debug)]
+pub struct KafkaSink {
+    address: KafkaAddress,
+    options: KafkaOptions,
+    /// `None` until the next use after a failure that the producer does not survive.
+    connection: Mutex<Option<Arc<Connection>>>,
+    /// Held for writing by a record that is sent in a batch of its own.
+    alone: RwLock<()>,
+}
+
+/// A producer, and what its client knows of the cluster.
+struct Connection {
+    producer: Producer,
+    /// A consumer of nothing: the library shows the brokers to consumers alone.
+    cluster: Consumer,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").field("producer", &self.producer).finish_non_exhaustive()
+    }
+}
+
+impl KafkaSink {
+    /// Connects, and checks that the topic exists. A broker that is away is tried for 10 seconds. Must be called in a Tokio
+    /// runtime, which then runs the connections.
+    ///
+    /// # Errors
+    /// If no broker can be reached in time, one refuses, or the topic is missing.
+    pub async fn open(address: KafkaAddress, options: KafkaOptions) -> Result<Self, SendFailure> {
+        let (connection, alone) = Default::default();
+        let sink = Self { address, options, connection, alone };
+        open_in_time(async || sink.connection().await).await?;
+        Ok(sink)
+    }
+
+    /// The connection, or a new one.
+    async fn connection(&self) -> Result<Arc<Connection>, SendFailure> {
+        let mut place = self.connection.lock().await;
+        let connection = match place.as_ref() {
+            Some(connection) => connection.clone(),
+            None => Arc::new(self.connect().await?),
+        };
+        *place = Some(connection.clone());
+        Ok(connection)
+    }
+
+    async fn connect(&self) -> Result<Connection, SendFailure> {
+        let security = self.address.security();
+        let security = security.map_err(|text| SendFailure::new(FailureKind::Fatal, text))?;
+        let kafka = self.kafka(security).await.map_err(|error| failure(&error))?;
+        let cluster = kafka.consumer_without_group().metrics_push(false).build().await;
+        let cluster = cluster.map_err(|error| failure(&error))?;
+        self.check_brokers(&cluster).await?;
+        let producer = kafka
+            .producer()
+            .acks(Acks::All)
+            .idempotent(true)
+            // Chains of accounts wait for each acknowledgement: a batch has what comes while another one is sent.
+            .linger(Duration::ZERO)
+            .batch_size(BATCH_BYTES)
+            .buffer_memory(BUFFER_BYTES)
+            .delivery_timeout(self.options.timeout)
+            .max_block(REQUEST_TIMEOUT)
+            .metrics_push(false);
+        let producer = producer.build().await.map_err(|error| failure(&error))?;
+        let topic = self.address.topic();
+        match producer.partitions_for(topic).await {
+            Ok(_) => Ok(Connection { producer, cluster }),
+            Err(KrafkaError::Broker { code: ErrorCode::UnknownTopicOrPartition, .. }) => {
+                let text = format!(
+                    "the topic {topic} does not exist: create it, with a partition for each reader of a consumer group"
+                );
+                Err(SendFailure::new(FailureKind::Fatal, text))
+            }
+            Err(error) => Err(failure(&error)),
+        }
+    }
+
+    /// Checks that the brokers which the cluster has named are on this machine if they are reached without TLS.
+    async fn check_brokers(&self, cluster: &Consumer) -> Result<(), SendFailure> {
+        // This is what the client knows, without a request.
+        let known = cluster.fetch_metadata(None).await.map_err(|error| failure(&error))?;
+        let is_far = |broker: &&BrokerInfo| !server_address::is_local(broker.address());
+        match known.brokers.iter().find(is_far) {
+            Some(broker) if !self.address.brokers.has_tls => {
+                let text = format!(
+                    "the cluster names a broker at {}, which is reached with TLS only: set tls=true, or let it advertise \
+                     localhost",
+                    broker.address()
+                );
+                let text = sanitize(&text, MAX_MESSAGE_CHARS);
+                Err(SendFailure::new(FailureKind::Fatal, text))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn kafka(&self, security: AuthConfig) -> Result<Kafka, KrafkaError> {
+        Kafka::builder(self.address.brokers.hosts.join(","))
+            .client_id("wireproof")
+            .security(security)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .request_timeout(REQUEST_TIMEOUT)
+            .max_response_size(MAX_RESPONSE_BYTES)
+            .connect()
+            .await
+    }
+
+    /// Sends the records of an event, and waits for their acknowledgements.
+    async fn produce(
+        &self,
+        connection: &Arc<Connection>,
+        event: &Event,
+    ) -> Result<(), SendFailure> {
+        let producer = &connection.producer;
+        for message in messages(self.options.form, event) {
+            let shared = self.alone.read().await;
+            let mut sent = producer.send(self.record(event, &message)).await;
+            drop(shared);
+            if sent.as_ref().is_err_and(is_refusal) {
+                // The batch may have been refused for another record in it.
+                let _alone = self.alone.write().await;
+                sent = producer.send(self.record(event, &message)).await;
+            }
+            if let Err(error) = sent {
+                if error.is_fatal() {
+                    self.forget(connection).await;
+                }
+                return Err(failure(&error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the next batch open a new connection, if this one is still in use.
+    async fn forget(&self, connection: &Arc<Connection>) {
+        let mut place = self.connection.lock().await;
+        if place.as_ref().is_some_and(|known| Arc::ptr_eq(known, connection)) {
+            *place = None;
+        }
+    }
+
+    fn record(&self, event: &Event, message: &QueueMessage) -> Record {
+        Record::new(self.address.topic(), message.line.clone())
+            .key(event.account_bytes())
+            .header("id", message.id.clone())
+    }
+}
+
+impl Sink for KafkaSink {
+    fn limits(&self) -> SinkLimits {
+        self.options.batches
+    }
+
+    async fn send(&self, events: &[Event]) -> Result<(), SendFailure> {
+        let connection = self.connection().await?;
+        self.check_brokers(&connection.cluster).await?;
+        let sent = send_in_chains(events, |event| self.produce(&connection, event)).await;
+        crash_point("kafka/acknowledged");
+        sent
+    }
+
+    async fn close(&self) -> Result<(), SendFailure> {
+        let Some(connection) = self.connection.lock().await.take() else { return Ok(()) };
+        let options = CloseOptions::new().timeout(CLOSE_TIMEOUT);
+        connection.producer.close_with(options).await.map_err(|error| failure(&error))
+    }
+}
+
+/// Whether the record is refused, or another one in its batch.
+fn is_refusal(error: &KrafkaError) -> bool {
+    match error {
+        KrafkaError::Broker { code, .. } => matches!(
+            code,
+            ErrorCode::MessageTooLarge | ErrorCode::RecordListTooLarge | ErrorCode::InvalidRecord
+        ),
+        // Larger than the buffer.
+        KrafkaError::Config { .. } => true,
+        _ => error.protocol_error_kind() == Some(ProtocolErrorKind::FrameTooLarge),
+    }
+}
+
+/// What follows from an error.
+#[cold]
+fn failure(error: &KrafkaError) -> SendFailure {
+    let kind = match error {
+        // With a source it is of TLS, such as a certificate that a restart of the broker may replace.
+        KrafkaError::Auth { source: None, .. } => FailureKind::Fatal,
+        KrafkaError::Broker { code, .. } if is_denial(*code) => FailureKind::Fatal,
+        _ if is_refusal(error) => FailureKind::Refused,
+        _ => FailureKind::Temporary(Duration::ZERO),
+    };
+    SendFailure::new(kind, sanitize(&error.to_string(), MAX_MESSAGE_CHARS))
+}
+
+fn is_denial(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::TopicAuthorizationFailed
+            | ErrorCode::ClusterAuthorizationFailed
+            | ErrorCode::SaslAuthenticationFailed
+            | ErrorCode::UnsupportedSaslMechanism
+    )
+}
+
+/// Size of a batch of records in bytes, which only a single record exceeds: half of what a topic allows by default.
+const BATCH_BYTES: usize = 512 << 10;
+
+/// Maximum size of the records that wait for acknowledgements, in bytes.
+const BUFFER_BYTES: usize = 72 << 20;
+
+const MAX_RESPONSE_BYTES: usize = 16 << 20;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);

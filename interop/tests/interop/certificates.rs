@@ -1,0 +1,25 @@
+//! Certificates of an authority that no system knows.
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+
+/// Texts in PEM form.
+pub(crate) struct Certificates {
+    pub(crate) authority: String,
+    /// The certificate of a server that is called `localhost`.
+    pub(crate) server: String,
+    pub(crate) server_key: String,
+}
+
+impl Certificates {
+    pub(crate) fn new() -> Self {
+        let authority_key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(Vec::new()).expect("parameters");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority = params.self_signed(&authority_key).expect("a certificate").pem();
+        let issuer = Issuer::from_params(&params, &authority_key);
+        let key = KeyPair::generate().expect("a key");
+        let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+        let server = params.signed_by(&key, &issuer).expect("a certificate").pem();
+        Self { authority, server, server_key: key.serialize_pem() }
+    }
+}

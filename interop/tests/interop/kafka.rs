@@ -1,0 +1,193 @@
+//! `follow --to kafka://…`: the topic has the records of the network, whoever is killed, and what is refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use simnet::servers::Server;
+use tokio::time::sleep;
+use wireproof_interop::kafka::{Kafka, PASSWORD, USER};
+use wireproof_interop::kit;
+
+use crate::certificates::Certificates;
+use crate::delivery::Delivered;
+use crate::queue::{
+    Message, Queue, check_ends, dead_letters, holds_the_stream_back, small, survives_kills,
+};
+
+impl Queue for Kafka {
+    fn uri(&self) -> String {
+        format!("kafka://{}/{TOPIC}", self.address())
+    }
+
+    fn kill(&mut self) {
+        self.kill();
+    }
+
+    async fn run(&mut self) {
+        self.run().await;
+    }
+
+    async fn messages(&self) -> Option<Vec<Message>> {
+        let mut places = BTreeMap::new();
+        let messages = self.records(TOPIC).await?.into_iter().map(|record| {
+            let account = record.key_str().expect("a key").to_owned();
+            let partition = *places.entry(account.clone()).or_insert(record.partition);
+            assert_eq!(partition, record.partition, "{account} is in one partition");
+            let id = record.header_str("id").expect("an id").to_owned();
+            let line = serde_json::from_slice(&record.value.expect("a line")).expect("JSON");
+            Message { account, id, line }
+        });
+        Some(messages.collect())
+    }
+}
+
+async fn kafka_with_topic(kit: &wireproof_interop::program::Kit) -> Kafka {
+    let kafka = Kafka::start(kit, "PLAINTEXT", "").await;
+    kafka.create_topic(TOPIC, 3, &[]).await;
+    kafka
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_kills_of_either_side_the_topic_has_every_record_in_order() {
+    let kit = kit!(Kafka);
+    let mut kafka = kafka_with_topic(&kit).await;
+    let points = ["kafka/acknowledged@1", "kafka/acknowledged@3", "delivery/sent@2"];
+    let messages = survives_kills(&mut kafka, &points).await;
+    let ids: BTreeSet<&String> = messages.iter().map(|message| &message.id).collect();
+    println!("{} records of {} events", messages.len(), ids.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_broker_is_away_the_stream_waits_at_the_bound_of_the_outbox() {
+    let kit = kit!(Kafka);
+    holds_the_stream_back(&mut kafka_with_topic(&kit).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_of_two_readers_that_rebalances_in_mid_stream_sees_every_event() {
+    let kit = kit!(Kafka);
+    let kafka = kafka_with_topic(&kit).await;
+    let mut delivered = Delivered::new(&kafka.uri());
+    delivered.start(None);
+    let logs = ["first", "second"].map(|name| delivered.folder.path().join(name));
+    let first = kafka.reader(TOPIC, "readers", &logs[0]);
+    wait_for_lines(&mut delivered, &logs[0]).await;
+    // The second one takes over partitions of the first, and then, after its death, all of them.
+    let _second = kafka.reader(TOPIC, "readers", &logs[1]);
+    wait_for_lines(&mut delivered, &logs[1]).await;
+    first.kill();
+    delivered.sim.write_commits(20);
+    let expected = delivered.expected();
+    let has_all = async || {
+        let messages = kafka.messages().await.expect("messages");
+        let seen: BTreeSet<String> = logs.iter().flat_map(|log| ids(log)).collect();
+        crate::queue::records(&messages) == expected
+            && messages.iter().all(|message| seen.contains(&message.id))
+    };
+    delivered.wait_until("every event at a reader", has_all).await;
+    delivered.interrupt();
+}
+
+/// Writes until a reader has lines.
+async fn wait_for_lines(delivered: &mut Delivered, log: &Path) {
+    for _ in 0..600 {
+        delivered.sim.write_commits(3);
+        sleep(Duration::from_millis(100)).await;
+        assert!(!delivered.has_ended(), "{}", delivered.errors());
+        if ids(log).len() > 10 {
+            return;
+        }
+    }
+    panic!("the reader sees nothing: {}", delivered.errors());
+}
+
+/// The ids in the headers of the lines of a reader.
+fn ids(log: &Path) -> BTreeSet<String> {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let ids = text.lines().filter_map(|line| line.strip_prefix("id:")?.split('\t').next());
+    ids.map(str::to_owned).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_used_is_refused_with_the_cure_and_without_the_password() {
+    let kit = kit!(Kafka);
+    let mut kafka = kafka_with_topic(&kit).await;
+    let sasl = "sasl.enabled.mechanisms=SCRAM-SHA-512\n\
+        listener.name.clients.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;\n";
+    let guarded = Kafka::start(&kit, "SASL_PLAINTEXT", sasl).await;
+    let far = Kafka::start_as(&kit, "queue.example", "PLAINTEXT", "").await;
+    let file = |name: &str, text: &str| kafka.write_file(name, text).display().to_string();
+    let (password, wrong) =
+        (file("password", &format!("{PASSWORD}\n")), file("wrong", "wrong-one"));
+    let (open, guarded, far) =
+        (format!("kafka://{}", kafka.address()), guarded.address(), far.address());
+    let user = |file: &str| format!("kafka://{USER}@{guarded}/none?password_file={file}");
+    let cases = [
+        (format!("{open}/{TOPIC}"), 0, ""),
+        (format!("{open}/{TOPIC}?broker=127.0.0.1:1"), 0, ""),
+        (format!("{open}/none"), 4, "the topic none does not exist: create it"),
+        // The user is accepted, and the topic is missing.
+        (user(&password), 4, "the topic none does not exist"),
+        (user(&wrong), 4, "uthentication"),
+        (user("/nonexistent"), 4, "/nonexistent"),
+        (format!("kafka://{guarded}/none"), 3, "kafka-127.0.0.1"),
+        (format!("{open}/{TOPIC}?tls=true"), 3, "kafka-127.0.0.1"),
+        (format!("kafka://{far}/{TOPIC}"), 4, "broker at queue.example"),
+        (format!("kafka://{USER}@{guarded}/none?sasl=plain"), 2, "tls=true"),
+        (format!("kafka://{USER}:secret@{guarded}/none"), 2, "password_file"),
+        ("kafka://queue.example/events?tls=false".to_owned(), 2, "this machine only"),
+        (format!("{open},127.0.0.1:1/{TOPIC}"), 2, "?broker=HOST:PORT"),
+    ];
+    check_ends(&cases, &["p%ss", "wrong-one", "secret"]);
+    kafka.kill();
+    check_ends(&[(format!("{open}/{TOPIC}"), 3, "kafka-127.0.0.1")], &[]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_is_too_large_is_set_aside_and_the_others_arrive() {
+    let kit = kit!(Kafka);
+    let kafka = Kafka::start(&kit, "PLAINTEXT", "").await;
+    // Less than a batch of several records, so that batches are refused for the records beside small ones too.
+    kafka.create_topic(TOPIC, 1, &[("max.message.bytes", "900")]).await;
+    let delivered = small(&kafka.uri());
+    let sent = delivered.sim.sent_events(Server::Relay(0)).len();
+    let output = delivered.output(&["--events", &sent.to_string()]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let refused = dead_letters(&delivered);
+    let messages = kafka.messages().await.expect("messages");
+    assert!(!refused.is_empty() && !messages.is_empty(), "{} of {sent}", refused.len());
+    assert_eq!(messages.len() + refused.len(), sent);
+    let largest = messages.iter().map(|message| message.line.to_string().len()).max();
+    for letter in refused {
+        assert!(letter.contains("MessageTooLarge"), "{letter}");
+        let letter: serde_json::Value = serde_json::from_str(&letter).expect("JSON");
+        assert!(Some(letter["event"].to_string().len()) > largest, "{letter}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn certificates_are_verified() {
+    let kit = kit!(Kafka);
+    let (certificates, folder) = (Certificates::new(), tempfile::tempdir().expect("a folder"));
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).expect("a file");
+        path.display().to_string()
+    };
+    let keystore = write("server.pem", &(certificates.server_key + &certificates.server));
+    let roots = write("authority.pem", &certificates.authority);
+    let tls = format!("ssl.keystore.type=PEM\nssl.keystore.location={keystore}\n");
+    let kafka = Kafka::start_as(&kit, "localhost", "SSL", &tls).await;
+    let localhost = kafka.address().replace("127.0.0.1", "localhost");
+    let cases = [
+        // The broker is reached, and the topic is missing.
+        (format!("kafka://{localhost}/none?roots={roots}"), 4, "the topic none does not exist"),
+        (format!("kafka://{localhost}/none?tls=true"), 3, "ertificate"),
+        (format!("kafka://{}/none?roots={roots}", kafka.address()), 3, "ertificate"),
+    ];
+    check_ends(&cases, &[]);
+}
+
+const TOPIC: &str = "events";
