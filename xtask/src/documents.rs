@@ -5,7 +5,7 @@
 //! install` checks its arguments, the manifest and the lock file without building: a release build has
 //! minutes of its own and no other claim. Benchmarks are shortened to one pass over a small corpus with our
 //! own rows, since the peers have a stage of their own. A command that serves until Ctrl-C runs beside the following commands of its
-//! document. A line that only sets variables sets them for all following lines.
+//! document, as the servers of queues do. A line that only sets variables sets them for all following lines.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -20,16 +20,18 @@ use crate::toolchains::{Toolchain, Without};
 #[cfg(test)]
 mod tests;
 
-/// Runs each command once. Those that begin with `node` are left out without it.
+/// Runs each command once. Those that need a toolchain are left out without it.
 pub(crate) fn run_commands(without: &Without) -> Result<(), String> {
     let program = process::program("wireproof")?;
     for path in documents()? {
         let text = fs::read_to_string(&path).map_err(|error| at(&path, &error))?;
         let mut commands = commands_of(&text);
         commands.dedup();
-        if !without.has(Toolchain::Node) {
-            let of_node = commands.extract_if(.., |command| command.starts_with("node "));
-            of_node.into_iter().try_for_each(|command| left_out::note(&command, "Node"))?;
+        for (part, toolchain) in NEEDS.iter().filter(|(_, toolchain)| !without.has(*toolchain)) {
+            let missing = commands.extract_if(.., |command| command.contains(part));
+            missing
+                .into_iter()
+                .try_for_each(|command| left_out::note(&command, toolchain.name()))?;
         }
         run_all(&commands, &program)?;
     }
@@ -38,7 +40,7 @@ pub(crate) fn run_commands(without: &Without) -> Result<(), String> {
 
 /// Runs commands in order, with `program` as the program that they build.
 fn run_all(commands: &[String], program: &str) -> Result<(), String> {
-    let (mut server, mut variables) = (None::<Server>, String::new());
+    let (mut server, mut queues, mut variables) = (None::<Server>, Vec::new(), String::new());
     for command in commands.iter().map(|command| shortened(&built(command, program))) {
         println!("$ {command}");
         if sets_variables(&command) {
@@ -47,6 +49,8 @@ fn run_all(commands: &[String], program: &str) -> Result<(), String> {
             // The previous server may use the same ports.
             server.take().map_or(Ok(()), Server::end)?;
             server = Some(Server::start(&variables, &command)?);
+        } else if serves_queue(&command) {
+            queues.push(QueueServer::start(&command)?);
         } else {
             let script = format!("{variables}{command}");
             process::run(&mut process::command("sh", &["-ec", &script]))?;
@@ -69,6 +73,11 @@ fn sets_variables(command: &str) -> bool {
 /// Whether a command serves until it is terminated.
 fn serves(command: &str) -> bool {
     command.contains(" sim serve") && !command.contains("--help")
+}
+
+/// Whether a command serves a queue until it is killed. The commands after it wait for it themselves.
+fn serves_queue(command: &str) -> bool {
+    command.contains("kafka.sh broker ") || command.contains("/nats-server ")
 }
 
 fn documents() -> Result<Vec<PathBuf>, String> {
@@ -186,6 +195,34 @@ impl Drop for Server {
         let _ = self.child.wait();
     }
 }
+
+/// The server of a queue; dropping it kills it.
+struct QueueServer(Child);
+
+impl QueueServer {
+    fn start(command: &str) -> Result<Self, String> {
+        // `exec`, so that the process is the server and not the shell.
+        let mut shell = process::command("sh", &["-ec", &format!("exec {command}")]);
+        process::start(&mut shell).map(Self)
+    }
+}
+
+impl Drop for QueueServer {
+    fn drop(&mut self) {
+        // Killing a process that has ended is an error without consequence.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Parts of commands, and the toolchains without which they are left out.
+const NEEDS: [(&str, Toolchain); 5] = [
+    ("node --", Toolchain::Node),
+    ("kafka.sh", Toolchain::Java),
+    ("kafka://", Toolchain::Java),
+    ("/nats-server", Toolchain::Go),
+    ("nats://", Toolchain::Go),
+];
 
 /// Every check of an installation, without a build; the option is not stable yet.
 const CHECK_INSTALL: &str = "RUSTC_BOOTSTRAP=1 cargo install --dry-run -Zunstable-options";

@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: the reliability tests, the model of the follower and the longest interop test at full length,
+//! `cargo xtask soak`: the reliability tests, the model of the follower and the longest interop tests at full length,
 //! which `cargo xtask test` runs shortened; or the measurement of [`follow_speed`].
 
 use clap::Args;
@@ -57,14 +57,16 @@ fn reliability(tests: &[&String]) -> Result<(), String> {
     process::run(command.env("WIREPROOF_SOAK", "1"))
 }
 
-/// Runs the interop test that depends on its length.
+/// Runs the interop tests whose length can be chosen: those with the reference servers, and those of destinations that are
+/// killed.
 fn interop() -> Result<(), String> {
     let without = Without::default();
     interop::set_up(&without)?;
     process::cargo(&["build", "--release", "-p", "wireproof-cli", "--bin", "wireproof"])?;
     let args = ["test", "--release", "-p", "wireproof-interop", "--test", "interop", "--"];
     let mut command = process::command("cargo", &args);
-    command.args(["printed_state", "--nocapture"]);
+    command.args(["printed_state", "after_kills_of_either_side", "--nocapture"]);
+    command.args(["--test-threads", "1"]);
     interop::configure(&mut command, &without);
     process::run(command.env("WIREPROOF_SOAK", "1"))
 }

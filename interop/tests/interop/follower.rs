@@ -133,8 +133,9 @@ impl PrintedState {
 
 impl PrintedAccount {
     fn apply_resync(&mut self, rev: &str, line: &Value) {
-        if line["piece"] == 0 && line["whole"] == true {
-            self.resynced.clear();
+        if line["piece"] == 0 {
+            let is_whole = line["whole"] == true;
+            self.resynced = if is_whole { Records::new() } else { self.records.clone() };
         }
         apply_ops(&mut self.resynced, line);
         if line["last"] == true {

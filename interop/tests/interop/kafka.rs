@@ -5,10 +5,11 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use simnet::servers::Server;
+use simnet::servers::{Server, Simulation, Spec};
 use tokio::time::sleep;
 use wireproof_interop::kafka::{Kafka, PASSWORD, USER};
 use wireproof_interop::kit;
+use wireproof_interop::postgres::Postgres;
 
 use crate::certificates::Certificates;
 use crate::delivery::Delivered;
@@ -165,6 +166,40 @@ async fn an_event_that_is_too_large_is_set_aside_and_the_others_arrive() {
         let letter: serde_json::Value = serde_json::from_str(&letter).expect("JSON");
         assert!(Some(letter["event"].to_string().len()) > largest, "{letter}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_of_the_compose_file_delivers_into_kafka_and_postgresql() {
+    let kit = kit!(Kafka, Postgres);
+    let (kafka, postgres) =
+        (kafka_with_topic(&kit).await, Postgres::start(&kit, &["fsync=off"]).await);
+    postgres.create_database("wireproof").await;
+    let compose = include_str!("../../../packaging/compose-queue.yaml");
+    // The first service is ours. Its command is a list on one line, which is JSON too.
+    let line = compose.lines().find_map(|line| line.trim().strip_prefix("command: "));
+    let line = line.expect("a command");
+    // Here the broker has another port, and the database no socket. Other tests may use the port of the endpoints.
+    let line =
+        line.replace("localhost:9092", &kafka.address()).replace("127.0.0.1:9464", "127.0.0.1:0");
+    let socket = "postgres:///wireproof?host=/run/postgresql&user=wireproof";
+    assert!(line.contains(socket), "{line}");
+    let line = line.replace(socket, &postgres.uri("wireproof"));
+    let args: Vec<String> = serde_json::from_str(&line).expect("a list");
+    assert_eq!(args.first().map(String::as_str), Some("follow"));
+    let spec =
+        Spec { accounts: 3, records: 5, jetstreams: 0, initial_commits: 30, ..Spec::default() };
+    let sim = Simulation::start(spec).expect("a network");
+    let mut delivered = Delivered::with_args(sim, args.get(1..).unwrap_or_default());
+    delivered.start(None);
+    let has_all = async || {
+        let Some(client) = postgres.try_connect("wireproof").await else { return false };
+        let rows = client.query("SELECT id FROM event", &[]).await.unwrap_or_default();
+        let rows: BTreeSet<String> = rows.iter().map(|row| row.get(0)).collect();
+        let messages = kafka.messages().await.unwrap_or_default();
+        rows.len() >= 30 && rows == messages.into_iter().map(|message| message.id).collect()
+    };
+    delivered.wait_until("the same events in both", has_all).await;
+    delivered.interrupt();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -37,6 +37,14 @@ fn only_a_simulated_network_serves_until_terminated() {
 }
 
 #[test]
+fn servers_of_queues_run_beside_the_commands_after_them() {
+    assert!(serves_queue("docs/guide/examples/kafka.sh broker 4492"));
+    assert!(serves_queue("target/interop/nats/nats-server --jetstream"));
+    assert!(!serves_queue("docs/guide/examples/kafka.sh topic 4492 events"));
+    assert!(!serves_queue("cargo run --release -- follow --to kafka://127.0.0.1:4492/events"));
+}
+
+#[test]
 fn commands_use_the_program_that_is_built() {
     assert_eq!(built("cargo run --release -- inspect x | head", "/t/w"), "/t/w inspect x | head");
     assert_eq!(built("curl x", "/t/w"), "curl x");

@@ -118,10 +118,16 @@ fn the_command_of_the_compose_file_runs_and_is_scraped_at_its_address() {
 }
 
 #[test]
-fn the_compose_file_is_valid_for_docker() {
+fn the_compose_files_are_valid_for_docker() {
+    for file in ["compose.yaml", "compose-queue.yaml"] {
+        check_compose(file);
+    }
+}
+
+fn check_compose(file: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
     let mut docker = Command::new("docker");
-    docker.args(["compose", "--file", "compose.yaml", "config", "--quiet"]).current_dir(folder);
+    docker.args(["compose", "--file", file, "config", "--quiet"]).current_dir(folder);
     match docker.output() {
         Ok(output) if output.status.success() => {}
         Ok(output) => {
