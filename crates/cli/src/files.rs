@@ -10,6 +10,7 @@ use serde::Serialize;
 use simnet::corpus::{self, FileError};
 use tempfile::{Builder, NamedTempFile};
 use wireproof::codec::wrapping::Wrapping;
+use wireproof::net::http_server::AccessToken;
 use wireproof::store::crash_point;
 
 use crate::failure::Failure;
@@ -53,6 +54,17 @@ pub(crate) fn is_standard_stream(path: &Path) -> bool {
 
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     fs::read(path).map_err(Failure::file(path))
+}
+
+/// The token in a file of `option`.
+pub(crate) fn read_token(path: &Path, option: &str) -> Result<AccessToken, Failure> {
+    let text = read_secret_text(path)?;
+    AccessToken::new(&text).map_err(|error| Failure::Usage(format!("{option}: {error}")))
+}
+
+/// The text of a file, without white space around it.
+pub(crate) fn read_secret_text(path: &Path) -> Result<String, Failure> {
+    Ok(String::from_utf8_lossy(read_at_most(path, MAX_SECRET_BYTES)?.trim_ascii()).into_owned())
 }
 
 /// Reads a JSON document, up to one byte more than `max`.
@@ -152,6 +164,9 @@ pub(crate) fn persist(file: NamedTempFile, path: &Path) -> Result<(), Failure> {
     crash_point("file/named");
     Ok(())
 }
+
+/// Maximum length of a token that is read; a valid one is shorter.
+const MAX_SECRET_BYTES: usize = 4096;
 
 /// Maximum length of an archive on standard input, where one that needs to be in memory as a whole is read: the limit
 /// of archives.

@@ -72,7 +72,8 @@ impl Consumer {
     }
 
     /// Waits for events that were not received before and are not acknowledged, and returns those of the next batch,
-    /// at least one. Waits also while the last one received is 65,536 positions beyond the cursor.
+    /// at least one. Waits also while the last one received is 65,536 positions beyond the cursor, and while the
+    /// consumer is paused.
     ///
     /// Cancel-safe: a dropped wait loses no event.
     ///
@@ -88,7 +89,7 @@ impl Consumer {
                 continue;
             }
             let is_full = self.next < *self.committed.borrow_and_update();
-            if is_full {
+            if is_full || self.is_paused() {
                 self.acknowledged.notified().await;
             } else if self.committed.changed().await.is_err() {
                 return Err(self.acks.error(OutboxFault::Closed));
@@ -191,7 +192,11 @@ impl Consumer {
 
     /// Whether [`next_events`](Self::next_events) need not wait for the source or for acknowledgements.
     pub fn has_next(&self) -> bool {
-        self.next < self.end() || self.reading.is_some()
+        !self.is_paused() && (self.next < self.end() || self.reading.is_some())
+    }
+
+    fn is_paused(&self) -> bool {
+        self.acks.outbox.0.shared.lock().paused.contains(&self.acks.name)
     }
 
     pub(crate) fn acks(&self) -> Acks {

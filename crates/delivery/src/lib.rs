@@ -100,6 +100,7 @@ mod sqlite;
 mod state;
 mod tables;
 mod tls;
+mod undelivered;
 mod webhook;
 mod websocket;
 mod window;
@@ -120,7 +121,6 @@ pub use outbox::{Bound, ConsumerStatus, Options, Outbox, StartAt, Status};
 pub use postgres::{PostgresAddress, PostgresOptions, PostgresSink};
 pub use sink::{FailureKind, SendFailure, Sink, SinkLimits};
 pub use sqlite::{SqliteOptions, SqliteSink};
+pub use undelivered::Undelivered;
 pub use webhook::{InvalidSecret, WebhookOptions, WebhookSecret, WebhookSink};
-pub use websocket::{
-    InvalidToken, WebSocketMetrics, WebSocketOptions, WebSocketServer, WebSocketToken,
-};
+pub use websocket::{WebSocketMetrics, WebSocketOptions, WebSocketServer};

@@ -13,6 +13,7 @@ use crate::database::{self, OutboxIdentity};
 use crate::error::{OutboxError, OutboxFault};
 use crate::event::NewEvent;
 use crate::state::Shared;
+use crate::undelivered::{self, Undelivered};
 use crate::window::AckWindow;
 use crate::writer::Writer;
 
@@ -108,6 +109,8 @@ pub struct ConsumerStatus {
     pub behind: u64,
     /// Whether a task receives its events.
     pub is_in_use: bool,
+    /// Whether it is paused.
+    pub is_paused: bool,
 }
 
 /// An outbox. Clones share it; it is closed when the last clone and the last [`Consumer`] are dropped.
@@ -194,6 +197,7 @@ impl Outbox {
                 return Err(OutboxFault::ConsumerInUse(name.to_owned()));
             }
             let removed = state.consumers.remove(name);
+            state.paused.remove(name);
             removed.ok_or_else(|| OutboxFault::UnknownConsumer(name.to_owned()))
         });
         let window = removed.map_err(|fault| self.0.shared.error(fault))?;
@@ -202,6 +206,39 @@ impl Outbox {
             self.0.shared.change(|state| drop(state.consumers.insert(name.into(), window)));
         }
         stored
+    }
+
+    /// Pauses or resumes a consumer: while it is paused, [`Consumer::next_events`] waits. Events that it has received can be
+    /// acknowledged. A pause ends with the process.
+    ///
+    /// # Errors
+    /// If there is no such consumer.
+    pub fn set_paused(&self, name: &str, is_paused: bool) -> Result<(), OutboxError> {
+        let mut state = self.0.shared.lock();
+        if !state.consumers.contains_key(name) {
+            return Err(self.0.shared.error(OutboxFault::UnknownConsumer(name.to_owned())));
+        }
+        match is_paused {
+            true => drop(state.paused.insert(name.into())),
+            false => drop(state.paused.remove(name)),
+        }
+        if let Some(waiting) = state.attached.get(name) {
+            waiting.notify_one();
+        }
+        Ok(())
+    }
+
+    /// What each consumer has not acknowledged of an account, in the order of their names. Reads at most `max_bytes` of
+    /// the oldest events; blocks for that.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn undelivered_of(
+        &self,
+        account: &str,
+        max_bytes: u64,
+    ) -> Result<Vec<Undelivered>, OutboxError> {
+        undelivered::of_account(&self.0.shared, account, max_bytes)
     }
 
     /// Attaches to a registered consumer, to receive its events.
@@ -277,6 +314,7 @@ impl Outbox {
             ahead: window.ahead(),
             behind: extent.next.saturating_sub(window.cursor() + 1 + window.ahead() as u64),
             is_in_use: state.attached.contains_key(name),
+            is_paused: state.paused.contains(name),
         };
         Status {
             events: extent.next - extent.oldest,

@@ -1,6 +1,6 @@
 //! The state that an outbox, its writer thread and its consumers share: queued events, bounds, and acknowledgements.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::SyncSender;
@@ -68,6 +68,8 @@ pub(crate) struct State {
     pub(crate) consumers: Consumers,
     /// Consumers in use, with what notifies them of acknowledgements.
     pub(crate) attached: BTreeMap<Box<str>, Arc<Notify>>,
+    /// Consumers that receive no events.
+    pub(crate) paused: BTreeSet<Box<str>>,
     /// Since when there are acknowledgements that are not in the file.
     unsaved_since: Option<Instant>,
     replies: Vec<SyncSender<Result<(), OutboxError>>>,
@@ -106,6 +108,7 @@ impl Shared {
             extent,
             consumers,
             attached: BTreeMap::new(),
+            paused: BTreeSet::new(),
             unsaved_since: None,
             replies: Vec::new(),
             waiting: 0,

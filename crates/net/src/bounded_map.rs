@@ -7,14 +7,14 @@ use std::hash::Hash;
 /// A map of at most `capacity` entries, half of them in each generation. When the young generation is full it
 /// becomes the old one, and the entries of the old one are evicted unless they were used since.
 #[derive(Debug)]
-pub(crate) struct BoundedMap<K, V> {
+pub struct BoundedMap<K, V> {
     young: HashMap<K, V>,
     old: HashMap<K, V>,
     max_generation: usize,
 }
 
 impl<K: Hash + Eq, V> BoundedMap<K, V> {
-    pub(crate) fn new(capacity: usize) -> Self {
+    pub fn new(capacity: usize) -> Self {
         Self { young: HashMap::new(), old: HashMap::new(), max_generation: (capacity / 2).max(1) }
     }
 
@@ -24,7 +24,7 @@ impl<K: Hash + Eq, V> BoundedMap<K, V> {
     }
 
     /// The value of a key, which does not count as used.
-    pub(crate) fn peek<Q>(&self, key: &Q) -> Option<&V>
+    pub fn peek<Q>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
@@ -33,7 +33,7 @@ impl<K: Hash + Eq, V> BoundedMap<K, V> {
     }
 
     /// The value of a key, which counts as used.
-    pub(crate) fn get_mut<Q>(&mut self, key: &Q) -> Option<&mut V>
+    pub fn get_mut<Q>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
@@ -45,7 +45,7 @@ impl<K: Hash + Eq, V> BoundedMap<K, V> {
     }
 
     /// Sets the value of a key.
-    pub(crate) fn insert(&mut self, key: K, value: V) {
+    pub fn insert(&mut self, key: K, value: V) {
         self.old.remove(&key);
         if self.young.len() >= self.max_generation && !self.young.contains_key(&key) {
             self.old = std::mem::take(&mut self.young);
@@ -53,7 +53,7 @@ impl<K: Hash + Eq, V> BoundedMap<K, V> {
         self.young.insert(key, value);
     }
 
-    pub(crate) fn remove<Q>(&mut self, key: &Q)
+    pub fn remove<Q>(&mut self, key: &Q)
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,

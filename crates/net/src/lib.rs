@@ -5,6 +5,7 @@
 //! | [`egress`] | the policy on hosts and addresses that may be connected to |
 //! | [`dns`] | DNS lookups |
 //! | [`http`] | an HTTP client with limits |
+//! | `http_server` | what small HTTP servers share (feature `server`) |
 //! | [`rate_limit`] | delays that hosts request |
 //! | [`concurrency`] | limits on concurrent requests per host and in total |
 //! | [`identity`] | DIDs and handles |
@@ -50,7 +51,8 @@
     allow(dead_code, reason = "only streams upgrade to WebSocket")
 )]
 
-mod bounded_map;
+#[doc(hidden)]
+pub mod bounded_map;
 #[cfg(feature = "firehose")]
 mod clock;
 pub mod concurrency;
@@ -63,6 +65,8 @@ pub mod egress;
 pub mod firehose;
 pub mod hosts;
 pub mod http;
+#[cfg(feature = "server")]
+pub mod http_server;
 pub mod identity;
 #[cfg(feature = "jetstream")]
 pub mod jetstream;

@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use wireproof::delivery::{Outbox, WebSocketOptions, WebSocketServer, WebSocketToken};
+use wireproof::delivery::{Outbox, WebSocketOptions, WebSocketServer};
 use wireproof::net::firehose::StopSignal;
+use wireproof::net::http_server::AccessToken;
 
 use super::args::FollowArgs;
 use super::destination::Destination;
@@ -39,13 +40,9 @@ fn options(args: &FollowArgs, address: SocketAddr) -> Result<WebSocketOptions, F
     Ok(options)
 }
 
-fn token(args: &FollowArgs) -> Result<Option<WebSocketToken>, Failure> {
-    let Some(path) = &args.delivery.ws_token_file else { return Ok(None) };
-    let bytes = files::read(path)?;
-    let text = String::from_utf8_lossy(bytes.trim_ascii());
-    WebSocketToken::new(&text)
-        .map(Some)
-        .map_err(|error| Failure::Usage(format!("--ws-token-file: {error}")))
+fn token(args: &FollowArgs) -> Result<Option<AccessToken>, Failure> {
+    let path = args.delivery.ws_token_file.as_deref();
+    path.map(|path| files::read_token(path, "--ws-token-file")).transpose()
 }
 
 /// Serves clients until a stop is requested. If the server fails, the run stops.

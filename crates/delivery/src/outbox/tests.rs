@@ -74,7 +74,8 @@ fn what_is_not_acknowledged_is_delivered_again_after_a_restart_at_the_same_posit
     let mut consumer = outbox.consumer("a").unwrap();
     let received = drain(&mut consumer);
     assert_eq!(received, (0..10).map(|number| (number + 1, number)).collect::<Vec<_>>());
-    consumer.acknowledge([1, 2, 5, 10]).unwrap();
+    // Not the last: a read of its batch alone would wait for another event.
+    consumer.acknowledge([1, 2, 5, 9]).unwrap();
     assert_eq!((consumer.cursor(), outbox.status().consumers[0].behind), (2, 6));
     let identity = outbox.identity();
     drop((consumer, outbox));
@@ -82,7 +83,7 @@ fn what_is_not_acknowledged_is_delivered_again_after_a_restart_at_the_same_posit
     let outbox = open(&dir);
     assert_eq!(outbox.identity(), identity);
     let mut consumer = outbox.consumer("a").unwrap();
-    let expected = [3, 4, 6, 7, 8, 9].map(|position| (position, position - 1));
+    let expected = [3, 4, 6, 7, 8, 10].map(|position| (position, position - 1));
     assert_eq!(drain(&mut consumer), expected);
     outbox.append_all(events(10..12)).unwrap();
     assert_eq!(drain(&mut consumer), [(11, 10), (12, 11)], "positions rise");
@@ -179,6 +180,52 @@ fn events_without_a_consumer_are_refused() {
             OutboxFault::ConsumerName(_)
         ));
     }
+}
+
+#[test]
+fn a_paused_consumer_receives_nothing_until_it_is_resumed_and_others_continue() {
+    let dir = tempfile::tempdir().unwrap();
+    let outbox = open(&dir);
+    ["a", "b"].into_iter().for_each(|name| outbox.register(name, StartAt::Oldest).unwrap());
+    let [mut a, mut b] = ["a", "b"].map(|name| outbox.consumer(name).unwrap());
+    outbox.append_all(events(0..4)).unwrap();
+    outbox.set_paused("a", true).unwrap();
+    assert_eq!((drain(&mut a).len(), drain(&mut b).len()), (0, 4));
+    let is_paused: Vec<bool> = outbox.status().consumers.iter().map(|of| of.is_paused).collect();
+    assert_eq!(is_paused, [true, false]);
+    let resumed = outbox.clone();
+    let received = block_on(async {
+        // The wait ends by the resume alone.
+        let (received, ()) = tokio::join!(a.next_events(), async {
+            resumed.set_paused("a", false).unwrap();
+        });
+        received.unwrap().len()
+    });
+    assert_eq!(received, 4);
+    let unknown = fault(outbox.set_paused("c", true));
+    assert!(matches!(unknown, OutboxFault::UnknownConsumer(_)));
+}
+
+#[test]
+fn what_is_undelivered_of_an_account_is_counted_for_each_consumer() {
+    let dir = tempfile::tempdir().unwrap();
+    let outbox = open(&dir);
+    ["a", "b"].into_iter().for_each(|name| outbox.register(name, StartAt::Oldest).unwrap());
+    outbox.append_all(events(0..20)).unwrap();
+    let mut a = outbox.consumer("a").unwrap();
+    drain(&mut a);
+    // Events 3, 10 and 17 are of the account, at the positions 4, 11 and 18.
+    a.acknowledge([1, 2, 3, 4, 18]).unwrap();
+    let of = |account: &str, max_bytes| outbox.undelivered_of(account, max_bytes).unwrap();
+    let found = of("did:web:3.test", u64::MAX);
+    let counts: Vec<_> =
+        found.iter().map(|of| (&*of.consumer, of.events, of.oldest.as_deref())).collect();
+    let oldest = |number: u64| Some(format!("did:web:3.test/{number}"));
+    assert_eq!(counts, [("a", 1, oldest(10).as_deref()), ("b", 3, oldest(3).as_deref())]);
+    assert!(found.iter().all(|of| of.is_complete));
+    assert!(of("did:web:other.test", u64::MAX).iter().all(|of| of.events == 0));
+    let unread = of("did:web:3.test", 0);
+    assert!(unread.iter().all(|of| !of.is_complete && of.events == 0));
 }
 
 #[test]

@@ -7,11 +7,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, ORIGIN,
-    SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE, WWW_AUTHENTICATE,
+    CONNECTION, HeaderMap, HeaderName, HeaderValue, ORIGIN, SEC_WEBSOCKET_ACCEPT,
+    SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE, WWW_AUTHENTICATE,
 };
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
+use net::http_server;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -51,7 +52,7 @@ type Locked = (Consumer, OwnedMutexGuard<()>);
 #[derive(Debug)]
 struct Refusal {
     status: StatusCode,
-    reason: String,
+    reason: &'static str,
 }
 
 impl Shared {
@@ -97,7 +98,7 @@ impl Shared {
             return Err(refuse(StatusCode::FORBIDDEN, "web pages of this origin may not connect"));
         }
         match &self.options.token {
-            Some(token) if !token.is_in(text(AUTHORIZATION).unwrap_or_default()) => {
+            Some(token) if !token.is_in(headers) => {
                 Err(refuse(StatusCode::UNAUTHORIZED, "expected Authorization: Bearer TOKEN"))
             }
             _ => Ok(()),
@@ -162,18 +163,15 @@ fn switching(key: &[u8]) -> Response<Full<Bytes>> {
     response
 }
 
-fn refuse(status: StatusCode, reason: &str) -> Refusal {
-    Refusal { status, reason: format!("{reason}\n") }
+fn refuse(status: StatusCode, reason: &'static str) -> Refusal {
+    Refusal { status, reason }
 }
 
 impl Refusal {
     fn into_response(self) -> Response<Full<Bytes>> {
-        let mut response = Response::new(Full::from(self.reason));
-        *response.status_mut() = self.status;
-        let headers = response.headers_mut();
-        headers.insert(CONNECTION, HeaderValue::from_static("close"));
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        let mut response = http_server::text_response(self.status, self.reason);
         if self.status == StatusCode::UNAUTHORIZED {
+            let headers = response.headers_mut();
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response

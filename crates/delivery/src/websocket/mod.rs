@@ -22,21 +22,16 @@ mod options;
 mod schedule;
 mod socket;
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use net::firehose::StopSignal;
+use net::http_server::{self, ConnectionLimits};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 
 use crate::error::OutboxError;
 use crate::outbox::Outbox;
@@ -44,7 +39,7 @@ use connection::Connection;
 use handshake::{Accepted, Shared};
 use socket::Socket;
 
-pub use options::{InvalidToken, WebSocketMetrics, WebSocketOptions, WebSocketToken};
+pub use options::{WebSocketMetrics, WebSocketOptions};
 
 /// Serves the events of consumers to WebSocket clients.
 #[derive(Debug)]
@@ -92,13 +87,14 @@ impl WebSocketServer {
     /// If the outbox fails.
     pub async fn run(self, stop: StopSignal) -> Result<(), OutboxError> {
         let handshakes = Arc::new(Semaphore::new(self.shared.options.max_handshakes.max(1)));
-        let mut connections = JoinSet::new();
-        let mut result = Ok(());
+        let listener = &self.listener;
+        let accept = || async { listener.accept().await.map(|(stream, _)| stream) };
+        let (mut connections, mut result) = (JoinSet::new(), Ok(()));
         while result.is_ok() {
             tokio::select! {
                 () = stop.requested() => break,
                 Some(ended) = connections.join_next() => result = ended.unwrap_or(Ok(())),
-                (stream, permit) = accept(&self.listener, &handshakes) => {
+                (stream, permit) = http_server::accept(&handshakes, accept) => {
                     connections.spawn(serve(self.shared.clone(), stream, permit, stop.clone()));
                 }
             }
@@ -109,22 +105,6 @@ impl WebSocketServer {
             result = result.and(ended.unwrap_or(Ok(())));
         }
         result
-    }
-}
-
-/// Accepts a connection when one more may be in its handshake. Cancel-safe.
-async fn accept(
-    listener: &TcpListener,
-    handshakes: &Arc<Semaphore>,
-) -> (TcpStream, Option<OwnedSemaphorePermit>) {
-    // The semaphore is never closed.
-    let permit = handshakes.clone().acquire_owned().await.ok();
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => return (stream, permit),
-            // Without file descriptors, for example, a later attempt may succeed.
-            Err(_) => tokio::time::sleep(ACCEPT_DELAY).await,
-        }
     }
 }
 
@@ -156,24 +136,17 @@ async fn serve(
 /// Answers one request; what to do with its connection if it is to be upgraded.
 async fn shake_hands(shared: &Arc<Shared>, stream: TcpStream) -> Option<Accepted> {
     let accepted = Mutex::new(None);
-    let service = service_fn(async |request| {
+    let respond = async |request| {
         let (response, upgrade) = shared.respond(request).await;
         *accepted.lock().unwrap_or_else(PoisonError::into_inner) = upgrade;
-        Ok::<_, Infallible>(response)
-    });
-    let options = &shared.options;
-    let mut server = http1::Builder::new();
-    server.timer(TokioTimer::new()).header_read_timeout(options.handshake_timeout);
-    server.max_buf_size(MAX_REQUEST_BYTES).max_headers(MAX_HEADERS);
-    let connection = server.serve_connection(TokioIo::new(stream), service).with_upgrades();
-    // A request that is late, malformed or refused needs no more.
-    let _ = timeout(options.handshake_timeout + options.takeover_timeout, connection).await;
+        response
+    };
+    let (mut limits, options) = (ConnectionLimits::default(), &shared.options);
+    limits.header_timeout = options.handshake_timeout;
+    limits.max_time = options.handshake_timeout + options.takeover_timeout;
+    http_server::serve_request(stream, &limits, respond).await;
     accepted.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
-
-const MAX_REQUEST_BYTES: usize = 16 << 10;
-const MAX_HEADERS: usize = 64;
-const ACCEPT_DELAY: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
 mod tests;

@@ -1,17 +1,16 @@
-//! Options, token and counters of a WebSocket server.
+//! Options and counters of a WebSocket server.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use data_encoding::BASE64;
-use kernels::sha256;
+use net::http_server::AccessToken;
 
 /// Options of a [`WebSocketServer`](super::WebSocketServer).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WebSocketOptions {
     /// The token that clients must know; `None` lets every process that reaches the address connect. Default: none.
-    pub token: Option<WebSocketToken>,
+    pub token: Option<AccessToken>,
     /// Origins of web pages that may connect, such as `https://app.example`. Default: none.
     pub origins: Vec<String>,
     /// Maximum time until a request has arrived. Default: 10 seconds.
@@ -58,63 +57,6 @@ impl Default for WebSocketOptions {
     }
 }
 
-/// The token of clients, as its hash. A client sends it as `Authorization: Bearer TOKEN`, or as the password of the user
-/// `admin`, as clients of tap do.
-#[derive(Clone, PartialEq, Eq)]
-pub struct WebSocketToken([u8; 32]);
-
-impl WebSocketToken {
-    /// A token.
-    ///
-    /// # Errors
-    /// If it has fewer than 16 or more than 256 bytes, or not only printable ASCII.
-    pub fn new(text: &str) -> Result<Self, InvalidToken> {
-        match text.len() {
-            16..=256 if text.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(Self::of(text)),
-            16..=256 => Err(InvalidToken::NotPrintable),
-            len => Err(InvalidToken::Length(len)),
-        }
-    }
-
-    fn of(text: &str) -> Self {
-        Self(sha256::digest(text.as_bytes()))
-    }
-
-    /// Whether the value of an `Authorization` header has the token. Hashes are compared, so the time depends on the
-    /// length of the value only.
-    pub(super) fn is_in(&self, authorization: &str) -> bool {
-        let Some((scheme, value)) = authorization.split_once(' ') else { return false };
-        let value = value.trim_start();
-        match () {
-            () if scheme.eq_ignore_ascii_case("bearer") => *self == Self::of(value),
-            () if scheme.eq_ignore_ascii_case("basic") => {
-                let decoded = BASE64.decode(value.as_bytes()).unwrap_or_default();
-                let user = str::from_utf8(&decoded).unwrap_or_default();
-                user.strip_prefix("admin:").is_some_and(|password| *self == Self::of(password))
-            }
-            () => false,
-        }
-    }
-}
-
-impl std::fmt::Debug for WebSocketToken {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("WebSocketToken(…)")
-    }
-}
-
-/// Why a text is no token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum InvalidToken {
-    /// It is too short or too long.
-    #[error("a token of {0} bytes: use 16 to 256")]
-    Length(usize),
-    /// It has other characters.
-    #[error("a token has only printable ASCII characters, without spaces")]
-    NotPrintable,
-}
-
 /// Counters of a server.
 #[derive(Debug, Default)]
 #[non_exhaustive]
@@ -133,35 +75,4 @@ pub struct WebSocketMetrics {
     pub acknowledged: AtomicU64,
     /// Acknowledgements of what is not in flight.
     pub ignored: AtomicU64,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_token_is_a_bearer_token_or_the_password_of_admin() {
-        let token = WebSocketToken::new("0123456789abcdef").unwrap();
-        let basic = |user: &str| format!("Basic {}", BASE64.encode(user.as_bytes()));
-        for right in ["Bearer 0123456789abcdef", "bearer  0123456789abcdef"] {
-            assert!(token.is_in(right), "{right}");
-        }
-        assert!(token.is_in(&basic("admin:0123456789abcdef")));
-        for wrong in
-            ["", "Bearer", "Bearer ", "Bearer 0123456789abcdeF", "0123456789abcdef", "Basic !"]
-        {
-            assert!(!token.is_in(wrong), "{wrong}");
-        }
-        for wrong in ["root:0123456789abcdef", "admin:", "0123456789abcdef"] {
-            assert!(!token.is_in(&basic(wrong)), "{wrong}");
-        }
-        assert_eq!(format!("{token:?}"), "WebSocketToken(…)");
-    }
-
-    #[test]
-    fn a_short_or_unprintable_token_is_refused() {
-        assert_eq!(WebSocketToken::new("short"), Err(InvalidToken::Length(5)));
-        assert_eq!(WebSocketToken::new(&"x".repeat(257)), Err(InvalidToken::Length(257)));
-        assert_eq!(WebSocketToken::new("0123456789 abcdef"), Err(InvalidToken::NotPrintable));
-    }
 }

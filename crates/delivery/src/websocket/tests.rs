@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::path::Path;
+use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -281,7 +282,7 @@ async fn each_consumer_has_its_own_cursor_and_one_connection() {
 async fn strangers_web_pages_and_other_requests_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let options = WebSocketOptions {
-        token: Some(WebSocketToken::new("0123456789abcdef").unwrap()),
+        token: Some(net::http_server::AccessToken::new("0123456789abcdef").unwrap()),
         origins: vec!["https://app.example".to_owned()],
         ..options()
     };

@@ -144,6 +144,51 @@ impl Default for StopSignal {
     }
 }
 
+/// Pauses a run: no further event is received, and those in flight are finished. Clones share the signal.
+///
+/// The host notices nothing but a slow reader, and may close the connection; the run then continues after its cursor.
+///
+/// ```
+/// use wireproof::net::firehose::PauseSignal;
+/// let pause = PauseSignal::new();
+/// let other = pause.clone();
+/// other.set(true);
+/// assert!(pause.is_set());
+/// ```
+#[derive(Clone, Debug)]
+pub struct PauseSignal(Arc<watch::Sender<bool>>);
+
+impl PauseSignal {
+    /// A signal that is not set.
+    pub fn new() -> Self {
+        Self(Arc::new(watch::Sender::new(false)))
+    }
+
+    /// Pauses or resumes, from any thread.
+    pub fn set(&self, is_paused: bool) {
+        self.0.send_replace(is_paused);
+    }
+
+    /// Whether the signal is set.
+    pub fn is_set(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits while the signal is set.
+    pub(super) async fn resumed(&self) {
+        if self.is_set() {
+            // Waiting fails only without a sender, and `self` is one.
+            let _ = self.0.subscribe().wait_for(|is_paused| !*is_paused).await;
+        }
+    }
+}
+
+impl Default for PauseSignal {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::panic::{catch_unwind, resume_unwind};

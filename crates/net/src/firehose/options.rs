@@ -7,6 +7,7 @@ use std::time::Duration;
 use atproto::event;
 use verify::sync::Policy;
 
+use super::error::PauseSignal;
 use super::feed::FeedOptions;
 use super::keys::KeyProvider;
 use super::resync::ResyncOptions;
@@ -47,6 +48,8 @@ pub struct Options {
     /// acknowledgements, the rest for the last checkpoint. Events that are not acknowledged by then are
     /// received again in the next run, and a thread that a handler blocks is left behind. Ten seconds.
     pub stop_timeout: Duration,
+    /// Pauses the run. Not set.
+    pub pause: PauseSignal,
 }
 
 impl Options {
@@ -65,6 +68,7 @@ impl Options {
             checkpoint_events: 10_000,
             clock_servers: Vec::new(),
             stop_timeout: Duration::from_secs(10),
+            pause: PauseSignal::new(),
         }
     }
 }

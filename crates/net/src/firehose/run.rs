@@ -14,7 +14,7 @@ use verify::sync::ChainState;
 
 use super::ack::{AckTracker, InFlightLimit, RunState};
 use super::checkpoint::Checkpointer;
-use super::error::{RunError, StopSignal};
+use super::error::{PauseSignal, RunError, StopSignal};
 use super::feed::{Feed, FeedSource, Upstream};
 use super::feed_item::{FeedItem, Notice, ReceivedFrame};
 use super::handler::{Dispatcher, Handler};
@@ -154,6 +154,7 @@ pub(super) struct Runtime {
     inboxes: Arc<[Inbox]>,
     metrics: Arc<RunMetrics>,
     intake: Intake,
+    pause: PauseSignal,
     /// Closed when all workers have ended.
     workers: Receiver<()>,
     pub(super) jobs: JoinSet<()>,
@@ -267,8 +268,8 @@ impl Runtime {
         let metrics = metrics.clone();
         let intake =
             Intake::new(run.clone(), inboxes.clone(), read_ahead, metrics.clone(), hasher.clone());
-        let jobs = JoinSet::new();
-        Self { run, inboxes, metrics, intake, workers, jobs, checkpointer }
+        let (jobs, pause) = (JoinSet::new(), options.pause.clone());
+        Self { run, inboxes, metrics, intake, pause, workers, jobs, checkpointer }
     }
 
     /// Starts the task that compares the local clock with those of servers.
@@ -327,7 +328,10 @@ impl Runtime {
         handler: &impl Handler,
     ) -> Result<(), RunError> {
         self.intake.read_ahead.wait().await;
+        self.pause.resumed().await;
         let mut next = Some(source.next().await?);
+        // A pause may have begun during the wait.
+        self.pause.resumed().await;
         while let Some(item) = next.take() {
             match item {
                 FeedItem::Frame(received) => self.intake.add(received).await,

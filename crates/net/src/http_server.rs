@@ -1,0 +1,193 @@
+//! The common part of small HTTP servers: bounds of connections, responses, and the token of those who may use them.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use data_encoding::BASE64;
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use kernels::sha256;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
+
+/// Bounds of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConnectionLimits {
+    /// Maximum time until the headers of the request have arrived. Default: 10 seconds.
+    pub header_timeout: Duration,
+    /// Maximum time of the connection, or until it is upgraded. Default: 10 seconds.
+    pub max_time: Duration,
+    /// Maximum size of the headers in bytes. Default: 16 KiB.
+    pub max_header_bytes: usize,
+    /// Maximum number of headers. Default: 64.
+    pub max_headers: usize,
+}
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        let time = Duration::from_secs(10);
+        Self { header_timeout: time, max_time: time, max_header_bytes: 16 << 10, max_headers: 64 }
+    }
+}
+
+/// Accepts a connection when there is a permit for one more. An attempt that fails is repeated: it concerns one
+/// connection, or the number of open files, which may become less. Cancel-safe if `accept` is.
+pub async fn accept<S, F>(
+    permits: &Arc<Semaphore>,
+    accept: impl Fn() -> F,
+) -> (S, Option<OwnedSemaphorePermit>)
+where
+    F: Future<Output = io::Result<S>>,
+{
+    // The semaphore is never closed.
+    let permit = permits.clone().acquire_owned().await.ok();
+    loop {
+        match accept().await {
+            Ok(stream) => return (stream, permit),
+            Err(_) => sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+/// Serves the request of a connection, which may be upgraded. A connection that fails or takes too long is closed.
+pub async fn serve_request<S, R, F>(stream: S, limits: &ConnectionLimits, respond: R)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    R: Fn(Request<Incoming>) -> F,
+    F: Future<Output = Response<Full<Bytes>>>,
+{
+    let service = service_fn(|request| {
+        let response = respond(request);
+        async { Ok::<_, Infallible>(response.await) }
+    });
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(limits.header_timeout);
+    server.max_buf_size(limits.max_header_bytes).max_headers(limits.max_headers);
+    let connection = server.serve_connection(TokioIo::new(stream), service).with_upgrades();
+    // What fails or is late needs no answer.
+    let _ = timeout(limits.max_time, connection).await;
+}
+
+/// A response with a body of this type, after which the connection is closed.
+pub fn response(
+    status: StatusCode,
+    content_type: &'static str,
+    body: impl Into<Bytes>,
+) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// A response of one line of text.
+pub fn text_response(status: StatusCode, line: &str) -> Response<Full<Bytes>> {
+    response(status, "text/plain; charset=utf-8", format!("{line}\n"))
+}
+
+/// A token that clients must know, as its hash. A client sends it as `Authorization: Bearer TOKEN`, or as the password
+/// of the user `admin`, as clients of tap do.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AccessToken([u8; 32]);
+
+impl AccessToken {
+    /// A token.
+    ///
+    /// # Errors
+    /// If it has fewer than 16 or more than 256 bytes, or not only printable ASCII.
+    pub fn new(text: &str) -> Result<Self, InvalidToken> {
+        match text.len() {
+            16..=256 if text.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(Self::of(text)),
+            16..=256 => Err(InvalidToken::NotPrintable),
+            len => Err(InvalidToken::Length(len)),
+        }
+    }
+
+    fn of(text: &str) -> Self {
+        Self(sha256::digest(text.as_bytes()))
+    }
+
+    /// Whether the headers of a request have the token. Hashes are compared, so the time depends on the length of the
+    /// value only.
+    pub fn is_in(&self, headers: &HeaderMap) -> bool {
+        let value = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        self.is_value(value.unwrap_or_default())
+    }
+
+    fn is_value(&self, authorization: &str) -> bool {
+        let Some((scheme, value)) = authorization.split_once(' ') else { return false };
+        let value = value.trim_start();
+        match () {
+            () if scheme.eq_ignore_ascii_case("bearer") => *self == Self::of(value),
+            () if scheme.eq_ignore_ascii_case("basic") => {
+                let decoded = BASE64.decode(value.as_bytes()).unwrap_or_default();
+                let user = str::from_utf8(&decoded).unwrap_or_default();
+                user.strip_prefix("admin:").is_some_and(|password| *self == Self::of(password))
+            }
+            () => false,
+        }
+    }
+}
+
+impl std::fmt::Debug for AccessToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AccessToken(…)")
+    }
+}
+
+/// Why a text is no token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidToken {
+    /// It is too short or too long.
+    #[error("a token of {0} bytes: use 16 to 256")]
+    Length(usize),
+    /// It has other characters.
+    #[error("a token has only printable ASCII characters, without spaces")]
+    NotPrintable,
+}
+
+/// Pause after a failed accept.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_a_bearer_token_or_the_password_of_admin() {
+        let token = AccessToken::new("0123456789abcdef").unwrap();
+        let basic = |user: &str| format!("Basic {}", BASE64.encode(user.as_bytes()));
+        for right in ["Bearer 0123456789abcdef", "bearer  0123456789abcdef"] {
+            assert!(token.is_value(right), "{right}");
+        }
+        assert!(token.is_value(&basic("admin:0123456789abcdef")));
+        for wrong in
+            ["", "Bearer", "Bearer ", "Bearer 0123456789abcdeF", "0123456789abcdef", "Basic !"]
+        {
+            assert!(!token.is_value(wrong), "{wrong}");
+        }
+        for wrong in ["root:0123456789abcdef", "admin:", "0123456789abcdef"] {
+            assert!(!token.is_value(&basic(wrong)), "{wrong}");
+        }
+        assert_eq!(format!("{token:?}"), "AccessToken(…)");
+    }
+
+    #[test]
+    fn a_short_or_unprintable_token_is_refused() {
+        assert_eq!(AccessToken::new("short"), Err(InvalidToken::Length(5)));
+        assert_eq!(AccessToken::new(&"x".repeat(257)), Err(InvalidToken::Length(257)));
+        assert_eq!(AccessToken::new("0123456789 abcdef"), Err(InvalidToken::NotPrintable));
+    }
+}
