@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use wireproof::kernels::cpu::Level;
 
+use crate::admin::{AccountsCommand, CollectionsCommand, PauseArgs, ResumeArgs, StatusArgs};
 use crate::bench::BenchArgs;
 use crate::capture::CaptureArgs;
 use crate::config::ConfigCommand;
@@ -71,6 +72,13 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Sim(SimCommand),
     Follow(Box<FollowArgs>),
+    #[command(subcommand)]
+    Accounts(AccountsCommand),
+    #[command(subcommand)]
+    Collections(CollectionsCommand),
+    Status(StatusArgs),
+    Pause(PauseArgs),
+    Resume(ResumeArgs),
     Capture(Box<CaptureArgs>),
     #[command(subcommand)]
     Config(ConfigCommand),

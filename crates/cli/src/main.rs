@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod admin;
 mod args;
 mod batch;
 mod bench;
@@ -78,6 +79,11 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Nostr(command) => nostr::run(&command, output),
         Command::Sim(command) => sim::run(&command, output),
         Command::Follow(args) => follow::run(&args),
+        Command::Accounts(command) => admin::accounts(&command, output),
+        Command::Collections(command) => admin::collections(&command, output),
+        Command::Status(args) => admin::status(&args, output),
+        Command::Pause(args) => admin::pause(&args, output),
+        Command::Resume(args) => admin::resume(&args, output),
         Command::Capture(args) => capture::run(&args, output),
         Command::Config(command) => {
             config::run(&command, args.config.as_deref(), Args::command(), output)

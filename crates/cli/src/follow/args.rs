@@ -6,8 +6,11 @@ use std::path::PathBuf;
 use clap::builder::{BoolishValueParser, FalseyValueParser};
 use clap::{ArgAction, Args, ValueHint};
 use wireproof::delivery::{FileOptions, LineForm};
+use wireproof::net::http_server::AccessToken;
 
 use super::delivery_args::DeliveryArgs;
+use super::state;
+use crate::admin::access::{self, AdminAddress};
 use crate::failure::Failure;
 use crate::stream::{Start, StreamArgs};
 
@@ -43,8 +46,8 @@ pub(crate) struct FollowArgs {
     /// [default: all].
     #[arg(long, env = "WIREPROOF_COLLECTIONS", value_name = "LIST", value_delimiter = ',')]
     pub(super) collections: Vec<String>,
-    /// Print only events of these accounts; `@FILE` names a file with one DID a line, which SIGHUP reads again
-    /// [default: all].
+    /// Print only events of these accounts; `@FILE` names a file with one DID a line, which SIGHUP reads again;
+    /// `none` selects those alone that --admin adds [default: all].
     #[arg(long, env = "WIREPROOF_DIDS", value_name = "LIST|@FILE", value_delimiter = ',')]
     pub(super) dids: Vec<String>,
     /// Follow a Jetstream, whose JSON is not signed, in version 2 or the given one [default host:
@@ -86,6 +89,18 @@ pub(crate) struct FollowArgs {
     /// reason. Others than loopback addresses are served with a warning.
     #[arg(long, env = "WIREPROOF_METRICS", value_name = "ADDRESS:PORT")]
     pub(super) metrics: Option<SocketAddr>,
+    /// Serve an API at this address, ADDRESS:PORT or unix:PATH, to list, add and remove accounts and collections, to pause
+    /// and resume, and for states: `wireproof accounts`, `collections`, `status`, `pause` and `resume` use it. It needs
+    /// a token.
+    #[arg(long, env = "WIREPROOF_ADMIN", value_name = "ADDRESS", conflicts_with = "jetstream")]
+    pub(super) admin: Option<AdminAddress>,
+    /// File with the token of --admin: 16 to 256 characters [default: the token in WIREPROOF_ADMIN_TOKEN].
+    #[arg(long, env = "WIREPROOF_ADMIN_TOKEN_FILE", value_name = "FILE")]
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(super) admin_token_file: Option<PathBuf>,
+    /// Allow an address of --admin that other machines reach. The token is sent unencrypted: put a TLS proxy before it.
+    #[arg(long, env = "WIREPROOF_ADMIN_REMOTE", value_parser = FalseyValueParser::new())]
+    pub(super) admin_remote: bool,
     /// End after the lines of N events.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) events: Option<u64>,
@@ -119,9 +134,29 @@ impl FollowArgs {
         options
     }
 
+    /// The address of the admin API, and its token.
+    pub(super) fn admin(&self) -> Result<Option<(&AdminAddress, AccessToken)>, Failure> {
+        let Some(address) = &self.admin else { return Ok(None) };
+        if !address.is_local() && !self.admin_remote {
+            return Err(Failure::Usage(format!(
+                "--admin {address}: other machines reach this address: add --admin-remote"
+            )));
+        }
+        let token = access::read_token(self.admin_token_file.as_deref())?;
+        let token = AccessToken::new(&token);
+        let token = token.map_err(|error| Failure::Usage(format!("--admin: {error}")))?;
+        Ok(Some((address, token)))
+    }
+
     /// Whether the repositories of accounts with a broken chain are fetched.
     pub(super) fn resyncs(&self) -> bool {
         self.resync || self.delivery.uses_outbox()
+    }
+
+    /// The folder of the outbox.
+    pub(super) fn outbox_folder(&self) -> Result<PathBuf, Failure> {
+        let folder = self.delivery.outbox.clone();
+        folder.map_or_else(|| Ok(state::folder(self)?.join("outbox")), Ok)
     }
 
     /// Checks that the options of the delivery fit the others. A file of options can set any of them.
@@ -139,6 +174,9 @@ impl FollowArgs {
             }
             () if self.delivery.backfill && self.dids.is_empty() => {
                 "--backfill: name the accounts with --dids"
+            }
+            () if self.dids == ["none"] && self.admin.is_none() => {
+                "--dids none: add --admin, to add accounts"
             }
             () => return Ok(()),
         };

@@ -62,7 +62,7 @@ impl Deliveries {
     pub(super) async fn open(setup: &Setup<'_>) -> Result<Self, Failure> {
         let args = setup.args;
         let state = state::folder(args)?;
-        let folder = args.delivery.outbox.clone().unwrap_or_else(|| state.join("outbox"));
+        let folder = args.outbox_folder()?;
         let outbox = Outbox::open(&folder.join("outbox.sqlite"), args.delivery.outbox_options())?;
         outbox_binding::check(&state, &outbox)?;
         args.delivery.forget.iter().try_for_each(|name| outbox.remove(name))?;
@@ -77,6 +77,11 @@ impl Deliveries {
         }
         for destination in &destinations {
             outbox.register(&destination.consumer, StartAt::Oldest)?;
+        }
+        for name in &setup.selection.changes().paused_destinations {
+            if destinations.iter().any(|of| of.consumer == *name) {
+                outbox.set_paused(name, true)?;
+            }
         }
         let mut options = DeliveryOptions::default();
         options.stop_timeout = args.stream.stop_limit() / 10;

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use wireproof::atproto::syntax::DidBuf;
 use wireproof::delivery::LineForm;
-use wireproof::net::firehose::StopSignal;
+use wireproof::net::firehose::{PauseSignal, StopSignal};
 use wireproof::net::hosts::Jitter;
 use wireproof::net::http::Url;
 use wireproof::net::jetstream::{
@@ -30,6 +30,7 @@ use super::selection::Selection;
 use super::state;
 use super::stats::RunStats;
 use super::status::Status;
+use super::stored_changes::StoredChanges;
 use super::taken::Acknowledge;
 use super::writer::{LineSender, LineWriter};
 use crate::failure::Failure;
@@ -39,7 +40,8 @@ use crate::network::Network;
 use crate::stream::Hosts;
 
 pub(super) async fn follow(args: &FollowArgs) -> Result<(), Failure> {
-    let selection = Selection::new(&args.dids, &args.collections)?;
+    let changes = StoredChanges::load(&state::folder(args)?)?;
+    let selection = Selection::new(&args.dids, &args.collections, changes)?;
     let hosts = Hosts::new(&args.stream.host, DEFAULT_HOST)?;
     let network = Network::open(&args.stream.network, &hosts.urls)?;
     let listener = Metrics::bind(args.metrics).await?;
@@ -57,7 +59,12 @@ pub(super) async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     let (status, stop) = (Status::new(), StopSignal::new());
     let metrics = listener.map(|listener| {
         let (stats, counts) = (Arc::clone(&stats), Arc::clone(&cursors.counts));
-        let readiness = Readiness { stats: stats.clone(), outbox: None, stop: stop.clone() };
+        let readiness = Readiness {
+            stats: stats.clone(),
+            outbox: None,
+            stop: stop.clone(),
+            pause: PauseSignal::new(),
+        };
         Metrics::new(listener, JetstreamSeries { stats, counts }, readiness, &status)
     });
     let (stop_limit, announcing) = (args.stream.stop_limit(), status.clone());
@@ -307,12 +314,8 @@ fn options(args: &FollowArgs) -> Result<Options, Failure> {
 
 fn filter(selection: &Selection) -> Filter {
     let did = |did: &String| -> DidBuf { did.parse().expect("a parsed DID") };
-    let collection = |name: &String| match name.ends_with('.') {
-        true => format!("{name}*"),
-        false => name.clone(),
-    };
     Filter {
-        collections: selection.collections.iter().map(collection).collect(),
+        collections: selection.filter().collections().collect(),
         dids: selection.dids.snapshot().iter().map(did).collect(),
         ..Filter::default()
     }

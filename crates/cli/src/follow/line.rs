@@ -21,7 +21,7 @@ use wireproof::net::jetstream::{self, EventBody, Operation, Unrecognized};
 use wireproof::verify::sync::{Chain, Outcome};
 use wireproof::verify::{InvalidRecord, repository};
 
-use super::selection::Selection;
+use super::selection::Filter;
 use crate::json::{self, InvalidBytes, RecordPath};
 
 /// What a line has beside its event or repository.
@@ -59,15 +59,15 @@ impl LineHeader<'_> {
 pub(super) struct EventLine<'e, 'a> {
     pub(super) host: &'e str,
     pub(super) event: &'e DeliveredEvent<'a>,
-    pub(super) selection: &'e Selection,
+    pub(super) filter: &'e Filter,
 }
 
 impl<'a> EventLine<'_, 'a> {
-    /// Whether the event is selected: others have no line.
+    /// Whether the event has operations in selected collections, or is no commit: others have no line.
     pub(super) fn is_selected(&self) -> bool {
         let has_any =
-            |commit: &Commit<'_>| self.selection.has_any(commit.ops.iter().map(|op| op.path));
-        self.selection.has_account(self.event.did) && self.commit().is_none_or(has_any)
+            |commit: &Commit<'_>| self.filter.has_any(commit.ops.iter().map(|op| op.path));
+        self.commit().is_none_or(has_any)
     }
 
     /// Appends the line.
@@ -91,7 +91,7 @@ impl<'a> EventLine<'_, 'a> {
         }
         verdict(&mut object, event);
         if let Some(commit) = self.commit().filter(|_| has_ops(&event.verdict)) {
-            ops(&mut object, commit, self.selection);
+            ops(&mut object, commit, self.filter);
         }
         if matches!(event.kind, FrameKind::Unknown | FrameKind::Undecodable)
             || matches!(event.verdict, Verdict::Undecodable(_))
@@ -105,7 +105,7 @@ impl<'a> EventLine<'_, 'a> {
     pub(super) fn effects(&self) -> Option<RecordEffects> {
         let commit = self.commit().filter(|_| self.event.verdict.is_verified())?;
         let mut effects = RecordEffects::of_commit();
-        for op in commit.ops.iter().filter(|op| self.selection.has_path(op.path)) {
+        for op in commit.ops.iter().filter(|op| self.filter.has_path(op.path)) {
             let cid = op.cid.filter(|_| op.action != Action::Delete);
             match cid.and_then(CidRef::sha256) {
                 Some(hash) => effects.put(op.path, hash),
@@ -141,7 +141,7 @@ pub(super) fn write_status(line: &mut Vec<u8>, id: &EventId, did: &str, status: 
 /// those that the reader has.
 pub(super) struct ResyncLines<'r, 'a> {
     resynced: &'r ResyncedRepo,
-    selection: &'r Selection,
+    filter: &'r Filter,
     records: Records<'r, 'a>,
     /// The next selected record.
     next: Option<Record<'a>>,
@@ -162,12 +162,12 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
     pub(super) fn new(
         resynced: &'r ResyncedRepo,
         repository: &'r Repository<'a>,
-        selection: &'r Selection,
+        filter: &'r Filter,
     ) -> Result<Self, RepoError> {
         let records = repository.records();
         let (next, delivered, next_delivered) = Default::default();
         let mut lines =
-            Self { resynced, selection, records, next, delivered, next_delivered, pieces: 0 };
+            Self { resynced, filter, records, next, delivered, next_delivered, pieces: 0 };
         lines.advance()?;
         Ok(lines)
     }
@@ -292,7 +292,7 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         let Some(delivered) = &mut self.delivered else { return Ok(()) };
         self.next_delivered = loop {
             match delivered.next_record().map_err(io::Error::other)? {
-                Some(record) if !self.selection.has_path(&record.path) => {}
+                Some(record) if !self.filter.has_path(&record.path) => {}
                 next => break next,
             }
         };
@@ -301,7 +301,7 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
 
     fn advance(&mut self) -> Result<(), RepoError> {
         let selected = |record: &Result<Record<'a>, RepoError>| {
-            record.as_ref().map_or(true, |record| self.selection.has_path(&record.path))
+            record.as_ref().map_or(true, |record| self.filter.has_path(&record.path))
         };
         self.next = self.records.find(selected).transpose()?;
         Ok(())
@@ -410,10 +410,10 @@ fn has_ops(verdict: &Verdict<'_>) -> bool {
     verdict.is_verified() || matches!(verdict, Verdict::NotVerified)
 }
 
-fn ops(object: &mut Object<'_>, commit: &Commit<'_>, selection: &Selection) {
+fn ops(object: &mut Object<'_>, commit: &Commit<'_>, filter: &Filter) {
     object.key("ops");
     object.line.push(b'[');
-    let selected = commit.ops.iter().filter(|op| selection.has_path(op.path));
+    let selected = commit.ops.iter().filter(|op| filter.has_path(op.path));
     for (number, op) in selected.enumerate() {
         if number > 0 {
             object.line.push(b',');

@@ -8,9 +8,12 @@
 //!              └── StateJournal: cursors, account states and keys, as far as acked
 //! ```
 
+mod account_log;
 mod ack_stdin;
+mod admin;
 mod args;
 mod backfill;
+mod control;
 mod deliveries;
 mod delivery_args;
 mod destination;
@@ -32,6 +35,7 @@ mod stats;
 mod status;
 mod status_checks;
 mod stdout;
+mod stored_changes;
 mod taken;
 mod warnings;
 mod websocket;

@@ -13,6 +13,7 @@ use wireproof::net::firehose::{
 };
 use wireproof::verify::sync::{Chain, Outcome};
 
+use super::account_log::AccountLog;
 use super::line::{EventLine, ResyncLines};
 use super::selection::Selection;
 use super::stats::RunStats;
@@ -45,18 +46,22 @@ pub(super) struct Printer<R> {
     pub(super) selection: Selection,
     pub(super) stats: Arc<RunStats>,
     pub(super) status: Status,
+    pub(super) accounts: Arc<AccountLog>,
 }
 
 impl<R: LineRecipient> Handler for Printer<R> {
     fn event(&self, event: &DeliveredEvent<'_>, ack: Ack) {
         self.stats.sample_lag(event.event, event.received);
-        let host = self.stats.host(event.host.0);
-        if self.selection.has_account(event.did) {
-            self.warn_of(host, event);
-        }
-        let line = EventLine { host, event, selection: &self.selection };
-        if !line.is_selected() {
+        if !self.selection.has_account(event.did) {
             // It does not count towards `--events`.
+            return ack.skip();
+        }
+        let host = self.stats.host(event.host.0);
+        self.warn_of(host, event);
+        self.accounts.record(event);
+        let filter = self.selection.filter();
+        let line = EventLine { host, event, filter: &filter };
+        if !line.is_selected() {
             return ack.skip();
         }
         BUFFER.with_borrow_mut(|buffer| {
@@ -83,6 +88,7 @@ impl<R: LineRecipient> Handler for Printer<R> {
     }
 
     fn resync_failed(&self, did: &str, why: &ResyncError) {
+        self.accounts.record_failure(did, why);
         self.status.warn("resync-failed", || format!("{did}: the resync failed: {why}"));
     }
 
@@ -110,7 +116,8 @@ impl<R: LineRecipient> Printer<R> {
         let archive = MappedFile::open(resynced.path())?;
         let options = car::Options::default();
         let repository = Repository::read(&archive, &options).map_err(io::Error::other)?;
-        let lines = ResyncLines::new(resynced, &repository, &self.selection);
+        let filter = self.selection.filter();
+        let lines = ResyncLines::new(resynced, &repository, &filter);
         self.recipient.repository(&mut lines.map_err(io::Error::other)?, ack)
     }
 

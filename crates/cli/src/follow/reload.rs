@@ -26,8 +26,8 @@ pub(super) async fn on_hangup(
         match read_accounts(dids) {
             Ok(accounts) => {
                 let before = selection.dids.len();
-                let count = accounts.len();
-                selection.dids.replace(accounts);
+                selection.replace_accounts(accounts);
+                let count = selection.dids.len();
                 changed();
                 status.print(&format!("SIGHUP: {count} accounts are selected, {before} were"));
             }

@@ -13,7 +13,10 @@ use wireproof::net::firehose::{
 use wireproof::store::{Store, StoreState};
 use wireproof::verify::sync::Policy;
 
+use super::account_log::AccountLog;
+use super::admin::{AdminServer, AdminSocket};
 use super::args::FollowArgs;
+use super::control::Control;
 use super::keys::StoredKeys;
 use super::metrics::{FirehoseSeries, Metrics, Readiness};
 use super::printer::{LineRecipient, Printer};
@@ -23,6 +26,7 @@ use super::selection::Selection;
 use super::state::{self, StateJournal};
 use super::stats::RunStats;
 use super::status::Status;
+use super::stored_changes::StoredChanges;
 use crate::failure::Failure;
 use crate::interrupt::Shutdown;
 use crate::network::Network;
@@ -36,16 +40,23 @@ pub(super) struct Setup<'a> {
     hosts: Hosts,
     network: Network,
     listener: Option<TcpListener>,
+    admin: Option<AdminSocket>,
 }
 
 impl<'a> Setup<'a> {
     pub(super) async fn new(args: &'a FollowArgs) -> Result<Self, Failure> {
-        let selection = Selection::new(&args.dids, &args.collections)?;
+        let token = args.admin()?;
+        let changes = StoredChanges::load(&state::folder(args)?)?;
+        let selection = Selection::new(&args.dids, &args.collections, changes)?;
         let hosts = Hosts::new(&args.stream.host, DEFAULT_RELAY)?;
         let network = Network::open(&args.stream.network, &hosts.urls)?;
         let listener = Metrics::bind(args.metrics).await?;
+        let admin = match token {
+            Some((address, token)) => Some(AdminSocket::bind(address, token).await?),
+            None => None,
+        };
         let store = state::open(args)?;
-        Ok(Self { args, selection, store, hosts, network, listener })
+        Ok(Self { args, selection, store, hosts, network, listener, admin })
     }
 }
 
@@ -66,6 +77,9 @@ pub(super) struct Run<'a> {
     firehose: Firehose,
     states: Vec<StoreState>,
     endpoint: Option<Metrics>,
+    admin: Option<AdminServer>,
+    /// What was last seen of accounts, for the admin API.
+    accounts: Arc<AccountLog>,
     metrics: Arc<RunMetrics>,
 }
 
@@ -76,7 +90,7 @@ impl<'a> Run<'a> {
         outbox: Option<Outbox>,
         websocket: Option<Arc<WebSocketMetrics>>,
     ) -> Result<Self, Failure> {
-        let Setup { args, selection, store, hosts, network, listener } = setup;
+        let Setup { args, selection, store, hosts, network, listener, admin } = setup;
         let keys = Arc::new(stored_keys(args, &hosts, &network, &store)?);
         let statuses = ServerStatuses::new(network.xrpc.clone(), network.resolver.clone());
         let mut options = options(args, &hosts, &network, keys.clone());
@@ -84,19 +98,37 @@ impl<'a> Run<'a> {
         if let Some(resync) = &mut options.resync {
             let accounts = store.desynchronized(resync.max_queued)?;
             resync.desynchronized = accounts.into_iter().map(Box::from).collect();
-            let selected = &selection.dids;
-            resync.accounts = (!selected.is_empty()).then(|| selected.clone());
+            resync.accounts = (!selection.has_all_accounts).then(|| selection.dids.clone());
         }
         let states = (0..options.workers).map(|_| store.chain_state()).collect::<Result<_, _>>()?;
         let streams = hosts.urls.iter().map(|url| Upstream::new(url.clone()).stream_name());
         let streams = streams.collect();
+        let requests = options.resync.as_ref().map(|resync| resync.requests.clone());
+        let pause = options.pause.clone();
+        pause.set(selection.changes().is_intake_paused);
         let firehose = Firehose::new(&network.http, options);
         let (stats, metrics) = (Arc::new(RunStats::new(hosts.names)), firehose.metrics());
         let (status, stop) = (Status::new(), StopSignal::new());
+        let (of_run, stop_of_run) = (stats.clone(), stop.clone());
+        let readiness =
+            Readiness { stats: of_run, outbox: outbox.clone(), stop: stop_of_run, pause };
+        let accounts = Arc::new(AccountLog::new(admin.is_some()));
+        let admin = admin.map(|socket| {
+            socket.serve(
+                Control {
+                    selection: selection.clone(),
+                    store: store.clone(),
+                    readiness: readiness.clone(),
+                    metrics: metrics.clone(),
+                    accounts: accounts.clone(),
+                    histories: requests.filter(|_| args.delivery.backfill),
+                },
+                &status,
+            )
+        });
+        announce_changes(&selection, &status);
         let endpoint = listener.map(|listener| {
             let (stats, metrics, store) = (stats.clone(), metrics.clone(), store.clone());
-            let (outbox_of_run, stop) = (outbox.clone(), stop.clone());
-            let readiness = Readiness { stats: stats.clone(), outbox: outbox_of_run, stop };
             let resolver = network.resolver;
             let series = FirehoseSeries { stats, metrics, resolver, store, outbox, websocket };
             Metrics::new(listener, series, readiness, &status)
@@ -118,6 +150,8 @@ impl<'a> Run<'a> {
             firehose,
             states,
             endpoint,
+            admin,
+            accounts,
             metrics,
         })
     }
@@ -137,6 +171,7 @@ impl<'a> Run<'a> {
             selection: self.selection,
             stats: stats.clone(),
             status: status.clone(),
+            accounts: self.accounts,
         };
         let initial_cursor = args.cursor.cursor();
         let journal = StateJournal { store, keys: self.keys, marks, initial_cursor };
@@ -144,12 +179,25 @@ impl<'a> Run<'a> {
         let result = tokio::select! {
             result = run => result,
             never = Metrics::serve(self.endpoint) => match never {},
+            never = AdminServer::run(self.admin) => match never {},
             never = status.update(&stats, &self.metrics) => match never {},
             never = reload::on_hangup(&args.dids, &selection, &status, || ()) => match never {},
         };
         status.end();
         status.print_skipped(&stats, &self.metrics.snapshot());
         Followed { result, status, stats, metrics: self.metrics, shutdown: self.shutdown }
+    }
+}
+
+/// Says that the command line is not all that selects events.
+fn announce_changes(selection: &Selection, status: &Status) {
+    let changes = selection.changes();
+    if changes.len() > 0 {
+        let count = changes.len();
+        status.print(&format!("{count} stored changes of accounts, collections and pauses apply"));
+    }
+    if changes.is_intake_paused {
+        status.print_warning("the intake of events is paused: `wireproof resume` ends the pause");
     }
 }
 

@@ -1,38 +1,124 @@
-//! The selection of accounts and collections by `--dids` and `--collections`.
+//! The selection of accounts and collections: `--dids` and `--collections`, and the stored changes of an operator.
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use wireproof::atproto::syntax::{Did, Nsid};
 use wireproof::net::firehose::AccountSet;
 
+use super::stored_changes::{Changes, StoredChanges};
 use crate::failure::Failure;
 
 /// Selected accounts and collections. Events without an account are always selected, and collections
-/// select commits only.
-#[derive(Clone, Debug, Default)]
+/// select commits only. Clones share the selection, which may change while events are read.
+#[derive(Clone, Debug)]
 pub(super) struct Selection {
-    /// All accounts if empty. Clones of the selection share them.
+    /// Whether all accounts are selected, whatever `dids` has.
+    pub(super) has_all_accounts: bool,
     pub(super) dids: AccountSet,
-    /// Names of collections, and prefixes that end in a dot. All collections if empty.
-    pub(super) collections: Vec<String>,
+    filter: Arc<RwLock<Arc<Filter>>>,
+    lists: Arc<Mutex<Lists>>,
+}
+
+/// Selected collections.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Filter {
+    has_all_collections: bool,
+    /// Names of collections, and prefixes that end in a dot.
+    collections: Vec<String>,
+}
+
+/// The lists of the command line, and the changes to them.
+#[derive(Debug)]
+struct Lists {
+    accounts: HashSet<String>,
+    collections: HashSet<String>,
+    changes: StoredChanges,
 }
 
 impl Selection {
-    /// Parses the arguments.
-    pub(super) fn new(dids: &[String], collections: &[String]) -> Result<Self, Failure> {
-        let collections =
-            collections.iter().map(|text| collection(text)).collect::<Result<_, _>>()?;
-        Ok(Self { dids: read_accounts(dids)?.into(), collections })
+    /// Parses the arguments, to which the changes are applied.
+    pub(super) fn new(
+        dids: &[String],
+        collections: &[String],
+        changes: StoredChanges,
+    ) -> Result<Self, Failure> {
+        let parsed = collections.iter().map(|text| collection(text));
+        let has_all_collections = collections.is_empty();
+        let filter = Filter { has_all_collections, collections: Vec::new() };
+        let lists = Lists {
+            accounts: read_accounts(dids)?,
+            collections: parsed.collect::<Result<_, _>>()?,
+            changes,
+        };
+        let selection = Self {
+            has_all_accounts: dids.is_empty(),
+            dids: AccountSet::default(),
+            filter: Arc::new(RwLock::new(Arc::new(filter))),
+            lists: Arc::new(Mutex::new(lists)),
+        };
+        selection.update(&selection.lock());
+        Ok(selection)
     }
 
     pub(super) fn has_account(&self, did: Option<&str>) -> bool {
-        self.dids.is_empty() || did.is_none_or(|did| self.dids.contains(did))
+        self.has_all_accounts || did.is_none_or(|did| self.dids.contains(did))
     }
 
+    /// The collections now.
+    pub(super) fn filter(&self) -> Arc<Filter> {
+        self.filter.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces the accounts of the command line. The changes stay.
+    pub(super) fn replace_accounts(&self, accounts: HashSet<String>) {
+        let mut lists = self.lock();
+        lists.accounts = accounts;
+        self.update(&lists);
+    }
+
+    /// The changes to the command line.
+    pub(super) fn changes(&self) -> Changes {
+        self.lock().changes.changes.clone()
+    }
+
+    /// Changes the selection. `prepare` gets the new accounts; then the changes are stored, then in effect. The result of
+    /// `edit` is passed on.
+    pub(super) fn change<T>(
+        &self,
+        edit: impl FnOnce(&mut Changes) -> T,
+        prepare: impl FnOnce(&HashSet<String>) -> Result<(), Failure>,
+    ) -> Result<T, Failure> {
+        let mut lists = self.lock();
+        let mut changes = lists.changes.changes.clone();
+        let result = edit(&mut changes);
+        prepare(&changes.accounts.apply(&lists.accounts))?;
+        lists.changes.replace(changes)?;
+        self.update(&lists);
+        Ok(result)
+    }
+
+    fn update(&self, lists: &Lists) {
+        let Lists { accounts, collections, changes } = lists;
+        self.dids.replace(changes.changes.accounts.apply(accounts));
+        let has_all_collections = self.filter().has_all_collections;
+        let mut collections: Vec<_> =
+            changes.changes.collections.apply(collections).into_iter().collect();
+        collections.sort_unstable();
+        let filter = Arc::new(Filter { has_all_collections, collections });
+        *self.filter.write().unwrap_or_else(PoisonError::into_inner) = filter;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Lists> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Filter {
     /// Whether a commit with operations at these paths is selected.
     pub(super) fn has_any<'p>(&self, mut paths: impl Iterator<Item = &'p str>) -> bool {
-        self.collections.is_empty() || paths.any(|path| self.has_path(path))
+        self.has_all_collections || paths.any(|path| self.has_path(path))
     }
 
     pub(super) fn has_path(&self, path: &str) -> bool {
@@ -41,13 +127,29 @@ impl Selection {
             true => name.starts_with(selected.as_str()),
             false => name == selected,
         };
-        self.collections.is_empty() || self.collections.iter().any(is_match)
+        self.has_all_collections || self.collections.iter().any(is_match)
+    }
+
+    /// Whether all collections are selected.
+    pub(super) fn has_all_collections(&self) -> bool {
+        self.has_all_collections
+    }
+
+    /// The selected collections as an operator writes them, `app.bsky.graph.*` for a prefix.
+    pub(super) fn collections(&self) -> impl Iterator<Item = String> {
+        self.collections.iter().map(|name| match name.ends_with('.') {
+            true => format!("{name}*"),
+            false => name.clone(),
+        })
     }
 }
 
 /// The accounts of `--dids`, some of which are in files. Without an argument there are none.
 pub(super) fn read_accounts(dids: &[String]) -> Result<HashSet<String>, Failure> {
     let mut all = HashSet::new();
+    if dids == [NO_ACCOUNT] {
+        return Ok(all);
+    }
     for text in dids {
         match text.strip_prefix('@') {
             Some(path) => read_dids(Path::new(path), &mut all)?,
@@ -73,7 +175,7 @@ fn read_dids(path: &Path, all: &mut HashSet<String>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn did(text: &str, place: &str) -> Result<String, Failure> {
+pub(super) fn did(text: &str, place: &str) -> Result<String, Failure> {
     match Did::parse(text) {
         Ok(_) => Ok(text.to_owned()),
         Err(error) => Err(Failure::Usage(format!("{place}: `{text}`: {error}"))),
@@ -81,7 +183,7 @@ fn did(text: &str, place: &str) -> Result<String, Failure> {
 }
 
 /// `app.bsky.graph.*` becomes `app.bsky.graph.`, if it is the prefix of an NSID.
-fn collection(text: &str) -> Result<String, Failure> {
+pub(super) fn collection(text: &str) -> Result<String, Failure> {
     let (name, selected) = match text.strip_suffix(".*") {
         Some(start) => (format!("{start}.a.a"), format!("{start}.")),
         None => (text.to_owned(), text.to_owned()),
@@ -92,6 +194,9 @@ fn collection(text: &str) -> Result<String, Failure> {
     }
 }
 
+/// The argument of `--dids` that selects no account.
+const NO_ACCOUNT: &str = "none";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,26 +204,30 @@ mod tests {
     fn selection(dids: &[&str], collections: &[&str]) -> Result<Selection, Failure> {
         let texts =
             |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        Selection::new(&texts(dids), &texts(collections))
+        Selection::new(&texts(dids), &texts(collections), StoredChanges::default())
     }
 
     #[test]
     fn an_empty_selection_is_everything() {
         let all = selection(&[], &[]).unwrap();
         assert!(all.has_account(Some("did:web:a.test")) && all.has_account(None));
-        assert!(all.has_any(std::iter::empty()) && all.has_path("a.b.c/self"));
+        assert!(all.filter().has_any(std::iter::empty()) && all.filter().has_path("a.b.c/self"));
     }
 
     #[test]
     fn a_name_matches_exactly_and_a_prefix_ends_at_a_dot() {
         let some = selection(&[], &["app.bsky.feed.post", "app.bsky.graph.*", "org.*"]).unwrap();
-        assert!(some.has_path("app.bsky.feed.post/3k"));
-        assert!(some.has_path("app.bsky.graph.follow/3k") && some.has_path("org.b.c/3k"));
+        assert!(some.filter().has_path("app.bsky.feed.post/3k"));
         assert!(
-            !some.has_path("app.bsky.feed.postgate/3k") && !some.has_path("app.bsky.graphs.x/3k")
+            some.filter().has_path("app.bsky.graph.follow/3k")
+                && some.filter().has_path("org.b.c/3k")
         );
-        assert!(!some.has_any(std::iter::empty()));
-        assert!(some.has_any(["x.y.z/a", "org.a.b/c"].into_iter()));
+        assert!(
+            !some.filter().has_path("app.bsky.feed.postgate/3k")
+                && !some.filter().has_path("app.bsky.graphs.x/3k")
+        );
+        assert!(!some.filter().has_any(std::iter::empty()));
+        assert!(some.filter().has_any(["x.y.z/a", "org.a.b/c"].into_iter()));
     }
 
     #[test]

@@ -67,7 +67,7 @@ fn verbose_prints_each_warning_that_is_else_printed_once_a_minute() {
         running.take(20);
         running.signal("TERM");
         let mut printed = String::new();
-        running.child.stderr.take().unwrap().read_to_string(&mut printed).unwrap();
+        running.errors.read_to_string(&mut printed).unwrap();
         assert_eq!(running.wait().1, Some(0), "SIGTERM is an orderly end");
         printed.lines().filter(|line| line.contains("again with the same bytes")).count()
     };

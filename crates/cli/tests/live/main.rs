@@ -2,6 +2,7 @@
 //!
 //! | module | |
 //! |---|---|
+//! | `admin` | `follow --admin`, and the commands that use it |
 //! | `lines` | the lines of events of every kind and verdict |
 //! | `jetstream` | the lines of `follow --jetstream` |
 //! | `resume` | where a run resumes, and how it ends: interrupted, refused, disk full |
@@ -19,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+mod admin;
 mod clock;
 mod deliveries;
 mod files;
@@ -37,7 +39,7 @@ mod websockets;
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 
 use serde_json::Value;
 use simnet::servers::{Server, Simulation, Spec};
@@ -117,13 +119,15 @@ fn seqs(lines: &[Value]) -> Vec<u64> {
 struct Running {
     child: Child,
     out: BufReader<ChildStdout>,
+    errors: BufReader<ChildStderr>,
 }
 
 impl Running {
     fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
-        Self { child, out }
+        let errors = BufReader::new(child.stderr.take().unwrap());
+        Self { child, out, errors }
     }
 
     /// Waits for the next lines.
@@ -138,8 +142,8 @@ impl Running {
 
     /// Waits for a line of standard error with this text.
     fn wait_for_stderr(&mut self, text: &str) -> String {
-        let errors = BufReader::new(self.child.stderr.as_mut().unwrap());
-        let mut lines = errors.lines().map(Result::unwrap);
+        // By reference: what the reader holds is not lost.
+        let mut lines = self.errors.by_ref().lines().map(Result::unwrap);
         lines.find(|line| line.contains(text)).expect("a line with this text")
     }
 

@@ -8,23 +8,18 @@ mod series;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
 use wireproof::delivery::{Bound, Outbox};
-use wireproof::net::firehose::StopSignal;
+use wireproof::net::firehose::{PauseSignal, StopSignal};
+use wireproof::net::http_server::{self, ConnectionLimits, response, text_response as one_line};
 
 use super::stats::RunStats;
 use super::status::Status;
@@ -45,18 +40,21 @@ struct Pages {
 }
 
 /// Whether a run takes events.
+#[derive(Clone)]
 pub(super) struct Readiness {
     pub(super) stats: Arc<RunStats>,
     pub(super) outbox: Option<Outbox>,
     pub(super) stop: StopSignal,
+    pub(super) pause: PauseSignal,
 }
 
 impl Readiness {
     /// Why the run takes no events; `None` if it does.
-    fn obstacle(&self) -> Option<String> {
+    pub(super) fn obstacle(&self) -> Option<String> {
         let reached = self.outbox.as_ref().and_then(|outbox| outbox.status().reached);
         match reached {
             _ if self.stop.is_requested() => Some("stopping".to_owned()),
+            _ if self.pause.is_set() => Some("paused".to_owned()),
             Some(bound) => Some(format!("the outbox is at its maximum {}", bound_text(bound))),
             None if !self.stats.is_connected() => Some("not connected to a host".to_owned()),
             None => None,
@@ -108,18 +106,13 @@ impl Metrics {
 
     async fn accept_all(self) -> Infallible {
         let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let accept = || async { Ok(self.listener.accept().await?.0) };
         loop {
-            // The semaphore is never closed.
-            let permit = permits.clone().acquire_owned().await.ok();
-            // A failed accept concerns one connection, or the number of open files, which may become less.
-            let Ok((stream, _)) = self.listener.accept().await else {
-                sleep(ACCEPT_PAUSE).await;
-                continue;
-            };
+            let (stream, permit) = http_server::accept(&permits, accept).await;
             let pages = self.pages.clone();
             tokio::spawn(async move {
-                // A connection that fails or takes too long is closed.
-                let _ = timeout(MAX_CONNECTION_TIME, serve(stream, pages)).await;
+                let respond = |request| std::future::ready(pages.respond(&request));
+                http_server::serve_request(stream, &ConnectionLimits::default(), respond).await;
                 drop(permit);
             });
         }
@@ -135,17 +128,6 @@ fn warning(address: SocketAddr) -> Option<String> {
              destinations"
         )
     })
-}
-
-/// Serves one request of a connection.
-async fn serve(stream: TcpStream, pages: Arc<Pages>) -> Result<(), hyper::Error> {
-    let service = service_fn(move |request| {
-        let response = pages.respond(&request);
-        async move { Ok::<_, Infallible>(response) }
-    });
-    let mut server = http1::Builder::new();
-    server.timer(TokioTimer::new()).keep_alive(false).max_buf_size(MAX_HEADER_BYTES);
-    server.serve_connection(TokioIo::new(stream), service).await
 }
 
 impl Pages {
@@ -173,31 +155,10 @@ impl Pages {
     }
 }
 
-/// A response of one line.
-fn one_line(status: StatusCode, line: &str) -> Response<Full<Bytes>> {
-    response(status, "text/plain; charset=utf-8", format!("{line}\n"))
-}
-
-fn response(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::from(body));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    response
-}
-
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Maximum number of open connections; others wait.
 const MAX_CONNECTIONS: usize = 64;
-
-/// Maximum time of a connection.
-const MAX_CONNECTION_TIME: Duration = Duration::from_secs(10);
-
-/// Maximum size of the headers of a request in bytes.
-const MAX_HEADER_BYTES: usize = 16 << 10;
-
-/// Pause after a failed accept.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
 mod tests {
