@@ -57,6 +57,9 @@ pub mod bounded_map;
 mod clock;
 pub mod concurrency;
 #[cfg(feature = "firehose")]
+#[doc(hidden)]
+pub mod counted_io;
+#[cfg(feature = "firehose")]
 pub mod cursors;
 pub mod dns;
 mod duration_text;

@@ -1,15 +1,13 @@
 //! A WebSocket that is read and written by one task, with what is known of its peer's silence.
 
-use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use net::counted_io::CountedIo;
 use tokio::time::{Instant, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
@@ -19,7 +17,7 @@ use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
 /// An open WebSocket of a client.
 pub(super) struct Socket {
-    stream: WebSocketStream<CountingIo>,
+    stream: WebSocketStream<CountedIo<TokioIo<Upgraded>>>,
     /// Whether messages are not yet handed to the operating system.
     is_unflushed: bool,
     heard: Progress,
@@ -58,7 +56,7 @@ impl Socket {
             .write_buffer_size(WRITE_BUFFER_BYTES)
             .max_message_size(Some(max_message_bytes))
             .max_frame_size(Some(max_message_bytes));
-        let io = CountingIo { inner: TokioIo::new(upgraded), read: 0, written: 0 };
+        let io = CountedIo::new(TokioIo::new(upgraded));
         let stream = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
         let progress = || Progress { bytes: 0, at: Instant::now() };
         Self { stream, is_unflushed: false, heard: progress(), taken: progress() }
@@ -110,7 +108,7 @@ impl Socket {
     }
 
     fn send_each(&mut self, mut next: impl FnMut() -> Option<Message>) -> Result<(), SocketEnd> {
-        let is_ready = |stream: &mut WebSocketStream<CountingIo>| {
+        let is_ready = |stream: &mut WebSocketStream<CountedIo<TokioIo<Upgraded>>>| {
             let ready = std::future::poll_fn(|cx| stream.poll_ready_unpin(cx)).now_or_never();
             ready.transpose().map(|ready| ready.is_some())
         };
@@ -132,7 +130,8 @@ impl Socket {
     /// Whether the client took no byte of what is being sent for `limit`, or sent none while nothing was.
     pub(super) fn is_dead(&mut self, now: Instant, limit: Duration) -> bool {
         let io = self.stream.get_ref();
-        let (silence, stall) = (self.heard.since(io.read, now), self.taken.since(io.written, now));
+        let (silence, stall) =
+            (self.heard.since(io.read(), now), self.taken.since(io.written(), now));
         if !self.is_unflushed {
             self.taken.at = now;
         }
@@ -172,48 +171,6 @@ fn end(error: Error) -> SocketEnd {
         Error::Capacity(_) => SocketEnd::Violation("a message that is too long"),
         Error::Utf8(_) => SocketEnd::Violation("a text that is not UTF-8"),
         _ => SocketEnd::Closed,
-    }
-}
-
-/// A connection that counts its bytes.
-struct CountingIo {
-    inner: TokioIo<Upgraded>,
-    read: u64,
-    written: u64,
-}
-
-impl AsyncRead for CountingIo {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let outcome = Pin::new(&mut self.inner).poll_read(context, buffer);
-        self.read += (buffer.filled().len() - before) as u64;
-        outcome
-    }
-}
-
-impl AsyncWrite for CountingIo {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let outcome = Pin::new(&mut self.inner).poll_write(context, bytes);
-        if let Poll::Ready(Ok(written)) = &outcome {
-            self.written += *written as u64;
-        }
-        outcome
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(context)
     }
 }
 

@@ -1,14 +1,10 @@
 //! An open WebSocket.
 
-use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use reqwest::Upgraded;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, sleep_until};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
@@ -17,12 +13,13 @@ use tokio_tungstenite::tungstenite::{Error, Message as Raw, Utf8Bytes};
 
 use super::SocketOptions;
 use super::error::{NO_CODE, SocketError};
+use crate::counted_io::CountedIo;
 use crate::remote_text::{MAX_MESSAGE_CHARS, sanitize};
 
 /// An open WebSocket. Dropping it ends the connection without a close frame.
 #[derive(Debug)]
 pub struct Socket {
-    stream: WebSocketStream<CountingStream>,
+    stream: WebSocketStream<CountedIo<Upgraded>>,
     max_message_bytes: usize,
     ping_interval: Duration,
     idle_timeout: Duration,
@@ -51,7 +48,7 @@ impl Socket {
             .read_buffer_size(options.read_buffer_bytes)
             .max_message_size(Some(options.max_message_bytes))
             .max_frame_size(Some(options.max_message_bytes));
-        let counting = CountingStream { inner: upgraded, bytes: 0 };
+        let counting = CountedIo::new(upgraded);
         let now = Instant::now();
         Self {
             stream: WebSocketStream::from_raw_socket(counting, Role::Client, Some(config)).await,
@@ -159,7 +156,7 @@ impl Socket {
     }
 
     fn record_bytes(&mut self) {
-        let bytes = self.stream.get_ref().bytes;
+        let bytes = self.stream.get_ref().read();
         if bytes != self.bytes {
             (self.bytes, self.last_byte) = (bytes, Instant::now());
         }
@@ -179,44 +176,6 @@ fn closed(frame: Option<CloseFrame>) -> SocketError {
             reason: sanitize(frame.reason.as_str(), MAX_MESSAGE_CHARS),
         },
         None => SocketError::Closed { code: NO_CODE, reason: String::new() },
-    }
-}
-
-/// A connection that counts received bytes.
-#[derive(Debug)]
-struct CountingStream {
-    inner: Upgraded,
-    bytes: u64,
-}
-
-impl AsyncRead for CountingStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let outcome = Pin::new(&mut self.inner).poll_read(context, buffer);
-        self.bytes += (buffer.filled().len() - before) as u64;
-        outcome
-    }
-}
-
-impl AsyncWrite for CountingStream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(context)
     }
 }
 
