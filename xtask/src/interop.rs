@@ -99,6 +99,16 @@ fn kafka(to: &Path) -> Result<(), String> {
     })
 }
 
+/// Builds tap of the same module, and returns its path.
+pub(crate) fn build_tap() -> Result<PathBuf, String> {
+    let bin = folder().join("tap");
+    let version = MODULE.rsplit('@').next().unwrap_or_default();
+    let package = format!("{TAP}@{version}");
+    let mut go = process::command("go", &["install", "-ldflags=-s -w", &package]);
+    process::run(go.current_dir(process::target("")).env("GOBIN", &bin))?;
+    Ok(bin.join("tap"))
+}
+
 /// Fetches the indigo Go module, whose fixtures our tests read, and returns its folder.
 pub(crate) fn fetch_indigo() -> Result<PathBuf, String> {
     let cache = process::target("gomod");
@@ -172,4 +182,5 @@ fn remove(folder: &Path) -> Result<(), String> {
 
 const RELAY: &str = "github.com/bluesky-social/indigo/cmd/relay";
 const NATS: &str = "github.com/nats-io/nats-server/v2";
+const TAP: &str = "github.com/bluesky-social/indigo/cmd/tap";
 const MODULE: &str = "github.com/bluesky-social/indigo@v0.0.0-20260605210604-af2fec94f34c";

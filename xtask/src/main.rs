@@ -6,7 +6,6 @@ mod browser;
 mod check;
 mod dist;
 mod documents;
-mod follow_speed;
 mod fuzz;
 mod interop;
 mod layers;
@@ -17,6 +16,7 @@ mod process;
 mod programs;
 mod readers;
 mod soak;
+mod speed;
 mod stages;
 mod toolchains;
 
@@ -44,8 +44,11 @@ enum Command {
     Layers,
     /// Run fuzz targets under libFuzzer, or under the plain driver without a nightly toolchain.
     Fuzz(fuzz::Options),
-    /// Run the reliability tests at full length, or measure `follow`.
+    /// Run the reliability tests at full length.
     Soak(soak::Options),
+    /// Measure `follow`: alone, into each destination, or beside another program.
+    #[command(subcommand)]
+    Speed(speed::Measurement),
     /// Build what is distributed: static binaries, archives, a container image.
     Dist(dist::Options),
     /// Run the tests against every mutant of the crates that decide verdicts.
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Command::Layers => layers::check_workspace(),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Soak(options) => soak::run(&options),
+        Command::Speed(measurement) => speed::measure(&measurement),
         Command::Dist(options) => dist::run(&options),
         Command::Mutants(options) => mutants::run(&options),
     };

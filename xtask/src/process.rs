@@ -16,6 +16,14 @@ pub(crate) fn target(path: &str) -> PathBuf {
     root().join("target").join(path)
 }
 
+/// An empty folder under `target/`.
+pub(crate) fn empty_folder(path: &str) -> Result<PathBuf, String> {
+    let folder = target(path);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).map_err(|error| at(&folder, &error))?;
+    Ok(folder)
+}
+
 /// What Cargo says of the workspace, without dependencies.
 pub(crate) fn metadata() -> Result<Value, String> {
     let text = output(&mut command("cargo", &["metadata", "--format-version", "1", "--no-deps"]))?;

@@ -4,16 +4,11 @@
 use clap::Args;
 
 use crate::toolchains::Without;
-use crate::{follow_speed, interop, process};
+use crate::{interop, process};
 
 /// What to run.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Measure speed and memory of `follow --verify` instead of testing.
-    #[arg(long, conflicts_with = "tests")]
-    speed: bool,
-    #[command(flatten)]
-    measurement: follow_speed::Options,
     /// Tests to run, by a part of their names, or `model`; all by default.
     tests: Vec<String>,
     /// Number of random schedules of `model`.
@@ -24,11 +19,8 @@ pub(crate) struct Options {
     seed: u64,
 }
 
-/// Runs the tests one after the other, or measures.
+/// Runs the tests one after the other.
 pub(crate) fn run(options: &Options) -> Result<(), String> {
-    if options.speed {
-        return follow_speed::measure(&options.measurement);
-    }
     let (of_model, tests): (Vec<&String>, Vec<&String>) =
         options.tests.iter().partition(|test| *test == "model");
     let runs_all = options.tests.is_empty();

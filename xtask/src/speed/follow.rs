@@ -1,9 +1,8 @@
-//! `cargo xtask soak --speed`: speed and memory of `follow --verify`.
+//! `cargo xtask speed follow`: speed and memory of `follow --verify` to standard output.
 //!
-//! A relay and a client are two processes of the release build. First the relay sends prepared commits as fast as they are
-//! read: commits a second, and of the client alone the processor time, page faults and resident memory. With `--baseline`
-//! another build of the client reads the same commits in turn. Then the relay sends a thousand events a second: the delay
-//! from an event's `time` to its line.
+//! First the relay sends prepared commits as fast as they are read: commits a second, and of the client alone the processor
+//! time, page faults and resident memory. With `--baseline` another build of the client reads the same commits in turn.
+//! Then the relay sends a thousand events a second: the delay from an event's `time` to its line.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -14,13 +13,14 @@ use clap::Args;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::relay::Relay;
 use crate::process::{self, Usage};
 
 /// What to measure.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
     /// Another build of the command, measured in turn with this one.
-    #[arg(long, value_name = "PROGRAM", requires = "speed")]
+    #[arg(long, value_name = "PROGRAM")]
     baseline: Option<String>,
     /// Numbers of accounts, each measured with a relay of its own.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "500")]
@@ -39,17 +39,14 @@ pub(crate) struct Options {
     no_delay: bool,
 }
 
-/// Measures the release build, which is built first.
-pub(crate) fn measure(options: &Options) -> Result<(), String> {
-    process::cargo(&["build", "--release", "-p", "wireproof-cli"])?;
-    let program = process::target_folder()?.join("release/wireproof");
-    let program = program.to_string_lossy().into_owned();
-    let mut builds = vec![("this build", &*program)];
+/// Measures this build of the command.
+pub(super) fn measure(program: &str, options: &Options) -> Result<(), String> {
+    let mut builds = vec![("this build", program)];
     builds.extend(options.baseline.as_deref().map(|path| ("baseline", path)));
     for accounts in &options.accounts {
         throughput(&builds, *accounts, options)?;
     }
-    if options.no_delay { Ok(()) } else { delay(&program) }
+    if options.no_delay { Ok(()) } else { delay(program) }
 }
 
 /// Measures builds, by name and program, in turn.
@@ -80,15 +77,16 @@ struct Pass {
 
 impl Pass {
     fn run(relay: &Relay, program: &str, warm_up: u64, commits: u64) -> Result<Self, String> {
-        let mut follow = relay.follow(program)?;
+        let mut follow = Follow::start(relay, program)?;
         follow.read_lines(warm_up, |line| match line.contains("\"code\":\"verified\"") {
             true => Ok(()),
             false => Err(format!("a line that is not verified: {line}")),
         })?;
-        let pids = [relay.process.id(), follow.process.id()];
-        let (since, [relay_before, before]) = (Instant::now(), pids.map(Usage::of));
+        let pid = follow.process.id();
+        let (since, relay_before, before) = (Instant::now(), relay.usage(), Usage::of(pid));
         follow.skip_lines(commits)?;
-        let (seconds, [relay_after, after]) = (since.elapsed().as_secs_f64(), pids.map(Usage::of));
+        let seconds = since.elapsed().as_secs_f64();
+        let (relay_after, after) = (relay.usage(), Usage::of(pid));
         follow.end()?;
         let relay_time = relay_after.processor_time().saturating_sub(relay_before.processor_time());
         let relay_cores = relay_time.as_secs_f64() / seconds;
@@ -118,7 +116,7 @@ fn delay(program: &str) -> Result<(), String> {
     let rate = RATE.to_string();
     let size = ["--prepared", "0", "--accounts", "500", "--records", "20", "--rate", &rate];
     let relay = Relay::start(program, &size)?;
-    let mut follow = relay.follow(program)?;
+    let mut follow = Follow::start(&relay, program)?;
     follow.skip_lines(RATE * 5)?;
     let mut delays = Vec::new();
     follow.read_lines(RATE * SECONDS, |line| {
@@ -139,58 +137,6 @@ fn delay(program: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A simulated relay.
-struct Relay {
-    process: Child,
-    /// Arguments of `follow` that lead to it.
-    args: Vec<String>,
-}
-
-impl Relay {
-    fn start(program: &str, args: &[&str]) -> Result<Self, String> {
-        let mut serve = process::command(program, &["sim", "serve", "--port", "0", "--json"]);
-        serve.args(["--jetstreams", "0", "--pds", "1"]);
-        let mut process = process::start(serve.args(args).stdout(Stdio::piped()))?;
-        let mut opening = String::new();
-        let output = process.stdout.as_mut().expect("piped a line up");
-        BufReader::new(output).read_line(&mut opening).map_err(|error| error.to_string())?;
-        let opening: Value = serde_json::from_str(&opening).map_err(|error| error.to_string())?;
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let servers = opening["servers"].as_array().cloned().unwrap_or_default();
-        let host = |name: &str| {
-            let server = servers.iter().find(|server| server["server"] == name);
-            server.map(|server| text(&server["host"])).unwrap_or_default()
-        };
-        let port = host("pds0").rsplit(':').next().unwrap_or_default().to_owned();
-        let (host, plc) = (host("relay0"), host("plc"));
-        let args = [("--host", host), ("--plc", plc), ("--development-port", port)];
-        let args = args.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect();
-        Ok(Self { process, args })
-    }
-
-    /// Starts `follow` at the oldest event, without stored state.
-    fn follow(&self, program: &str) -> Result<Follow, String> {
-        let state = process::target("soak-state");
-        let _ = std::fs::remove_dir_all(&state);
-        let mut follow = process::command(program, &["follow", "--verify", "--cursor", "oldest"]);
-        follow.args(&self.args).arg("--state").arg(&state).stdout(Stdio::piped());
-        let mut process = process::start(&mut follow)?;
-        let output = process.stdout.take().expect("piped a line up");
-        Ok(Follow { process, lines: BufReader::with_capacity(READ_LEN, output), state })
-    }
-
-    fn end(mut self) -> Result<(), String> {
-        process::terminate(&mut self.process)
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 /// A `follow` process.
 struct Follow {
     process: Child,
@@ -199,6 +145,17 @@ struct Follow {
 }
 
 impl Follow {
+    /// Starts at the oldest event, without stored state.
+    fn start(relay: &Relay, program: &str) -> Result<Self, String> {
+        let state = process::target("speed/state");
+        let _ = std::fs::remove_dir_all(&state);
+        let mut follow = relay.follow(program);
+        follow.args(["--cursor", "oldest", "--state"]).arg(&state).stdout(Stdio::piped());
+        let mut process = process::start(&mut follow)?;
+        let output = process.stdout.take().expect("piped a line up");
+        Ok(Self { process, lines: BufReader::with_capacity(READ_LEN, output), state })
+    }
+
     /// Reads `count` lines.
     fn read_lines(
         &mut self,

@@ -1,0 +1,181 @@
+//! `cargo xtask speed delivery`: events a second into each destination, and what `follow` uses for them.
+//!
+//! The relay sends prepared commits as fast as they are read. The metrics of `follow` tell how many events are delivered: a
+//! pass is measured between the first tenth of them, in which keys are looked up, and the last.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use super::relay::Relay;
+use super::running::{Running, free_address};
+use crate::process::{self, Usage};
+
+/// What to measure.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Options {
+    /// Destinations as `follow --to` takes them. `websocket` and `webhook` start a receiver; a URL of another server is used
+    /// as it is.
+    #[arg(long, value_name = "DESTINATION", default_values = DESTINATIONS)]
+    to: Vec<String>,
+    /// Number of accounts.
+    #[arg(long, default_value_t = 20_000)]
+    accounts: u32,
+    /// Number of commits, of which a tenth is not measured.
+    #[arg(long, default_value_t = 200_000)]
+    commits: u64,
+    /// Number of passes into each destination.
+    #[arg(long, default_value_t = 3)]
+    passes: u32,
+}
+
+/// Measures standard output and each destination in turn.
+pub(super) fn measure(program: &str, options: &Options) -> Result<(), String> {
+    let receivers = Receivers {
+        websocket: super::example("websocket_client")?,
+        webhook: super::example("webhook_receiver")?,
+    };
+    let (prepared, accounts) = (options.commits.to_string(), options.accounts.to_string());
+    let size =
+        ["--prepared", &prepared, "--accounts", &accounts, "--records", "5", "--rate", "none"];
+    let relay = Relay::start(program, &size)?;
+    for _ in 0..options.passes {
+        let nowhere = pass(&relay, program, None, &receivers, options.commits)?;
+        println!("{:<32} {}", "standard output", nowhere.to_text(&nowhere));
+        for to in &options.to {
+            let into = pass(&relay, program, Some(to), &receivers, options.commits)?;
+            println!("{to:<32} {}", into.to_text(&nowhere));
+        }
+    }
+    relay.end()
+}
+
+/// Paths of programs that receive events.
+struct Receivers {
+    websocket: String,
+    webhook: String,
+}
+
+impl Receivers {
+    /// The value of `--to` for a destination, and its receiver if that is a process of ours.
+    fn start(&self, to: &str, commits: u64) -> Result<(String, Option<Running>), String> {
+        let address = free_address()?;
+        let (url, mut command) = match to {
+            "websocket" => {
+                let url = format!("ws://{address}");
+                let lines = format!("{url}/lines");
+                (url, process::command(&self.websocket, &[&lines, &commits.to_string()]))
+            }
+            "webhook" => {
+                let url = format!("http://{address}/");
+                (url, process::command(&self.webhook, &[&address.to_string()]))
+            }
+            other => return Ok((other.to_owned(), None)),
+        };
+        let process = process::start(command.stdout(Stdio::null()))?;
+        Ok((url, Some(Running(process))))
+    }
+}
+
+/// What one pass took.
+struct Pass {
+    events: f64,
+    seconds: f64,
+    processor_time: Duration,
+    peak_bytes: u64,
+}
+
+impl Pass {
+    fn to_text(&self, nowhere: &Self) -> String {
+        let rate = |pass: &Self| pass.events / pass.seconds;
+        format!(
+            "{:>7.0} events/s, {:>3.0} % of standard output; {:.2} s of a core for 100,000 events; at most {} MiB",
+            rate(self),
+            rate(self) / rate(nowhere) * 100.0,
+            self.processor_time.as_secs_f64() / self.events * 1e5,
+            self.peak_bytes >> 20
+        )
+    }
+}
+
+/// Delivers `commits` events of the relay; to standard output without a destination.
+fn pass(
+    relay: &Relay,
+    program: &str,
+    to: Option<&str>,
+    receivers: &Receivers,
+    commits: u64,
+) -> Result<Pass, String> {
+    let folder = process::empty_folder("speed")?;
+    let metrics = free_address()?;
+    let mut follow = relay.follow(program);
+    follow.args(["--cursor", "oldest", "--metrics", &metrics.to_string(), "--state"]);
+    follow.arg(folder.join("state")).current_dir(&folder);
+    let _receiver = match to {
+        Some(to) => {
+            let (url, receiver) = receivers.start(to, commits)?;
+            follow.args(["--outbox", "outbox", "--to", &url]);
+            receiver
+        }
+        None => None,
+    };
+    let mut process = Running(process::start(follow.stdout(Stdio::null()))?);
+    let pid = process.0.id();
+    let first = wait_for_delivered(&mut process, metrics, commits / 10)?;
+    let (since, before) = (Instant::now(), Usage::of(pid));
+    let last = wait_for_delivered(&mut process, metrics, commits)?;
+    let (seconds, after) = (since.elapsed().as_secs_f64(), Usage::of(pid));
+    process::terminate(&mut process.0)?;
+    let processor_time = after.processor_time().saturating_sub(before.processor_time());
+    Ok(Pass {
+        events: (last - first) as f64,
+        seconds,
+        processor_time,
+        peak_bytes: after.peak_bytes,
+    })
+}
+
+/// Waits until so many events are delivered, and returns how many are.
+fn wait_for_delivered(
+    follow: &mut Running,
+    metrics: SocketAddr,
+    count: u64,
+) -> Result<u64, String> {
+    loop {
+        // Before the server listens, nothing is delivered.
+        let delivered = page(metrics).map_or(0, |page| delivered(&page));
+        if delivered >= count {
+            return Ok(delivered);
+        }
+        if let Some(status) = follow.0.try_wait().map_err(|error| error.to_string())? {
+            return Err(format!("`follow` ended: {status}"));
+        }
+        thread::sleep(INTERVAL);
+    }
+}
+
+/// The metrics page.
+fn page(metrics: SocketAddr) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(metrics)?;
+    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
+    let mut page = String::new();
+    stream.read_to_string(&mut page)?;
+    Ok(page)
+}
+
+/// Lines that were made, without those that the destination has not acknowledged.
+fn delivered(page: &str) -> u64 {
+    let value = |name: &str| {
+        let line = page.lines().find(|line| line.starts_with(name));
+        line.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).unwrap_or_default()
+    };
+    (value("wireproof_lines_total") - value("wireproof_undelivered_events")).max(0.0) as u64
+}
+
+const DESTINATIONS: [&str; 4] = ["file:events", "sqlite:events.db", "websocket", "webhook"];
+
+const INTERVAL: Duration = Duration::from_millis(50);

@@ -1,0 +1,48 @@
+//! `cargo xtask speed`: speed and memory of the release build of `follow`.
+//!
+//! A simulated network, `follow` and what receives its events are processes of their own.
+
+mod delivery;
+mod follow;
+mod relay;
+mod running;
+mod tap;
+
+use clap::Subcommand;
+
+use crate::process;
+
+/// What to measure.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum Measurement {
+    /// Measure verified lines to standard output, also of another build in turn.
+    Follow(follow::Options),
+    /// Measure delivery into each destination, in turn with standard output.
+    Delivery(delivery::Options),
+    /// Measure delivery to a WebSocket client in turn with tap of indigo, over the same network.
+    Tap(tap::Options),
+}
+
+/// Builds the command and measures it.
+pub(crate) fn measure(measurement: &Measurement) -> Result<(), String> {
+    process::cargo(&["build", "--release", "-p", "wireproof-cli"])?;
+    let program = release("wireproof")?;
+    match measurement {
+        Measurement::Follow(options) => follow::measure(&program, options),
+        Measurement::Delivery(options) => delivery::measure(&program, options),
+        Measurement::Tap(options) => tap::measure(&program, options),
+    }
+}
+
+/// Builds an example of the crate of deliveries and returns its path.
+fn example(name: &str) -> Result<String, String> {
+    let package = "wireproof-delivery";
+    process::cargo(&["build", "--release", "-p", package, "--example", name])?;
+    release(&format!("examples/{name}"))
+}
+
+/// The path of a program of the release build.
+fn release(name: &str) -> Result<String, String> {
+    let path = process::target_folder()?.join("release").join(name);
+    Ok(path.to_string_lossy().into_owned())
+}

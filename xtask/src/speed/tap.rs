@@ -1,0 +1,144 @@
+//! `cargo xtask speed tap`: `follow` beside tap of indigo. Both serve tap's channel to the same client, which acknowledges
+//! each event, over networks of the same seed.
+//!
+//! | scenario | events |
+//! |---|---|
+//! | history | every record of many repositories; nothing is written meanwhile |
+//! | live | commits that the relay makes as fast as they are read, after short histories |
+//!
+//! Both programs are measured from their start to the last acknowledgement.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use clap::Args;
+
+use super::relay::Relay;
+use super::running::{Running, free_address};
+use crate::interop;
+use crate::process::{self, Usage};
+
+/// What to measure.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Options {
+    /// Number of accounts of the histories.
+    #[arg(long, default_value_t = 5_000)]
+    accounts: u64,
+    /// Number of records of each of them.
+    #[arg(long, default_value_t = 20)]
+    records: u64,
+    /// Number of accounts of the live commits.
+    #[arg(long, default_value_t = 500)]
+    live_accounts: u64,
+    /// Number of live events.
+    #[arg(long, default_value_t = 50_000)]
+    live_events: u64,
+    /// Number of passes of each program.
+    #[arg(long, default_value_t = 3)]
+    passes: u32,
+}
+
+/// Measures both programs in turn.
+pub(super) fn measure(program: &str, options: &Options) -> Result<(), String> {
+    let programs = Programs {
+        follow: program.to_owned(),
+        tap: interop::build_tap()?,
+        client: super::example("websocket_client")?,
+    };
+    let history = Scenario {
+        name: "history",
+        accounts: options.accounts,
+        records: options.records,
+        rate: "none",
+        events: options.accounts * options.records,
+    };
+    let live = Scenario {
+        name: "live",
+        accounts: options.live_accounts,
+        records: 1,
+        rate: "0",
+        events: options.live_events,
+    };
+    for _ in 0..options.passes {
+        for scenario in [&history, &live] {
+            for server in [Server::Follow, Server::Tap] {
+                println!("{:<8} {}", scenario.name, programs.pass(server, scenario)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A network, and the number of its events until the end of a pass.
+struct Scenario {
+    name: &'static str,
+    accounts: u64,
+    records: u64,
+    /// The value of `sim serve --rate`.
+    rate: &'static str,
+    events: u64,
+}
+
+/// A program that serves the channel.
+#[derive(Clone, Copy)]
+enum Server {
+    Follow,
+    Tap,
+}
+
+/// Paths of programs.
+struct Programs {
+    follow: String,
+    tap: PathBuf,
+    client: String,
+}
+
+impl Programs {
+    fn pass(&self, server: Server, scenario: &Scenario) -> Result<String, String> {
+        let [accounts, records] = [scenario.accounts, scenario.records].map(|of| of.to_string());
+        let size = ["--accounts", &accounts, "--records", &records, "--rate", scenario.rate];
+        let relay = Relay::start(&self.follow, &[&size[..], &["--prepared", "0"]].concat())?;
+        let folder = process::empty_folder("speed")?;
+        let address = free_address()?.to_string();
+        let (name, mut command) = match server {
+            Server::Follow => ("follow", self.follow(&relay, &address, &folder)?),
+            Server::Tap => ("tap", self.tap(&relay, &address)),
+        };
+        let since = Instant::now();
+        command.current_dir(&folder).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut process = Running(process::start(&mut command)?);
+        let url = format!("ws://{address}/channel");
+        process::output(&mut process::command(
+            &self.client,
+            &[&url, &scenario.events.to_string()],
+        ))?;
+        let (seconds, usage) = (since.elapsed().as_secs_f64(), Usage::of(process.0.id()));
+        process::terminate(&mut process.0)?;
+        relay.end()?;
+        let events = scenario.events as f64;
+        Ok(format!(
+            "{name:<8} {:>7.0} events/s; {:.2} s of a core for 100,000 events; at most {} MiB",
+            events / seconds,
+            usage.processor_time().as_secs_f64() / events * 1e5,
+            usage.peak_bytes >> 20
+        ))
+    }
+
+    fn follow(&self, relay: &Relay, address: &str, folder: &Path) -> Result<Command, String> {
+        let mut follow = relay.follow(&self.follow);
+        let dids = folder.join("dids");
+        std::fs::write(&dids, relay.dids()?.join("\n"))
+            .map_err(|error| process::at(&dids, &error))?;
+        follow.args(["--state", "state", "--outbox", "outbox", "--backfill", "--dids", "@dids"]);
+        follow.args(["--to", &format!("ws://{address}")]);
+        Ok(follow)
+    }
+
+    fn tap(&self, relay: &Relay, address: &str) -> Command {
+        let mut tap = Command::new(&self.tap);
+        tap.args(["run", "--full-network", "--db-url", "sqlite://tap.db", "--bind", address]);
+        tap.args(["--plc-url", &relay.plc, "--relay-url", &relay.host, "--log-level", "error"]);
+        tap
+    }
+}
