@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use super::relay::Relay;
-use super::running::{Running, free_address};
+use super::running::{INTERVAL, Running, free_address};
 use crate::process::{self, Usage};
 
 /// What to measure.
@@ -119,11 +119,16 @@ fn pass(
         Some(to) => {
             let (url, receiver) = receivers.start(to, commits)?;
             follow.args(["--outbox", "outbox", "--to", &url]);
+            if to == "webhook" {
+                std::fs::write(folder.join("secret"), SECRET)
+                    .map_err(|error| process::at(&folder, &error))?;
+                follow.args(["--webhook-secret-file", "secret"]);
+            }
             receiver
         }
         None => None,
     };
-    let mut process = Running(process::start(follow.stdout(Stdio::null()))?);
+    let mut process = Running(process::start(follow.stdout(Stdio::null()).stderr(Stdio::null()))?);
     let pid = process.0.id();
     let first = wait_for_delivered(&mut process, metrics, commits / 10)?;
     let (since, before) = (Instant::now(), Usage::of(pid));
@@ -151,9 +156,7 @@ fn wait_for_delivered(
         if delivered >= count {
             return Ok(delivered);
         }
-        if let Some(status) = follow.0.try_wait().map_err(|error| error.to_string())? {
-            return Err(format!("`follow` ended: {status}"));
-        }
+        follow.check()?;
         thread::sleep(INTERVAL);
     }
 }
@@ -178,4 +181,5 @@ fn delivered(page: &str) -> u64 {
 
 const DESTINATIONS: [&str; 4] = ["file:events", "sqlite:events.db", "websocket", "webhook"];
 
-const INTERVAL: Duration = Duration::from_millis(50);
+/// Signs webhooks.
+const SECRET: &str = "a secret of the measurement";

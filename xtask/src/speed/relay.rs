@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::thread;
 
 use serde_json::Value;
 
@@ -23,8 +24,10 @@ impl Relay {
         serve.args(["--jetstreams", "0", "--pds", "1"]);
         let mut process = process::start(serve.args(args).stdout(Stdio::piped()))?;
         let mut opening = String::new();
-        let output = process.stdout.as_mut().expect("piped a line up");
-        BufReader::new(output).read_line(&mut opening).map_err(|error| error.to_string())?;
+        let mut output = BufReader::new(process.stdout.take().expect("piped a line up"));
+        output.read_line(&mut opening).map_err(|error| error.to_string())?;
+        // At its end it prints a summary, which is longer than a pipe holds.
+        thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
         let opening: Value = serde_json::from_str(&opening).map_err(|error| error.to_string())?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let servers = opening["servers"].as_array().cloned().unwrap_or_default();

@@ -1,10 +1,37 @@
 //! Processes that end with their owner, and addresses for them.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::process::Child;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crate::process;
 
 /// A process that ends with its owner.
 pub(super) struct Running(pub(super) Child);
+
+impl Running {
+    /// Runs another program to its end, for which this process must not end.
+    pub(super) fn run_beside(&mut self, mut other: Command) -> Result<(), String> {
+        let mut other = Self(process::start(other.stdout(Stdio::null()))?);
+        loop {
+            self.check()?;
+            match other.0.try_wait().map_err(|error| error.to_string())? {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => return Err(status.to_string()),
+                None => thread::sleep(INTERVAL),
+            }
+        }
+    }
+
+    /// Fails if the process has ended.
+    pub(super) fn check(&mut self) -> Result<(), String> {
+        match self.0.try_wait().map_err(|error| error.to_string())? {
+            Some(status) => Err(format!("a program ended early: {status}")),
+            None => Ok(()),
+        }
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -19,3 +46,6 @@ pub(super) fn free_address() -> Result<SocketAddr, String> {
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
     listener.local_addr().map_err(|error| error.to_string())
 }
+
+/// How often a process is looked at.
+pub(super) const INTERVAL: Duration = Duration::from_millis(20);

@@ -98,7 +98,9 @@ impl Programs {
     fn pass(&self, server: Server, scenario: &Scenario) -> Result<String, String> {
         let [accounts, records] = [scenario.accounts, scenario.records].map(|of| of.to_string());
         let size = ["--accounts", &accounts, "--records", &records, "--rate", scenario.rate];
-        let relay = Relay::start(&self.follow, &[&size[..], &["--prepared", "0"]].concat())?;
+        // Without handles, which tap would look up in a DNS that does not know them.
+        let options = ["--prepared", "0", "--fault", "plc:no-handle:always"];
+        let relay = Relay::start(&self.follow, &[size.as_slice(), &options].concat())?;
         let folder = process::empty_folder("speed")?;
         let address = free_address()?.to_string();
         let (name, mut command) = match server {
@@ -109,10 +111,8 @@ impl Programs {
         command.current_dir(&folder).stdout(Stdio::null()).stderr(Stdio::null());
         let mut process = Running(process::start(&mut command)?);
         let url = format!("ws://{address}/channel");
-        process::output(&mut process::command(
-            &self.client,
-            &[&url, &scenario.events.to_string()],
-        ))?;
+        let client = process::command(&self.client, &[&url, &scenario.events.to_string()]);
+        process.run_beside(client)?;
         let (seconds, usage) = (since.elapsed().as_secs_f64(), Usage::of(process.0.id()));
         process::terminate(&mut process.0)?;
         relay.end()?;

@@ -104,6 +104,8 @@ faults! {
     WrongKey "wrong-key" Document 0..=0,
     /// The directory returns a DID document with a host in a private network.
     PrivateHost "private-host" Document 0..=0,
+    /// The directory returns a DID document without a handle.
+    NoHandle "no-handle" Document 0..=0,
     /// The directory returns a DID document that is not JSON.
     MalformedDocument "malformed-document" Document 0..=0,
     /// A handle resolves to another account.

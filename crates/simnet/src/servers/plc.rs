@@ -69,6 +69,9 @@ fn document(network: &NetworkState, account: &HostedAccount) -> HttpResponse {
     if inject(Fault::PrivateHost) {
         data.services.values_mut().for_each(|service| service.endpoint = PRIVATE_URL.to_owned());
     }
+    if inject(Fault::NoHandle) {
+        data.also_known_as.clear();
+    }
     let did = if inject(Fault::WrongDocument) { OTHER_DID } else { account.did() };
     document_response(&document_of(did, &data))
 }
