@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `account` | an account whose history was asked for or has begun: whether it is complete, and whether its records are remembered |
 //! | `record` | account, path, 16 bytes of the hash in the record's CID |
+//! | `listing` | a list of accounts, and the cursor after the pages that were stored |
 //!
 //! At the limit of [`Options::max_records`](crate::Options::max_records) the account that exceeds it is no longer
 //! remembered: its next repository is delivered as a whole.
@@ -115,7 +116,7 @@ impl Remembered<'_> {
         match (select_account(self.transaction, did)?, source) {
             (None, Source::Commit) => Ok(None),
             (None, Source::Repository { .. }) => {
-                self.transaction.prepare_cached(INSERT_ACCOUNT)?.execute([did])?;
+                self.transaction.prepare_cached(INSERT_ACCOUNT)?.execute([did, ""])?;
                 select_account(self.transaction, did)
             }
             (Some(account), _) if !account.is_remembered && account.is_complete && is_whole => {
@@ -262,6 +263,42 @@ impl Histories {
         let account = account.map_err(OutboxError::at(self.outbox.path()))?;
         Ok(account.is_some_and(|account| account.is_complete))
     }
+
+    /// The accounts whose histories are not complete, in the order in which they were noted.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn awaited(&self) -> Result<Vec<AwaitedHistory>, OutboxError> {
+        let read = || -> Result<_, OutboxFault> {
+            let select = "SELECT did, source FROM account WHERE complete = 0 ORDER BY id";
+            let awaited = |row: &rusqlite::Row<'_>| {
+                let text = |at| row.get::<_, String>(at).map(String::into_boxed_str);
+                Ok(AwaitedHistory { did: text(0)?, source: text(1)? })
+            };
+            let mut select = self.connection.prepare(select)?;
+            Ok(select.query_map([], awaited)?.collect::<Result<_, _>>()?)
+        };
+        read().map_err(OutboxError::at(self.outbox.path()))
+    }
+
+    /// The cursor of the next page of a list; `None` before the first page.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn cursor(&self, source: &str) -> Result<Option<String>, OutboxError> {
+        let select = "SELECT cursor FROM listing WHERE source = ?1";
+        let cursor = self.connection.query_row(select, [source], |row| row.get(0)).optional();
+        cursor.map_err(OutboxError::at(self.outbox.path()))
+    }
+}
+
+/// An account whose history is not complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AwaitedHistory {
+    /// The account.
+    pub did: Box<str>,
+    /// The list that it came from; empty for others.
+    pub source: Box<str>,
 }
 
 impl Outbox {
@@ -305,10 +342,48 @@ impl Outbox {
         let dids: Vec<&str> = dids.into_iter().collect();
         self.write_histories(|transaction| {
             let mut insert = transaction.prepare(INSERT_ACCOUNT)?;
-            dids.iter().try_for_each(|did| insert.execute([bounded(did)]).map(drop))
+            dids.iter().try_for_each(|did| insert.execute([&*bounded(did), ""]).map(drop))
         })?;
         self.set_has_histories(!dids.is_empty());
         Ok(())
+    }
+
+    /// Notes accounts of a page of the list `source`, and the cursor of its next page; `None` after the last one keeps
+    /// that of the page before, where the list can be continued later. Returns the number of new accounts.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn await_listed(
+        &self,
+        source: &str,
+        dids: &[&str],
+        cursor: Option<&str>,
+    ) -> Result<usize, OutboxError> {
+        let mut new = 0;
+        self.write_histories(|transaction| {
+            let mut insert = transaction.prepare(INSERT_ACCOUNT)?;
+            for did in dids {
+                new += insert.execute([&*bounded(did), source])?;
+            }
+            let replace = "INSERT OR REPLACE INTO listing (source, cursor) VALUES (?1, ?2)";
+            cursor.map_or(Ok(()), |cursor| transaction.execute(replace, [source, cursor]).map(drop))
+        })?;
+        self.set_has_histories(!dids.is_empty());
+        Ok(new)
+    }
+
+    /// Forgets an account whose history is awaited no longer, and what consumers have of it.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn forget_history(&self, did: &str) -> Result<(), OutboxError> {
+        let did = bounded(did);
+        self.write_histories(|transaction| {
+            let of_account = "(SELECT id FROM account WHERE did = ?1)";
+            let delete = format!("DELETE FROM record WHERE account = {of_account}");
+            transaction.execute(&delete, [&*did])?;
+            transaction.execute("DELETE FROM account WHERE did = ?1", [&*did]).map(drop)
+        })
     }
 
     /// Makes every history incomplete: a new consumer has none of them. What consumers have stays known, so that the next
@@ -344,6 +419,7 @@ pub(crate) const SCHEMA: &str = "
 CREATE TABLE account (
     id INTEGER PRIMARY KEY NOT NULL,
     did TEXT NOT NULL UNIQUE,
+    source TEXT NOT NULL,
     records INTEGER NOT NULL,
     complete INTEGER NOT NULL,
     remembered INTEGER NOT NULL
@@ -355,9 +431,14 @@ CREATE TABLE record (
     hash BLOB NOT NULL,
     PRIMARY KEY (account, path)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE listing (
+    source TEXT PRIMARY KEY NOT NULL,
+    cursor TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 ";
 
-const INSERT_ACCOUNT: &str = "INSERT INTO account (did, records, complete, remembered) VALUES (?1, 0, 0, 1) \
+const INSERT_ACCOUNT: &str = "INSERT INTO account (did, source, records, complete, remembered) VALUES (?1, ?2, 0, 0, 1) \
                               ON CONFLICT (did) DO NOTHING";
 
 /// Number of records that are read at once.

@@ -109,7 +109,9 @@ mod writer;
 pub use consumer::Consumer;
 pub use database::OutboxIdentity;
 pub use dead_letters::{DeadLetterError, DeadLetters};
-pub use delivered_records::{DeliveredRecord, DeliveredRecords, Histories, RecordEffects};
+pub use delivered_records::{
+    AwaitedHistory, DeliveredRecord, DeliveredRecords, Histories, RecordEffects,
+};
 pub use delivery::{Delivery, DeliveryError, DeliveryMetrics, DeliveryOptions, DeliverySummary};
 pub use error::{OutboxError, OutboxFault};
 pub use event::{Event, EventId, InvalidPayload, MAX_PAYLOAD_BYTES, NewEvent};

@@ -8,7 +8,12 @@ use clap::{ArgAction, Args, ValueHint};
 use wireproof::delivery::{FileOptions, LineForm};
 use wireproof::net::http_server::AccessToken;
 
+use wireproof::atproto::syntax::Nsid;
+use wireproof::net::hosts::parse_host_url;
+use wireproof::net::http::Url;
+
 use super::delivery_args::DeliveryArgs;
+use super::listing::Listing;
 use super::state;
 use crate::admin::access::{self, AdminAddress};
 use crate::failure::Failure;
@@ -50,6 +55,9 @@ pub(crate) struct FollowArgs {
     /// `none` selects those alone that --admin adds [default: all].
     #[arg(long, env = "WIREPROOF_DIDS", value_name = "LIST|@FILE", value_delimiter = ',')]
     pub(super) dids: Vec<String>,
+    /// Add the accounts of a file with one DID a line to those of --dids; `-` reads standard input.
+    #[arg(long, env = "WIREPROOF_DID_FILE", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) did_file: Vec<String>,
     /// Follow a Jetstream, whose JSON is not signed, in version 2 or the given one [default host:
     /// jetstream1.us-east.bsky.network].
     #[arg(long, env = "WIREPROOF_JETSTREAM", value_name = "VERSION", num_args = 0..=1)]
@@ -159,21 +167,66 @@ impl FollowArgs {
         folder.map_or_else(|| Ok(state::folder(self)?.join("outbox")), Ok)
     }
 
+    /// The accounts of --dids and --did-file; `@FILE` and `@-` for those in files.
+    pub(super) fn accounts(&self) -> Vec<String> {
+        let in_files = self.did_file.iter().map(|file| format!("@{file}"));
+        self.dids.iter().cloned().chain(in_files).collect()
+    }
+
+    /// Whether accounts get their history.
+    pub(super) fn backfills(&self) -> bool {
+        self.delivery.backfill || !self.delivery.all_from.is_empty()
+    }
+
+    fn names_accounts(&self) -> bool {
+        !self.accounts().is_empty()
+            || !self.delivery.all_from.is_empty()
+            || !self.collections.is_empty()
+    }
+
+    /// The servers of --all-from.
+    pub(super) fn listed_servers(&self) -> Result<Vec<Url>, Failure> {
+        let url = |name: &String| {
+            let failed = |error| Failure::Usage(format!("--all-from {name}: {error}"));
+            parse_host_url(name).map_err(failed)
+        };
+        self.delivery.all_from.iter().map(url).collect()
+    }
+
+    /// The lists of accounts whose history is delivered: --all-from, or the collections of --backfill without accounts.
+    pub(super) fn listings(&self, relay: &Url) -> Result<Vec<Listing>, Failure> {
+        let servers = self.listed_servers()?.into_iter();
+        let mut listings: Vec<Listing> = servers.map(Listing::of_server).collect();
+        if self.delivery.backfill && self.accounts().is_empty() && listings.is_empty() {
+            for name in &self.collections {
+                let collection = Nsid::parse(name).map_err(|_| {
+                    Failure::Usage(format!(
+                        "--backfill: accounts are not listed by `{name}`: name collections without `*`, or the accounts"
+                    ))
+                })?;
+                listings.push(Listing::of_collection(relay.clone(), collection.to_buf()));
+            }
+        }
+        Ok(listings)
+    }
+
     /// Checks that the options of the delivery fit the others. A file of options can set any of them.
     pub(super) fn check_delivery(&self) -> Result<(), Failure> {
         let uses_outbox = self.delivery.uses_outbox();
-        let is_unused =
-            (self.delivery.backfill || !self.delivery.forget.is_empty()) && !uses_outbox;
+        let is_unused = (self.backfills() || !self.delivery.forget.is_empty()) && !uses_outbox;
         let fault = match () {
-            () if is_unused => "--backfill and --forget need --to or --ack-stdin",
+            () if is_unused => "--backfill, --all-from and --forget need --to or --ack-stdin",
             () if uses_outbox && self.jetstream.is_some() => {
                 "--to and --ack-stdin deliver verified events: leave out --jetstream"
             }
             () if uses_outbox && !self.verifies() => {
                 "--to and --ack-stdin deliver verified events: leave out --no-verify"
             }
-            () if self.delivery.backfill && self.dids.is_empty() => {
-                "--backfill: name the accounts with --dids"
+            () if self.delivery.ack_stdin && self.accounts().iter().any(|text| text == "@-") => {
+                "--ack-stdin reads acknowledgements from standard input: name a file of accounts"
+            }
+            () if self.delivery.backfill && !self.names_accounts() => {
+                "--backfill: name the accounts with --dids, --did-file, --all-from or --collections"
             }
             () if self.dids == ["none"] && self.admin.is_none() => {
                 "--dids none: add --admin, to add accounts"
@@ -191,6 +244,7 @@ Examples:
   wireproof follow --host https://one.example.com --host https://two.example.com --resync
   wireproof follow --dids @dids.txt --cursor oldest --state state --metrics 127.0.0.1:9464
   wireproof follow --dids did:plc:… --collections app.bsky.feed.post --backfill --to sqlite:posts.db
+  wireproof follow --all-from pds.example.com --to sqlite:all.db
   wireproof follow --collections app.bsky.feed.post --to ws://127.0.0.1:2480
 
 Every option can be set in the environment (WIREPROOF_HOST, …) and in wireproof.toml: `wireproof config show`.";

@@ -9,7 +9,6 @@ use wireproof::store::Store;
 use wireproof::verify::sync::{AccountState, ChainState, SyncState};
 
 use super::account_log::{AccountEntry, AccountLog, seconds_since};
-use super::backfill;
 use super::metrics::Readiness;
 use super::selection::{self, Selection};
 use super::stored_changes::{Changes, ListChanges};
@@ -61,9 +60,9 @@ impl Control {
             dids.into_iter().for_each(|did| edit.apply(&mut changes.accounts, did));
         };
         let histories = self.histories.as_ref().filter(|_| edit == Edit::Add);
-        let prepare = |accounts: &HashSet<String>| match (histories, &self.readiness.outbox) {
+        let prepare = |_: &HashSet<String>| match (histories, &self.readiness.outbox) {
             (Some(histories), Some(outbox)) => {
-                backfill::mark(accounts, &self.store, outbox)?;
+                outbox.await_histories(changed.iter().map(String::as_str))?;
                 changed.iter().for_each(|did| histories.announce(did));
                 Ok(())
             }

@@ -1,5 +1,6 @@
 //! The deliveries of a run: the outbox, and a task for each destination.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,16 +14,20 @@ use wireproof::delivery::{
     WebhookSecret, WebhookSink,
 };
 use wireproof::net::firehose::StopSignal;
+use wireproof::store::{Store, StoreError};
+use wireproof::verify::sync::{AccountState, ChainState, SyncState};
 
 use super::args::FollowArgs;
 use super::destination::Destination;
+use super::histories::{Histories, HistoryParts, HistoryQueue};
 use super::lines_to_outbox::LinesToOutbox;
+use super::listing::Listing;
 use super::metrics::bound_text;
 use super::outbox_acks::Unstored;
 use super::run::{Run, Setup};
 use super::status::Status;
 use super::status_checks::{StatusChecker, StatusChecks};
-use super::{ack_stdin, backfill, outbox_binding, state, websocket};
+use super::{ack_stdin, outbox_binding, state, websocket};
 use crate::failure::Failure;
 use crate::log::{self, Level};
 use crate::{files, network};
@@ -35,6 +40,8 @@ pub(super) struct Deliveries {
     options: DeliveryOptions,
     /// The lines of standard output.
     form: LineForm,
+    /// The lists of accounts whose history is delivered.
+    listings: Vec<Listing>,
 }
 
 /// A destination and the name of its consumer.
@@ -72,9 +79,6 @@ impl Deliveries {
         if has_new {
             outbox.restart_histories()?;
         }
-        if args.delivery.backfill {
-            backfill::mark(&setup.selection.dids.snapshot(), &setup.store, &outbox)?;
-        }
         for destination in &destinations {
             outbox.register(&destination.consumer, StartAt::Oldest)?;
         }
@@ -83,9 +87,13 @@ impl Deliveries {
                 outbox.set_paused(name, true)?;
             }
         }
+        let listings = match args.backfills() {
+            true => find_accounts(setup, &outbox).await?,
+            false => Vec::new(),
+        };
         let mut options = DeliveryOptions::default();
         options.stop_timeout = args.stream.stop_limit() / 10;
-        Ok(Self { outbox, destinations, server, options, form: args.line_form() })
+        Ok(Self { outbox, destinations, server, options, form: args.line_form(), listings })
     }
 
     /// The outbox.
@@ -100,12 +108,19 @@ impl Deliveries {
 
     /// Stores the lines of a run, and delivers them. A run that ends by itself waits until every destination has
     /// acknowledged all of them.
-    pub(super) async fn run(self, run: Run<'_>) -> Result<(), Failure> {
+    pub(super) async fn run(self, mut run: Run<'_>) -> Result<(), Failure> {
         let (outbox, stop, status) = (self.outbox.clone(), run.stop.clone(), run.status.clone());
         let unstored = Unstored::new(stop.clone());
         let (recipient, checker) = recipient_of(&run, &outbox, &unstored);
         let room_limit = run.args.stream.stop_limit() / 10 * 4;
+        let histories = match run.args.backfills() {
+            true => Some(self.histories(&mut run)?),
+            false => None,
+        };
         let mut tasks = self.start(&stop, &status)?;
+        if let Some(queue) = histories {
+            tasks.helpers.spawn(queue.run(stop.clone()));
+        }
         tasks.helpers.spawn(checker.run(stop.clone()));
         tasks.helpers.spawn(stop_appends(outbox.clone(), stop.clone(), room_limit));
         let followed = run.follow(recipient, None).await;
@@ -120,6 +135,22 @@ impl Deliveries {
         delivered?;
         flushed?;
         followed.check("stored in the outbox")?.result()
+    }
+
+    /// The histories of a run.
+    fn histories(&self, run: &mut Run<'_>) -> Result<HistoryQueue, Failure> {
+        let parts = HistoryParts {
+            outbox: self.outbox.clone(),
+            requests: run.requests.clone(),
+            resolver: run.resolver.clone(),
+            selection: run.selection.clone(),
+            status: run.status.clone(),
+            progress: run.stats.histories.clone(),
+        };
+        let lost = without_state(&run.selection.dids.snapshot(), &run.store)?;
+        let (histories, queue) = Histories::new(parts, &self.listings, lost)?;
+        run.histories = Some(histories);
+        Ok(queue)
     }
 
     /// Starts a task for each destination, and one that reports their failures.
@@ -166,6 +197,28 @@ impl Deliveries {
         tasks.helpers.spawn(watch(self.outbox, watched, status.clone()));
         Ok(tasks)
     }
+}
+
+/// Notes the accounts whose history is to be delivered, and returns the lists that were read.
+async fn find_accounts(setup: &Setup<'_>, outbox: &Outbox) -> Result<Vec<Listing>, Failure> {
+    let dids = setup.selection.dids.snapshot();
+    outbox.await_histories(dids.iter().map(String::as_str))?;
+    let listings = setup.args.listings(&setup.hosts.urls[0])?;
+    for listing in &listings {
+        listing.read(&setup.network.xrpc, outbox).await?;
+    }
+    Ok(listings)
+}
+
+/// The accounts that are not in the state file: what happened since their history is not known.
+fn without_state(dids: &HashSet<String>, store: &Store) -> Result<Vec<Box<str>>, StoreError> {
+    let dids: Vec<&str> = dids.iter().map(String::as_str).collect();
+    let mut accounts = vec![AccountState::UNKNOWN; dids.len()];
+    store.chain_state()?.load_many(&dids, &mut accounts)?;
+    let is_known =
+        |account: &AccountState| account.head.is_some() || account.sync != SyncState::Synchronized;
+    let all = dids.into_iter().zip(accounts);
+    Ok(all.filter(|(_, account)| !is_known(account)).map(|(did, _)| did.into()).collect())
 }
 
 /// Where the lines of a run go, and what checks the statuses among them.

@@ -25,10 +25,15 @@ pub(crate) struct DeliveryArgs {
     #[arg(help_heading = DELIVERY)]
     pub(super) ack_stdin: bool,
     /// Deliver all records of the accounts of --dids before their new events: each repository is fetched and
-    /// verified once for every destination.
+    /// verified once for all destinations. Without --dids, of the accounts that --host lists for --collections.
     #[arg(long, env = "WIREPROOF_BACKFILL", value_parser = FalseyValueParser::new())]
     #[arg(help_heading = DELIVERY)]
     pub(super) backfill: bool,
+    /// Deliver all records of all accounts of these servers, before their new events, at the rate that each server allows.
+    /// Implies --backfill; new events are still those that --dids and --collections select.
+    #[arg(long, env = "WIREPROOF_ALL_FROM", value_name = "HOST", value_delimiter = ',')]
+    #[arg(help_heading = DELIVERY)]
+    pub(super) all_from: Vec<String>,
     /// Folder for the outbox and for refused events [default: outbox in the state folder].
     #[arg(long, env = "WIREPROOF_OUTBOX", value_name = "DIR", value_hint = ValueHint::DirPath)]
     #[arg(help_heading = DELIVERY)]

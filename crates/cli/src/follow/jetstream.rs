@@ -41,7 +41,7 @@ use crate::stream::Hosts;
 
 pub(super) async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     let changes = StoredChanges::load(&state::folder(args)?)?;
-    let selection = Selection::new(&args.dids, &args.collections, changes)?;
+    let selection = Selection::new(&args.accounts(), &args.collections, changes)?;
     let hosts = Hosts::new(&args.stream.host, DEFAULT_HOST)?;
     let network = Network::open(&args.stream.network, &hosts.urls)?;
     let listener = Metrics::bind(args.metrics).await?;
@@ -74,9 +74,10 @@ pub(super) async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     let (cursors, status, limit) = (&cursors, &status, args.events);
     let (form, selection, reloaded) = (args.line_form(), &selection, &Notify::new());
     let reader = Reader { stats: &stats, lines, cursors, status, limit, form, selection, reloaded };
+    let accounts = args.accounts();
     let read = tokio::select! {
         read = reader.read(client, &store, &stop) => read,
-        never = reload::on_hangup(&args.dids, selection, status, || reloaded.notify_one()) => match never {},
+        never = reload::on_hangup(&accounts, selection, status, |_| reloaded.notify_one()) => match never {},
         never = Metrics::serve(metrics) => match never {},
     };
     status.end();

@@ -14,6 +14,7 @@ use wireproof::net::firehose::{
 use wireproof::verify::sync::{Chain, Outcome};
 
 use super::account_log::AccountLog;
+use super::histories::Histories;
 use super::line::{EventLine, ResyncLines};
 use super::selection::Selection;
 use super::stats::RunStats;
@@ -47,6 +48,8 @@ pub(super) struct Printer<R> {
     pub(super) stats: Arc<RunStats>,
     pub(super) status: Status,
     pub(super) accounts: Arc<AccountLog>,
+    /// The histories of the run, if accounts get theirs.
+    pub(super) histories: Option<Arc<Histories>>,
 }
 
 impl<R: LineRecipient> Handler for Printer<R> {
@@ -76,6 +79,7 @@ impl<R: LineRecipient> Handler for Printer<R> {
     }
 
     fn resynced(&self, resynced: &Arc<ResyncedRepo>, ack: Ack) {
+        self.for_history(|histories| histories.is_done(&resynced.did));
         if !self.selection.has_account(Some(&resynced.did)) {
             return ack.skip();
         }
@@ -89,10 +93,12 @@ impl<R: LineRecipient> Handler for Printer<R> {
 
     fn resync_failed(&self, did: &str, why: &ResyncError) {
         self.accounts.record_failure(did, why);
+        self.for_history(|histories| histories.has_failed(did));
         self.status.warn("resync-failed", || format!("{did}: the resync failed: {why}"));
     }
 
     fn resync_delayed(&self, did: &str, why: &ResyncError, delay: Duration) {
+        self.for_history(|histories| histories.is_delayed(did));
         self.status.warn("resync-delayed", || {
             let seconds = delay.as_secs();
             format!("{did}: the resync failed, and is repeated in {seconds} s: {why}")
@@ -111,6 +117,12 @@ impl<R: LineRecipient> Handler for Printer<R> {
 }
 
 impl<R: LineRecipient> Printer<R> {
+    fn for_history(&self, record: impl FnOnce(&Histories)) {
+        if let Some(histories) = &self.histories {
+            record(histories);
+        }
+    }
+
     /// Writes the records of a repository.
     fn write_records(&self, resynced: &ResyncedRepo, ack: Ack) -> io::Result<()> {
         let archive = MappedFile::open(resynced.path())?;

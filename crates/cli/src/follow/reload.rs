@@ -1,4 +1,4 @@
-//! SIGHUP: the lists of accounts of `--dids @FILE` are read again.
+//! SIGHUP: the lists of accounts of `--dids @FILE` and `--did-file` are read again.
 //!
 //! Events of added accounts are selected from then on, those of removed ones no longer. A list that cannot be read, or
 //! has no account, changes nothing.
@@ -9,26 +9,31 @@ use super::selection::{Selection, read_accounts};
 use super::status::Status;
 use crate::interrupt;
 
-/// Reads the lists again at each SIGHUP, forever. `changed` is called when the selection has changed.
+/// Reads the lists again at each SIGHUP, forever. `changed` is called with the added accounts when the selection has changed.
 pub(super) async fn on_hangup(
     dids: &[String],
     selection: &Selection,
     status: &Status,
-    mut changed: impl FnMut(),
+    mut changed: impl FnMut(Vec<String>),
 ) -> Infallible {
     let Some(mut hangups) = interrupt::hangups() else { return std::future::pending().await };
     loop {
         hangups.next().await;
+        if dids.iter().any(|text| text == "@-") {
+            status.print_warning("SIGHUP: the accounts stay as they were: standard input was read");
+            continue;
+        }
         if !dids.iter().any(|text| text.starts_with('@')) {
             status.print("SIGHUP: --dids names no file, so nothing is read again");
             continue;
         }
         match read_accounts(dids) {
             Ok(accounts) => {
-                let before = selection.dids.len();
+                let known = selection.dids.snapshot();
                 selection.replace_accounts(accounts);
-                let count = selection.dids.len();
-                changed();
+                let selected = selection.dids.snapshot();
+                let (count, before) = (selected.len(), known.len());
+                changed(selected.difference(&known).cloned().collect());
                 status.print(&format!("SIGHUP: {count} accounts are selected, {before} were"));
             }
             Err(failure) => {

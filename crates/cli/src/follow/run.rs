@@ -7,9 +7,10 @@ use tokio::net::TcpListener;
 use wireproof::atproto::event::Options as Decoding;
 use wireproof::delivery::{Outbox, WebSocketMetrics};
 use wireproof::net::firehose::{
-    self, Firehose, KeyProvider, ResolverKeys, ResyncOptions, RunError, RunMetrics, RunSummary,
-    ServerStatuses, StopSignal, Upstream, Verification,
+    self, Firehose, KeyProvider, ResolverKeys, ResyncOptions, ResyncRequests, RunError, RunMetrics,
+    RunSummary, ServerStatuses, StopSignal, Upstream, Verification,
 };
+use wireproof::net::identity::Resolver;
 use wireproof::store::{Store, StoreState};
 use wireproof::verify::sync::Policy;
 
@@ -17,6 +18,7 @@ use super::account_log::AccountLog;
 use super::admin::{AdminServer, AdminSocket};
 use super::args::FollowArgs;
 use super::control::Control;
+use super::histories::Histories;
 use super::keys::StoredKeys;
 use super::metrics::{FirehoseSeries, Metrics, Readiness};
 use super::printer::{LineRecipient, Printer};
@@ -37,8 +39,8 @@ pub(super) struct Setup<'a> {
     pub(super) args: &'a FollowArgs,
     pub(super) selection: Selection,
     pub(super) store: Store,
-    hosts: Hosts,
-    network: Network,
+    pub(super) hosts: Hosts,
+    pub(super) network: Network,
     listener: Option<TcpListener>,
     admin: Option<AdminSocket>,
 }
@@ -47,9 +49,10 @@ impl<'a> Setup<'a> {
     pub(super) async fn new(args: &'a FollowArgs) -> Result<Self, Failure> {
         let token = args.admin()?;
         let changes = StoredChanges::load(&state::folder(args)?)?;
-        let selection = Selection::new(&args.dids, &args.collections, changes)?;
+        let selection = Selection::new(&args.accounts(), &args.collections, changes)?;
         let hosts = Hosts::new(&args.stream.host, DEFAULT_RELAY)?;
-        let network = Network::open(&args.stream.network, &hosts.urls)?;
+        let named = [hosts.urls.clone(), args.listed_servers()?].concat();
+        let network = Network::open(&args.stream.network, &named)?;
         let listener = Metrics::bind(args.metrics).await?;
         let admin = match token {
             Some((address, token)) => Some(AdminSocket::bind(address, token).await?),
@@ -72,7 +75,12 @@ pub(super) struct Run<'a> {
     pub(super) streams: Vec<String>,
     /// Asks accounts' own servers.
     pub(super) statuses: ServerStatuses,
-    selection: Selection,
+    pub(super) selection: Selection,
+    pub(super) resolver: Resolver,
+    /// Requests of histories.
+    pub(super) requests: ResyncRequests,
+    /// The histories of the run, if accounts get theirs.
+    pub(super) histories: Option<Arc<Histories>>,
     keys: Arc<StoredKeys>,
     firehose: Firehose,
     states: Vec<StoreState>,
@@ -95,7 +103,9 @@ impl<'a> Run<'a> {
         let statuses = ServerStatuses::new(network.xrpc.clone(), network.resolver.clone());
         let mut options = options(args, &hosts, &network, keys.clone());
         options.statuses = Some(Arc::new(statuses.clone()));
+        let requests = ResyncRequests::default();
         if let Some(resync) = &mut options.resync {
+            resync.requests = requests.clone();
             let accounts = store.desynchronized(resync.max_queued)?;
             resync.desynchronized = accounts.into_iter().map(Box::from).collect();
             resync.accounts = (!selection.has_all_accounts).then(|| selection.dids.clone());
@@ -103,7 +113,6 @@ impl<'a> Run<'a> {
         let states = (0..options.workers).map(|_| store.chain_state()).collect::<Result<_, _>>()?;
         let streams = hosts.urls.iter().map(|url| Upstream::new(url.clone()).stream_name());
         let streams = streams.collect();
-        let requests = options.resync.as_ref().map(|resync| resync.requests.clone());
         let pause = options.pause.clone();
         pause.set(selection.changes().is_intake_paused);
         let firehose = Firehose::new(&network.http, options);
@@ -121,15 +130,16 @@ impl<'a> Run<'a> {
                     readiness: readiness.clone(),
                     metrics: metrics.clone(),
                     accounts: accounts.clone(),
-                    histories: requests.filter(|_| args.delivery.backfill),
+                    histories: args.backfills().then(|| requests.clone()),
                 },
                 &status,
             )
         });
         announce_changes(&selection, &status);
+        let resolver = network.resolver;
         let endpoint = listener.map(|listener| {
             let (stats, metrics, store) = (stats.clone(), metrics.clone(), store.clone());
-            let resolver = network.resolver;
+            let resolver = resolver.clone();
             let series = FirehoseSeries { stats, metrics, resolver, store, outbox, websocket };
             Metrics::new(listener, series, readiness, &status)
         });
@@ -146,6 +156,9 @@ impl<'a> Run<'a> {
             streams,
             statuses,
             selection,
+            resolver,
+            requests,
+            histories: None,
             keys,
             firehose,
             states,
@@ -172,16 +185,23 @@ impl<'a> Run<'a> {
             stats: stats.clone(),
             status: status.clone(),
             accounts: self.accounts,
+            histories: self.histories.clone(),
         };
         let initial_cursor = args.cursor.cursor();
         let journal = StateJournal { store, keys: self.keys, marks, initial_cursor };
+        let (accounts, histories) = (args.accounts(), self.histories);
+        let added = |dids| {
+            if let Some(histories) = &histories {
+                histories.add(dids);
+            }
+        };
         let run = self.firehose.run(printer, journal, states, stop);
         let result = tokio::select! {
             result = run => result,
             never = Metrics::serve(self.endpoint) => match never {},
             never = AdminServer::run(self.admin) => match never {},
             never = status.update(&stats, &self.metrics) => match never {},
-            never = reload::on_hangup(&args.dids, &selection, &status, || ()) => match never {},
+            never = reload::on_hangup(&accounts, &selection, &status, added) => match never {},
         };
         status.end();
         status.print_skipped(&stats, &self.metrics.snapshot());
@@ -272,13 +292,22 @@ fn options(
     options.limits.max_gather = Duration::from_millis(args.gather_ms);
     options.max_events = args.events;
     options.clock_servers = vec![network.directory.clone()];
-    if args.delivery.backfill {
+    if args.backfills() {
         options.limits.max_hold = MAX_BACKFILL_HOLD;
+        if let Some(resync) = &mut options.resync {
+            resync.is_paced = true;
+            resync.max_fetches = BACKFILL_FETCHES;
+            resync.max_fetches_per_domain = BACKFILL_FETCHES / 2;
+            resync.max_fetches_per_host = 4;
+        }
     }
     // The rest is for the recipient of the lines.
     options.stop_timeout = args.stream.stop_limit() / 10 * 8;
     options
 }
+
+/// Concurrent fetches of repositories of a backfill.
+const BACKFILL_FETCHES: usize = 64;
 
 /// Retries of a failed resync during the run: some eight hours.
 const RESYNC_RETRIES: u32 = 12;

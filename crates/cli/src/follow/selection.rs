@@ -164,7 +164,11 @@ pub(super) fn read_accounts(dids: &[String]) -> Result<HashSet<String>, Failure>
 }
 
 fn read_dids(path: &Path, all: &mut HashSet<String>) -> Result<(), Failure> {
-    let text = std::fs::read_to_string(path).map_err(Failure::file(path))?;
+    let text = match path == Path::new("-") {
+        true => std::io::read_to_string(std::io::stdin()),
+        false => std::fs::read_to_string(path),
+    };
+    let text = text.map_err(Failure::file(path))?;
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
         if !line.is_empty() && !line.starts_with('#') {

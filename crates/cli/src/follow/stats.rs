@@ -1,13 +1,15 @@
 //! Statistics of a run that the libraries do not keep: lines, the lag of events, and the hosts.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use wireproof::atproto::event::Event;
 use wireproof::atproto::syntax::Datetime;
 use wireproof::net::firehose::Notice;
 use wireproof::net::websocket::DialFault;
+
+use super::history_progress::HistoryProgress;
 
 /// Statistics of one run.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub(super) struct RunStats {
     /// Arrival of the last sampled event, in microseconds since 1970.
     sampled_micros: AtomicU64,
     host_stats: Mutex<Vec<HostStats>>,
+    /// Progress of the histories.
+    pub(super) histories: Arc<HistoryProgress>,
 }
 
 /// Statistics of one host.
@@ -39,8 +43,8 @@ pub(super) struct HostStats {
 impl RunStats {
     pub(super) fn new(hosts: Vec<String>) -> Self {
         let host_stats = Mutex::new(vec![HostStats::default(); hosts.len()]);
-        let (lines, lag_micros, sampled_micros) = Default::default();
-        Self { hosts, lines, lag_micros, sampled_micros, host_stats }
+        let (lines, lag_micros, sampled_micros, histories) = Default::default();
+        Self { hosts, lines, lag_micros, sampled_micros, host_stats, histories }
     }
 
     /// The name of a host.

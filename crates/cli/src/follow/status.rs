@@ -135,6 +135,12 @@ fn text(stats: &RunStats, metrics: &MetricsSnapshot, rate: f64) -> String {
     if let Some(lag) = stats.lag_seconds() {
         let _ = write!(text, " · lag {lag:.1} s");
     }
+    if let Some(history) = stats.histories.text() {
+        let _ = write!(text, " · {history}");
+    }
+    if metrics.resyncs_delayed > 0 {
+        let _ = write!(text, " · {} resyncs delayed", HumanCount(metrics.resyncs_delayed));
+    }
     let mut groups = [("verified", 0), ("refused", 0), ("without a key", 0), ("other", 0)];
     for (code, count) in &metrics.verdicts {
         let group = match *code {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use wireproof::delivery::{EventId, NewEvent, Outbox, OutboxError};
 use wireproof::net::firehose::{ServerStatus, ServerStatuses, StopSignal};
 
@@ -68,54 +68,110 @@ impl StatusChecks {
 impl StatusChecker {
     /// Makes checks until a stop is requested.
     pub(super) async fn run(mut self, stop: StopSignal) {
-        let mut running = JoinSet::new();
+        let (mut running, mut repeated) = (JoinSet::new(), JoinSet::new());
         loop {
             tokio::select! {
                 biased;
                 () = stop.requested() => return,
-                Some(_) = running.join_next() => {}
+                Some(checked) = running.join_next() => {
+                    if let Ok(Some(unconfirmed)) = checked
+                        && repeated.len() < MAX_REPEATED
+                    {
+                        repeated.spawn(self.asker().repeat(unconfirmed));
+                    }
+                }
+                Some(_) = repeated.join_next() => {}
                 check = self.queue.recv(), if running.len() < CONCURRENT => match check {
-                    Some(check) => drop(running.spawn(self.check(check))),
+                    Some(check) => drop(running.spawn(self.asker().check(check))),
                     None => return,
                 },
             }
         }
     }
 
-    /// Asks the account's server, and stores a line if it confirms that the account is inactive.
-    fn check(&self, check: Check) -> impl Future<Output = ()> + Send + use<> {
+    fn asker(&self) -> Asker {
         let (statuses, outbox) = (self.statuses.clone(), self.outbox.clone());
-        let status = self.status.clone();
-        async move {
-            let found = timeout(MAX_LOOKUP, statuses.status(&check.did)).await;
-            match found {
-                Ok(Ok(found)) if !found.is_active => {
-                    // It may wait for room.
-                    let store = move || store(&outbox, check, &found);
-                    let _ = tokio::task::spawn_blocking(store).await;
-                    return;
-                }
-                Ok(Ok(_)) => {}
-                Ok(Err(error)) => status.warn("status-not-confirmed", || {
-                    format!("{}: called inactive by the stream, which its server does not confirm: {error}", check.did)
-                }),
-                Err(_) => status.warn("status-not-confirmed", || {
-                    format!("{}: called inactive by the stream, and its server does not answer", check.did)
-                }),
-            }
+        Asker { statuses, outbox, status: self.status.clone() }
+    }
+}
+
+/// Asks accounts' own servers.
+struct Asker {
+    statuses: ServerStatuses,
+    outbox: Outbox,
+    status: Status,
+}
+
+/// An account that the stream calls inactive, which its server has not confirmed, and the id of the line if it does.
+struct Unconfirmed {
+    did: Box<str>,
+    id: EventId,
+}
+
+impl Asker {
+    /// Asks the account's server, and stores a line if it confirms that the account is inactive.
+    async fn check(self, check: Check) -> Option<Unconfirmed> {
+        let Some(found) = self.ask(&check.did).await else {
+            let unconfirmed = Unconfirmed { did: check.did.clone(), id: check.id.clone() };
             check.end(Ok(()));
+            return Some(unconfirmed);
+        };
+        let outbox = self.outbox;
+        // It may wait for room.
+        let store = move || {
+            let (id, did) = (check.id.clone(), check.did.clone());
+            store(&outbox, id, &did, &found, move |stored| check.end(stored));
+        };
+        let _ = tokio::task::spawn_blocking(store).await;
+        None
+    }
+
+    /// Asks again, some times. The event is acknowledged: another run does not ask.
+    async fn repeat(self, account: Unconfirmed) {
+        for delay in DELAYS_SECONDS.map(Duration::from_secs) {
+            sleep(delay).await;
+            if let Some(found) = self.ask(&account.did).await {
+                let store = move || {
+                    let Unconfirmed { did, id } = account;
+                    store(&self.outbox, id, &did, &found, drop);
+                };
+                let _ = tokio::task::spawn_blocking(store).await;
+                return;
+            }
         }
+    }
+
+    /// The status, if the server says that the account is inactive.
+    async fn ask(&self, did: &str) -> Option<ServerStatus> {
+        let why = match timeout(MAX_LOOKUP, self.statuses.status(did)).await {
+            Ok(Ok(found)) if !found.is_active => return Some(found),
+            Ok(Ok(_)) => return None,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "no answer".to_owned(),
+        };
+        self.status.warn("status-not-confirmed", || {
+            format!(
+                "{did}: called inactive by the stream, which its server does not confirm: {why}"
+            )
+        });
+        None
     }
 }
 
 /// Stores the line of a confirmed status.
-fn store(outbox: &Outbox, check: Check, found: &ServerStatus) {
+fn store(
+    outbox: &Outbox,
+    id: EventId,
+    did: &str,
+    found: &ServerStatus,
+    stored: impl FnOnce(Result<(), OutboxError>) + Send + 'static,
+) {
     let mut line = Vec::new();
-    line::write_status(&mut line, &check.id, &check.did, found.status.as_deref());
+    line::write_status(&mut line, &id, did, found.status.as_deref());
     line.pop();
     // A status is short, and its line is one.
-    if let Ok(event) = NewEvent::new(check.id.clone(), &check.did, line) {
-        outbox.append(event, move |stored| check.end(stored));
+    if let Ok(event) = NewEvent::new(id, did, line) {
+        outbox.append(event, stored);
     }
 }
 
@@ -139,6 +195,12 @@ impl Drop for Check {
 /// Maximum number of queued checks, and of concurrent ones.
 const MAX_QUEUED: usize = 1024;
 const CONCURRENT: usize = 16;
+
+/// Maximum number of accounts that are asked for again.
+const MAX_REPEATED: usize = 1024;
+
+/// Seconds before an account that its server does not confirm is asked for again.
+const DELAYS_SECONDS: [u64; 6] = [10, 60, 300, 900, 1800, 3600];
 
 /// Maximum time of a check.
 const MAX_LOOKUP: Duration = Duration::from_secs(60);

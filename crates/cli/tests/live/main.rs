@@ -20,10 +20,12 @@
 
 #![forbid(unsafe_code)]
 
+mod account_changes;
 mod admin;
 mod clock;
 mod deliveries;
 mod files;
+mod histories;
 mod jetstream;
 mod lines;
 mod log;

@@ -47,6 +47,7 @@ mod missing_keys;
 mod resync_records;
 #[path = "../schemas/mod.rs"]
 mod schemas;
+mod server_limits;
 mod slow_reader;
 mod stalled_resync;
 mod stops;

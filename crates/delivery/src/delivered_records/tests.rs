@@ -131,6 +131,30 @@ fn histories_begin_again_for_a_new_consumer_and_what_consumers_have_stays_known(
 }
 
 #[test]
+fn listed_accounts_are_awaited_once_and_a_list_goes_on_after_its_last_page() {
+    let mut fixture = Fixture::new(Options::default());
+    let list = "https://pds.test";
+    let cursor = |fixture: &Fixture| fixture.outbox().histories().unwrap().cursor(list).unwrap();
+    assert_eq!(cursor(&fixture), None);
+    fixture.outbox().await_histories([DID]).unwrap();
+    let listed = |dids: &[&str], cursor| fixture.outbox().await_listed(list, dids, cursor).unwrap();
+    assert_eq!(listed(&["did:web:b.test", DID, "did:web:b.test"], Some("2")), 1);
+    assert_eq!(listed(&["did:web:c.test"], None), 1);
+    fixture.append("did:web:b.test", whole(&[], true));
+    fixture.reopen();
+    assert_eq!(cursor(&fixture).as_deref(), Some("2"), "the last page can have more later");
+    let awaited = |fixture: &Fixture| -> Vec<(String, String)> {
+        let all = fixture.outbox().histories().unwrap().awaited().unwrap();
+        all.into_iter().map(|of| (of.did.into(), of.source.into())).collect()
+    };
+    let expected = [(DID, ""), ("did:web:c.test", list)];
+    assert_eq!(awaited(&fixture), expected.map(|(did, of)| (did.to_owned(), of.to_owned())));
+    fixture.append(DID, commit(&[("a/1", "1")]));
+    fixture.outbox().forget_history(DID).unwrap();
+    assert_eq!((awaited(&fixture).len(), fixture.records(DID)), (1, (false, vec![])));
+}
+
+#[test]
 fn at_the_limit_an_account_is_forgotten_until_its_next_whole_repository() {
     let mut fixture = Fixture::new(Options { max_records: 3, ..Options::default() });
     fixture.append(DID, whole(&[("a/1", "1"), ("a/2", "1")], true));
@@ -172,7 +196,10 @@ fn an_outbox_of_the_first_version_is_migrated() {
     fixture.outbox = None;
     let path = fixture.folder.path().join("outbox.sqlite");
     let old = Connection::open(&path).unwrap();
-    old.execute_batch("DROP TABLE account; DROP TABLE record; PRAGMA user_version = 1").unwrap();
+    old.execute_batch(
+        "DROP TABLE account; DROP TABLE record; DROP TABLE listing; PRAGMA user_version = 1",
+    )
+    .unwrap();
     drop(old);
     fixture.reopen();
     assert_eq!(fixture.outbox().status().events, 1);

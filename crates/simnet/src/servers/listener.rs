@@ -159,6 +159,9 @@ impl ServerContext {
     }
 
     fn request_fault(&self) -> Option<HttpResponse> {
+        if let Err(seconds) = self.network.request_limits.take(self.server) {
+            return Some(http::too_many_requests(seconds, now() / 1_000_000));
+        }
         if let Some(seconds) = self.inject(Fault::RequestTooMany) {
             return Some(http::too_many_requests(seconds, now() / 1_000_000));
         }

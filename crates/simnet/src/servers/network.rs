@@ -9,6 +9,7 @@ use super::event::NetworkEvent;
 use super::event_log::{EventLog, LogEntry, Numbering};
 use super::fault::{Faults, UNPOISONED};
 use super::hosted_account::{AccountStatus, GuestAccount, HomePds, HostedAccount};
+use super::request_limits::RequestLimits;
 use super::spec::{Server, Spec};
 use super::zstandard::Dictionaries;
 use crate::random::{Random, Seed};
@@ -21,6 +22,7 @@ pub(super) struct NetworkState {
     pub(super) addresses: Addresses,
     pub(super) faults: Faults,
     pub(super) traffic: Traffic,
+    pub(super) request_limits: RequestLimits,
     /// The number of attacks so far.
     pub(super) attack_rounds: AtomicU64,
     accounts: RwLock<AccountIndex>,
@@ -104,6 +106,7 @@ impl NetworkState {
             jetstreams: (0..spec.jetstreams).map(|n| log(Server::Jetstream(n))).collect(),
             faults: Faults::new(spec.seed),
             traffic: Traffic::default(),
+            request_limits: RequestLimits::new(spec.request_limit),
             attack_rounds: AtomicU64::new(0),
             accounts: RwLock::default(),
             guests: RwLock::default(),

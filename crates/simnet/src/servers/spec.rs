@@ -38,6 +38,17 @@ pub struct Spec {
     pub relay_cursor_policy: CursorPolicy,
     /// The interval of pings to each reader.
     pub ping_interval: Duration,
+    /// The limit on requests to each PDS, beyond which it answers 429 until the next window. `None` for no limit.
+    pub request_limit: Option<RequestLimit>,
+}
+
+/// A limit on requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestLimit {
+    /// The number of requests in a window.
+    pub requests: u32,
+    /// The length of a window.
+    pub window: Duration,
 }
 
 impl Default for Spec {
@@ -60,6 +71,7 @@ impl Default for Spec {
             pds_cursor_policy: CursorPolicy::REFERENCE_PDS,
             relay_cursor_policy: CursorPolicy::SPECIFIED,
             ping_interval: Duration::from_secs(30),
+            request_limit: None,
         }
     }
 }

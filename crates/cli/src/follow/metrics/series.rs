@@ -20,6 +20,7 @@
 //! | `queue_bytes`\*, `dropped_total`, `lines_total` | |
 //! | `resyncs_total`\* | `result`: done, failed |
 //! | `resyncs_running`\*, `resyncs_delayed`\* | |
+//! | `histories`\* | `state`: awaited, done, failed |
 //! | `accounts_in_memory`\* | `state`: saved, unsaved |
 //! | `accounts_without_commit`\*, `accounts_without_commit_limit`\* | |
 //! | `outbox_events`\*, `outbox_bytes`\*, `outbox_age_seconds`\*, `outbox_full`\*, with an outbox | |
@@ -118,6 +119,8 @@ impl FirehoseSeries {
         page.gauge("resyncs_running", "Resyncs in progress", running)?;
         let delayed = metrics.resyncs_delayed as f64;
         page.gauge("resyncs_delayed", "Failed resyncs that wait to be repeated", delayed)?;
+        let histories = self.stats.histories.counts().map(|(state, count)| (state, count as f64));
+        page.gauges("histories", "Accounts with a history in this run", "state", histories)?;
         let (all, unsaved) = self.store.in_memory();
         let accounts = [("saved", all.saturating_sub(unsaved)), ("unsaved", unsaved)];
         let accounts = accounts.map(|(state, count)| (state, count as f64));

@@ -1,0 +1,65 @@
+//! Histories are fetched as fast as the limits of servers allow.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, OpenFlags};
+use simnet::servers::{RequestLimit, Server, Simulation, Spec};
+
+use crate::follow::{self, Follow};
+use crate::{report, scaled};
+
+/// Number of accounts whose history is in the tables.
+fn complete(tables: &Path) -> Option<usize> {
+    let file = Connection::open_with_flags(tables, OpenFlags::SQLITE_OPEN_READ_ONLY).ok()?;
+    let select = "SELECT count(*) FROM account WHERE complete";
+    file.query_row(select, [], |row| row.get(0)).ok()
+}
+
+#[test]
+fn all_accounts_of_servers_with_limits_get_their_history() {
+    let (accounts, pds) = (scaled(80, 20_000), scaled(4, 20));
+    let limit = RequestLimit {
+        requests: scaled(10, 300) as u32,
+        window: Duration::from_secs(scaled(1, 30) as u64),
+    };
+    let spec = Spec {
+        accounts,
+        pds,
+        records: 10,
+        jetstreams: 0,
+        request_limit: Some(limit),
+        ..Spec::default()
+    };
+    let (sim, folder) = (Simulation::start(spec).unwrap(), tempfile::tempdir().unwrap());
+    let tables = folder.path().join("tables.db");
+    let servers: Vec<String> = (0..pds).map(|number| sim.url(Server::Pds(number))).collect();
+    let (servers, to) = (servers.join(","), format!("sqlite://{}", tables.display()));
+    let args = ["--to", &to, "--all-from", &servers];
+    let started = Instant::now();
+    let command = follow::command(&sim, &folder.path().join("state"), &args);
+    let running = Follow::spawn(command, 0);
+    let (mut last, mut since) = (None, Instant::now());
+    while last != Some(accounts) {
+        std::thread::sleep(Duration::from_millis(50));
+        let found = complete(&tables);
+        if found > last {
+            (last, since) = (found, Instant::now());
+        }
+        assert!(since.elapsed() < MAX_PAUSE, "{last:?} histories\n{}", running.errors());
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    assert!(running.interrupt().is_orderly());
+
+    // A list and the repositories; the last window need not end.
+    let requests = 1 + accounts.div_ceil(pds);
+    let windows = (requests - 1) / limit.requests as usize;
+    let allowed = windows as f64 * limit.window.as_secs_f64();
+    let percent = 100.0 * allowed / seconds;
+    report(&format!(
+        "{accounts} histories of {pds} servers in {seconds:.1} s; their limits allow {allowed} s: {percent:.1} %"
+    ));
+}
+
+/// Longest time without a history: a window and a minute.
+const MAX_PAUSE: Duration = Duration::from_secs(90);
