@@ -64,7 +64,7 @@ enum Output {
 }
 
 impl Deliveries {
-    /// Opens the outbox and the destinations, registers those that are new, and marks the accounts whose history is to
+    /// Opens the outbox and the destinations, registers those that are new, and notes the accounts whose history is to
     /// be delivered.
     pub(super) async fn open(setup: &Setup<'_>) -> Result<Self, Failure> {
         let args = setup.args;

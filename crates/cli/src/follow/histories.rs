@@ -16,7 +16,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use wireproof::atproto::syntax::Did;
-use wireproof::delivery::{Outbox, OutboxError};
+use wireproof::delivery::{self, Outbox, OutboxError};
 use wireproof::net::firehose::{ResyncRequests, StopSignal};
 use wireproof::net::http::Url;
 use wireproof::net::identity::Resolver;
@@ -37,6 +37,7 @@ pub(super) struct Histories {
     progress: Arc<HistoryProgress>,
     /// The requested accounts; those that are delayed have no permit.
     requested: Mutex<HashMap<Box<str>, Option<OwnedSemaphorePermit>>>,
+    known: Mutex<delivery::Histories>,
     /// The origins of the servers whose accounts are listed.
     servers: Vec<String>,
     added: UnboundedSender<Vec<String>>,
@@ -56,6 +57,8 @@ pub(super) struct HistoryParts {
 struct Group {
     /// The server that lists them as its own.
     server: Option<Url>,
+    /// Whether they are requested although their histories are complete: what happened since is not known.
+    are_lost: bool,
     dids: Vec<Box<str>>,
 }
 
@@ -76,7 +79,7 @@ impl Histories {
     ) -> Result<(Arc<Self>, HistoryQueue), OutboxError> {
         let HistoryParts { outbox, requests, resolver, selection, status, progress } = parts;
         let (sender, added) = unbounded_channel();
-        let requested = Mutex::default();
+        let (requested, known) = (Mutex::default(), outbox.histories()?);
         let servers = listings.iter().filter_map(Listing::server).map(network::origin).collect();
         let histories = Arc::new(Self {
             outbox,
@@ -86,6 +89,7 @@ impl Histories {
             status,
             progress,
             requested,
+            known: Mutex::new(known),
             servers,
             added: sender,
         });
@@ -109,10 +113,12 @@ impl Histories {
                 dids.push(did);
             }
         }
-        groups.insert(String::new(), Group { server: None, dids });
+        let lost = Group { server: None, are_lost: true, dids };
+        let new = |server| Group { server, are_lost: false, dids: Vec::new() };
+        groups.insert(String::new(), new(None));
         for listing in listings {
             let server = listing.server().cloned();
-            groups.insert(listing.name(), Group { server, dids: Vec::new() });
+            groups.insert(listing.name(), new(server));
         }
         for awaited in known.awaited()? {
             let group = groups.get_mut(&*awaited.source);
@@ -120,7 +126,8 @@ impl Histories {
                 group.dids.push(awaited.did);
             }
         }
-        Ok(groups.into_values().filter(|group| !group.dids.is_empty()).collect())
+        let groups = groups.into_values().chain([lost]);
+        Ok(groups.filter(|group| !group.dids.is_empty()).collect())
     }
 
     fn announce(&self, dids: &[Box<str>]) {
@@ -164,6 +171,13 @@ impl Histories {
         }
         self.lock().insert(did.clone(), Some(permit));
         self.requests.request(&did);
+    }
+
+    /// Whether the history of an account is complete.
+    fn is_complete(&self, did: &str) -> bool {
+        let found = self.known.lock().unwrap_or_else(PoisonError::into_inner).is_complete(did);
+        // What cannot be read ends the run at its next line.
+        found.unwrap_or(false)
     }
 
     /// The server that the account's document names, if it is none of the listed ones. A document that cannot be resolved
@@ -218,6 +232,11 @@ async fn request_all(histories: Arc<Histories>, group: Group) {
     for did in group.dids {
         let Ok(permit) = window.clone().acquire_owned().await else { return };
         if histories.selection.has_account(Some(&did)) {
+            // An event of the account may have come before its turn.
+            if !group.are_lost && histories.is_complete(&did) {
+                histories.progress.is_done();
+                continue;
+            }
             let (histories, server) = (histories.clone(), group.server.clone());
             running.spawn(async move { histories.request(did, server.as_ref(), permit).await });
         }
@@ -246,7 +265,7 @@ async fn add(histories: Arc<Histories>, dids: Vec<String>) -> Group {
         Vec::new()
     });
     histories.announce(&dids);
-    Group { server: None, dids }
+    Group { server: None, are_lost: false, dids }
 }
 
 /// Histories of one source that are requested at a time. The rate at each host is the firehose's.

@@ -13,7 +13,7 @@ use crate::{report, scaled};
 fn complete(tables: &Path) -> Option<usize> {
     let file = Connection::open_with_flags(tables, OpenFlags::SQLITE_OPEN_READ_ONLY).ok()?;
     let select = "SELECT count(*) FROM account WHERE complete";
-    file.query_row(select, [], |row| row.get(0)).ok()
+    file.query_row(select, [], |row| row.get::<_, i64>(0)).ok()?.try_into().ok()
 }
 
 #[test]
