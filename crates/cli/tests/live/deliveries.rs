@@ -318,7 +318,7 @@ fn options_that_do_not_fit_are_refused_with_the_reason() {
         (&["--to", &to, "--no-verify"], "leave out --no-verify"),
         (&["--ack-stdin", "--jetstream"], "leave out --jetstream"),
         (&["--to", &to, "--to", &to], "is named twice"),
-        (&["--to", "kafka://broker/topic"], "expected file:///FOLDER"),
+        (&["--to", "amqp://broker/queue"], "expected file:///FOLDER"),
         (&["--to", "https://hook.test/"], "needs --webhook-secret-file"),
     ] {
         let (code, message) = refused(follow(&sim, dir.path(), args));
