@@ -141,11 +141,14 @@ impl KafkaSink {
 
     /// Checks that the brokers which the cluster has named are on this machine if they are reached without TLS.
     async fn check_brokers(&self, cluster: &Consumer) -> Result<(), SendFailure> {
+        if self.address.brokers.has_tls {
+            return Ok(());
+        }
         // This is what the client knows, without a request.
         let known = cluster.fetch_metadata(None).await.map_err(|error| failure(&error))?;
         let is_far = |broker: &&BrokerInfo| !server_address::is_local(broker.address());
         match known.brokers.iter().find(is_far) {
-            Some(broker) if !self.address.brokers.has_tls => {
+            Some(broker) => {
                 let text = format!(
                     "the cluster names a broker at {}, which is reached with TLS only: set tls=true, or let it advertise \
                      localhost",
@@ -154,7 +157,7 @@ impl KafkaSink {
                 let text = sanitize(&text, MAX_MESSAGE_CHARS);
                 Err(SendFailure::new(FailureKind::Fatal, text))
             }
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 
@@ -224,9 +227,12 @@ impl Sink for KafkaSink {
     }
 
     async fn close(&self) -> Result<(), SendFailure> {
-        let Some(connection) = self.connection.lock().await.take() else { return Ok(()) };
-        let options = CloseOptions::new().timeout(CLOSE_TIMEOUT);
-        connection.producer.close_with(options).await.map_err(|error| failure(&error))
+        if let Some(connection) = self.connection.lock().await.take() {
+            let options = CloseOptions::new().timeout(CLOSE_TIMEOUT);
+            // What it still holds is not acknowledged, and is sent by the next run.
+            let _ = connection.producer.close_with(options).await;
+        }
+        Ok(())
     }
 }
 

@@ -95,6 +95,15 @@ impl Delivered {
         self.child.as_mut().is_some_and(|child| child.try_wait().expect("a state").is_some())
     }
 
+    /// The most memory that the process has had at once.
+    pub(crate) fn peak_bytes(&self) -> u64 {
+        let pid = self.child.as_ref().expect("a process").id();
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a process of Linux");
+        let peak =
+            status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next());
+        peak.and_then(|kib| kib.parse::<u64>().ok()).expect("a number of KiB") << 10
+    }
+
     /// Interrupts the process, and checks that it ends in an orderly way.
     pub(crate) fn interrupt(&mut self) {
         let mut child = self.child.take().expect("a process");

@@ -103,7 +103,7 @@ pub(crate) async fn survives_kills(queue: &mut impl Queue, points: &[&str]) -> V
     messages
 }
 
-/// While the server is away, the stream waits at the bound of the outbox; then everything arrives.
+/// While the server is away, the stream waits at the bound of the outbox, in bounded memory; then everything arrives.
 pub(crate) async fn holds_the_stream_back(queue: &mut impl Queue) {
     let mut delivered = Delivered::new(&queue.uri());
     delivered.add_args(&["--outbox-events", "100"]);
@@ -117,8 +117,13 @@ pub(crate) async fn holds_the_stream_back(queue: &mut impl Queue) {
         ["it is retried", "maximum number of events"].iter().all(|report| text.contains(report))
     };
     delivered.wait_until("reports of the failure and of the bound", reports).await;
+    let peak_bytes = delivered.peak_bytes();
+    assert!(peak_bytes < 256 << 20, "{peak_bytes} bytes of memory");
     queue.run().await;
     wait_for_records(queue, &mut delivered).await;
+    // Without the server it ends in an orderly way too.
+    queue.kill();
+    delivered.write(20);
     delivered.interrupt();
 }
 
