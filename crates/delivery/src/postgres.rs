@@ -282,7 +282,12 @@ fn is_of_data(error: &Error) -> bool {
 #[cold]
 fn failure(error: &Error) -> SendFailure {
     let text = address::message(error);
-    let Some(code) = error.code() else { return SendFailure::temporary(text) };
+    let Some(code) = error.code() else {
+        return match is_refused_here(error) {
+            true => SendFailure::new(FailureKind::Fatal, text),
+            false => SendFailure::temporary(text),
+        };
+    };
     if *code == SqlState::LOCK_NOT_AVAILABLE {
         return SendFailure::temporary(IN_USE);
     }
@@ -292,6 +297,12 @@ fn failure(error: &Error) -> SendFailure {
         _ => FailureKind::Temporary(Duration::ZERO),
     };
     SendFailure::new(kind, text)
+}
+
+/// Whether the client refuses to go on, as it has no password for a server that asks for one: no later attempt has.
+/// The library tells the kinds of its errors apart by their texts alone.
+fn is_refused_here(error: &Error) -> bool {
+    matches!(&*error.to_string(), "invalid configuration" | "authentication error")
 }
 
 /// The server ends what takes too long, so that a process that hangs does not keep the lock.

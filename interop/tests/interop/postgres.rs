@@ -305,7 +305,7 @@ async fn what_cannot_be_used_is_refused_with_the_cure_and_without_the_password()
         (read_only, 3, "read-only transaction"),
         (in_use, 3, "another process writes"),
         (wrong, 4, "password authentication failed"),
-        (plain.clone(), 3, "password missing"),
+        (plain.clone(), 4, "password missing"),
         (postgres.uri("missing"), 4, "does not exist"),
         (format!("{plain}?password_file=/nonexistent"), 4, "/nonexistent"),
         (plain.replace("ada@", "ada:secret@"), 2, "password_file"),
