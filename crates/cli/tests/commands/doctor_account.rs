@@ -1,11 +1,12 @@
 //! `doctor DID|HANDLE`: what is wrong with an account, with each fault of its hosts and of the state.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use simnet::hostile::{self, InputKind};
 use simnet::servers::{AccountStatus, Fault, FaultSchedule, Server, Simulation, Spec};
 use wireproof::atproto::syntax::Tid;
@@ -14,7 +15,7 @@ use wireproof::codec::cid::Codec;
 use wireproof::store::{Options, Store, StoredKey};
 use wireproof::verify::sync::{AccountState, Head, SyncState};
 
-use crate::{command, json, stderr, stdout};
+use crate::{command, json as document_of, stderr, stdout};
 
 /// The server of the first account, that of the handles, and the relay.
 const PDS: Server = Server::Pds(0);
@@ -30,8 +31,10 @@ fn start() -> Simulation {
 /// The exit code, the codes of the findings and the report of a run about `who`.
 fn doctor(sim: &Simulation, who: &str, args: &[&str]) -> (i32, Vec<String>, Value) {
     let (plc, port) = (sim.url(Server::Plc), sim.port(OTHER_PDS).to_string());
-    let mut command =
-        command(&["doctor", who, "--json", "--plc", &plc, "--development-port", &port]);
+    let mut command = command(&["doctor", who, "--json", "--development-port", &port]);
+    if !args.contains(&"--plc") {
+        command.args(["--plc", &plc]);
+    }
     for name in ["WIREPROOF_HOST", "WIREPROOF_STATE"] {
         command.env_remove(name);
     }
@@ -45,7 +48,7 @@ fn doctor(sim: &Simulation, who: &str, args: &[&str]) -> (i32, Vec<String>, Valu
     let ended = command.args(args).assert();
     let code = ended.get_output().status.code().unwrap();
     assert!(!ended.get_output().stdout.is_empty(), "{}", stderr(&ended));
-    let report = json(&ended);
+    let report = document_of(&ended);
     let findings = report["findings"].as_array().unwrap().iter();
     let codes: Vec<String> = findings.map(|of| of["code"].as_str().unwrap().to_owned()).collect();
     assert_eq!(report["healthy"], codes.is_empty(), "{report}");
@@ -215,6 +218,79 @@ fn a_relay_that_never_answers_is_given_up() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://localhost:{}", silent.local_addr().unwrap().port());
     finds(&sim, &["--host", &url], 3, &["relay/unanswered"]);
+}
+
+/// A host that answers the requests whose target has a text, and 404 else.
+fn host(answers: Vec<(&'static str, Value)>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
+            let request = lines.next().unwrap_or_default();
+            lines.take_while(|line| !line.is_empty()).for_each(drop);
+            let answer = answers.iter().find(|(target, _)| request.contains(target));
+            let (status, body) = match answer {
+                Some((_, body)) => ("200 OK", body.to_string()),
+                None => ("404 Not Found", "{}".to_owned()),
+            };
+            let len = body.len();
+            let head = format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\n");
+            let end = format!("Content-Length: {len}\r\nConnection: close\r\n\r\n{body}");
+            // A client that has left needs no answer.
+            let _ = stream.write_all((head + &end).as_bytes());
+        }
+    });
+    url
+}
+
+#[test]
+fn a_relay_that_contradicts_the_server_is_found() {
+    let (sim, expected) = (start(), |sim: &Simulation| sim.expected_accounts().remove(0));
+    let did = sim.account(0).did;
+    let active = |rev: &str| json!({"did": did, "active": true, "rev": rev});
+    let server = |status: &str| json!({"hostname": "pds.test", "seq": 1, "status": status});
+    let relay = |status: Value, of_server: Value| {
+        host(vec![("getRepoStatus", status), ("getHostStatus", of_server)])
+    };
+    let rev = expected(&sim).rev.to_string();
+    let of = |sim: &Simulation, url: String, codes: &[&str]| {
+        finds(sim, &["--host", &url], 1, codes);
+    };
+    finds(&sim, &["--host", &relay(active(&rev), server("active"))], 0, &[]);
+    of(&sim, relay(active("jzzzzzzzzzzzz"), server("active")), &["relay/ahead"]);
+    let inactive = json!({"did": did, "active": false, "status": "takendown"});
+    of(&sim, relay(inactive, server("active")), &["relay/inactive"]);
+    for status in ["banned", "offline", "throttled"] {
+        of(&sim, relay(active(&rev), server(status)), &["relay/server-not-followed"]);
+    }
+    sim.set_account_status(0, AccountStatus::Deactivated);
+    let still = relay(active(&rev), server("active"));
+    of(&sim, still, &["server/inactive", "relay/still-active"]);
+}
+
+#[test]
+fn a_document_without_a_key_or_a_server_and_a_refused_log_are_found() {
+    let sim = start();
+    let account = sim.account(0);
+    let document = |keys: Value, services: Value| json!({"id": account.did, "alsoKnownAs": [], "verificationMethod": keys, "service": services});
+    let id = format!("{}#atproto", account.did);
+    let multibase = account.signing_key.strip_prefix("did:key:").unwrap();
+    let key = json!([{"id": id, "type": "Multikey", "controller": account.did,
+        "publicKeyMultibase": multibase}]);
+    let service = json!([{"id": "#atproto_pds", "type": "AtprotoPersonalDataServer",
+        "serviceEndpoint": sim.url(PDS)}]);
+    for (document, code) in [
+        (document(json!([]), service.clone()), "identity/no-key"),
+        (document(key.clone(), json!([])), "identity/no-server"),
+        (document(key, service), "identity/log"),
+    ] {
+        let plc = host(vec![("/log/audit", json!([])), ("did:plc:", document)]);
+        let (ended, codes, report) = doctor(&sim, &account.did, &["--plc", &plc]);
+        assert_eq!(ended, 1, "{report:#}");
+        assert!(codes.contains(&code.to_owned()), "{code}: {report:#}");
+        assert!(codes.contains(&"identity/log".to_owned()), "an empty log: {report:#}");
+    }
 }
 
 /// A state folder with this state of the first account, and its key and server.
