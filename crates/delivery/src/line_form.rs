@@ -65,6 +65,8 @@ struct EventLine<'l> {
     whole: Option<bool>,
     last: Option<bool>,
     #[serde(borrow)]
+    proof: Option<&'l RawValue>,
+    #[serde(borrow)]
     ops: Vec<Op<'l>>,
 }
 
@@ -85,6 +87,8 @@ struct Op<'l> {
     record_error: Option<&'l RawValue>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     invalid: Option<&'l RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filtered: Option<bool>,
 }
 
 /// The line of an operation.
@@ -121,6 +125,9 @@ struct OperationLine<'e, 'l> {
     last: bool,
     #[serde(flatten)]
     op: &'e Op<'l>,
+    /// That of the event, in the line of its first operation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proof: Option<&'l RawValue>,
 }
 
 impl Op<'_> {
@@ -155,6 +162,7 @@ impl EventLine<'_> {
                 index,
                 last: index + 1 == self.ops.len() && self.last.unwrap_or(true),
                 op,
+                proof: self.proof.filter(|_| index == 0),
             };
             serde_json::to_writer(&mut *lines, &line).expect("text and numbers have a JSON form");
             lines.push(b'\n');

@@ -12,7 +12,9 @@ use wireproof::atproto::syntax::Nsid;
 use wireproof::net::hosts::parse_host_url;
 use wireproof::net::http::Url;
 
+use super::condition::Condition;
 use super::delivery_args::DeliveryArgs;
+use super::line::ProofForm;
 use super::listing::Listing;
 use super::state;
 use crate::admin::access::{self, AdminAddress};
@@ -51,6 +53,16 @@ pub(crate) struct FollowArgs {
     /// [default: all].
     #[arg(long, env = "WIREPROOF_COLLECTIONS", value_name = "LIST", value_delimiter = ',')]
     pub(super) collections: Vec<String>,
+    /// Print only operations whose record matches this expression (CEL): `record.text.contains('proof')`. Its variables are
+    /// record, collection, rkey, action, did, rev and live. Deletions always match, and an update that does not match is
+    /// a deletion with `"filtered":true` [default: all].
+    #[arg(
+        long = "where",
+        env = "WIREPROOF_WHERE",
+        value_name = "EXPR",
+        conflicts_with = "jetstream"
+    )]
+    pub(super) condition: Option<Condition>,
     /// Print only events of these accounts; `@FILE` names a file with one DID a line, which SIGHUP reads again;
     /// `none` selects those alone that --admin adds [default: all].
     #[arg(long, env = "WIREPROOF_DIDS", value_name = "LIST|@FILE", value_delimiter = ',')]
@@ -76,6 +88,10 @@ pub(crate) struct FollowArgs {
     /// The tables of `sqlite:` and the messages of `ws://` do not change.
     #[arg(long, env = "WIREPROOF_OPS", value_parser = FalseyValueParser::new())]
     pub(super) ops: bool,
+    /// Add the proof to lines with verified records: `frame`, the whole event, or `blocks`, the commit, the tree nodes and the
+    /// records; those of a repository have blocks. `wireproof frames verify-lines` proves them again [default: none].
+    #[arg(long, env = "WIREPROOF_PROOF", value_name = "FORM", conflicts_with = "jetstream")]
+    pub(super) proof: Option<ProofForm>,
     /// Treat --host as a PDS: refuse events of accounts whose DID document names another server.
     #[arg(long, env = "WIREPROOF_PDS", conflicts_with = "jetstream")]
     #[arg(value_parser = FalseyValueParser::new())]

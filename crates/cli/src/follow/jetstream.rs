@@ -41,7 +41,7 @@ use crate::stream::Hosts;
 
 pub(super) async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     let changes = StoredChanges::load(&state::folder(args)?)?;
-    let selection = Selection::new(&args.accounts(), &args.collections, changes)?;
+    let selection = Selection::new(&args.accounts(), &args.collections, None, changes)?;
     let hosts = Hosts::new(&args.stream.host, DEFAULT_HOST)?;
     let network = Network::open(&args.stream.network, &hosts.urls)?;
     let listener = Metrics::bind(args.metrics).await?;

@@ -7,6 +7,7 @@ use std::fmt::{Display, Write as _};
 use std::io::{self, Write as _};
 
 use bumpalo::Bump;
+use clap::ValueEnum;
 use serde::Serialize;
 use wireproof::atproto::event::{Action, Commit, Event, RepoOp};
 use wireproof::atproto::repo::{Record, Records, RepoError, Repository};
@@ -21,8 +22,19 @@ use wireproof::net::jetstream::{self, EventBody, Operation, Unrecognized};
 use wireproof::verify::sync::{Chain, Outcome};
 use wireproof::verify::{InvalidRecord, repository};
 
+use super::condition::{Condition, Subject};
+use super::repository_slice::Slice;
 use super::selection::Filter;
 use crate::json::{self, InvalidBytes, RecordPath};
+
+/// The form of the proof of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProofForm {
+    /// The frame as received.
+    Frame,
+    /// A slice of the repository: the commit, the nodes on the paths of the operations, and the records.
+    Blocks,
+}
 
 /// What a line has beside its event or repository.
 #[derive(Clone, Copy, Debug)]
@@ -60,11 +72,33 @@ pub(super) struct EventLine<'e, 'a> {
     pub(super) host: &'e str,
     pub(super) event: &'e DeliveredEvent<'a>,
     pub(super) filter: &'e Filter,
+    /// What is delivered of each operation, if a condition decides that.
+    matches: Option<Vec<OpMatch>>,
+    proof: Option<ProofForm>,
 }
 
-impl<'a> EventLine<'_, 'a> {
+impl<'e, 'a> EventLine<'e, 'a> {
+    pub(super) fn new(
+        host: &'e str,
+        event: &'e DeliveredEvent<'a>,
+        filter: &'e Filter,
+        proof: Option<ProofForm>,
+    ) -> Self {
+        let mut line = Self { host, event, filter, matches: None, proof };
+        if let (Some(condition), Some(commit)) = (&filter.condition, line.commit())
+            && has_ops(&event.verdict)
+        {
+            let of_op = |op: &RepoOp<'_>| OpMatch::of(filter, condition, commit, op);
+            line.matches = Some(commit.ops.iter().map(of_op).collect());
+        }
+        line
+    }
+
     /// Whether the event has operations in selected collections, or is no commit: others have no line.
     pub(super) fn is_selected(&self) -> bool {
+        if let Some(matches) = &self.matches {
+            return matches.iter().any(|of| *of != OpMatch::None);
+        }
         let has_any =
             |commit: &Commit<'_>| self.filter.has_any(commit.ops.iter().map(|op| op.path));
         self.commit().is_none_or(has_any)
@@ -91,7 +125,15 @@ impl<'a> EventLine<'_, 'a> {
         }
         verdict(&mut object, event);
         if let Some(commit) = self.commit().filter(|_| has_ops(&event.verdict)) {
-            ops(&mut object, commit, self.filter);
+            self.write_ops(&mut object, commit);
+        }
+        if let Some(form) = self.proof.filter(|_| event.verdict.is_verified()) {
+            match (form, event.event) {
+                (ProofForm::Blocks, Some(Event::Commit(commit))) => {
+                    object.proof("blocks", commit.car);
+                }
+                _ => object.proof("frame", event.frame),
+            }
         }
         if matches!(event.kind, FrameKind::Unknown | FrameKind::Undecodable)
             || matches!(event.verdict, Verdict::Undecodable(_))
@@ -105,8 +147,9 @@ impl<'a> EventLine<'_, 'a> {
     pub(super) fn effects(&self) -> Option<RecordEffects> {
         let commit = self.commit().filter(|_| self.event.verdict.is_verified())?;
         let mut effects = RecordEffects::of_commit();
-        for op in commit.ops.iter().filter(|op| self.filter.has_path(op.path)) {
-            let cid = op.cid.filter(|_| op.action != Action::Delete);
+        for (op, of_op) in self.delivered_ops(commit) {
+            let is_put = op.action != Action::Delete && of_op == OpMatch::Whole;
+            let cid = op.cid.filter(|_| is_put);
             match cid.and_then(CidRef::sha256) {
                 Some(hash) => effects.put(op.path, hash),
                 None => effects.delete(op.path),
@@ -115,11 +158,40 @@ impl<'a> EventLine<'_, 'a> {
         Some(effects)
     }
 
-    fn commit(&self) -> Option<&'a Commit<'a>> {
+    fn commit(&self) -> Option<&'e Commit<'a>> {
         match self.event.event {
             Some(Event::Commit(commit)) => Some(commit),
             _ => None,
         }
+    }
+
+    fn write_ops(&self, object: &mut Object<'_>, commit: &Commit<'_>) {
+        object.key("ops");
+        object.line.push(b'[');
+        for (number, (op, of_op)) in self.delivered_ops(commit).enumerate() {
+            if number > 0 {
+                object.line.push(b',');
+            }
+            match of_op {
+                OpMatch::Deletion => write_filtered(object.line, op),
+                _ => write_op(object.line, op),
+            }
+        }
+        object.line.push(b']');
+    }
+
+    /// The operations that the line has.
+    fn delivered_ops<'c>(
+        &'c self,
+        commit: &'c Commit<'a>,
+    ) -> impl Iterator<Item = (&'c RepoOp<'a>, OpMatch)> {
+        let of_op = move |number: usize, op: &RepoOp<'_>| match &self.matches {
+            Some(matches) => matches.get(number).copied().unwrap_or(OpMatch::None),
+            None if self.filter.has_path(op.path) => OpMatch::Whole,
+            None => OpMatch::None,
+        };
+        let ops = commit.ops.iter().enumerate().map(move |(number, op)| (op, of_op(number, op)));
+        ops.filter(|(_, of_op)| *of_op != OpMatch::None)
     }
 }
 
@@ -142,6 +214,8 @@ pub(super) fn write_status(line: &mut Vec<u8>, id: &EventId, did: &str, status: 
 pub(super) struct ResyncLines<'r, 'a> {
     resynced: &'r ResyncedRepo,
     filter: &'r Filter,
+    /// The repository, if the lines have proofs.
+    proved: Option<&'r Repository<'a>>,
     records: Records<'r, 'a>,
     /// The next selected record.
     next: Option<Record<'a>>,
@@ -163,11 +237,12 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         resynced: &'r ResyncedRepo,
         repository: &'r Repository<'a>,
         filter: &'r Filter,
+        has_proofs: bool,
     ) -> Result<Self, RepoError> {
-        let records = repository.records();
+        let (records, proved) = (repository.records(), has_proofs.then_some(repository));
         let (next, delivered, next_delivered) = Default::default();
         let mut lines =
-            Self { resynced, filter, records, next, delivered, next_delivered, pieces: 0 };
+            Self { resynced, filter, proved, records, next, delivered, next_delivered, pieces: 0 };
         lines.advance()?;
         Ok(lines)
     }
@@ -217,7 +292,7 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         object.json("whole", &self.is_whole());
         object.key("ops");
         object.line.push(b'[');
-        let mut count = 0;
+        let (mut count, mut slice) = (0, self.proved.map(Slice::new).transpose()?);
         while count < MAX_PIECE_RECORDS
             && object.line.len() - object.start < MAX_PIECE_BYTES
             && let Some(change) = self.next_change()?
@@ -229,12 +304,18 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
                 change.add_to(effects);
             }
             change.write(object.line);
+            if let Some(slice) = &mut slice {
+                slice.add(change.path())?;
+            }
             count += 1;
         }
         object.line.push(b']');
         // What the reader has at the end is skipped or deleted.
         let is_last = !self.has_change()?;
         object.json("last", &is_last);
+        if let Some(slice) = slice {
+            object.proof("blocks", &slice.finish(count)?);
+        }
         object.end();
         self.pieces += 1;
         Ok(is_last)
@@ -301,7 +382,7 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
 
     fn advance(&mut self) -> Result<(), RepoError> {
         let selected = |record: &Result<Record<'a>, RepoError>| {
-            record.as_ref().map_or(true, |record| self.filter.has_path(&record.path))
+            record.as_ref().map_or(true, |record| is_selected(self.filter, self.resynced, record))
         };
         self.next = self.records.find(selected).transpose()?;
         Ok(())
@@ -309,6 +390,13 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
 }
 
 impl RepositoryChange<'_> {
+    fn path(&self) -> &str {
+        match self {
+            Self::Put(_, record) => &record.path,
+            Self::Delete(path) => path,
+        }
+    }
+
     fn add_to(&self, effects: &mut RecordEffects) {
         match self {
             Self::Put(_, record) => effects.put(&record.path, record.cid.digest()),
@@ -330,6 +418,28 @@ impl RepositoryChange<'_> {
             }
         }
     }
+}
+
+/// Whether a record of a repository is delivered.
+fn is_selected(filter: &Filter, resynced: &ResyncedRepo, record: &Record<'_>) -> bool {
+    let Some(condition) = filter.condition.as_ref().filter(|_| filter.has_path(&record.path))
+    else {
+        return filter.has_path(&record.path);
+    };
+    let (arena, rev) = (Bump::new(), resynced.head.rev.to_string());
+    let max_bytes = repository::Options::default().max_record_bytes;
+    let value = match InvalidRecord::of_record(record, max_bytes) {
+        Some(_) => None,
+        None => record.value(&arena).ok(),
+    };
+    condition.matches(&Subject {
+        did: &resynced.did,
+        rev: &rev,
+        live: false,
+        action: Action::Create,
+        path: &record.path,
+        record: value.as_ref().map(|value| (value, record.block.len())),
+    })
 }
 
 /// Writes a record in the form of an operation.
@@ -410,17 +520,48 @@ fn has_ops(verdict: &Verdict<'_>) -> bool {
     verdict.is_verified() || matches!(verdict, Verdict::NotVerified)
 }
 
-fn ops(object: &mut Object<'_>, commit: &Commit<'_>, filter: &Filter) {
-    object.key("ops");
-    object.line.push(b'[');
-    let selected = commit.ops.iter().filter(|op| filter.has_path(op.path));
-    for (number, op) in selected.enumerate() {
-        if number > 0 {
-            object.line.push(b',');
+/// What is delivered of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OpMatch {
+    None,
+    Whole,
+    /// An update whose record does not match: a consumer may have the record before it, which matched.
+    Deletion,
+}
+
+impl OpMatch {
+    fn of(filter: &Filter, condition: &Condition, commit: &Commit<'_>, op: &RepoOp<'_>) -> Self {
+        if !filter.has_path(op.path) {
+            return Self::None;
         }
-        write_op(object.line, op);
+        let block = op.record.as_ref().filter(|_| InvalidRecord::of_op(op).is_none());
+        let record = block.and_then(|block| Some((block.value.as_ref()?, block.data.len())));
+        let subject = Subject {
+            did: commit.repo,
+            rev: commit.rev,
+            live: true,
+            action: op.action,
+            path: op.path,
+            record,
+        };
+        match op.action {
+            Action::Delete => Self::Whole,
+            _ if condition.matches(&subject) => Self::Whole,
+            Action::Update => Self::Deletion,
+            Action::Create => Self::None,
+        }
     }
-    object.line.push(b']');
+}
+
+/// Writes the deletion of a record that does not match any more.
+fn write_filtered(line: &mut Vec<u8>, op: &RepoOp<'_>) {
+    let RecordPath { collection, rkey } = RecordPath::split(op.path);
+    let mut object = Object::begin(line);
+    object.text("action", Action::Delete.as_str());
+    object.text("collection", collection);
+    object.text("rkey", rkey);
+    object.json("filtered", &true);
+    object.close();
 }
 
 fn write_op(line: &mut Vec<u8>, op: &RepoOp<'_>) {
@@ -565,6 +706,13 @@ impl<'l> Object<'l> {
     fn plain(&mut self, key: &str, text: impl Display) {
         self.key(key);
         write!(self.line, "\"{text}\"").expect("writing to memory does not fail");
+    }
+
+    fn proof(&mut self, form: &str, bytes: &[u8]) {
+        self.key("proof");
+        let mut object = Object::begin(self.line);
+        object.bytes(form, bytes);
+        object.close();
     }
 
     fn bytes(&mut self, key: &str, bytes: &[u8]) {

@@ -49,7 +49,8 @@ impl<'a> Setup<'a> {
     pub(super) async fn new(args: &'a FollowArgs) -> Result<Self, Failure> {
         let token = args.admin()?;
         let changes = StoredChanges::load(&state::folder(args)?)?;
-        let selection = Selection::new(&args.accounts(), &args.collections, changes)?;
+        let selection =
+            Selection::new(&args.accounts(), &args.collections, args.condition.clone(), changes)?;
         let hosts = Hosts::new(&args.stream.host, DEFAULT_RELAY)?;
         let named = [hosts.urls.clone(), args.listed_servers()?].concat();
         let network = Network::open(&args.stream.network, &named)?;
@@ -140,7 +141,9 @@ impl<'a> Run<'a> {
         let endpoint = listener.map(|listener| {
             let (stats, metrics, store) = (stats.clone(), metrics.clone(), store.clone());
             let resolver = resolver.clone();
-            let series = FirehoseSeries { stats, metrics, resolver, store, outbox, websocket };
+            let condition = args.condition.clone();
+            let series =
+                FirehoseSeries { stats, metrics, resolver, store, outbox, websocket, condition };
             Metrics::new(listener, series, readiness, &status)
         });
         let (limit, announcing) = (args.stream.stop_limit(), status.clone());
@@ -186,6 +189,7 @@ impl<'a> Run<'a> {
             status: status.clone(),
             accounts: self.accounts,
             histories: self.histories.clone(),
+            proof: args.proof,
         };
         let initial_cursor = args.cursor.cursor();
         let journal = StateJournal { store, keys: self.keys, marks, initial_cursor };

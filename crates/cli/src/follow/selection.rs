@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use wireproof::atproto::syntax::{Did, Nsid};
 use wireproof::net::firehose::AccountSet;
 
+use super::condition::Condition;
 use super::stored_changes::{Changes, StoredChanges};
 use crate::failure::Failure;
 
@@ -27,6 +28,8 @@ pub(super) struct Filter {
     has_all_collections: bool,
     /// Names of collections, and prefixes that end in a dot.
     collections: Vec<String>,
+    /// What the operations in them must match.
+    pub(super) condition: Option<Condition>,
 }
 
 /// The lists of the command line, and the changes to them.
@@ -42,11 +45,12 @@ impl Selection {
     pub(super) fn new(
         dids: &[String],
         collections: &[String],
+        condition: Option<Condition>,
         changes: StoredChanges,
     ) -> Result<Self, Failure> {
         let parsed = collections.iter().map(|text| collection(text));
         let has_all_collections = collections.is_empty();
-        let filter = Filter { has_all_collections, collections: Vec::new() };
+        let filter = Filter { has_all_collections, collections: Vec::new(), condition };
         let lists = Lists {
             accounts: read_accounts(dids)?,
             collections: parsed.collect::<Result<_, _>>()?,
@@ -102,11 +106,13 @@ impl Selection {
     fn update(&self, lists: &Lists) {
         let Lists { accounts, collections, changes } = lists;
         self.dids.replace(changes.changes.accounts.apply(accounts));
-        let has_all_collections = self.filter().has_all_collections;
+        let before = self.filter();
+        let (has_all_collections, condition) =
+            (before.has_all_collections, before.condition.clone());
         let mut collections: Vec<_> =
             changes.changes.collections.apply(collections).into_iter().collect();
         collections.sort_unstable();
-        let filter = Arc::new(Filter { has_all_collections, collections });
+        let filter = Arc::new(Filter { has_all_collections, collections, condition });
         *self.filter.write().unwrap_or_else(PoisonError::into_inner) = filter;
     }
 
@@ -208,7 +214,7 @@ mod tests {
     fn selection(dids: &[&str], collections: &[&str]) -> Result<Selection, Failure> {
         let texts =
             |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        Selection::new(&texts(dids), &texts(collections), StoredChanges::default())
+        Selection::new(&texts(dids), &texts(collections), None, StoredChanges::default())
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! `wireproof frames verify`: verifies the firehose frames in a file, in their order.
+//! `wireproof frames verify`: verifies the firehose frames in a file, in their order; `verify-lines`: lines with proofs.
 
+mod lines;
 mod report;
 mod sequence;
 
@@ -18,6 +19,8 @@ use crate::files;
 use crate::findings::Findings;
 use crate::output::Output;
 use crate::verify::account_keys;
+pub(crate) use lines::PROBED_PATH;
+use lines::VerifyLinesArgs;
 use report::FramesReport;
 
 /// Verify firehose frames in files.
@@ -33,6 +36,15 @@ pub(crate) enum FramesCommand {
     /// Exit code 0 if no frame is refused and no sequence number is out of order.
     #[command(after_help = EXAMPLES)]
     Verify(FramesVerifyArgs),
+    /// Prove the lines of `follow --proof` again.
+    ///
+    /// Each verified line is compared with its proof, under the key of its account: the signed commit, and each record at
+    /// its path or its absence. A frame is judged as a whole. With --ops, lines without a proof follow the one that has it.
+    /// Lines that claim no verified records are counted.
+    ///
+    /// Exit code 0 if no line is refused.
+    #[command(after_help = LINES_EXAMPLES)]
+    VerifyLines(VerifyLinesArgs),
 }
 
 #[derive(Debug, Args)]
@@ -81,7 +93,10 @@ impl FramesVerifyArgs {
 }
 
 pub(crate) fn run(command: &FramesCommand, output: Output) -> Result<(), Failure> {
-    let FramesCommand::Verify(args) = command;
+    let args = match command {
+        FramesCommand::Verify(args) => args,
+        FramesCommand::VerifyLines(args) => return lines::run(args, output),
+    };
     let keys = account_keys(&args.keys)?;
     let file = files::map(&args.file)?;
     let frames = corpus::frames(&file).map_err(|error| Failure::refused(&args.file, error))?;
@@ -158,3 +173,9 @@ Examples:
   wireproof frames verify firehose-frames.bin --keys accounts.json
   wireproof frames verify frames.bin --keys accounts.json --fail-on broken-chain,gap
   wireproof frames verify frames.bin --keys accounts.json --json | jq '.findings[] | {seq, code}'";
+
+const LINES_EXAMPLES: &str = "\
+Examples:
+  wireproof follow --proof blocks > lines.ndjson
+  wireproof frames verify-lines lines.ndjson --keys accounts.json
+  wireproof frames verify-lines - --keys accounts.json --json < lines.ndjson";

@@ -3,6 +3,8 @@
 //! | module | |
 //! |---|---|
 //! | `admin` | `follow --admin`, and the commands that use it |
+//! | `conditions` | `follow --where` |
+//! | `line_proofs` | `follow --proof`, and `frames verify-lines` |
 //! | `lines` | the lines of events of every kind and verdict |
 //! | `jetstream` | the lines of `follow --jetstream` |
 //! | `resume` | where a run resumes, and how it ends: interrupted, refused, disk full |
@@ -23,10 +25,12 @@
 mod account_changes;
 mod admin;
 mod clock;
+mod conditions;
 mod deliveries;
 mod files;
 mod histories;
 mod jetstream;
+mod line_proofs;
 mod lines;
 mod log;
 mod metrics;

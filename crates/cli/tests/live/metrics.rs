@@ -214,7 +214,7 @@ pub(crate) fn address(running: &mut Running) -> String {
 }
 
 /// The page, once it has this series.
-fn page_with(address: &str, series: &str) -> String {
+pub(crate) fn page_with(address: &str, series: &str) -> String {
     let pages = std::iter::repeat_with(|| get(address, "/metrics")).take(ATTEMPTS);
     let page = pages.inspect(|_| sleep(PAUSE)).find(|page| page.contains(series));
     let page = page.unwrap_or_else(|| panic!("{series} is not on\n{}", get(address, "/metrics")));

@@ -25,6 +25,7 @@
 //! | `accounts_without_commit`\*, `accounts_without_commit_limit`\* | |
 //! | `outbox_events`\*, `outbox_bytes`\*, `outbox_age_seconds`\*, `outbox_full`\*, with an outbox | |
 //! | `undelivered_events`\*, with an outbox | `destination` |
+//! | `where_total`\*, with `--where` | `result`: matched, unmatched, failed, too_large |
 //! | `websocket_connections_total`\*, with a WebSocket server | `result`: opened, refused, broken |
 //! | `websocket_messages_total`\* | `what`: sent, repeated, acknowledged, ignored |
 //!
@@ -43,6 +44,7 @@ use wireproof::net::firehose::{DurationHistogram, FrameKind, MetricsSnapshot, Ru
 use wireproof::net::identity::Resolver;
 use wireproof::store::Store;
 
+use super::super::condition::Condition;
 use super::super::stats::RunStats;
 
 /// The series of a firehose, read at every scrape.
@@ -54,6 +56,7 @@ pub(in super::super) struct FirehoseSeries {
     pub(in super::super) store: Store,
     pub(in super::super) outbox: Option<Outbox>,
     pub(in super::super) websocket: Option<Arc<WebSocketMetrics>>,
+    pub(in super::super) condition: Option<Condition>,
 }
 
 impl Collector for FirehoseSeries {
@@ -79,6 +82,7 @@ impl Collector for FirehoseSeries {
         self.accounts(&mut page, &metrics)?;
         self.outbox(&mut page)?;
         self.websocket(&mut page)?;
+        self.condition(&mut page)?;
         page.histograms("stage_seconds", "Duration of a stage", &stages(&metrics))
     }
 }
@@ -110,6 +114,18 @@ impl FirehoseSeries {
         page.counter(name, "Those without an answer", metrics.statuses_unconfirmed)?;
         let cache = [("hit", metrics.cache_hits), ("miss", metrics.cache_misses)];
         page.counters("key_cache", "Signatures by use of the key cache", "result", cache)
+    }
+
+    fn condition(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+        let Some(counts) = self.condition.as_ref().map(Condition::counts) else { return Ok(()) };
+        let results = [
+            ("matched", &counts.matched),
+            ("unmatched", &counts.unmatched),
+            ("failed", &counts.failed),
+            ("too_large", &counts.too_large),
+        ];
+        let results = results.map(|(result, count)| (result, count.load(Relaxed)));
+        page.counters("where", "Operations and records by the result of --where", "result", results)
     }
 
     fn accounts(&self, page: &mut Page<'_, '_>, metrics: &MetricsSnapshot) -> fmt::Result {

@@ -1,0 +1,252 @@
+//! `--where`: a condition on the operations of commits and the records of repositories, in the Common Expression Language.
+//!
+//! Records are of strangers. The evaluation is bounded by refusing what would make its cost more than quadratic: loops
+//! within loops within loops, patterns that are not in the expression, and records that are too large for the loops of
+//! the expression.
+
+mod check;
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use cel::{Context, Env, Program, Value};
+use serde::Serialize;
+use wireproof::atproto::event::Action;
+use wireproof::codec::cbor;
+use wireproof::codec::json::Json;
+
+use crate::json::RecordPath;
+
+/// A condition. Clones share its counts.
+#[derive(Clone, Debug)]
+pub(super) struct Condition(Arc<Inner>);
+
+struct Inner {
+    program: Program,
+    env: Arc<Env>,
+    /// Maximum size of a record that is evaluated, in bytes.
+    max_bytes: usize,
+    counts: ConditionCounts,
+}
+
+/// Numbers of evaluations by their result.
+#[derive(Debug, Default)]
+pub(super) struct ConditionCounts {
+    pub(super) matched: AtomicU64,
+    pub(super) unmatched: AtomicU64,
+    /// A key is missing, or a value has another type.
+    pub(super) failed: AtomicU64,
+    /// The record is too large for the loops of the condition.
+    pub(super) too_large: AtomicU64,
+}
+
+/// What a condition is evaluated on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Subject<'s> {
+    pub(super) did: &'s str,
+    pub(super) rev: &'s str,
+    /// Whether it is an event of the stream, and no history.
+    pub(super) live: bool,
+    pub(super) action: Action,
+    pub(super) path: &'s str,
+    /// The record, and its size in bytes; none if it is invalid.
+    pub(super) record: Option<(&'s cbor::Value<'s>, usize)>,
+}
+
+impl FromStr for Condition {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.len() > MAX_EXPRESSION_BYTES {
+            return Err(format!("at most {MAX_EXPRESSION_BYTES} bytes are allowed"));
+        }
+        let env = Arc::new(Env::stdlib());
+        let program = env.compile(text).map_err(|errors| parse_error(&errors))?;
+        let loops = check::check(&program)?;
+        let max_bytes = MAX_RECORD_BYTES.get(loops).copied().unwrap_or_default();
+        let condition =
+            Self(Arc::new(Inner { program, env, max_bytes, counts: ConditionCounts::default() }));
+        condition.check_type()?;
+        Ok(condition)
+    }
+}
+
+impl Condition {
+    /// Whether the subject matches. One that cannot be evaluated does not.
+    pub(super) fn matches(&self, subject: &Subject<'_>) -> bool {
+        let counts = &self.0.counts;
+        if subject.record.is_some_and(|(_, bytes)| bytes > self.0.max_bytes) {
+            counts.too_large.fetch_add(1, Relaxed);
+            return false;
+        }
+        let record = subject.record.map(|(value, _)| Json(value));
+        let (count, matches) = match self.evaluate(subject, record) {
+            Some(Value::Bool(true)) => (&counts.matched, true),
+            Some(Value::Bool(false)) => (&counts.unmatched, false),
+            _ => (&counts.failed, false),
+        };
+        count.fetch_add(1, Relaxed);
+        matches
+    }
+
+    /// The counts.
+    pub(super) fn counts(&self) -> &ConditionCounts {
+        &self.0.counts
+    }
+
+    fn evaluate(&self, subject: &Subject<'_>, record: Option<impl Serialize>) -> Option<Value> {
+        let mut context = Context::with_env(self.0.env.clone());
+        let RecordPath { collection, rkey } = RecordPath::split(subject.path);
+        let action = subject.action.as_str();
+        let texts =
+            [subject.did, subject.rev, action, collection, rkey].map(|text| text.to_owned());
+        for (name, text) in TEXT_VARIABLES.into_iter().zip(texts) {
+            context.add_variable_from_value(name, text);
+        }
+        context.add_variable_from_value("live", subject.live);
+        match record {
+            Some(record) => context.add_variable("record", record).ok()?,
+            None => context.add_variable_from_value("record", Value::Null),
+        }
+        self.0.program.execute(&context).ok()
+    }
+
+    /// Refuses an expression whose value is never true or false, as far as an empty record shows that.
+    fn check_type(&self) -> Result<(), String> {
+        let subject = Subject {
+            did: "did:web:a.test",
+            rev: "2222222222222",
+            live: true,
+            action: Action::Create,
+            path: "a.b.c/d",
+            record: None,
+        };
+        match self.evaluate(&subject, Some(serde_json::json!({}))) {
+            None | Some(Value::Bool(_)) => Ok(()),
+            Some(_) => Err("expected an expression that is true or false".to_owned()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Condition").field("program", &self.program).finish_non_exhaustive()
+    }
+}
+
+/// The first error, with its place.
+fn parse_error(errors: &cel::ParseErrors) -> String {
+    let Some(error) = errors.errors.first() else { return "not an expression".to_owned() };
+    let (line, column) = error.pos;
+    format!("line {line}, column {column}: {}", error.msg)
+}
+
+/// The variables with a text.
+const TEXT_VARIABLES: [&str; 5] = ["did", "rev", "action", "collection", "rkey"];
+
+const MAX_EXPRESSION_BYTES: usize = 16 << 10;
+
+/// Maximum size of a record in bytes, by the number of loops within each other: the cost of a loop is at most the square
+/// of the size, as it may compare each part of the record with all of it.
+const MAX_RECORD_BYTES: [usize; check::MAX_LOOPS + 1] = [1 << 20, 32 << 10, 4 << 10];
+
+#[cfg(test)]
+mod tests {
+    use bumpalo::Bump;
+    use wireproof::codec::json as codec_json;
+
+    use super::*;
+
+    fn parse(text: &str) -> Result<Condition, String> {
+        text.parse()
+    }
+
+    /// The result on a created post with this record.
+    fn result(text: &str, record: &str) -> (bool, [u64; 4]) {
+        let (arena, condition) = (Bump::new(), parse(text).unwrap());
+        let value = codec_json::decode(record, &arena).unwrap();
+        let matches = condition.matches(&Subject {
+            did: "did:web:a.test",
+            rev: "3jzfcijpj2z2a",
+            live: true,
+            action: Action::Create,
+            path: "app.bsky.feed.post/3k",
+            record: Some((&value, record.len())),
+        });
+        let counts = condition.counts();
+        let counts = [&counts.matched, &counts.unmatched, &counts.failed, &counts.too_large];
+        (matches, counts.map(|count| count.load(Relaxed)))
+    }
+
+    #[test]
+    fn an_expression_is_true_of_its_record_and_its_variables() {
+        let record = r#"{"text":"hello","langs":["en","de"],"n":3,
+            "reply":{"parent":{"uri":"at://x"}},"embed":{"ref":{"$link":"bafyreib2rxk3rybk3aobmv5cjuql3bm2twh4jo5uxgfqgrtjnrumwqhwu4"}}}"#;
+        for text in [
+            "record.text.startsWith('hell') && 'en' in record.langs",
+            "record.text.matches('^h.*o$') && record.n > 2",
+            "has(record.reply) && !has(record.tags)",
+            "record.langs.exists(lang, lang == 'de')",
+            "record.embed.ref['$link'].startsWith('bafy')",
+            "collection == 'app.bsky.feed.post' && rkey == '3k' && action == 'create' && live",
+            "did == 'did:web:a.test' && rev > '3' && size(record.langs) == 2",
+        ] {
+            assert_eq!(result(text, record), (true, [1, 0, 0, 0]), "{text}");
+        }
+        assert_eq!(result("record.n > 3", record), (false, [0, 1, 0, 0]));
+    }
+
+    #[test]
+    fn what_cannot_be_evaluated_does_not_match_and_is_counted() {
+        for text in ["record.missing == 1", "record.text > 1", "record.langs.exists(x, x == 1)"] {
+            assert_eq!(result(text, r#"{"text":"a","langs":1}"#), (false, [0, 0, 1, 0]), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_mistyped_expression_is_refused_with_its_place() {
+        for (text, expected) in [
+            ("record.text ==", "line 1, column "),
+            ("record.text == 'a", "line 1, column "),
+            ("", "column"),
+            ("recrod.text == 'a'", "column 1: unknown variable `recrod`"),
+            ("true || record.text.startWith('a')", "unknown function `startWith`"),
+            ("record.langs.exists(x, y == 1)", "unknown variable `y`"),
+            ("record.text.matches(record.pattern)", "expected a text as pattern"),
+            ("1 + 1", "true or false"),
+            ("'a'", "true or false"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+        let long = format!("true{}", " || true".repeat(4096));
+        assert!(parse(&long).unwrap_err().contains("at most"));
+        let deep = format!("{}true{}", "(".repeat(2000), ")".repeat(2000));
+        assert!(parse(&deep).is_err());
+    }
+
+    #[test]
+    fn loops_within_each_other_are_bounded_by_the_size_of_the_record() {
+        let inner = "record.a.exists(x, record.a.exists(y, x == y))";
+        let list = |count: usize| format!("{{\"a\":[{}1]}}", "1,".repeat(count));
+        assert_eq!(result(inner, &list(10)), (true, [1, 0, 0, 0]));
+        assert_eq!(result(inner, &list(4 << 10)), (false, [0, 0, 0, 1]));
+        let one = "record.a.exists(x, x == 1)";
+        assert_eq!(result(one, &list(4 << 10)), (true, [1, 0, 0, 0]));
+        assert_eq!(result(one, &list(32 << 10)), (false, [0, 0, 0, 1]));
+        assert_eq!(result("size(record.a) > 9", &list(400 << 10)), (true, [1, 0, 0, 0]));
+        let error = parse(&format!("record.a.all(z, {inner})")).unwrap_err();
+        assert!(error.contains("within each other"), "{error}");
+        let pattern = "record.a.all(x, record.a.all(y, y.matches('a')))";
+        assert!(parse(pattern).unwrap_err().contains("within each other"), "a pattern is a loop");
+    }
+
+    #[test]
+    fn a_record_as_deep_as_one_can_be_is_evaluated() {
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(60), "]".repeat(60));
+        assert_eq!(result("size(record.a) == 1", &deep), (true, [1, 0, 0, 0]));
+        let text = format!("{{\"a\":\"{}\"}}", "a".repeat(1 << 19));
+        assert_eq!(result("record.a.matches('(a*)*b')", &text), (false, [0, 1, 0, 0]));
+    }
+}
