@@ -39,6 +39,12 @@ impl RateLimiter {
         Self { delays: Arc::new(Mutex::new(BoundedMap::new(MAX_HOSTS))), max_wait }
     }
 
+    /// A limiter with the same knowledge of hosts that waits at most `max_wait`.
+    #[must_use]
+    pub fn with_max_wait(&self, max_wait: Duration) -> Self {
+        Self { delays: self.delays.clone(), max_wait }
+    }
+
     /// Waits until `host` may be asked, and returns how long that took.
     ///
     /// # Errors
@@ -160,6 +166,16 @@ mod tests {
     fn requested(is_rejection: bool, pairs: &[(&'static str, &'static str)]) -> Option<u64> {
         let now = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
         requested_delay(is_rejection, &headers(pairs), now).map(|delay| delay.as_secs())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_limiter_with_another_maximum_shares_what_is_known_of_hosts() {
+        let limiter = RateLimiter::default();
+        let impatient = limiter.with_max_wait(Duration::ZERO);
+        impatient.record_response("a.test", 429, &headers(&[("retry-after", "20")]));
+        assert!(impatient.until_ready("a.test").await.is_err());
+        assert!(limiter.until_ready("a.test").await.unwrap() >= Duration::from_secs(19));
+        assert!(impatient.until_ready("a.test").await.is_ok());
     }
 
     #[test]

@@ -323,7 +323,12 @@ pub(super) struct Resyncer {
 impl Resyncer {
     /// Fetches from the hosts that DID documents name.
     pub(super) fn new(options: ResyncOptions, policy: Policy) -> Self {
-        let ResyncOptions { client, resolver, limits, .. } = options.clone();
+        let ResyncOptions { mut client, resolver, limits, is_paced, .. } = options.clone();
+        if is_paced {
+            // Limits are waited for before a fetch: within, the wait would hold its permit, and count as slowness.
+            let limiter = client.rate_limiter().with_max_wait(Duration::ZERO);
+            client = client.with_rate_limiter(limiter).with_attempts(1);
+        }
         Self::from_source(Box::new(Hosts { client, resolver, limits }), options, policy)
     }
 
