@@ -51,13 +51,13 @@ fn all_accounts_of_servers_with_limits_get_their_history() {
     let seconds = started.elapsed().as_secs_f64();
     assert!(running.interrupt().is_orderly());
 
-    // A list and the repositories; the last window need not end.
-    let requests = 1 + accounts.div_ceil(pds);
-    let windows = (requests - 1) / limit.requests as usize;
-    let allowed = windows as f64 * limit.window.as_secs_f64();
-    let percent = 100.0 * allowed / seconds;
+    // The list takes a request of each server too.
+    let rate = accounts as f64 / seconds;
+    let allowed = pds as f64 * f64::from(limit.requests) / limit.window.as_secs_f64();
+    let percent = 100.0 * rate / allowed;
     report(&format!(
-        "{accounts} histories of {pds} servers in {seconds:.1} s; their limits allow {allowed} s: {percent:.1} %"
+        "{accounts} histories of {pds} servers in {seconds:.1} s: {rate:.0} a second, {percent:.1} % of what their \
+         limits allow"
     ));
 }
 
