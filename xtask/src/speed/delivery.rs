@@ -7,12 +7,13 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Stdio;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Args;
 
 use super::relay::Relay;
 use super::running::{INTERVAL, Running, free_address};
+use super::table::{Pass, Table};
 use crate::process::{self, Usage};
 
 /// What to measure.
@@ -31,6 +32,9 @@ pub(crate) struct Options {
     /// Number of passes into each destination.
     #[arg(long, default_value_t = 3)]
     passes: u32,
+    /// Write the table into docs/measured.md.
+    #[arg(long)]
+    publish: bool,
 }
 
 /// Measures standard output and each destination in turn.
@@ -43,15 +47,23 @@ pub(super) fn measure(program: &str, options: &Options) -> Result<(), String> {
     let size =
         ["--prepared", &prepared, "--accounts", &accounts, "--records", "5", "--rate", "none"];
     let relay = Relay::start(program, &size)?;
+    let mut table = Table::default();
     for _ in 0..options.passes {
-        let nowhere = pass(&relay, program, None, &receivers, options.commits)?;
-        println!("{:<32} {}", "standard output", nowhere.to_text(&nowhere));
+        table.add("standard output", pass(&relay, program, None, &receivers, options.commits)?);
         for to in &options.to {
-            let into = pass(&relay, program, Some(to), &receivers, options.commits)?;
-            println!("{to:<32} {}", into.to_text(&nowhere));
+            table.add(name(to), pass(&relay, program, Some(to), &receivers, options.commits)?);
         }
     }
-    relay.end()
+    relay.end()?;
+    table.finish(("delivery", "into", "of standard output"), options.publish)
+}
+
+/// The name of a destination, without its address.
+fn name(to: &str) -> &str {
+    match to.split_once(':') {
+        Some((scheme, _)) => scheme,
+        None => to,
+    }
 }
 
 /// Paths of programs that receive events.
@@ -78,27 +90,6 @@ impl Receivers {
         };
         let process = process::start(command.stdout(Stdio::null()))?;
         Ok((url, Some(Running(process))))
-    }
-}
-
-/// What one pass took.
-struct Pass {
-    events: f64,
-    seconds: f64,
-    processor_time: Duration,
-    peak_bytes: u64,
-}
-
-impl Pass {
-    fn to_text(&self, nowhere: &Self) -> String {
-        let rate = |pass: &Self| pass.events / pass.seconds;
-        format!(
-            "{:>7.0} events/s, {:>3.0} % of standard output; {:.2} s of a core for 100,000 events; at most {} MiB",
-            rate(self),
-            rate(self) / rate(nowhere) * 100.0,
-            self.processor_time.as_secs_f64() / self.events * 1e5,
-            self.peak_bytes >> 20
-        )
     }
 }
 

@@ -6,6 +6,7 @@ mod delivery;
 mod follow;
 mod relay;
 mod running;
+mod table;
 mod tap;
 
 use clap::Subcommand;

@@ -16,6 +16,7 @@ use clap::Args;
 
 use super::relay::Relay;
 use super::running::{Running, free_address};
+use super::table::{Pass, Table};
 use crate::interop;
 use crate::process::{self, Usage};
 
@@ -37,6 +38,9 @@ pub(crate) struct Options {
     /// Number of passes of each program.
     #[arg(long, default_value_t = 3)]
     passes: u32,
+    /// Write the tables into docs/measured.md.
+    #[arg(long)]
+    publish: bool,
 }
 
 /// Measures both programs in turn.
@@ -60,12 +64,14 @@ pub(super) fn measure(program: &str, options: &Options) -> Result<(), String> {
         rate: "0",
         events: options.live_events,
     };
-    for _ in 0..options.passes {
-        for scenario in [&history, &live] {
-            for server in [Server::Follow, Server::Tap] {
-                println!("{:<8} {}", scenario.name, programs.pass(server, scenario)?);
-            }
+    for scenario in [&history, &live] {
+        let mut table = Table::default();
+        for _ in 0..options.passes {
+            table.add("tap", programs.pass(Server::Tap, scenario)?);
+            table.add("wireproof", programs.pass(Server::Follow, scenario)?);
         }
+        let block = format!("tap-{}", scenario.name);
+        table.finish((&block, "program", "of tap"), options.publish)?;
     }
     Ok(())
 }
@@ -95,7 +101,7 @@ struct Programs {
 }
 
 impl Programs {
-    fn pass(&self, server: Server, scenario: &Scenario) -> Result<String, String> {
+    fn pass(&self, server: Server, scenario: &Scenario) -> Result<Pass, String> {
         let [accounts, records] = [scenario.accounts, scenario.records].map(|of| of.to_string());
         let size = ["--accounts", &accounts, "--records", &records, "--rate", scenario.rate];
         // Without handles, which tap would look up in a DNS that does not know them.
@@ -103,9 +109,9 @@ impl Programs {
         let relay = Relay::start(&self.follow, &[size.as_slice(), &options].concat())?;
         let folder = process::empty_folder("speed")?;
         let address = free_address()?.to_string();
-        let (name, mut command) = match server {
-            Server::Follow => ("follow", self.follow(&relay, &address, &folder)?),
-            Server::Tap => ("tap", self.tap(&relay, &address)),
+        let mut command = match server {
+            Server::Follow => self.follow(&relay, &address, &folder)?,
+            Server::Tap => self.tap(&relay, &address),
         };
         let since = Instant::now();
         command.current_dir(&folder).stdout(Stdio::null()).stderr(Stdio::null());
@@ -116,13 +122,12 @@ impl Programs {
         let (seconds, usage) = (since.elapsed().as_secs_f64(), Usage::of(process.0.id()));
         process::terminate(&mut process.0)?;
         relay.end()?;
-        let events = scenario.events as f64;
-        Ok(format!(
-            "{name:<8} {:>7.0} events/s; {:.2} s of a core for 100,000 events; at most {} MiB",
-            events / seconds,
-            usage.processor_time().as_secs_f64() / events * 1e5,
-            usage.peak_bytes >> 20
-        ))
+        Ok(Pass {
+            events: scenario.events as f64,
+            seconds,
+            processor_time: usage.processor_time(),
+            peak_bytes: usage.peak_bytes,
+        })
     }
 
     fn follow(&self, relay: &Relay, address: &str, folder: &Path) -> Result<Command, String> {
