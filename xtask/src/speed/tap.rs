@@ -8,7 +8,7 @@
 //!
 //! Both programs are measured from their start to the last acknowledgement.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -110,7 +110,7 @@ impl Programs {
         let folder = process::empty_folder("speed")?;
         let address = free_address()?.to_string();
         let mut command = match server {
-            Server::Follow => self.follow(&relay, &address, &folder)?,
+            Server::Follow => self.follow(&relay, &address),
             Server::Tap => self.tap(&relay, &address),
         };
         let since = Instant::now();
@@ -130,14 +130,11 @@ impl Programs {
         })
     }
 
-    fn follow(&self, relay: &Relay, address: &str, folder: &Path) -> Result<Command, String> {
+    fn follow(&self, relay: &Relay, address: &str) -> Command {
         let mut follow = relay.follow(&self.follow);
-        let dids = folder.join("dids");
-        std::fs::write(&dids, relay.dids()?.join("\n"))
-            .map_err(|error| process::at(&dids, &error))?;
-        follow.args(["--state", "state", "--outbox", "outbox", "--backfill", "--dids", "@dids"]);
+        follow.args(["--state", "state", "--outbox", "outbox", "--all-from", &relay.pds.join(",")]);
         follow.args(["--to", &format!("ws://{address}")]);
-        Ok(follow)
+        follow
     }
 
     fn tap(&self, relay: &Relay, address: &str) -> Command {
