@@ -307,9 +307,10 @@ impl Outbox {
     /// # Errors
     /// If the file cannot be read, or an event cannot be written.
     pub fn delivered_records(&self, did: &str) -> Result<DeliveredRecords, OutboxError> {
-        self.flush()?;
+        let did = bounded(did);
+        self.0.shared.flush_account(&did)?;
         let connection = sqlite_file::open_reader(self.path())?;
-        let account = select_account(&connection, &bounded(did));
+        let account = select_account(&connection, &did);
         let account = account.map_err(OutboxError::at(self.path()))?;
         Ok(DeliveredRecords {
             outbox: self.clone(),

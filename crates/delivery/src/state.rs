@@ -1,6 +1,6 @@
 //! The state that an outbox, its writer thread and its consumers share: queued events, bounds, and acknowledgements.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::SyncSender;
@@ -64,6 +64,8 @@ pub(crate) struct Shared {
 pub(crate) struct State {
     queue: Vec<Queued>,
     queued_bytes: u64,
+    /// Accounts whose records change by events that are not in the file yet, with the number of those events.
+    changing: HashMap<Box<str>, usize>,
     pub(crate) extent: Extent,
     pub(crate) consumers: Consumers,
     /// Consumers in use, with what notifies them of acknowledgements.
@@ -105,6 +107,7 @@ impl Shared {
         let state = State {
             queue: Vec::new(),
             queued_bytes: 0,
+            changing: HashMap::new(),
             extent,
             consumers,
             attached: BTreeMap::new(),
@@ -145,6 +148,9 @@ impl Shared {
         match self.wait_for_room(event.stored_len() as u64) {
             Ok(mut state) => {
                 state.queued_bytes += event.stored_len() as u64;
+                if let Some((account, _)) = event.effects() {
+                    *state.changing.entry(account.into()).or_default() += 1;
+                }
                 state.queue.push(Queued { event, done });
                 let is_first = state.queue.len() == 1;
                 drop(state);
@@ -209,10 +215,18 @@ impl Shared {
         Some(Work { events, consumers, replies, is_ending })
     }
 
-    /// Records the end of a transaction.
-    pub(crate) fn record(&self, extent: Extent, result: &Result<(), OutboxError>) {
+    /// Records the end of a transaction of these events.
+    pub(crate) fn record(
+        &self,
+        extent: Extent,
+        events: &[Queued],
+        result: &Result<(), OutboxError>,
+    ) {
         let mut state = self.lock();
         state.extent = extent;
+        for (account, _) in events.iter().filter_map(|queued| queued.event.effects()) {
+            state.settle(account);
+        }
         match result {
             Ok(()) => state.last_error = None,
             Err(error) => {
@@ -236,6 +250,12 @@ impl Shared {
             self.work.notify_one();
         }
         changed
+    }
+
+    /// Waits until all changes of this account's records are in the file.
+    pub(crate) fn flush_account(&self, account: &str) -> Result<(), OutboxError> {
+        let is_changing = self.lock().changing.contains_key(account);
+        if is_changing { self.flush() } else { Ok(()) }
     }
 
     /// Waits until everything that was queued and acknowledged before is in the file.
@@ -302,6 +322,16 @@ impl Shared {
 }
 
 impl State {
+    /// Notes that an event of this account is in the file, or has failed.
+    fn settle(&mut self, account: &str) {
+        if let Some(events) = self.changing.get_mut(account) {
+            *events -= 1;
+            if *events == 0 {
+                self.changing.remove(account);
+            }
+        }
+    }
+
     /// The bound that one more event of this many bytes exceeds. An event beyond the bound of bytes is stored alone.
     fn bound(&self, bytes: u64, options: &Options) -> Option<Bound> {
         let events = self.extent.next - self.extent.oldest + self.queue.len() as u64;

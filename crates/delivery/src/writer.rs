@@ -116,7 +116,7 @@ impl Writer {
             self.publish(batches, shared);
         }
         shared.set_has_histories(self.has_histories);
-        shared.record(self.extent(), &result);
+        shared.record(self.extent(), &events, &result);
         let is_stored = result.is_ok();
         events.into_iter().for_each(|queued| (queued.done)(result.clone()));
         crash_point("outbox/stored");

@@ -80,6 +80,19 @@ fn whole(changes: &[(&str, &str)], is_last: bool) -> RecordEffects {
 }
 
 #[test]
+fn records_are_those_of_all_events_that_were_appended_stored_or_not() {
+    let mut fixture = Fixture::new(Options::default());
+    fixture.append(DID, whole(&[], true));
+    for count in 1..=100 {
+        let id = EventId::of_commit(DID, &format!("c{count}"));
+        let effects = commit(&[(&format!("a.b.c/{count}"), "1")]);
+        let event = NewEvent::new(id, DID, "{}").unwrap().with_effects(effects);
+        fixture.outbox().append(event, |_| ());
+        assert_eq!(fixture.records(DID).1.len(), count);
+    }
+}
+
+#[test]
 fn a_history_and_the_commits_after_it_are_remembered_over_a_restart() {
     let mut fixture = Fixture::new(Options::default());
     assert!(!fixture.outbox().has_histories());
