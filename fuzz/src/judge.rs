@@ -23,7 +23,7 @@ pub(crate) fn run(input: &[u8]) {
             );
             if let Outcome::Rejected(rejection) = judged.outcome {
                 assert!(!rejection.to_string().is_empty());
-                assert!(rejection.code().contains('/') && (1..=18).contains(&rejection.row()));
+                assert!(rejection.code().contains('/') && (1..=20).contains(&rejection.row()));
             }
         }
         assert_eq!(together.state.len(), alone.state.len());
