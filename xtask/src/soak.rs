@@ -1,5 +1,5 @@
 //! `cargo xtask soak`: the reliability tests, the model of the follower and the longest interop tests at full length,
-//! which `cargo xtask test` runs shortened; or the measurement of [`follow_speed`].
+//! which `cargo xtask test` runs shortened.
 
 use clap::Args;
 
