@@ -79,7 +79,7 @@ impl Table {
         }
         let path = process::root().join("docs/measured.md");
         let page = fs::read_to_string(&path).map_err(|error| process::at(&path, &error))?;
-        let (begin, end) = (format!("<!-- {name}:begin -->\n"), format!("<!-- {name}:end -->"));
+        let (begin, end) = (format!("<!-- begin {name} -->\n"), format!("<!-- end {name} -->"));
         let block = page.split_once(&begin).and_then(|(before, rest)| {
             let (_, after) = rest.split_once(&end)?;
             Some(format!("{before}{begin}{table}\n{}\n{end}{after}", origin()))
