@@ -65,8 +65,10 @@ pub(crate) fn argued(page: &str) -> BTreeSet<String> {
     keys.collect()
 }
 
-/// Prints the table and what survives; returns the number of survivors that are not argued.
+/// Prints the table, what survives, and arguments without a mutant; returns the number of survivors that are not argued.
 pub(crate) fn print(mutants: &[Numbered], results: &Results, argued: &BTreeSet<String>) -> usize {
+    let keys: BTreeSet<&str> = mutants.iter().map(|mutant| mutant.key.as_str()).collect();
+    stale(&keys, argued).for_each(|key| println!("Argued, but no mutant: {key}"));
     let mut rows = BTreeMap::<&str, [usize; 7]>::new();
     let mut open = 0;
     for mutant in mutants {
@@ -96,6 +98,16 @@ pub(crate) fn print(mutants: &[Numbered], results: &Results, argued: &BTreeSet<S
     open
 }
 
+/// The arguments about files of these mutants that are about none of them.
+fn stale<'a>(
+    keys: &BTreeSet<&str>,
+    argued: &'a BTreeSet<String>,
+) -> impl Iterator<Item = &'a String> {
+    let file = |key: &str| key.split_once(": ").map(|(file, _)| file.to_owned());
+    let files: BTreeSet<_> = keys.iter().map(|key| file(key)).collect();
+    argued.iter().filter(move |key| files.contains(&file(key)) && !keys.contains(key.as_str()))
+}
+
 /// Columns of the table after the name.
 const COLUMNS: [&str; 10] = [
     "mutants",
@@ -120,5 +132,13 @@ mod tests {
                     - `b.rs: g: replace | with ^ in a | b`";
         let argued: Vec<String> = argued(page).into_iter().collect();
         assert_eq!(argued, ["b.rs: g: replace | with ^ in a | b", "src/a.rs: A::f: return 0"]);
+    }
+
+    #[test]
+    fn an_argument_is_stale_if_its_file_has_other_mutants_alone() {
+        let argued = ["a.rs: f: return 0", "a.rs: g: return 0", "b.rs: f: return 0"];
+        let argued = BTreeSet::from(argued.map(str::to_owned));
+        let stale: Vec<_> = stale(&BTreeSet::from(["a.rs: f: return 0"]), &argued).collect();
+        assert_eq!(stale, ["a.rs: g: return 0"]);
     }
 }
