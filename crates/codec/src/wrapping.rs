@@ -34,3 +34,23 @@ impl Wrapping {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrapping_is_named_by_its_whole_sign() {
+        let signs: [(&[u8], Wrapping); 3] = [
+            (b"\xef\xbb\xbf", Wrapping::ByteOrderMark),
+            (b"\x1f\x8b", Wrapping::Gzip),
+            (b"\x28\xb5\x2f\xfd", Wrapping::Zstd),
+        ];
+        for (sign, wrapping) in signs {
+            assert_eq!(Wrapping::of(sign), Some(wrapping));
+            assert_eq!(Wrapping::of(&[sign, b"content"].concat()), Some(wrapping));
+            assert_eq!(Wrapping::of(&sign[..sign.len() - 1]), None);
+            assert_eq!(Wrapping::of(&[b" ", sign].concat()), None);
+        }
+    }
+}

@@ -185,6 +185,9 @@ fn false_lengths_are_rejected_without_being_allocated() {
     assert_eq!(fault_of(&with(b"\xff\xff\x7f"), &options), (at, CarFault::Truncated));
     assert_eq!(fault_of(&with(b"\x00"), &options), (at, CarFault::Cid));
     assert_eq!(fault_of(&with(&[&[35][..], &[2; 35]].concat()), &options), (at, CarFault::Cid));
+    let one = archive(&[block(b"one")]);
+    let after_one = fault_of(&[&one[..], b"\x80\x00"].concat(), &options);
+    assert_eq!(after_one, (one.len() as u64, CarFault::Varint));
 }
 
 #[test]
@@ -272,6 +275,69 @@ fn a_stream_is_read_ahead_by_one_batch() {
     drop(reader);
     let read = bytes.len() - rest.len();
     assert!((60_000..90_000).contains(&read), "{read} bytes");
+}
+
+/// The numbers of blocks in each batch.
+fn batch_lens(bytes: &[u8]) -> Vec<usize> {
+    let mut reader = StreamReader::new(bytes, &Options::default()).unwrap();
+    std::iter::from_fn(|| reader.next_batch().unwrap()).map(|batch| batch.len()).collect()
+}
+
+#[test]
+fn a_batch_has_the_blocks_that_are_whole_within_64_kib() {
+    let archive =
+        |lens: &[usize]| archive(&lens.iter().map(|n| block(&vec![7; *n])).collect::<Vec<_>>());
+    assert_eq!(batch_lens(&archive(&[200, 200])), [2]);
+    assert_eq!(batch_lens(&archive(&[60_000, 60_000])), [1, 1]);
+    // The prefixes and the CIDs have 3 + 36 and 2 + 36 bytes.
+    let rest = (64 << 10) - 3 - 36 - 60_000 - 2 - 36;
+    assert_eq!(batch_lens(&archive(&[60_000, rest])), [2]);
+    assert_eq!(batch_lens(&archive(&[60_000, rest + 1])), [1, 1]);
+}
+
+#[test]
+fn a_batch_gives_its_blocks_by_index_and_the_reader_its_place() {
+    let bytes = archive(&[block(b"one"), block(b"two")]);
+    let mut reader = StreamReader::new(&bytes[..], &Options::default()).unwrap();
+    assert_eq!(reader.position(), 59);
+    let batch = reader.next_batch().unwrap().unwrap();
+    assert_eq!((batch.len(), batch.is_empty(), reader.position()), (2, false, bytes.len() as u64));
+    let data = [0, 1, 2].map(|at| batch.get(at).map(|block| block.data));
+    assert_eq!(data, [Some(&b"one"[..]), Some(&b"two"[..]), None]);
+    assert!(reader.next_batch().unwrap().is_none());
+}
+
+#[test]
+fn the_block_with_a_wrong_hash_is_named() {
+    let mut blocks = [block(b"one"), block(b"two"), block(b"three")];
+    blocks[1].1[0] ^= 1;
+    let bytes = archive(&blocks);
+    let mut reader = StreamReader::new(&bytes[..], &Options::default()).unwrap();
+    assert_eq!(reader.next_batch().unwrap().unwrap().len(), 1);
+    assert!(reader.next_batch().is_err());
+    assert_eq!(reader.mismatched_cid(), Some(blocks[1].0.as_cid_ref()));
+    assert!(reader.next_batch().unwrap().is_none());
+    let cut = &bytes[..bytes.len() - 100];
+    let mut reader = StreamReader::new(cut, &Options::default()).unwrap();
+    while let Ok(Some(_)) = reader.next_batch() {}
+    assert_eq!(reader.mismatched_cid(), None);
+}
+
+#[test]
+fn a_long_block_is_read_in_few_calls() {
+    /// Counts the calls of a source.
+    struct Counting<'a>(&'a [u8], usize);
+    impl Read for Counting<'_> {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            self.1 += 1;
+            self.0.read(out)
+        }
+    }
+    let bytes = archive(&[block(&vec![7; 1 << 20])]);
+    let mut source = Counting(&bytes, 0);
+    let reader = StreamReader::new(&mut source, &Options::default()).unwrap();
+    assert_eq!(reader.filter(Result::is_ok).count(), 1);
+    assert!(source.1 < 20, "{} calls", source.1);
 }
 
 #[test]
