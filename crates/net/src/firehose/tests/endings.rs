@@ -1,9 +1,11 @@
 //! The end of a run, and its cursor.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use tokio::time::sleep;
 use verify::sync::{AccountState, MemoryState};
 
 use super::super::*;
@@ -79,6 +81,25 @@ async fn events_not_acknowledged_in_time_are_counted_and_left_to_the_next_run() 
     assert!(journal.0.lock().unwrap().accounts.is_empty());
     recorder.ack_deferred();
     assert_eq!(cursor(&journal), Some(0), "a run that has ended writes no more");
+}
+
+#[tokio::test]
+async fn a_stop_awaits_acknowledgements_that_come_after_all_events_are_delivered() {
+    let (mut writer, journal) = (Writer::new(0), Arc::<TestJournal>::default());
+    let options = Options { stop_timeout: Duration::MAX, ..options(keys([&writer])) };
+    let script = Script::new(frames(&mut writer, 20));
+    let recorder = Recorder::new(20, AckMode::Deferred);
+    let mut run = pin!(run(options, script, &recorder, &journal));
+    let delivered = async {
+        recorded(&recorder, 20).await;
+        sleep(A_WHILE).await;
+    };
+    tokio::select! {
+        ended = &mut run => panic!("events are unacknowledged: {ended:?}"),
+        () = delivered => {}
+    }
+    recorder.ack_deferred();
+    assert_eq!((run.await.unwrap().unacknowledged, cursor(&journal)), (0, Some(20)));
 }
 
 #[tokio::test]
@@ -231,6 +252,9 @@ async fn the_cursor_before_the_first_event_is_durable_when_it_is_delivered() {
     run.run_source(script, streams, Callback(handler), journal, states, stop).await.unwrap();
     assert_eq!(seen.load(Relaxed), 70);
 }
+
+/// Much longer than a run takes to end.
+const A_WHILE: Duration = Duration::from_millis(300);
 
 /// Much longer than the timeout of the stop, and much shorter than the backlog.
 const GENEROUS: Duration = Duration::from_secs(60);

@@ -63,13 +63,6 @@ fn options_with(directory: &Arc<Directory>) -> Options {
     options(Arc::new(directory.clone()))
 }
 
-/// Waits until the recorder has this many events.
-async fn recorded(recorder: &Recorder, count: usize) {
-    while recorder.events().len() < count {
-        tokio::task::yield_now().await;
-    }
-}
-
 #[tokio::test]
 async fn an_account_awaits_its_key_in_order_and_others_continue() {
     let (mut unknown, mut known) = (Writer::new(0), Writer::new(1));

@@ -1,5 +1,6 @@
 //! Runs on scripted items, without a socket.
 
+mod clocks;
 mod endings;
 mod feeds;
 mod hosts;

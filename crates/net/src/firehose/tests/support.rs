@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, LazyLock, Mutex};
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use atproto::commit::UnsignedCommit;
 use atproto::event::{self, Event};
@@ -118,6 +118,12 @@ impl Writer {
     pub(super) fn skip(&mut self) -> &mut Self {
         self.next(&[]);
         self
+    }
+
+    /// Makes a commit without an event at this time.
+    pub(super) fn skip_to(&mut self, time: SystemTime) {
+        let micros = time.duration_since(UNIX_EPOCH).unwrap().as_micros();
+        self.rev = Some(Tid::new(micros as u64, 0));
     }
 
     /// The repository after a commit without an event.
@@ -288,6 +294,13 @@ impl Handler for Recorder {
         let did = resynced.did.clone().into();
         self.events.lock().unwrap().push(RecordedEvent { did, seq: RESYNCED, code: "resynced" });
         ack.done();
+    }
+}
+
+/// Waits until the recorder has this many events.
+pub(super) async fn recorded(recorder: &Recorder, count: usize) {
+    while recorder.events().len() < count {
+        tokio::task::yield_now().await;
     }
 }
 
