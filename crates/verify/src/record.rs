@@ -125,41 +125,92 @@ pub fn verify<'a>(
     key: &PublicKey,
     options: &Options,
 ) -> Result<Verified<RecordProof<'a>>, RepositoryRejection> {
-    if !options.allow_any_key {
-        PathChecker::default().check(path.as_bytes())?;
+    check_path(path, options)?;
+    Slice::read(slice, did, key, options)?.prove(path)
+}
+
+/// A slice whose hashes and commit are verified, and which proves records at several paths.
+#[derive(Debug)]
+pub struct Slice<'a> {
+    repository: Repository<'a>,
+    blocks: BlockTotals,
+    options: Options,
+}
+
+impl<'a> Slice<'a> {
+    /// Reads a slice and verifies its hashes and its commit.
+    ///
+    /// # Errors
+    /// As [`verify`], but for what concerns a path.
+    pub fn read(
+        slice: &'a [u8],
+        did: Option<&str>,
+        key: &PublicKey,
+        options: &Options,
+    ) -> Result<Self, RepositoryRejection> {
+        let repository = read(slice, options)?;
+        check_signature(repository.root(), repository.commit(), did, key)?;
+        let blocks = repository.archive().distinct();
+        Ok(Self { repository, blocks, options: *options })
     }
-    let repository = read(slice, options)?;
-    check_signature(repository.root(), repository.commit(), did, key)?;
-    let archive = repository.archive();
-    let found = canonical::search(repository.commit().data, archive, path.as_bytes())
-        .map_err(|error| RepositoryRejection::in_tree(error, archive))?;
-    let record = match found.value {
-        Some(value) => {
-            let block = record_block(archive, value).map_err(|fault| fault.with_path(path))?;
-            value.to_cid().map(|cid| (cid, block))
+
+    /// The signed commit.
+    pub fn commit(&self) -> &Commit<'a> {
+        self.repository.commit()
+    }
+
+    /// The CID of the commit.
+    pub fn root(&self) -> Cid {
+        self.repository.root()
+    }
+
+    /// Verifies the record at `path`, or its absence.
+    ///
+    /// # Errors
+    /// As [`verify`], for what concerns a path.
+    pub fn prove(&self, path: &str) -> Result<Verified<RecordProof<'a>>, RepositoryRejection> {
+        check_path(path, &self.options)?;
+        let archive = self.repository.archive();
+        let found = canonical::search(self.commit().data, archive, path.as_bytes())
+            .map_err(|error| RepositoryRejection::in_tree(error, archive))?;
+        let record = match found.value {
+            Some(value) => {
+                let block = record_block(archive, value).map_err(|fault| fault.with_path(path))?;
+                value.to_cid().map(|cid| (cid, block))
+            }
+            None => None,
+        };
+        let max_bytes = self.options.max_record_bytes;
+        let invalid =
+            record.and_then(|(cid, block)| InvalidRecord::find(path, cid, block, max_bytes));
+        if let (true, Some(invalid), Some((_, block))) =
+            (self.options.strict_records, &invalid, record)
+        {
+            return Err(RepositoryRejection::in_record(invalid.clone(), archive.offset_of(block)));
         }
-        None => None,
-    };
-    let invalid = record
-        .and_then(|(cid, block)| InvalidRecord::find(path, cid, block, options.max_record_bytes));
-    if let (true, Some(invalid), Some((_, block))) = (options.strict_records, &invalid, record) {
-        return Err(RepositoryRejection::in_record(invalid.clone(), archive.offset_of(block)));
+        let mut needed = BlockTotals::of(self.repository.commit_block());
+        found.nodes.iter().for_each(|(_, block)| needed += BlockTotals::of(block));
+        let is_no_node = |cid: &Cid| found.nodes.iter().all(|(node, _)| node != cid);
+        record
+            .iter()
+            .filter(|(cid, _)| is_no_node(cid))
+            .for_each(|(_, block)| needed += BlockTotals::of(block));
+        Ok(Verified::vouch(RecordProof {
+            commit: *self.commit(),
+            root: self.root(),
+            record,
+            invalid,
+            nodes: found.nodes.len(),
+            extra: self.blocks - needed,
+        }))
     }
-    let mut needed = BlockTotals::of(repository.commit_block());
-    found.nodes.iter().for_each(|(_, block)| needed += BlockTotals::of(block));
-    let is_no_node = |cid: &Cid| found.nodes.iter().all(|(node, _)| node != cid);
-    record
-        .iter()
-        .filter(|(cid, _)| is_no_node(cid))
-        .for_each(|(_, block)| needed += BlockTotals::of(block));
-    Ok(Verified::vouch(RecordProof {
-        commit: *repository.commit(),
-        root: repository.root(),
-        record,
-        invalid,
-        nodes: found.nodes.len(),
-        extra: archive.distinct() - needed,
-    }))
+}
+
+fn check_path(path: &str, options: &Options) -> Result<(), RepositoryRejection> {
+    match options.allow_any_key {
+        true => Ok(()),
+        false => PathChecker::default().check(path.as_bytes()),
+    }
 }
 
 fn read<'a>(slice: &'a [u8], options: &Options) -> Result<Repository<'a>, RepositoryRejection> {
@@ -231,6 +282,21 @@ mod tests {
         }
         let empty = archive(&slice(&Parts::of(0), "app.test.record/0"));
         assert_eq!(check(&empty, "app.test.record/0").unwrap().record(), None);
+    }
+
+    #[test]
+    fn one_slice_proves_each_path_that_it_covers() {
+        let parts = Parts::of(500);
+        let export = parts.export();
+        let (key, options) = (secret().public_key(), Options::default());
+        let slice = Slice::read(&export, Some(DID), &key, &options).unwrap();
+        for number in [0, 1, 77, 499] {
+            let path = path(number);
+            assert_eq!(*slice.prove(&path).unwrap(), *check(&export, &path).unwrap());
+        }
+        assert_eq!(slice.prove("app.test.record/other").unwrap().record(), None);
+        assert_eq!(slice.prove("odd").unwrap_err().code(), "record/path");
+        assert_eq!(slice.root(), check(&export, &path(0)).unwrap().root());
     }
 
     #[test]

@@ -135,7 +135,7 @@ fn pass(
     })
 }
 
-/// Waits until so many events are delivered, and returns how many are.
+/// Waits until at least `count` events are delivered, and returns their number.
 fn wait_for_delivered(
     follow: &mut Running,
     metrics: SocketAddr,

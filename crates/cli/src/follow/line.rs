@@ -10,6 +10,7 @@ use bumpalo::Bump;
 use clap::ValueEnum;
 use serde::Serialize;
 use wireproof::atproto::event::{Action, Commit, Event, RepoOp};
+use wireproof::atproto::mst::canonical;
 use wireproof::atproto::repo::{Record, Records, RepoError, Repository};
 use wireproof::atproto::syntax::DatetimeBuf;
 use wireproof::codec::cbor::Value;
@@ -173,7 +174,7 @@ impl<'e, 'a> EventLine<'e, 'a> {
                 object.line.push(b',');
             }
             match of_op {
-                OpMatch::Deletion => write_filtered(object.line, op),
+                OpMatch::Deletion => write_deletion(object.line, op.path, true),
                 _ => write_op(object.line, op),
             }
         }
@@ -213,9 +214,9 @@ pub(super) fn write_status(line: &mut Vec<u8>, id: &EventId, did: &str, status: 
 /// those that the reader has.
 pub(super) struct ResyncLines<'r, 'a> {
     resynced: &'r ResyncedRepo,
+    repository: &'r Repository<'a>,
     filter: &'r Filter,
-    /// The repository, if the lines have proofs.
-    proved: Option<&'r Repository<'a>>,
+    has_proofs: bool,
     records: Records<'r, 'a>,
     /// The next selected record.
     next: Option<Record<'a>>,
@@ -229,7 +230,11 @@ pub(super) struct ResyncLines<'r, 'a> {
 #[derive(Debug)]
 enum RepositoryChange<'a> {
     Put(Action, Record<'a>),
-    Delete(Box<str>),
+    /// `filtered`: the repository has the record, which does not match any more.
+    Delete {
+        path: Box<str>,
+        filtered: bool,
+    },
 }
 
 impl<'r, 'a> ResyncLines<'r, 'a> {
@@ -239,10 +244,17 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         filter: &'r Filter,
         has_proofs: bool,
     ) -> Result<Self, RepoError> {
-        let (records, proved) = (repository.records(), has_proofs.then_some(repository));
-        let (next, delivered, next_delivered) = Default::default();
-        let mut lines =
-            Self { resynced, filter, proved, records, next, delivered, next_delivered, pieces: 0 };
+        let mut lines = Self {
+            resynced,
+            repository,
+            filter,
+            has_proofs,
+            records: repository.records(),
+            next: None,
+            delivered: None,
+            next_delivered: None,
+            pieces: 0,
+        };
         lines.advance()?;
         Ok(lines)
     }
@@ -292,7 +304,8 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         object.json("whole", &self.is_whole());
         object.key("ops");
         object.line.push(b'[');
-        let (mut count, mut slice) = (0, self.proved.map(Slice::new).transpose()?);
+        let mut slice = self.has_proofs.then(|| Slice::new(self.repository)).transpose()?;
+        let mut count = 0;
         while count < MAX_PIECE_RECORDS
             && object.line.len() - object.start < MAX_PIECE_BYTES
             && let Some(change) = self.next_change()?
@@ -314,7 +327,7 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         let is_last = !self.has_change()?;
         object.json("last", &is_last);
         if let Some(slice) = slice {
-            object.proof("blocks", &slice.finish(count)?);
+            object.proof("blocks", &slice.finish());
         }
         object.end();
         self.pieces += 1;
@@ -357,7 +370,8 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         let change = match (order, self.next.take(), delivered) {
             (Ordering::Greater, next, Some(path)) => {
                 self.next = next;
-                return Ok(Some(RepositoryChange::Delete(path)));
+                let filtered = self.filter.condition.is_some() && self.has_record(&path)?;
+                return Ok(Some(RepositoryChange::Delete { path, filtered }));
             }
             (order, record, _) => record.map(|record| {
                 let is_update = order == Ordering::Equal && !self.is_whole();
@@ -367,6 +381,13 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         };
         self.advance().map_err(io::Error::other)?;
         Ok(change)
+    }
+
+    /// Whether the repository has a record, selected or not.
+    fn has_record(&self, path: &str) -> io::Result<bool> {
+        let data = self.repository.commit().data;
+        let found = canonical::search(data, self.repository, path.as_bytes());
+        Ok(found.map_err(io::Error::other)?.value.is_some())
     }
 
     fn advance_delivered(&mut self) -> io::Result<()> {
@@ -393,14 +414,14 @@ impl RepositoryChange<'_> {
     fn path(&self) -> &str {
         match self {
             Self::Put(_, record) => &record.path,
-            Self::Delete(path) => path,
+            Self::Delete { path, .. } => path,
         }
     }
 
     fn add_to(&self, effects: &mut RecordEffects) {
         match self {
             Self::Put(_, record) => effects.put(&record.path, record.cid.digest()),
-            Self::Delete(path) => effects.delete(path),
+            Self::Delete { path, .. } => effects.delete(path),
         }
     }
 
@@ -408,14 +429,7 @@ impl RepositoryChange<'_> {
     fn write(&self, line: &mut Vec<u8>) {
         match self {
             Self::Put(action, record) => write_record(line, *action, record),
-            Self::Delete(path) => {
-                let RecordPath { collection, rkey } = RecordPath::split(path);
-                let mut object = Object::begin(line);
-                object.text("action", Action::Delete.as_str());
-                object.text("collection", collection);
-                object.text("rkey", rkey);
-                object.close();
-            }
+            Self::Delete { path, filtered } => write_deletion(line, path, *filtered),
         }
     }
 }
@@ -553,14 +567,16 @@ impl OpMatch {
     }
 }
 
-/// Writes the deletion of a record that does not match any more.
-fn write_filtered(line: &mut Vec<u8>, op: &RepoOp<'_>) {
-    let RecordPath { collection, rkey } = RecordPath::split(op.path);
+/// Writes a deletion; `filtered` if the record is there and does not match any more.
+fn write_deletion(line: &mut Vec<u8>, path: &str, filtered: bool) {
+    let RecordPath { collection, rkey } = RecordPath::split(path);
     let mut object = Object::begin(line);
     object.text("action", Action::Delete.as_str());
     object.text("collection", collection);
     object.text("rkey", rkey);
-    object.json("filtered", &true);
+    if filtered {
+        object.json("filtered", &true);
+    }
     object.close();
 }
 

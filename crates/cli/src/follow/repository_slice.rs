@@ -7,8 +7,6 @@ use wireproof::atproto::mst::canonical;
 use wireproof::atproto::repo::Repository;
 use wireproof::codec::{Cid, car};
 
-use crate::frames::PROBED_PATH;
-
 /// A slice that is being written. Each block is in it once.
 pub(super) struct Slice<'r, 'a> {
     repository: &'r Repository<'a>,
@@ -40,12 +38,9 @@ impl<'r, 'a> Slice<'r, 'a> {
         }
     }
 
-    /// The slice. One of no path proves a probed one, so that its commit is proved.
-    pub(super) fn finish(mut self, paths: usize) -> io::Result<Vec<u8>> {
-        if paths == 0 {
-            self.add(PROBED_PATH)?;
-        }
-        Ok(self.writer.into_inner())
+    /// The slice.
+    pub(super) fn finish(self) -> Vec<u8> {
+        self.writer.into_inner()
     }
 
     fn block(&mut self, cid: Cid, block: &[u8]) -> io::Result<()> {

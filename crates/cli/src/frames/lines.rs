@@ -12,9 +12,9 @@ use bumpalo::Bump;
 use clap::{Args, ValueHint};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wireproof::atproto::event::Event;
+use wireproof::atproto::event::{self, Action, Commit, Event, RepoOp};
 use wireproof::atproto::syntax::Did;
-use wireproof::codec::{cbor, json as codec_json};
+use wireproof::codec::{Cid, cbor, json as codec_json};
 use wireproof::crypto::PublicKey;
 use wireproof::verify::identity::AccountKeys;
 use wireproof::verify::record;
@@ -123,6 +123,8 @@ struct Kept {
     did: String,
     rev: String,
     proof: Proof,
+    /// Number of operations that refer to the proof.
+    operations: usize,
 }
 
 pub(super) fn run(args: &VerifyLinesArgs, output: Output) -> Result<(), Failure> {
@@ -204,54 +206,79 @@ impl Verifier<'_> {
             code: NO_KEY_CODE,
             message: format!("the file of keys has none of {did}"),
         })?;
+        match self.proof_of(line, did, rev)? {
+            Proof::Blocks(slice) if is_kind(line, &["commit", "operation", "resync"]) => {
+                prove_ops(line, &slice.decode()?, did, &key)
+            }
+            Proof::Blocks(_) => Err(differs("such a line has no blocks")),
+            Proof::Frame(frame) => {
+                let (frame, keys) = (frame.decode()?, self.keys);
+                match judge(&mut self.judge, keys, &frame, line)? {
+                    Some(commit) => {
+                        line.ops.iter().try_for_each(|op| op.compare_claim(commit.ops))?;
+                        prove_ops(line, commit.car, did, &key)
+                    }
+                    None if line.ops.is_empty() && line.commit.is_none() => Ok(()),
+                    None => Err(differs("the frame has no operations")),
+                }
+            }
+        }
+    }
+
+    /// The proof of a line, which with `--ops` is that of the line before.
+    fn proof_of(&mut self, line: &Line, did: &str, rev: &str) -> Result<Proof, Refusal> {
         match &line.proof {
             Some(proof) => {
-                let (did, rev, proof) = (did.clone(), rev.clone(), proof.clone());
-                self.kept = Some(Kept { did, rev, proof });
+                let (did, rev, proof) = (did.to_owned(), rev.to_owned(), proof.clone());
+                self.kept = Some(Kept { did, rev, proof, operations: 0 });
             }
             None if line.kind != "operation" => self.kept = None,
             None => {}
         }
-        let kept = self.kept.as_ref().filter(|kept| kept.did == *did && kept.rev == *rev);
-        match kept.map(|kept| &kept.proof) {
-            None => Err(Refusal {
-                code: MISSING_CODE,
-                message: "a verified line without a proof: run follow with --proof".to_owned(),
-            }),
-            Some(Proof::Blocks(slice)) => prove_ops(line, &slice.decode()?, did, &key),
-            Some(Proof::Frame(frame)) => {
-                let frame = frame.decode()?;
-                let slice = judge(&mut self.judge, self.keys, &frame, line)?;
-                slice.map_or(Ok(()), |slice| prove_ops(line, slice, did, &key))
-            }
+        let is_of_line = |kept: &&mut Kept| kept.did == did && kept.rev == rev;
+        let kept = self.kept.as_mut().filter(is_of_line).ok_or_else(|| Refusal {
+            code: MISSING_CODE,
+            message: "a verified line without a proof: run follow with --proof".to_owned(),
+        })?;
+        kept.operations += line.ops.len();
+        match kept.operations > event::Options::default().max_ops {
+            true => Err(differs("more operations than a commit can have")),
+            false => Ok(kept.proof.clone()),
         }
     }
 }
 
-/// Judges a frame alone. The slice of a commit.
+fn is_kind(line: &Line, kinds: &[&str]) -> bool {
+    kinds.contains(&&*line.kind)
+}
+
+/// Judges a frame alone. The commit, if it is not a `#sync`.
 fn judge<'f>(
     judge: &'f mut Judge,
     keys: &AccountKeys,
     frame: &'f [u8],
     line: &Line,
-) -> Result<Option<&'f [u8]>, Refusal> {
+) -> Result<Option<Commit<'f>>, Refusal> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let micros = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
     let Ok(judged) = judge.judge(frame, keys, &mut MemoryState::default(), micros);
     if let Outcome::Rejected(why) = &judged.outcome {
         return Err(Refusal { code: why.code(), message: why.to_string() });
     }
-    let (seq, did, rev, time, slice) = match judged.event {
-        Some(Event::Commit(of)) => (of.seq, of.repo, of.rev, of.time, Some(of.car)),
-        Some(Event::Sync(of)) => (of.seq, of.did, of.rev, of.time, None),
+    let (seq, did, rev, time, commit, kinds) = match judged.event {
+        Some(Event::Commit(of)) => {
+            (of.seq, of.repo, of.rev, of.time, Some(*of), &["commit", "operation"][..])
+        }
+        Some(Event::Sync(of)) => (of.seq, of.did, of.rev, of.time, None, &["sync"][..]),
         _ => return Err(differs("the frame has no commit")),
     };
     let is_same = line.did.as_deref() == Some(did)
         && line.rev.as_deref() == Some(rev)
         && line.time.as_deref() == Some(time)
-        && line.seq == Some(seq);
+        && line.seq == Some(seq)
+        && is_kind(line, kinds);
     match is_same && judged.outcome.is_accepted() {
-        true => Ok(slice),
+        true => Ok(commit),
         false => Err(differs("the frame is another event")),
     }
 }
@@ -259,42 +286,62 @@ fn judge<'f>(
 /// Proves the operations of a line from a slice.
 fn prove_ops(line: &Line, slice: &[u8], did: &str, key: &PublicKey) -> Result<(), Refusal> {
     let options = record::Options::default();
-    let prove = |path: &str| {
-        let proof = record::verify(slice, path, Some(did), key, &options).map_err(refused)?;
-        let (rev, root) = (proof.commit().rev, proof.root());
-        match line.rev.as_deref() == Some(rev) && line.commit == Some(root.to_string()) {
-            true => Ok(proof),
-            false => Err(differs("the proof is of another commit")),
-        }
-    };
-    if line.ops.is_empty() {
-        prove(PROBED_PATH)?;
+    let slice = record::Slice::read(slice, Some(did), key, &options).map_err(refused)?;
+    let root = slice.root().to_string();
+    if line.rev.as_deref() != Some(slice.commit().rev) || line.commit != Some(root) {
+        return Err(differs("the proof is of another commit"));
     }
     for op in &line.ops {
-        let path = format!("{}/{}", op.collection, op.rkey);
-        op.compare(prove(&path)?.record()).map_err(|what| differs(&format!("{path}: {what}")))?;
+        let path = op.path();
+        let proof = slice.prove(&path).map_err(refused)?;
+        op.compare(proof.record()).map_err(|what| differs(&format!("{path}: {what}")))?;
     }
     Ok(())
 }
 
 impl Op {
+    fn path(&self) -> String {
+        format!("{}/{}", self.collection, self.rkey)
+    }
+
+    /// Compares the operation with those of a commit: an update of a record that the consumer did not select is a deletion.
+    fn compare_claim(&self, claims: &[RepoOp<'_>]) -> Result<(), Refusal> {
+        let path = self.path();
+        let claim = claims.iter().find(|of| of.path == path);
+        let claim = claim.ok_or_else(|| differs(&format!("{path}: not in the commit")))?;
+        let action = if self.filtered { Action::Update } else { claim.action };
+        match claim.action == action && (self.filtered || self.action == action.as_str()) {
+            true => Ok(()),
+            false => Err(differs(&format!("{path}: the commit has another action"))),
+        }
+    }
+
     /// Compares the operation with the record at its path, if there is one.
-    fn compare(&self, proved: Option<(wireproof::codec::Cid, &[u8])>) -> Result<(), &'static str> {
-        let is_deletion = self.action == "delete" && !self.filtered;
-        let Some((cid, block)) = proved else {
-            return if is_deletion { Ok(()) } else { Err("the repository has no such record") };
-        };
-        if is_deletion {
-            return Err("the repository still has the record");
+    fn compare(&self, proved: Option<(Cid, &[u8])>) -> Result<(), &'static str> {
+        match (&*self.action, self.filtered, proved) {
+            ("delete", filtered, proved) if filtered == proved.is_some() => self.has_no_content(),
+            ("delete", true, _) | ("create" | "update", false, None) => {
+                Err("the repository has no such record")
+            }
+            ("delete", false, _) => Err("the repository still has the record"),
+            ("create" | "update", false, Some((cid, block))) => self.has_content(cid, block),
+            _ => Err("no such operation"),
         }
-        if self.filtered {
-            return Ok(());
+    }
+
+    fn has_no_content(&self) -> Result<(), &'static str> {
+        match (&self.cid, &self.record, &self.invalid) {
+            (None, None, None) => Ok(()),
+            _ => Err("a deletion with a record"),
         }
+    }
+
+    fn has_content(&self, cid: Cid, block: &[u8]) -> Result<(), &'static str> {
         if self.cid != Some(cid.to_string()) {
             return Err("the record has another CID");
         }
         match (&self.record, &self.invalid) {
-            (Some(record), _) => match json_of(block).as_ref() == Some(record) {
+            (Some(record), None) => match json_of(block).as_ref() == Some(record) {
                 true => Ok(()),
                 false => Err("the line has another record"),
             },
@@ -304,6 +351,7 @@ impl Op {
             },
             (None, None) if json_of(block).is_none() => Ok(()),
             (None, None) => Err("the line has no record"),
+            (Some(_), Some(_)) => Err("the line has two contents"),
         }
     }
 }
@@ -370,9 +418,6 @@ const MISSING_CODE: &str = "proof/missing";
 /// Code of a line that says something else than its proof.
 const DIFFERS_CODE: &str = "proof/differs";
 const NO_KEY_CODE: &str = "signature/no-key";
-
-/// The path that is searched in the slice of a line without operations.
-pub(crate) const PROBED_PATH: &str = "app.bsky.actor.profile/self";
 
 /// Maximum length of a line: that of a stored event.
 const MAX_LINE_BYTES: u64 = 64 << 20;

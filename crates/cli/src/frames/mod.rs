@@ -19,7 +19,6 @@ use crate::files;
 use crate::findings::Findings;
 use crate::output::Output;
 use crate::verify::account_keys;
-pub(crate) use lines::PROBED_PATH;
 use lines::VerifyLinesArgs;
 use report::FramesReport;
 
