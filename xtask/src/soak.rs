@@ -57,7 +57,8 @@ fn interop() -> Result<(), String> {
     process::cargo(&["build", "--release", "-p", "wireproof-cli", "--bin", "wireproof"])?;
     let args = ["test", "--release", "-p", "wireproof-interop", "--test", "interop", "--"];
     let mut command = process::command("cargo", &args);
-    command.args(["printed_state", "after_kills_of_either_side", "--nocapture"]);
+    command.args(["printed_state", "after_kills_of_either_side", "whichever_side_is_killed"]);
+    command.arg("--nocapture");
     command.args(["--test-threads", "1"]);
     interop::configure(&mut command, &without);
     process::run(command.env("WIREPROOF_SOAK", "1"))

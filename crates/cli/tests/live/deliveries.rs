@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,6 +13,7 @@ use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 use simnet::servers::{AccountStatus, Server};
 
+use crate::webhook::{self, Request};
 use crate::{Running, file_lines, follow, parsed, stderr, with_commits};
 
 fn ids(lines: &[Value]) -> Vec<&str> {
@@ -183,10 +184,7 @@ fn the_records_of_a_deleted_account_are_deleted_and_those_of_a_deactivated_one_h
     assert_eq!(code, Some(130));
 }
 
-/// The headers and the body of a request.
-type Request = (Vec<String>, Vec<u8>);
-
-/// A receiver that answers the first request with 503, and the others with 200; it passes on their bodies.
+/// A receiver that answers the first request with 503, and the others with 200, which it passes on.
 fn receiver() -> (String, Receiver<Request>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
@@ -194,25 +192,13 @@ fn receiver() -> (String, Receiver<Request>) {
     std::thread::spawn(move || {
         let mut is_first = true;
         for stream in listener.incoming() {
-            let mut stream = BufReader::new(stream.unwrap());
-            let headers: Vec<String> = stream
-                .by_ref()
-                .lines()
-                .map(Result::unwrap)
-                .take_while(|line| !line.is_empty())
-                .collect();
-            let len = headers.iter().find_map(|line| {
-                line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok()
-            });
-            let mut body = vec![0; len.unwrap_or(0)];
-            stream.read_exact(&mut body).unwrap();
+            let mut stream = stream.unwrap();
+            let request = Request::read(&stream).unwrap();
             let status = if std::mem::take(&mut is_first) { "503 Busy" } else { "200 OK" };
-            let response =
-                format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-            if status.starts_with("200") && send.send((headers, body)).is_err() {
+            if status.starts_with("200") && send.send(request).is_err() {
                 return;
             }
-            stream.get_mut().write_all(response.as_bytes()).unwrap();
+            stream.write_all(webhook::response(status).as_bytes()).unwrap();
         }
     });
     (url, requests)
@@ -229,13 +215,13 @@ fn a_webhook_gets_signed_requests_until_it_accepts_every_event() {
     let output = follow(&sim, dir.path(), &args).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let requests: Vec<_> = requests.try_iter().collect();
-    let lines: Vec<Value> = requests.iter().flat_map(|(_, body)| parsed(body)).collect();
+    let lines: Vec<Value> = requests.iter().flat_map(|request| parsed(&request.body)).collect();
     let different: BTreeSet<&str> = ids(&lines).into_iter().collect();
     assert_eq!((lines.len(), different.len()), (30, 30));
-    let is_signed = |headers: &[String]| {
-        headers.iter().any(|line| line.to_ascii_lowercase().starts_with("webhook-signature: v1,"))
+    let is_signed = |request: &Request| {
+        request.header("webhook-signature").is_some_and(|value| value.starts_with("v1,"))
     };
-    assert!(requests.iter().all(|(headers, _)| is_signed(headers)));
+    assert!(requests.iter().all(is_signed));
 }
 
 #[test]

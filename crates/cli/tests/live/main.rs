@@ -41,6 +41,8 @@ mod resume;
 #[path = "../schemas/mod.rs"]
 mod schemas;
 mod tls;
+#[path = "../webhook/mod.rs"]
+mod webhook;
 mod websockets;
 
 use std::io::{BufRead, BufReader, Read};

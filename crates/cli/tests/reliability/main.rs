@@ -21,6 +21,7 @@
 //! | `stops` | a stop ends in its time under any load, and the next run loses nothing |
 //! | `full_disk` | a cursor or a line that cannot be written ends the run |
 //! | `lost_state` | a state that is deleted, emptied or opened twice during a run ends it, with the cursor |
+//! | `webhook_receivers` | a receiver of webhooks has every record, through kills of either side and failed requests |
 //! | `websocket_clients` | WebSocket clients have every record, through kills of the process and of clients |
 //! | `unusable_state` | a state that cannot be read or written is an error that names the cure, or is recovered |
 //!
@@ -28,6 +29,7 @@
 
 #![forbid(unsafe_code)]
 
+mod consumed;
 mod event_log;
 mod follow;
 
@@ -52,6 +54,9 @@ mod slow_reader;
 mod stalled_resync;
 mod stops;
 mod unusable_state;
+#[path = "../webhook/mod.rs"]
+mod webhook;
+mod webhook_receivers;
 mod websocket_clients;
 
 /// The first value for short tests, the second for full ones.

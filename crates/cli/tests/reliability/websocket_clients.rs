@@ -1,8 +1,8 @@
 //! WebSocket clients have every record of the network, whenever the process or a client ends.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -11,40 +11,36 @@ use serde_json::Value;
 use simnet::servers::{Simulation, Spec};
 use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
 
+use crate::consumed::Consumed;
 use crate::follow::{self, Follow};
 use crate::resync_records::{Records, expected};
 use crate::{report, scaled};
 
 /// A client that connects again and again, and applies each event before it acknowledges it.
 struct Client {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<Consumed>>,
     /// Whether the client is to end the connection at its next event, without an acknowledgement.
     is_killed: Arc<AtomicBool>,
     stop: Arc<AtomicBool>,
+    connections: Arc<AtomicUsize>,
     running: Option<JoinHandle<()>>,
-}
-
-/// What a client has stored.
-#[derive(Default)]
-struct State {
-    records: Records,
-    /// The first content of each event.
-    contents: BTreeMap<String, Value>,
-    repeated: usize,
-    connections: usize,
 }
 
 impl Client {
     fn start(url: &str) -> Self {
-        let (state, is_killed, stop) = Default::default();
-        let client = Self { state, is_killed, stop, running: None };
+        let (state, is_killed, stop, connections) = Default::default();
+        let client = Self { state, is_killed, stop, connections, running: None };
         let (state, is_killed) = (client.state.clone(), client.is_killed.clone());
-        let (stop, url) = (client.stop.clone(), url.to_owned());
+        let (stop, connections) = (client.stop.clone(), client.connections.clone());
+        let url = url.to_owned();
         let running = std::thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
                 // The process may be away, or the consumer still in use.
                 match connect(&url) {
-                    Some(socket) => receive(socket, &state, &is_killed, &stop),
+                    Some(socket) => {
+                        connections.fetch_add(1, Ordering::Relaxed);
+                        receive(socket, &state, &is_killed, &stop);
+                    }
                     None => std::thread::sleep(Duration::from_millis(10)),
                 }
             }
@@ -61,10 +57,11 @@ impl Client {
         self.state.lock().unwrap().records == *records
     }
 
-    fn end(mut self) -> Arc<Mutex<State>> {
+    /// Ends the client. What it has stored, and its number of connections.
+    fn end(mut self) -> (Arc<Mutex<Consumed>>, usize) {
         self.stop.store(true, Ordering::Relaxed);
         self.running.take().unwrap().join().unwrap();
-        self.state.clone()
+        (self.state.clone(), self.connections.load(Ordering::Relaxed))
     }
 }
 
@@ -77,11 +74,10 @@ fn connect(url: &str) -> Option<WebSocket<TcpStream>> {
 
 fn receive(
     mut socket: WebSocket<TcpStream>,
-    state: &Mutex<State>,
+    state: &Mutex<Consumed>,
     is_killed: &AtomicBool,
     stop: &AtomicBool,
 ) {
-    state.lock().unwrap().connections += 1;
     while !stop.load(Ordering::Relaxed) {
         let text = match socket.read() {
             Ok(Message::Text(text)) => text,
@@ -106,40 +102,6 @@ fn receive(
 
 fn is_timeout(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)
-}
-
-impl State {
-    /// Applies a line, or an event of a channel.
-    fn apply(&mut self, event: &Value) {
-        match self.contents.get(&event["id"].to_string()) {
-            // Events that are ignored are judged again after an end of the process, with another code.
-            Some(known) if event["verdict"].is_null() || event["verdict"] == "verified" => {
-                assert_eq!(known, event, "an event never changes");
-                self.repeated += 1;
-            }
-            _ => drop(self.contents.insert(event["id"].to_string(), event.clone())),
-        }
-        if event["type"] == "record" {
-            self.apply_op(&event["record"]["did"], &event["record"]);
-        } else if event["verdict"] == "verified" {
-            if event["piece"] == 0 && event["whole"] == true {
-                self.records.remove(event["did"].as_str().unwrap());
-            }
-            for op in event["ops"].as_array().into_iter().flatten() {
-                self.apply_op(&event["did"], op);
-            }
-        }
-    }
-
-    fn apply_op(&mut self, did: &Value, op: &Value) {
-        let text = |value: &Value| value.as_str().unwrap().to_owned();
-        let records = self.records.entry(text(did)).or_default();
-        let path = format!("{}/{}", text(&op["collection"]), text(&op["rkey"]));
-        match op["action"] == "delete" {
-            true => records.remove(&path),
-            false => records.insert(path, text(&op["cid"])),
-        };
-    }
 }
 
 #[test]
@@ -180,11 +142,10 @@ fn after_kills_of_the_process_and_of_clients_at_any_moment_both_protocols_have_e
     let ended = last.interrupt();
     assert!(ended.is_orderly(), "{}", ended.errors);
     for (name, client) in [("lines", lines), ("tap", tap)] {
-        let state = client.end();
+        let (state, connections) = client.end();
+        assert!(connections > rounds, "{name}: {connections} connections");
         let state = state.lock().unwrap();
-        assert!(state.connections > rounds, "{name}: {} connections", state.connections);
-        let (events, repeated) = (state.contents.len(), state.repeated);
-        let connections = state.connections;
+        let (events, repeated) = (state.events(), state.repeated);
         report(&format!("{name}: {events} events, {repeated} repeated, {connections} connections"));
     }
 }
