@@ -337,6 +337,45 @@ fn no_leniency_accepts_an_operation_that_names_another_record_than_the_signed_tr
 }
 
 #[test]
+fn a_signature_alone_proves_no_operation_and_refuses_what_is_not_signed_or_not_hashed() {
+    let mut author = Author::on_k256(1);
+    let mut full = after_first_commit(&mut author.clone(), Policy::default());
+    let mut judge = after_first_commit(&mut author, Policy::signature_only());
+    let known = judge.account(author.did());
+    let sound = author.create();
+    let invented = rewritten(&sound, |commit| {
+        with_ops(commit, |ops| ops[0].path = "app.bsky.feed.like/3mptbypluud2a")
+    });
+    let left_out = rewritten(&sound, |commit| frame(Commit { ops: &[], ..commit }));
+    let without_origin = rewritten(&sound, |c| frame(Commit { prev_data: None, ..c }));
+    for (accepted, rejection) in [
+        (&sound, None),
+        (&invented, Some("rejected 16 event/op")),
+        (&left_out, Some("rejected 17 event/inversion")),
+        (&without_origin, Some("rejected 13 event/prev-data-missing")),
+    ] {
+        judge.state.put(author.did(), known);
+        assert_eq!(judge.verdict(accepted), "unproved UnprovedOperations");
+        if let Some(rejection) = rejection {
+            assert_eq!(full.verdict(accepted), rejection);
+        }
+    }
+    judge.state.put(author.did(), known);
+    let forged = rewritten(&sound, |commit| {
+        let object = sign(Author::new(9, 1).key(), unsigned(&object(&commit)));
+        with_object(commit, &object)
+    });
+    assert_eq!(judge.verdict(&forged), "rejected 11 signature/wrong");
+    let other = Cid::of(Codec::DagCbor, b"\xa0");
+    let without_record =
+        rewritten(&sound, |commit| with_ops(commit, |ops| ops[0].cid = Some(other.as_cid_ref())));
+    assert_eq!(judge.verdict(&without_record), "rejected 16 event/record-missing");
+    assert_eq!(judge.account(author.did()), known);
+    let after_gap = author.create();
+    assert_eq!(judge.verdict(&after_gap), "broken 14 event/since");
+}
+
+#[test]
 fn a_failed_inversion_is_never_accepted_with_a_broken_chain() {
     let lenient = policy(|policy| policy.accept_failed_inversion = true);
     let mut author = Author::on_k256(1);

@@ -308,6 +308,9 @@ fn check_chain<'a>(
 ) -> Result<Chain, SyncRejection<'a>> {
     let policy = lazy.policy;
     let chain = check_continuity(claim, event, account, policy);
+    if policy.accept_unproved_operations {
+        return Ok(accepted_by(Leniency::UnprovedOperations, chain));
+    }
     let leniency = match Origin::of(event, account.head.as_ref(), policy)? {
         Origin::Unknown(leniency) => leniency,
         Origin::Tree(root) => match proof::check_inversion(lazy.invert(event, opened), event, root)
@@ -318,7 +321,12 @@ fn check_chain<'a>(
         },
     };
     proof::check_in_tree(event, opened.object.data, policy)?;
-    Ok(if chain == Chain::Intact { Chain::Unproved(leniency) } else { chain })
+    Ok(accepted_by(leniency, chain))
+}
+
+/// The chain of a commit that a leniency accepted.
+fn accepted_by(leniency: Leniency, chain: Chain) -> Chain {
+    if chain == Chain::Intact { Chain::Unproved(leniency) } else { chain }
 }
 
 /// A failed inversion is accepted only where the chain is not broken as well.
@@ -356,8 +364,10 @@ impl Origin {
 }
 
 /// Whether [`check_chain`] may need the operations undone, whatever the state.
-pub(super) fn may_need_inversion(event: &Commit<'_>) -> bool {
-    !lacks_prev(event) && (event.prev_data.is_some() || event.since.is_none())
+pub(super) fn may_need_inversion(event: &Commit<'_>, policy: &Policy) -> bool {
+    !policy.accept_unproved_operations
+        && !lacks_prev(event)
+        && (event.prev_data.is_some() || event.since.is_none())
 }
 
 /// Whether an operation leaves out the record it replaced, so that it cannot be undone.

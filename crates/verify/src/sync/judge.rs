@@ -215,12 +215,12 @@ impl<'a> Case<'a> {
     }
 
     /// The commit whose operations are to be undone, and the root of the tree to do it in.
-    fn to_invert(&self) -> Option<(&'a Commit<'a>, Cid)> {
+    fn to_invert(&self, policy: &Policy) -> Option<(&'a Commit<'a>, Cid)> {
         match (self.claim.message, &self.precomputed) {
             (
                 Message::Commit(event),
                 Precomputed { opened: Some(Ok(opened)), signature: Some(Ok(())), .. },
-            ) if may_need_inversion(event) => Some((event, opened.object.data)),
+            ) if may_need_inversion(event, policy) => Some((event, opened.object.data)),
             _ => None,
         }
     }
@@ -259,7 +259,7 @@ fn precompute(
 ) {
     open_all(cases, accounts, window, policy);
     verify_all(cases, accounts, cache);
-    invert_all(cases, inverter);
+    invert_all(cases, policy, inverter);
 }
 
 /// Opens the claims that their accounts' states admit.
@@ -306,8 +306,8 @@ fn verify_all(cases: &mut [Case<'_>], accounts: &BatchAccounts<'_>, cache: &mut 
 }
 
 /// Undoes the operations of the commits whose signatures are valid.
-fn invert_all<'a>(cases: &mut [Case<'a>], inverter: &mut Inverter) {
-    let commits = || cases.iter().filter_map(Case::to_invert);
+fn invert_all<'a>(cases: &mut [Case<'a>], policy: &Policy, inverter: &mut Inverter) {
+    let commits = || cases.iter().filter_map(|case| case.to_invert(policy));
     let undos: Vec<RecordOp<'a>> =
         commits().flat_map(|(event, _)| event.ops).map(RecordOp::from).collect();
     let mut rest = undos.as_slice();
@@ -318,7 +318,7 @@ fn invert_all<'a>(cases: &mut [Case<'a>], inverter: &mut Inverter) {
     };
     let inversions: Vec<Inversion<'_, 'a, BlockIndex<'a>>> = commits().map(inversion).collect();
     let inverted = inverter.invert_batch(&inversions);
-    let cases = cases.iter_mut().filter(|case| case.to_invert().is_some());
+    let cases = cases.iter_mut().filter(|case| case.to_invert(policy).is_some());
     for (case, inverted) in cases.zip(inverted) {
         case.precomputed.inverted = Some(inverted);
     }

@@ -60,6 +60,9 @@
 //! `#account` contain no proof: only the syntax of their fields is checked (rows 1 to 3, 18 to 20). A valid event with a broken
 //! chain is still valid: relays forward it, and consumers fetch the repository again.
 //!
+//! [`Policy::accept_unproved_operations`] leaves out the second row 16, and row 17: any operation of a signed commit is
+//! accepted then.
+//!
 //! A stored head that is further ahead of the clock than the window is void ([`AccountState::within`]): the
 //! account is judged as one without a head, and as desynchronized.
 //!

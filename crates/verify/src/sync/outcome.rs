@@ -34,7 +34,9 @@ pub enum Outcome<'a> {
     /// Proved: the account's key signed the commit object; each operation is what the signed tree
     /// holds at its path; the record of each create and update is present and is what its CID names;
     /// and, but for [`Chain::Unproved`], there were no other changes since `prevData`. The account's
-    /// state is now that of this commit.
+    /// state is now that of this commit. Under
+    /// [`accept_unproved_operations`](super::Policy::accept_unproved_operations) only the signature and the hashes of
+    /// the records are proved, whatever the chain.
     Commit(Verified<&'a Commit<'a>>, Chain),
     /// A `#sync` whose commit object the account's key signed, and what it changed. The account's
     /// state is now that of this commit.
@@ -113,6 +115,8 @@ pub enum Leniency {
     OpsWithoutPrev,
     /// [`accept_failed_inversion`](super::Policy::accept_failed_inversion)
     FailedInversion,
+    /// [`accept_unproved_operations`](super::Policy::accept_unproved_operations)
+    UnprovedOperations,
 }
 
 /// What a valid `#sync` changed.

@@ -45,6 +45,11 @@ pub struct Policy {
     /// lead back to `prevData`. The operations are still looked up in the tree, but that there were no
     /// others is not proved.
     pub accept_failed_inversion: bool,
+    /// Accepts the operations of a signed `#commit` without the tree: neither that the tree holds their outcomes nor
+    /// that there were no others is proved, so whoever sends the event may have invented, changed or left out
+    /// operations. A gap is detected as far as `since` and `prevData`, which are not signed, admit it. No node of the
+    /// tree is read.
+    pub accept_unproved_operations: bool,
     /// Accepts as continuous a `#commit` whose `since` is not the stored revision, as long as
     /// `prevData` is the stored tree.
     pub accept_since_mismatch: bool,
@@ -78,6 +83,7 @@ impl Default for Policy {
             accept_missing_prev_data: false,
             accept_ops_without_prev: false,
             accept_failed_inversion: false,
+            accept_unproved_operations: false,
             accept_since_mismatch: false,
             accept_unproved_deletes: false,
             accept_too_big: false,
@@ -104,6 +110,23 @@ impl Policy {
             accept_unproved_deletes: true,
             accept_too_big: true,
             accept_rebase: true,
+            ..Self::default()
+        }
+    }
+
+    /// The policy that proves the signature of a commit and the hashes of its records, and nothing of its operations:
+    /// [`accept_unproved_operations`](Self::accept_unproved_operations), with what only their proof needs.
+    ///
+    /// ```
+    /// use wireproof::verify::sync::Policy;
+    /// let policy = Policy::signature_only();
+    /// assert!(policy.accept_unproved_operations && policy.accept_missing_prev_data);
+    /// ```
+    pub fn signature_only() -> Self {
+        Self {
+            accept_unproved_operations: true,
+            accept_missing_prev_data: true,
+            accept_ops_without_prev: true,
             ..Self::default()
         }
     }

@@ -127,6 +127,9 @@ fn a_batch_computes_what_its_verdicts_need_and_nothing_for_other_events() {
     state.put(DIDS[1], AccountState { is_active: false, ..AccountState::UNKNOWN });
     let precomputed = judge.precompute(&frames, &keys, &mut state, NOW_MICROS);
     assert_eq!(precomputed, ["osi", "osi", "os", "os", ""]);
+    let mut of_signatures = Judge::new(Policy::signature_only(), KeyCache::new(1 << 20, [1; 16]));
+    let precomputed = of_signatures.precompute(&frames, &keys, &mut state, NOW_MICROS);
+    assert_eq!(precomputed, ["os", "os", "os", "os", ""], "operations are not undone");
 }
 
 #[test]
