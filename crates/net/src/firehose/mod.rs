@@ -76,6 +76,7 @@ mod error;
 mod feed;
 mod feed_item;
 mod fetch_limit;
+mod gaps;
 mod gather;
 mod handler;
 mod host_pacer;

@@ -31,6 +31,8 @@ pub(super) struct QueuedEvent {
     pub(super) account: u64,
     /// The result of the last key lookup since the event arrived.
     pub(super) looked_up: Option<Arc<LookedUpKey>>,
+    /// Whether the event has awaited the resync of its account.
+    pub(super) has_waited: bool,
 }
 
 /// The result of a key lookup.
@@ -742,7 +744,7 @@ mod tests {
         let frame = vec![0; len].into();
         let mut received = ReceivedFrame::new(HostId(0), frame, SystemTime::UNIX_EPOCH);
         received.seq = Some(seq);
-        QueuedEvent { received, ticket, account, looked_up: None }
+        QueuedEvent { received, ticket, account, looked_up: None, has_waited: false }
     }
 
     fn seqs(events: Vec<QueuedEvent>) -> Vec<u64> {

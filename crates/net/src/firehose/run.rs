@@ -486,7 +486,8 @@ impl Intake {
             let ticket = tracker.track(received.host, received.seq);
             let account = self.hasher.hash(received.did());
             let worker = worker_of(account, self.partitions.len());
-            let event = QueuedEvent { received, ticket, account, looked_up: None };
+            let event =
+                QueuedEvent { received, ticket, account, looked_up: None, has_waited: false };
             self.partitions[worker].push(event);
         }
         drop(tracker);

@@ -9,12 +9,13 @@ use crypto::KeyCache;
 use tokio::time::Instant;
 use verify::sync::{
     AccountKey, AccountState, Chain, ChainState, FutureWindow, Head, Ignored, Judge, Judged,
-    KeySource, Outcome, SyncEffect, SyncRejection, SyncState,
+    KeySource, Leniency, Outcome, SyncEffect, SyncRejection, SyncState,
 };
 
 use super::ack::{ChangedStates, RunState};
 use super::error::RunError;
 use super::feed_item::FrameKind;
+use super::gaps::{AfterGap, events_after_gaps, is_gap};
 use super::handler::{Dispatcher, Handler, Verdict, Warning};
 use super::keys::{KeyError, KeyProvider};
 use super::local_clock::Future;
@@ -65,7 +66,7 @@ pub(super) struct BatchOutcome {
     pub(super) unresolved: Vec<UnresolvedKey>,
     /// The accounts whose status must be confirmed before their commits are ignored.
     pub(super) unconfirmed: Vec<UnconfirmedStatus>,
-    /// The events of both, in order, which were not delivered.
+    /// The events of both, and those after gaps, in order, which were not delivered.
     pub(super) undelivered: Vec<QueuedEvent>,
     /// Events, in order, that are to be judged again once the local clock is compared.
     pub(super) held: Vec<QueuedEvent>,
@@ -108,15 +109,18 @@ impl<S: ChainState> Verifier<S> {
         Ok(account[0].within(self.window()).head)
     }
 
-    /// Verifies events and delivers them, except those whose key is unresolved.
+    /// Verifies events and delivers them, except those whose key is unresolved, and those after a gap of an account
+    /// whose resync may start.
     ///
     /// An account has at most one `#account` or `#identity` event among them, as its last.
     pub(super) fn verify<H: Handler>(
         &mut self,
         events: Vec<QueuedEvent>,
         dispatcher: &Dispatcher<H>,
+        starts_resync: impl Fn(u64, &str) -> bool,
     ) -> Result<BatchOutcome, S::Error> {
         let Self { judge, state, keys, statuses, hasher, resyncs_new } = self;
+        let is_signature_only = judge.policy().accept_unproved_operations;
         let started = Instant::now();
         let before = judge.cache().stats();
         let frames: Vec<Frame<'_>> = events.iter().map(|event| event.received.as_frame()).collect();
@@ -131,9 +135,21 @@ impl<S: ChainState> Verifier<S> {
         let mut unconfirmed = unconfirmed_statuses(&events, &judged, statuses);
         let mut future = future_accounts(&events, &judged, &dispatcher.run);
         join_waits(&mut future, &mut unresolved, &mut unconfirmed);
-        let is_withheld = |event: &QueuedEvent, at| {
+        let is_waiting = |event: &QueuedEvent, at| {
             is_held(&unresolved, &unconfirmed, event, at)
                 || future.iter().any(|(account, from)| *account == event.account && at >= *from)
+        };
+        let is_delivered = |at: usize| !is_waiting(&events[at], at);
+        let after_gaps = events_after_gaps(&events, &judged, is_delivered, starts_resync);
+        for AfterGap { did, head, .. } in &after_gaps {
+            state.update(did, |account| {
+                (account.head, account.sync) = (Some(*head), SyncState::Desynchronized);
+            })?;
+        }
+        let after_gaps: Vec<_> = after_gaps.iter().map(|of| (of.account, of.from)).collect();
+        let is_withheld = |event: &QueuedEvent, at| {
+            let is_after_gap = |(of, from): &(u64, usize)| *of == event.account && at >= *from;
+            is_waiting(event, at) || after_gaps.iter().any(is_after_gap)
         };
         let is_resolved = |at: &usize| !is_withheld(&events[*at], *at);
         let resolved = (0..events.len()).filter(is_resolved);
@@ -143,7 +159,7 @@ impl<S: ChainState> Verifier<S> {
         let mut delivery = dispatcher.start(resolved.clone().map(|at| &events[at]));
         for at in resolved {
             let (queued, Judged { event, outcome }) = (&events[at], &judged[at]);
-            delivery.deliver(queued, *event, verdict(outcome, queued));
+            delivery.deliver(queued, *event, verdict(outcome, queued, is_signature_only));
             effects.apply(queued, outcome)?;
         }
         let Effects { state, desynchronized, .. } = effects;
@@ -151,7 +167,11 @@ impl<S: ChainState> Verifier<S> {
         drop(judged);
         dispatcher.metrics.count_cache(&before, &judge.cache().stats());
         let is_empty = unresolved.is_empty() && unconfirmed.is_empty() && future.is_empty();
-        let withheld = if is_empty { Vec::new() } else { retain(events, is_withheld) };
+        let withheld = if is_empty && after_gaps.is_empty() {
+            Vec::new()
+        } else {
+            retain(events, is_withheld)
+        };
         let is_future = |event: &QueuedEvent| future.iter().any(|(of, _)| *of == event.account);
         let (held, undelivered) = withheld.into_iter().partition(is_future);
         Ok(BatchOutcome { unresolved, unconfirmed, undelivered, held, desynchronized })
@@ -384,8 +404,7 @@ fn retain(
 
 fn needs_resync(outcome: &Outcome<'_>, resyncs_new: bool) -> bool {
     match outcome {
-        Outcome::Commit(_, Chain::Broken(_) | Chain::StillDesynchronized)
-        | Outcome::Sync(_, SyncEffect::Desynchronized) => true,
+        outcome if is_gap(outcome) => true,
         Outcome::Commit(_, Chain::FirstSeen) | Outcome::Sync(_, SyncEffect::FirstSeen) => {
             resyncs_new
         }
@@ -393,8 +412,20 @@ fn needs_resync(outcome: &Outcome<'_>, resyncs_new: bool) -> bool {
     }
 }
 
-fn verdict<'a>(outcome: &Outcome<'a>, queued: &'a QueuedEvent) -> Verdict<'a> {
-    let Outcome::Rejected(rejection) = outcome else { return Verdict::Judged(*outcome) };
+/// The verdict of an event; `is_signature_only` if operations are not proved, so that no commit is more than signed.
+fn verdict<'a>(
+    outcome: &Outcome<'a>,
+    queued: &'a QueuedEvent,
+    is_signature_only: bool,
+) -> Verdict<'a> {
+    let rejection = match outcome {
+        Outcome::Rejected(rejection) => rejection,
+        Outcome::Commit(commit, Chain::FirstSeen) if is_signature_only => {
+            let chain = Chain::Unproved(Leniency::UnprovedOperations);
+            return Verdict::Judged(Outcome::Commit(*commit, chain));
+        }
+        _ => return Verdict::Judged(*outcome),
+    };
     match (rejection, key_error(queued, rejection)) {
         (SyncRejection::Frame(error), _) => Verdict::Undecodable(*error),
         (_, Some(error)) => Verdict::UnknownKey(error),

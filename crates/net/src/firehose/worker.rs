@@ -231,7 +231,12 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         match &mut self.processor {
             Processor::Decode(decoder) => verifier::decode(decoder, &events, &self.dispatcher),
             Processor::Verify(verifier) => {
-                let outcome = verifier.verify(events, &self.dispatcher)?;
+                let (resyncing, accounts) = (&self.resyncing, &self.resync_accounts);
+                let resyncs = self.config.resyncs && !self.is_draining;
+                let starts_resync = |account: u64, did: &str| {
+                    resyncs && !resyncing.contains_key(&account) && is_selected(accounts, did)
+                };
+                let outcome = verifier.verify(events, &self.dispatcher, starts_resync)?;
                 self.apply(outcome)?;
             }
         }
@@ -356,7 +361,14 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
 
     /// Moves the events of an account before all ready ones.
     fn release(&mut self, account: u64) {
-        for event in self.parked.release(account).into_iter().rev() {
+        let has_waited = self.resyncing.contains_key(&account);
+        self.release_as(account, has_waited);
+    }
+
+    /// The same; `has_waited` if they awaited a resync.
+    fn release_as(&mut self, account: u64, has_waited: bool) {
+        for mut event in self.parked.release(account).into_iter().rev() {
+            event.has_waited |= has_waited;
             self.ready.push_front(event);
         }
     }
@@ -388,6 +400,9 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
                 self.submit(Job::LookUpStatus { worker, account, did });
             }
         }
+        for (account, did) in desynchronized {
+            self.start_resync(account, did)?;
+        }
         // Accounts are released after all of their events are parked, or later ones would come before.
         let park = |event: QueuedEvent| Some((event.account, self.parked.push(event)?));
         let exceeding: Vec<_> = undelivered.into_iter().filter_map(park).collect();
@@ -397,17 +412,13 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         for UnconfirmedStatus { account, .. } in unconfirmed.iter().filter(|of| of.is_active) {
             self.finish_confirming(*account, Ok(true))?;
         }
-        for (account, did) in desynchronized {
-            self.start_resync(account, did)?;
-        }
         Ok(())
     }
 
     /// Submits a resync of an account unless one is running, and parks the account.
     fn start_resync(&mut self, account: u64, did: Box<str>) -> Result<(), S::Error> {
         let is_running = self.resyncing.contains_key(&account);
-        let is_selected =
-            self.resync_accounts.as_ref().is_none_or(|accounts| accounts.contains(&did));
+        let is_selected = is_selected(&self.resync_accounts, &did);
         if !self.config.resyncs || self.is_draining || is_running || !is_selected {
             return Ok(());
         }
@@ -432,7 +443,7 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
             Err(error) => self.dispatcher.handler.resync_failed(&did, &error),
         }
         if self.parked.reason(account) == Some(ParkReason::Repository) {
-            self.release(account);
+            self.release_as(account, true);
         }
         Ok(())
     }
@@ -496,6 +507,10 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         // Fails only when the run has ended; then the job's result is not needed.
         let _ = self.jobs.send(job);
     }
+}
+
+fn is_selected(resync_accounts: &Option<AccountSet>, did: &str) -> bool {
+    resync_accounts.as_ref().is_none_or(|accounts| accounts.contains(did))
 }
 
 /// Whether an event changes how later ones of its account are verified: `#account`, `#identity`, and one that may

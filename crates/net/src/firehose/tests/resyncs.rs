@@ -70,7 +70,9 @@ impl TestWorker {
             assert!(self.partition.dispatcher.run.in_flight.try_acquire(received.frame.len()));
             let ticket = self.partition.dispatcher.run.tracker().track(HOST, received.seq);
             let account = self.hasher.hash(received.did());
-            self.partition.ready.push_back(QueuedEvent { received, ticket, account, looked_up });
+            let has_waited = false;
+            let event = QueuedEvent { received, ticket, account, looked_up, has_waited };
+            self.partition.ready.push_back(event);
         }
         self.process();
     }
@@ -134,6 +136,60 @@ fn events_after_a_gap_await_the_repository_and_continue_from_there() {
     assert_eq!(worker.recorder.of(&writer), expected);
     assert_eq!((worker.cursor(), worker.jobs()), (Some(6), vec![]));
     assert_eq!(worker.journaled(&writer), Some(SyncState::Synchronized));
+}
+
+#[test]
+fn events_of_the_same_batch_as_a_gap_await_the_repository_too() {
+    let (mut writer, mut other) = (Writer::new(0), Writer::new(1));
+    let mut worker = TestWorker::new(&[&writer, &other]);
+    let before = [writer.commit(1), writer.skip().commit(2)];
+    let rev_of_gap = writer.rev();
+    let covered = writer.commit(3);
+    let fetched = writer.head();
+    let after = [covered, other.commit(4), writer.commit(5), writer.commit(6)];
+    worker.receive(before.into_iter().chain(after));
+    assert_eq!(worker.recorder.of(&writer), [(1, "verified"), (2, "verified/broken")]);
+    assert_eq!(worker.recorder.of(&other), [(4, "verified")]);
+    assert_eq!(worker.jobs(), [(writer.did.clone(), rev_of_gap)]);
+    assert_eq!(worker.cursor(), Some(2));
+    worker.resynced(&writer, Some(fetched));
+    let expected = [(3, "event/stale-rev"), (5, "verified"), (6, "verified")];
+    assert_eq!(worker.recorder.of(&writer)[2], (RESYNCED, "resynced"));
+    assert_eq!(worker.recorder.of(&writer)[3..], expected);
+    assert_eq!((worker.cursor(), worker.jobs()), (Some(6), vec![]));
+    assert_eq!(worker.journaled(&writer), Some(SyncState::Synchronized));
+}
+
+#[test]
+fn events_of_a_batch_wait_for_one_resync_and_are_lost_by_none_that_fails() {
+    let mut writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    worker.receive([writer.commit(1), writer.skip().commit(2)]);
+    worker.resynced(&writer, None);
+    assert_eq!(worker.jobs().len(), 1);
+    // The account is still desynchronized: its next event starts another resync, for which the others wait.
+    worker.receive([writer.commit(3), writer.commit(4), writer.skip().commit(5)]);
+    assert_eq!(worker.recorder.of(&writer)[2..], [(3, "verified/unmended")]);
+    worker.resynced(&writer, None);
+    let rest = [(4, "verified/unmended"), (5, "verified/broken")];
+    assert_eq!(worker.recorder.of(&writer)[3..], rest, "an event waits once");
+    assert_eq!(worker.jobs().len(), 2, "and starts another resync");
+    worker.resynced(&writer, Some(writer.head()));
+    worker.receive([writer.commit(6)]);
+    assert_eq!(worker.recorder.of(&writer).last(), Some(&(6, "verified")));
+}
+
+#[test]
+fn a_batch_after_a_gap_that_exceeds_the_limits_is_delivered_at_once() {
+    let mut writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    let first = [writer.commit(1), writer.skip().commit(2)];
+    let more: Vec<_> = (3..=3 + MAX_PARKED as u64).map(|seq| writer.commit(seq)).collect();
+    worker.receive(first.into_iter().chain(more));
+    let unmended: Vec<_> =
+        (3..=3 + MAX_PARKED as u64).map(|seq| (seq, "verified/unmended")).collect();
+    assert_eq!(worker.recorder.of(&writer)[2..], unmended);
+    assert_eq!(worker.jobs().len(), 1);
 }
 
 #[test]
