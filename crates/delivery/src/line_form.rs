@@ -60,6 +60,8 @@ struct EventLine<'l> {
     #[serde(borrow)]
     code: &'l RawValue,
     #[serde(borrow)]
+    verified_against: Option<&'l RawValue>,
+    #[serde(borrow)]
     message: Option<&'l RawValue>,
     piece: Option<u64>,
     whole: Option<bool>,
@@ -114,6 +116,8 @@ struct OperationLine<'e, 'l> {
     verdict: &'l RawValue,
     code: &'l RawValue,
     #[serde(skip_serializing_if = "Option::is_none")]
+    verified_against: Option<&'l RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'l RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     piece: Option<u64>,
@@ -156,6 +160,7 @@ impl EventLine<'_> {
                 commit: self.commit,
                 verdict: self.verdict,
                 code: self.code,
+                verified_against: self.verified_against,
                 message: self.message,
                 piece: self.piece,
                 whole: self.whole,
@@ -217,6 +222,13 @@ mod tests {
                 "{lines}"
             );
         }
+    }
+
+    #[test]
+    fn each_operation_says_what_was_not_proved() {
+        let less = r#""code":"verified/unproved","verified_against":"signature""#;
+        let (_, lines) = flat(&COMMIT.replace(r#""code":"verified""#, less));
+        assert!(lines.lines().all(|line| line.contains(less)), "{lines}");
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //!              rows of `account` ──┘           └── steps: rows of `record`, each once, then deletions
 //! ```
 //!
-//! Only verified events change records.
+//! Only verified events change records, and, where the operator asked for no verification, those that were not verified.
 
 mod line;
 
@@ -131,7 +131,7 @@ impl<'l> Changes<'l> {
     /// Applies a line.
     pub(crate) fn apply(&mut self, line: &'l Line<'_>) {
         match &*line.kind {
-            "commit" if line.is_verified() => self.apply_commit(line),
+            "commit" if line.has_operations() => self.apply_commit(line),
             "sync" if line.is_verified() && line.code == "verified/broken" => {
                 self.change(&line.did, |account| account.complete = false);
             }

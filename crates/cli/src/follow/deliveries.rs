@@ -74,7 +74,7 @@ impl Deliveries {
         outbox_binding::check(&state, &outbox)?;
         args.delivery.forget.iter().try_for_each(|name| outbox.remove(name))?;
         let destinations = open_destinations(args, &outbox, &folder).await?;
-        let server = websocket::bind(args, &outbox)?;
+        let server = websocket::bind(args, &outbox, &setup.network.resolver)?;
         let has_new = check_consumers(&outbox, &destinations).await?;
         if has_new {
             outbox.restart_histories()?;

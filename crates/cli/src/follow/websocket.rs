@@ -6,6 +6,7 @@ use std::time::Duration;
 use wireproof::delivery::{Outbox, WebSocketOptions, WebSocketServer};
 use wireproof::net::firehose::StopSignal;
 use wireproof::net::http_server::AccessToken;
+use wireproof::net::identity::Resolver;
 
 use super::args::FollowArgs;
 use super::destination::Destination;
@@ -14,7 +15,11 @@ use crate::failure::Failure;
 use crate::files;
 
 /// Binds the server of `--to ws://…`, if there is one.
-pub(super) fn bind(args: &FollowArgs, outbox: &Outbox) -> Result<Option<WebSocketServer>, Failure> {
+pub(super) fn bind(
+    args: &FollowArgs,
+    outbox: &Outbox,
+    resolver: &Resolver,
+) -> Result<Option<WebSocketServer>, Failure> {
     let address = args.delivery.to.iter().find_map(|destination| match destination {
         Destination::WebSocket(address) => Some(*address),
         _ => None,
@@ -23,7 +28,8 @@ pub(super) fn bind(args: &FollowArgs, outbox: &Outbox) -> Result<Option<WebSocke
     let options = options(args, address)?;
     let consumers = &args.delivery.ws_consumer;
     let server = WebSocketServer::bind(outbox.clone(), address, consumers, options);
-    server.map(Some).map_err(|error| Failure::Local(format!("--to ws://{address}: {error}")))
+    let server = server.map(|server| Some(server.with_resolver(resolver.clone())));
+    server.map_err(|error| Failure::Local(format!("--to ws://{address}: {error}")))
 }
 
 fn options(args: &FollowArgs, address: SocketAddr) -> Result<WebSocketOptions, Failure> {

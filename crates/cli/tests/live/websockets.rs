@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
-use simnet::servers::{AccountStatus, Simulation};
+use simnet::servers::{AccountStatus, Fault, FaultSchedule, Server, Simulation};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message, WebSocket};
 
@@ -151,6 +151,32 @@ fn a_channel_has_the_records_and_the_confirmed_states_of_accounts() {
     let statuses = statuses.map(|(did, status)| (did, status.to_owned()));
     assert_eq!(inactive, BTreeMap::from(statuses));
     assert_eq!(running.interrupt().1, Some(130));
+}
+
+#[test]
+fn a_channel_has_handles_that_are_checked_both_ways_and_no_others() {
+    let (sim, dir) = (with_commits(1), tempfile::tempdir().unwrap());
+    let (running, address) = serve(&sim, dir.path(), &[]);
+    let mut client = Client::connect(&address, "/channel");
+    let mut next_handle = |number: usize| {
+        loop {
+            let identity = client.take(1).remove(0)["identity"].take();
+            if identity["did"] == sim.account(number).did {
+                return identity["handle"].as_str().unwrap().to_owned();
+            }
+        }
+    };
+    sim.change_handle(0, "renamed.test");
+    assert_eq!(next_handle(0), "renamed.test");
+    // The handle leads to another account.
+    sim.faults().enable(Server::Pds(0), Fault::WrongHandle, FaultSchedule::ALWAYS);
+    sim.change_handle(1, "claimed.test");
+    assert_eq!(next_handle(1), "handle.invalid");
+    sim.faults().enable(Server::Plc, Fault::NoHandle, FaultSchedule::ALWAYS);
+    sim.change_handle(2, "unnamed.test");
+    assert_eq!(next_handle(2), "handle.invalid");
+    assert_eq!(sim.faults().unfired(), []);
+    running.interrupt();
 }
 
 #[test]

@@ -110,7 +110,7 @@ async fn the_operations_of_verified_commits_are_applied_and_of_no_other_event() 
         commit("3a", &[put("one", "c1"), put("two", "c2"), put("three", "c3")]),
         commit("3b", &[put("two", "c4"), delete("one")]),
         commit("3c", &[]).replace("verified", "refused"),
-        line("commit", "3d", "not-asked", &format!(r#","ops":[{}]"#, delete("two"))),
+        line("commit", "3d", "unchecked", &format!(r#","ops":[{}]"#, delete("two"))),
     ])
     .await;
     assert_eq!(all.records(), [record("three", "c3", "3a", 1), record("two", "c4", "3b", 1)]);
@@ -118,6 +118,26 @@ async fn the_operations_of_verified_commits_are_applied_and_of_no_other_event() 
     let events = all.rows("SELECT number, kind, rev, verdict FROM event");
     assert_eq!(events.len(), 4);
     assert_eq!(events[2], "3 commit 3c refused");
+}
+
+#[tokio::test]
+async fn records_that_were_not_verified_by_request_make_no_account_complete() {
+    for (verdict, code) in [("verified", "verified/unproved"), ("not-asked", "not-asked")] {
+        let mut all = Fixture::new();
+        let commit = |rev: &str, op: &str| {
+            let code = format!(r#""verdict":"{verdict}","code":"{code}","verified_against":"x""#);
+            let verified = r#""verdict":"verified","code":"verified""#;
+            commit(rev, &[op.to_owned()]).replace(verified, &code)
+        };
+        all.send(&[piece("3a", 0, true, &[put("one", "c1")])]).await;
+        assert_eq!(all.account(), ["3a 1 - 1"]);
+        all.send(&[commit("3b", &put("two", "c2")), commit("3b", &delete("one"))]).await;
+        let expected = [record("one", "c1", "3a", 0), record("two", "c2", "3b", 1)];
+        assert_eq!(all.records(), expected, "an earlier revision changes nothing");
+        assert_eq!(all.account(), ["3b 1 - 0"]);
+        let marks = all.rows("SELECT code, line ->> 'verified_against' FROM event WHERE live");
+        assert_eq!(marks, [format!("{code} x"), format!("{code} x")]);
+    }
 }
 
 #[tokio::test]

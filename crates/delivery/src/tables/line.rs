@@ -59,8 +59,17 @@ impl<'l> Line<'l> {
         self.verdict == "verified"
     }
 
-    /// Whether the event has no signature, and is well formed.
+    /// Whether its operations count: they are verified, or the operator asked for no verification.
+    pub(crate) fn has_operations(&self) -> bool {
+        self.is_verified() || self.is_not_asked()
+    }
+
+    /// Whether the event has no signature, and is well formed as far as that was asked for.
     pub(crate) fn is_claim(&self) -> bool {
-        self.verdict == "unchecked"
+        self.verdict == "unchecked" || self.is_not_asked()
+    }
+
+    fn is_not_asked(&self) -> bool {
+        self.verdict == "not-asked"
     }
 }

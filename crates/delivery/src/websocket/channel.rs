@@ -3,7 +3,7 @@
 //!
 //! | line | events |
 //! |---|---|
-//! | verified `commit` | a `record` for each operation, with `live: true`, one after the other |
+//! | verified `commit`, or one for which no verification was asked | a `record` for each operation, with `live: true`, one after the other |
 //! | `resync` | a `record` for each operation, with `live: false`; the pieces of a repository together, after what was before it |
 //! | `identity`; `account` of an active account | an `identity` |
 //! | `status` | an `identity` of an inactive account |
@@ -19,11 +19,12 @@ use super::schedule::{Outgoing, OutgoingMessage};
 use crate::event::Event;
 use crate::tables::{Line, Op};
 
-/// The messages of a line; none if tap has no event for it.
-pub(super) fn messages(event: &Event) -> Result<Outgoing, &'static str> {
+/// The messages of a line; none if tap has no event for it. Those of an account have its handle, if it is verified.
+pub(super) fn messages(event: &Event, handle: Option<&str>) -> Result<Outgoing, &'static str> {
     let line = Line::parse(event.payload());
-    let mut messages = Messages { position: event.position(), all: Vec::new() };
-    match (&*line.kind, line.is_verified(), line.is_claim()) {
+    let handle = handle.unwrap_or(UNVERIFIED_HANDLE);
+    let mut messages = Messages { position: event.position(), handle, all: Vec::new() };
+    match (&*line.kind, line.has_operations(), line.is_claim()) {
         ("commit" | "resync", true, _) => {
             for op in &line.ops {
                 messages.add(TapEvent::Record { record: Record::of(&line, op) })?;
@@ -40,7 +41,8 @@ pub(super) fn messages(event: &Event) -> Result<Outgoing, &'static str> {
     }
     // The pieces of one repository have different records; those before it may have the same.
     let (position, is_concurrent) = (event.position(), !line.live && line.piece != Some(0));
-    Ok(Outgoing { position, is_concurrent, messages: messages.all.into() })
+    let names_handle = line.kind != "commit" && line.kind != "resync";
+    Ok(Outgoing { position, is_concurrent, names_handle, messages: messages.all.into() })
 }
 
 /// The word of tap for an inactive account.
@@ -53,12 +55,13 @@ fn inactive(status: Option<&str>) -> &'static str {
     }
 }
 
-struct Messages {
+struct Messages<'h> {
     position: u64,
+    handle: &'h str,
     all: Vec<OutgoingMessage>,
 }
 
-impl Messages {
+impl Messages<'_> {
     fn add(&mut self, event: TapEvent<'_>) -> Result<(), &'static str> {
         let number = self.all.len() as u64;
         if number >= MAX_LINE_EVENTS {
@@ -73,7 +76,7 @@ impl Messages {
 
     fn add_identity(&mut self, line: &Line<'_>, status: &'static str) -> Result<(), &'static str> {
         let is_active = status == "active";
-        let identity = Identity { did: &line.did, handle: UNVERIFIED_HANDLE, is_active, status };
+        let identity = Identity { did: &line.did, handle: self.handle, is_active, status };
         self.add(TapEvent::Identity { identity })
     }
 }
@@ -143,7 +146,7 @@ mod tests {
     fn sent(line: &Value) -> (Vec<Value>, bool) {
         let id = EventId::of_commit("did:web:a.test", "1");
         let event = NewEvent::new(id, "did:web:a.test", line.to_string()).unwrap();
-        let outgoing = messages(&Event::stored(3, &event)).unwrap();
+        let outgoing = messages(&Event::stored(3, &event), None).unwrap();
         let parsed = |message: &OutgoingMessage| -> Value {
             let value: Value = serde_json::from_str(&message.text).unwrap();
             assert_eq!(value["id"].to_string(), *message.id);
@@ -190,8 +193,17 @@ mod tests {
     }
 
     #[test]
+    fn what_was_not_verified_by_request_is_sent() {
+        let (events, _) = sent(&commit("not-asked", true, "commit"));
+        assert_eq!(events.len(), 3);
+        let line = json!({"kind": "identity", "did": "did:web:a.test", "verdict": "not-asked"});
+        assert_eq!(sent(&line).0[0]["identity"]["status"], "active");
+        assert_eq!(sent(&commit("not-asked", false, "resync")).0.len(), 3);
+    }
+
+    #[test]
     fn what_is_not_verified_or_has_no_form_in_tap_is_not_sent() {
-        for verdict in ["refused", "ignored", "unknown-key", "unchecked", "not-asked", ""] {
+        for verdict in ["refused", "ignored", "unknown-key", "unchecked", ""] {
             assert_eq!(sent(&commit(verdict, true, "commit")).0, [Value::Null; 0], "{verdict}");
         }
         for kind in ["sync", "info", "unknown", ""] {

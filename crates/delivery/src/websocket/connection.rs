@@ -9,6 +9,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
+use super::handles::{HandleLookups, LookedUpHandle};
 use super::messages::Protocol;
 use super::options::{WebSocketMetrics, WebSocketOptions};
 use super::schedule::{Acked, Schedule, ScheduleLimits};
@@ -22,6 +23,7 @@ pub(super) struct Connection {
     socket: Socket,
     protocol: Protocol,
     consumer: Consumer,
+    handles: HandleLookups,
     schedule: Schedule,
     options: Arc<WebSocketOptions>,
     metrics: Arc<WebSocketMetrics>,
@@ -44,6 +46,7 @@ impl Connection {
         socket: Socket,
         protocol: Protocol,
         consumer: Consumer,
+        handles: HandleLookups,
         options: Arc<WebSocketOptions>,
         metrics: Arc<WebSocketMetrics>,
     ) -> Self {
@@ -53,7 +56,7 @@ impl Connection {
             max_bytes: options.max_bytes,
         });
         let last_ping = Instant::now();
-        Self { socket, protocol, consumer, schedule, options, metrics, last_ping }
+        Self { socket, protocol, consumer, handles, schedule, options, metrics, last_ping }
     }
 
     /// Serves the client until it leaves, breaks a rule, or a stop is requested.
@@ -80,6 +83,7 @@ impl Connection {
                 () = &mut stopped => return Err(ConnectionEnd::Stopped),
                 _ = tick.tick() => self.check_times()?,
                 ready = self.socket.wait(self.schedule.has_ready()) => self.progress(ready?)?,
+                found = self.handles.next() => self.add_handle(found)?,
                 events = self.consumer.next_events(), if has_room => self.add(&events?)?,
             }
         }
@@ -119,13 +123,24 @@ impl Connection {
     fn add(&mut self, events: &[Event]) -> Result<(), ConnectionEnd> {
         let mut skipped = Vec::new();
         for event in events {
-            let outgoing = self.protocol.messages(event).map_err(SocketEnd::Violation)?;
+            let outgoing = self.protocol.messages(event, None).map_err(SocketEnd::Violation)?;
             match outgoing.messages.is_empty() {
                 true => skipped.push(event.position()),
+                false if outgoing.names_handle && self.handles.start(event) => {
+                    self.schedule.add_awaited(event.account(), outgoing);
+                }
                 false => self.schedule.add(event.account(), outgoing),
             }
         }
         self.consumer.acknowledge(skipped)?;
+        self.send()
+    }
+
+    /// Sends the message of an account whose handle was looked up.
+    fn add_handle(&mut self, found: LookedUpHandle) -> Result<(), ConnectionEnd> {
+        let LookedUpHandle { event, handle } = found;
+        let outgoing = self.protocol.messages(&event, handle.as_deref());
+        self.schedule.replace(event.account(), outgoing.map_err(SocketEnd::Violation)?);
         self.send()
     }
 

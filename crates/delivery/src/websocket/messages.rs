@@ -28,14 +28,19 @@ impl Protocol {
         }
     }
 
-    /// The messages of an event; none if the protocol has no message for it.
+    /// The messages of an event; none if the protocol has no message for it. `handle` is the verified handle of the account,
+    /// if it was looked up and has one.
     ///
     /// # Errors
     /// If the payload cannot be sent.
-    pub(super) fn messages(self, event: &Event) -> Result<Outgoing, &'static str> {
+    pub(super) fn messages(
+        self,
+        event: &Event,
+        handle: Option<&str>,
+    ) -> Result<Outgoing, &'static str> {
         match self {
             Self::Lines => lines(event),
-            Self::Channel => channel::messages(event),
+            Self::Channel => channel::messages(event, handle),
         }
     }
 
@@ -70,7 +75,8 @@ fn lines(event: &Event) -> Result<Outgoing, &'static str> {
     let text = str::from_utf8(event.payload()).map_err(|_| "a payload that is not UTF-8")?;
     let message = OutgoingMessage { id: event.id().into(), text: Utf8Bytes::from(text) };
     let messages = VecDeque::from([message]);
-    Ok(Outgoing { position: event.position(), is_concurrent: false, messages })
+    let (is_concurrent, names_handle) = (false, false);
+    Ok(Outgoing { position: event.position(), is_concurrent, names_handle, messages })
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@
 
 mod channel;
 mod connection;
+mod handles;
 mod handshake;
 mod messages;
 mod options;
@@ -29,6 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use net::firehose::StopSignal;
 use net::http_server::{self, ConnectionLimits};
+use net::identity::Resolver;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -36,6 +38,7 @@ use tokio::task::JoinSet;
 use crate::error::OutboxError;
 use crate::outbox::Outbox;
 use connection::Connection;
+use handles::HandleLookups;
 use handshake::{Accepted, Shared};
 use socket::Socket;
 
@@ -47,6 +50,7 @@ pub struct WebSocketServer {
     listener: TcpListener,
     address: SocketAddr,
     shared: Arc<Shared>,
+    resolver: Option<Resolver>,
 }
 
 impl WebSocketServer {
@@ -67,7 +71,14 @@ impl WebSocketServer {
         let locks = consumers.into_iter().map(|name| (name.as_ref().into(), Arc::default()));
         let (consumers, options) = (locks.collect(), Arc::new(options));
         let shared = Arc::new(Shared { outbox, consumers, options, metrics: Arc::default() });
-        Ok(Self { listener, address, shared })
+        Ok(Self { listener, address, shared, resolver: None })
+    }
+
+    /// Looks up the handles of accounts for the clients of `/channel`, in both directions. Default: every handle is
+    /// `handle.invalid`.
+    #[must_use]
+    pub fn with_resolver(self, resolver: Resolver) -> Self {
+        Self { resolver: Some(resolver), ..self }
     }
 
     /// The bound address.
@@ -95,7 +106,9 @@ impl WebSocketServer {
                 () = stop.requested() => break,
                 Some(ended) = connections.join_next() => result = ended.unwrap_or(Ok(())),
                 (stream, permit) = http_server::accept(&handshakes, accept) => {
-                    connections.spawn(serve(self.shared.clone(), stream, permit, stop.clone()));
+                    let handles = HandleLookups::new(self.resolver.clone());
+                    let shared = self.shared.clone();
+                    connections.spawn(serve(shared, handles, stream, permit, stop.clone()));
                 }
             }
         }
@@ -111,6 +124,7 @@ impl WebSocketServer {
 /// Serves a connection: its request, and its WebSocket if it is upgraded.
 async fn serve(
     shared: Arc<Shared>,
+    handles: HandleLookups,
     stream: TcpStream,
     permit: Option<OwnedSemaphorePermit>,
     stop: StopSignal,
@@ -128,7 +142,8 @@ async fn serve(
     let (options, metrics) = (shared.options.clone(), shared.metrics.clone());
     metrics.connections.fetch_add(1, Relaxed);
     let socket = Socket::new(upgraded, options.max_message_bytes).await;
-    let ended = Connection::new(socket, protocol, consumer, options, metrics).run(&stop).await;
+    let connection = Connection::new(socket, protocol, consumer, handles, options, metrics);
+    let ended = connection.run(&stop).await;
     drop(lock);
     ended
 }

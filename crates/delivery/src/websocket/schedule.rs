@@ -1,7 +1,7 @@
 //! The order of the messages of a connection: accounts side by side, the events of each one after the other.
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ pub(super) struct Outgoing {
     pub(super) position: u64,
     /// Whether the messages may be in flight at once.
     pub(super) is_concurrent: bool,
+    /// Whether the message has the handle of the account.
+    pub(super) names_handle: bool,
     pub(super) messages: VecDeque<OutgoingMessage>,
 }
 
@@ -51,12 +53,15 @@ pub(super) struct Schedule {
     bytes: usize,
 }
 
-/// The unacknowledged events of an account, in their order. The messages of the first are ready or in flight.
-#[derive(Debug)]
+/// The unacknowledged events of an account, in their order. The messages of the first are ready or in flight, unless they are
+/// awaited.
+#[derive(Debug, Default)]
 struct AccountEvents {
     events: VecDeque<Outgoing>,
     /// Number of messages of the first event that are ready or in flight.
     open: usize,
+    /// The positions of events whose messages are not known yet.
+    awaited: BTreeSet<u64>,
 }
 
 #[derive(Debug)]
@@ -102,16 +107,42 @@ impl Schedule {
     /// Adds an event with at least one message, after the others of its account.
     pub(super) fn add(&mut self, account: &str, event: Outgoing) {
         self.events += 1;
-        self.bytes += event.messages.iter().map(|message| message.text.len()).sum::<usize>();
+        self.bytes += event.byte_len();
         match self.accounts.get_mut(account) {
             Some(waiting) => waiting.events.push_back(event),
             None => {
                 let account: Arc<str> = account.into();
-                let mut events = AccountEvents { events: [event].into(), open: 0 };
+                let mut events =
+                    AccountEvents { events: [event].into(), open: 0, awaited: BTreeSet::new() };
                 events.open_messages(&account, &mut self.ready);
                 self.accounts.insert(account, events);
             }
         }
+    }
+
+    /// Adds an event whose messages will be [replaced](Self::replace): it and those of its account after it wait until then.
+    pub(super) fn add_awaited(&mut self, account: &str, event: Outgoing) {
+        self.events += 1;
+        self.bytes += event.byte_len();
+        let waiting = self.accounts.entry(account.into()).or_default();
+        waiting.awaited.insert(event.position);
+        waiting.events.push_back(event);
+    }
+
+    /// Replaces the messages of an awaited event, which is sent in its turn.
+    pub(super) fn replace(&mut self, account: &str, event: Outgoing) {
+        let Some((account, waiting)) = self.accounts.get_key_value(account) else { return };
+        let account = account.clone();
+        if !waiting.awaited.contains(&event.position) {
+            return;
+        }
+        let Some(waiting) = self.accounts.get_mut(&account) else { return };
+        waiting.awaited.remove(&event.position);
+        if let Some(placed) = waiting.events.iter_mut().find(|of| of.position == event.position) {
+            self.bytes = self.bytes - placed.byte_len() + event.byte_len();
+            *placed = event;
+        }
+        waiting.open_messages(&account, &mut self.ready);
     }
 
     /// The next message to send, which is in flight from now on.
@@ -168,6 +199,12 @@ impl Schedule {
     }
 }
 
+impl Outgoing {
+    fn byte_len(&self) -> usize {
+        self.messages.iter().map(|message| message.text.len()).sum()
+    }
+}
+
 impl AccountEvents {
     /// Makes those messages of the first event ready that may be sent now.
     fn open_messages(
@@ -176,6 +213,9 @@ impl AccountEvents {
         ready: &mut VecDeque<(Arc<str>, OutgoingMessage)>,
     ) {
         let Some(first) = self.events.front_mut() else { return };
+        if self.awaited.contains(&first.position) {
+            return;
+        }
         while (first.is_concurrent || self.open == 0)
             && let Some(message) = first.messages.pop_front()
         {
@@ -187,8 +227,6 @@ impl AccountEvents {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -201,7 +239,8 @@ mod tests {
             let id = format!("{position}.{number}");
             OutgoingMessage { id: id.as_str().into(), text: id.into() }
         };
-        Outgoing { position, is_concurrent, messages: (0..messages).map(message).collect() }
+        let messages = (0..messages).map(message).collect();
+        Outgoing { position, is_concurrent, names_handle: false, messages }
     }
 
     fn sent(schedule: &mut Schedule) -> Vec<String> {
@@ -239,6 +278,33 @@ mod tests {
         assert_eq!(sent(&mut schedule), [""; 0]);
         assert_eq!(schedule.acknowledge("1.1"), Acked::Event(1));
         assert_eq!(sent(&mut schedule), ["2.0"]);
+    }
+
+    #[test]
+    fn an_event_whose_messages_are_awaited_holds_back_its_account_alone() {
+        let mut schedule = Schedule::new(LIMITS);
+        schedule.add("a", event(1, 1, false));
+        schedule.add_awaited("a", event(2, 1, false));
+        schedule.add("a", event(3, 1, false));
+        schedule.add_awaited("b", event(4, 1, false));
+        schedule.add("c", event(5, 1, false));
+        assert_eq!(sent(&mut schedule), ["1.0", "5.0"]);
+        assert_eq!(schedule.acknowledge("1.0"), Acked::Event(1));
+        assert_eq!(sent(&mut schedule), [""; 0]);
+        let mut found = event(2, 1, false);
+        found.messages[0].text = "a longer message".into();
+        schedule.replace("a", found.clone());
+        schedule.replace("a", found);
+        schedule.replace("b", event(4, 1, false));
+        schedule.replace("c", event(5, 1, false));
+        schedule.replace("d", event(6, 1, false));
+        assert_eq!(sent(&mut schedule), ["a longer message", "4.0"], "each once");
+        for (id, position) in [("2.0", 2), ("4.0", 4), ("5.0", 5)] {
+            assert_eq!(schedule.acknowledge(id), Acked::Event(position));
+        }
+        assert_eq!(sent(&mut schedule), ["3.0"]);
+        assert_eq!(schedule.acknowledge("3.0"), Acked::Event(3));
+        assert_eq!((schedule.events, schedule.bytes), (0, 0));
     }
 
     #[test]

@@ -133,6 +133,11 @@ impl Resolver {
         Ok(Identity { account, handle })
     }
 
+    /// The verified handle of an account, in lower case; `None` also if `did` is no DID, or cannot be resolved.
+    pub async fn handle_of(&self, did: &str) -> Option<HandleBuf> {
+        self.identity(Did::parse(did).ok()?).await.ok()?.handle.ok()
+    }
+
     /// The account that `handle` resolves to, and whether it claims the handle.
     ///
     /// # Errors
