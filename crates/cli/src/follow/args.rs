@@ -17,6 +17,7 @@ use super::delivery_args::DeliveryArgs;
 use super::line::ProofForm;
 use super::listing::Listing;
 use super::state;
+use super::verify_level::VerifyLevel;
 use crate::admin::access::{self, AdminAddress};
 use crate::failure::Failure;
 use crate::stream::{Start, StreamArgs};
@@ -45,6 +46,12 @@ pub(crate) struct FollowArgs {
     /// Print events unverified.
     #[arg(long, overrides_with = "verify")]
     pub(super) no_verify: bool,
+    /// Prove of each event: `full`, that the account's key signed the commit, that the operations are the whole change of the
+    /// signed tree, and that no event is missing; `signature`, the signature and the hashes of the records, so that a host can
+    /// invent and leave out operations; `none`, nothing, also with --to. Lines of the last two say so (`verified_against`)
+    /// [default: full].
+    #[arg(long, env = "WIREPROOF_VERIFY_AGAINST", value_name = "LEVEL")]
+    pub(super) verify_against: Option<VerifyLevel>,
     /// Refuse commits and repositories with invalid records: not canonical DAG-CBOR, or not a map [default: they are
     /// verified, and the record is printed as invalid].
     #[arg(long, env = "WIREPROOF_STRICT_RECORDS", value_parser = FalseyValueParser::new())]
@@ -142,9 +149,14 @@ pub(crate) struct FollowArgs {
 }
 
 impl FollowArgs {
-    /// Whether events are verified.
-    pub(super) fn verifies(&self) -> bool {
-        self.verify && !self.no_verify
+    /// What is proved of events.
+    pub(super) fn verify_level(&self) -> VerifyLevel {
+        let level = if self.has_no_verify() { VerifyLevel::None } else { VerifyLevel::Full };
+        self.verify_against.unwrap_or(level)
+    }
+
+    fn has_no_verify(&self) -> bool {
+        !self.verify || self.no_verify
     }
 
     /// What is one line.
@@ -174,7 +186,7 @@ impl FollowArgs {
 
     /// Whether the repositories of accounts with a broken chain are fetched.
     pub(super) fn resyncs(&self) -> bool {
-        self.resync || self.delivery.uses_outbox()
+        self.resync || (self.delivery.uses_outbox() && self.verify_level() != VerifyLevel::None)
     }
 
     /// The folder of the outbox.
@@ -226,6 +238,34 @@ impl FollowArgs {
         Ok(listings)
     }
 
+    /// Checks that the options fit what is proved.
+    pub(super) fn check_verify_level(&self) -> Result<(), Failure> {
+        let Some(level) = self.verify_against else { return Ok(()) };
+        if self.has_no_verify() && level != VerifyLevel::None {
+            let name = level.name();
+            return Err(Failure::Usage(format!("--no-verify: leave out --verify-against {name}")));
+        }
+        let needs_proof = [
+            (self.resync, "--resync"),
+            (self.delivery.backfill, "--backfill"),
+            (!self.delivery.all_from.is_empty(), "--all-from"),
+            (self.proof.is_some(), "--proof"),
+            (self.strict_records, "--strict-records"),
+            (self.pds, "--pds"),
+        ];
+        let option = needs_proof.iter().find(|(is_set, _)| *is_set).map(|(_, option)| option);
+        match (level, option) {
+            (VerifyLevel::None, Some(option)) => Err(Failure::Usage(format!(
+                "--verify-against none: {option} needs verified events: leave it out, or verify against signature or full"
+            ))),
+            (VerifyLevel::Signature | VerifyLevel::Full, _) if self.jetstream.is_some() => {
+                let text = "--verify-against: the events of a Jetstream are not signed: leave out --jetstream";
+                Err(Failure::Usage(text.to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Checks that the options of the delivery fit the others. A file of options can set any of them.
     pub(super) fn check_delivery(&self) -> Result<(), Failure> {
         let uses_outbox = self.delivery.uses_outbox();
@@ -235,8 +275,8 @@ impl FollowArgs {
             () if uses_outbox && self.jetstream.is_some() => {
                 "--to and --ack-stdin deliver verified events: leave out --jetstream"
             }
-            () if uses_outbox && !self.verifies() => {
-                "--to and --ack-stdin deliver verified events: leave out --no-verify"
+            () if uses_outbox && self.has_no_verify() && self.verify_against.is_none() => {
+                "--to and --ack-stdin deliver verified events: leave out --no-verify, or say --verify-against none"
             }
             () if self.delivery.ack_stdin && self.accounts().iter().any(|text| text == "@-") => {
                 "--ack-stdin reads acknowledgements from standard input: name a file of accounts"

@@ -71,7 +71,7 @@ impl Deliveries {
         let state = state::folder(args)?;
         let folder = args.outbox_folder()?;
         let outbox = Outbox::open(&folder.join("outbox.sqlite"), args.delivery.outbox_options())?;
-        outbox_binding::check(&state, &outbox)?;
+        outbox_binding::check(&state, &outbox, args.verify_level())?;
         args.delivery.forget.iter().try_for_each(|name| outbox.remove(name))?;
         let destinations = open_destinations(args, &outbox, &folder).await?;
         let server = websocket::bind(args, &outbox, &setup.network.resolver)?;

@@ -26,6 +26,7 @@ use wireproof::verify::{InvalidRecord, repository};
 use super::condition::{Condition, Subject};
 use super::repository_slice::Slice;
 use super::selection::Filter;
+use super::verify_level::VerifyLevel;
 use crate::json::{self, InvalidBytes, RecordPath};
 
 /// The form of the proof of a line.
@@ -35,6 +36,14 @@ pub(crate) enum ProofForm {
     Frame,
     /// A slice of the repository: the commit, the nodes on the paths of the operations, and the records.
     Blocks,
+}
+
+/// What the lines of a run have beside their events.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LineContent {
+    pub(super) proof: Option<ProofForm>,
+    /// What is proved of events; lines name what is less than all.
+    pub(super) level: VerifyLevel,
 }
 
 /// What a line has beside its event or repository.
@@ -75,7 +84,7 @@ pub(super) struct EventLine<'e, 'a> {
     pub(super) filter: &'e Filter,
     /// What is delivered of each operation, if a condition decides that.
     matches: Option<Vec<OpMatch>>,
-    proof: Option<ProofForm>,
+    content: LineContent,
 }
 
 impl<'e, 'a> EventLine<'e, 'a> {
@@ -83,9 +92,9 @@ impl<'e, 'a> EventLine<'e, 'a> {
         host: &'e str,
         event: &'e DeliveredEvent<'a>,
         filter: &'e Filter,
-        proof: Option<ProofForm>,
+        content: LineContent,
     ) -> Self {
-        let mut line = Self { host, event, filter, matches: None, proof };
+        let mut line = Self { host, event, filter, matches: None, content };
         if let (Some(condition), Some(commit)) = (&filter.condition, line.commit())
             && has_ops(&event.verdict)
         {
@@ -125,10 +134,11 @@ impl<'e, 'a> EventLine<'e, 'a> {
             claims(&mut object, claimed);
         }
         verdict(&mut object, event);
+        object.optional("verified_against", self.content.level.mark());
         if let Some(commit) = self.commit().filter(|_| has_ops(&event.verdict)) {
             self.write_ops(&mut object, commit);
         }
-        if let Some(form) = self.proof.filter(|_| event.verdict.is_verified()) {
+        if let Some(form) = self.content.proof.filter(|_| event.verdict.is_verified()) {
             match (form, event.event) {
                 (ProofForm::Blocks, Some(Event::Commit(commit))) => {
                     object.proof("blocks", commit.car);

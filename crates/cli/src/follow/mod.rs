@@ -41,6 +41,7 @@ mod status_checks;
 mod stdout;
 mod stored_changes;
 mod taken;
+mod verify_level;
 mod warnings;
 mod websocket;
 mod writer;
@@ -62,6 +63,7 @@ pub(crate) use state::state_folder;
 
 pub(crate) fn run(args: &FollowArgs) -> Result<(), Failure> {
     args.check_delivery()?;
+    args.check_verify_level()?;
     use_small_pages();
     let runtime = network::runtime()?;
     let result = match args.jetstream {

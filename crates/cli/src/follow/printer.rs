@@ -15,7 +15,7 @@ use wireproof::verify::sync::{Chain, Outcome};
 
 use super::account_log::AccountLog;
 use super::histories::Histories;
-use super::line::{EventLine, ProofForm, ResyncLines};
+use super::line::{EventLine, LineContent, ResyncLines};
 use super::selection::Selection;
 use super::stats::RunStats;
 use super::status::Status;
@@ -50,7 +50,7 @@ pub(super) struct Printer<R> {
     pub(super) accounts: Arc<AccountLog>,
     /// The histories of the run, if accounts get theirs.
     pub(super) histories: Option<Arc<Histories>>,
-    pub(super) proof: Option<ProofForm>,
+    pub(super) content: LineContent,
 }
 
 impl<R: LineRecipient> Handler for Printer<R> {
@@ -64,7 +64,7 @@ impl<R: LineRecipient> Handler for Printer<R> {
         self.warn_of(host, event);
         self.accounts.record(event);
         let filter = self.selection.filter();
-        let line = EventLine::new(host, event, &filter, self.proof);
+        let line = EventLine::new(host, event, &filter, self.content);
         if !line.is_selected() {
             return ack.skip();
         }
@@ -130,7 +130,7 @@ impl<R: LineRecipient> Printer<R> {
         let options = car::Options::default();
         let repository = Repository::read(&archive, &options).map_err(io::Error::other)?;
         let filter = self.selection.filter();
-        let lines = ResyncLines::new(resynced, &repository, &filter, self.proof.is_some());
+        let lines = ResyncLines::new(resynced, &repository, &filter, self.content.proof.is_some());
         self.recipient.repository(&mut lines.map_err(io::Error::other)?, ack)
     }
 

@@ -12,7 +12,6 @@ use wireproof::net::firehose::{
 };
 use wireproof::net::identity::Resolver;
 use wireproof::store::{Store, StoreState};
-use wireproof::verify::sync::Policy;
 
 use super::account_log::AccountLog;
 use super::admin::{AdminServer, AdminSocket};
@@ -20,6 +19,7 @@ use super::args::FollowArgs;
 use super::control::Control;
 use super::histories::Histories;
 use super::keys::StoredKeys;
+use super::line::LineContent;
 use super::metrics::{FirehoseSeries, Metrics, Readiness};
 use super::printer::{LineRecipient, Printer};
 use super::reload;
@@ -137,13 +137,23 @@ impl<'a> Run<'a> {
             )
         });
         announce_changes(&selection, &status);
+        args.verify_level().warning().into_iter().for_each(|text| status.print_warning(text));
         let resolver = network.resolver;
         let endpoint = listener.map(|listener| {
             let (stats, metrics, store) = (stats.clone(), metrics.clone(), store.clone());
             let resolver = resolver.clone();
             let condition = args.condition.clone();
-            let series =
-                FirehoseSeries { stats, metrics, resolver, store, outbox, websocket, condition };
+            let level = args.verify_level();
+            let series = FirehoseSeries {
+                stats,
+                metrics,
+                resolver,
+                store,
+                outbox,
+                websocket,
+                condition,
+                level,
+            };
             Metrics::new(listener, series, readiness, &status)
         });
         let (limit, announcing) = (args.stream.stop_limit(), status.clone());
@@ -189,7 +199,7 @@ impl<'a> Run<'a> {
             status: status.clone(),
             accounts: self.accounts,
             histories: self.histories.clone(),
-            proof: args.proof,
+            content: LineContent { proof: args.proof, level: args.verify_level() },
         };
         let initial_cursor = args.cursor.cursor();
         let journal = StateJournal { store, keys: self.keys, marks, initial_cursor };
@@ -276,10 +286,9 @@ fn options(
 ) -> firehose::Options {
     let mut options = firehose::Options::new(hosts.urls.clone(), keys);
     let decoding = Decoding::default();
-    let mut policy = Policy::default();
-    policy.strict_records = args.strict_records;
-    let verify = match (args.verifies(), options.verify) {
-        (true, Verification::On { keys, cache_bytes, .. }) => {
+    let verify = match (args.verify_level().policy(), options.verify) {
+        (Some(mut policy), Verification::On { keys, cache_bytes, .. }) => {
+            policy.strict_records = args.strict_records;
             Verification::On { policy, keys, cache_bytes }
         }
         _ => Verification::Off { decoding },

@@ -11,7 +11,7 @@ use simnet::servers::{Server, Simulation};
 use crate::{Running, file_lines, follow, lines, quiet, schemas, stderr, with_commits};
 
 /// The keys of all accounts.
-fn write_keys(sim: &Simulation, path: &Path) {
+pub(crate) fn write_keys(sim: &Simulation, path: &Path) {
     let accounts = sim.expected_accounts();
     let keys = accounts.iter().map(|of| (of.account.did.clone(), json!(of.account.signing_key)));
     let keys = Value::Object(keys.collect());
@@ -19,7 +19,7 @@ fn write_keys(sim: &Simulation, path: &Path) {
 }
 
 /// Proves lines again.
-fn verify(lines: &[Value], dir: &Path) -> (Output, Value) {
+pub(crate) fn verify(lines: &[Value], dir: &Path) -> (Output, Value) {
     let path = dir.join("lines.ndjson");
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     fs::write(&path, text).unwrap();
@@ -34,7 +34,7 @@ fn verify(lines: &[Value], dir: &Path) -> (Output, Value) {
 }
 
 #[track_caller]
-fn assert_proved(lines: &[Value], dir: &Path) {
+pub(crate) fn assert_proved(lines: &[Value], dir: &Path) {
     let (output, report) = verify(lines, dir);
     assert_eq!(output.status.code(), Some(0), "{} {report}", stderr(&output));
     assert_eq!(report["proved"], lines.len(), "{report}");

@@ -178,7 +178,7 @@ fn only_selected_events_are_printed_and_all_events_are_acked() {
 }
 
 /// Serves a case of the hostile set.
-fn serve(sim: &Simulation, name: &str) {
+pub(crate) fn serve(sim: &Simulation, name: &str) {
     let set = hostile::CaseSet::generate(&hostile::Spec::default());
     let case = set.cases().iter().find(|case| case.name == name).expect("a case of this name");
     sim.serve_case(case);

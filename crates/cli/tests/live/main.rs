@@ -17,6 +17,7 @@
 //! | `reload` | SIGHUP |
 //! | `websockets` | `follow --to ws://…`: its clients |
 //! | `schemas` | every line that these tests read follows the schema of its kind |
+//! | `verify_levels` | `follow --verify-against`: what each level proves, says and refuses |
 //! | `tls` | streams and directories over TLS, and trusted authorities |
 //! | `files` | the files of `capture`, and those of an interrupted `verify` |
 
@@ -41,6 +42,7 @@ mod resume;
 #[path = "../schemas/mod.rs"]
 mod schemas;
 mod tls;
+mod verify_levels;
 #[path = "../webhook/mod.rs"]
 mod webhook;
 mod websockets;

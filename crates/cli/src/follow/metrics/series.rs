@@ -7,6 +7,7 @@
 //! | `lag_seconds` | |
 //! | `events_total`, `event_bytes_total`\* | `kind` |
 //! | `verdicts_total` | `code` |
+//! | `verified_against`\* | `level`: full, signature, none |
 //! | `invalid_records_total`\* | |
 //! | `stage_seconds`\* (histogram) | `stage`: judge, deliver, handle, key_lookup, resync, checkpoint |
 //! | `identity_lookups_total`\* | `from`: memory, network, stale |
@@ -46,6 +47,7 @@ use wireproof::store::Store;
 
 use super::super::condition::Condition;
 use super::super::stats::RunStats;
+use super::super::verify_level::VerifyLevel;
 
 /// The series of a firehose, read at every scrape.
 #[derive(Debug)]
@@ -57,6 +59,7 @@ pub(in super::super) struct FirehoseSeries {
     pub(in super::super) outbox: Option<Outbox>,
     pub(in super::super) websocket: Option<Arc<WebSocketMetrics>>,
     pub(in super::super) condition: Option<Condition>,
+    pub(in super::super) level: VerifyLevel,
 }
 
 impl Collector for FirehoseSeries {
@@ -68,6 +71,8 @@ impl Collector for FirehoseSeries {
         page.counters("events", "Events received", "kind", kinds(&metrics.events))?;
         page.counters("event_bytes", "Bytes of events received", "kind", kinds(&metrics.bytes))?;
         page.counters("verdicts", "Events by verdict", "code", counts(&metrics.verdicts))?;
+        let level = [(self.level.name(), 1.0)];
+        page.gauges("verified_against", "What is proved of events", "level", level)?;
         let name = "invalid_records";
         page.counter(name, "Invalid records in verified data", metrics.invalid_records)?;
         self.keys(&mut page, &metrics)?;

@@ -1,0 +1,55 @@
+//! What a run proves of the events of a stream: `--verify-against`.
+
+use clap::ValueEnum;
+use wireproof::verify::sync::Policy;
+
+/// What is proved of an event before it is delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VerifyLevel {
+    /// Nothing: events are decoded.
+    None,
+    /// The account's key signed the commit, and each record has the hash that its operation names.
+    Signature,
+    /// Also that the operations are the whole change of the signed tree, and continue the chain of the account.
+    #[default]
+    Full,
+}
+
+impl VerifyLevel {
+    /// The word of the option, of lines and of metrics.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Signature => "signature",
+            Self::Full => "full",
+        }
+    }
+
+    /// The word in lines, which those of the default do not have.
+    pub(super) fn mark(self) -> Option<&'static str> {
+        (self != Self::Full).then_some(self.name())
+    }
+
+    /// The policy of the verification; `None` for decoding only.
+    pub(super) fn policy(self) -> Option<Policy> {
+        match self {
+            Self::None => None,
+            Self::Signature => Some(Policy::signature_only()),
+            Self::Full => Some(Policy::default()),
+        }
+    }
+
+    /// What the run gives up, for the operator.
+    pub(super) fn warning(self) -> Option<&'static str> {
+        match self {
+            Self::None => Some(
+                "events are not verified (--verify-against none): a host can invent, change and leave out records",
+            ),
+            Self::Signature => Some(
+                "operations are not verified (--verify-against signature): a host can invent, change and leave out \
+                 records beside the signed commits of an account",
+            ),
+            Self::Full => None,
+        }
+    }
+}
