@@ -29,3 +29,14 @@ mod readers;
 mod requests;
 mod taps;
 mod writes;
+
+/// The first value for short tests, the second with `WIREPROOF_SOAK=1`, which `cargo xtask soak` sets.
+fn scaled<T>(short: T, whole: T) -> T {
+    let is_whole = std::env::var_os("WIREPROOF_SOAK").is_some_and(|value| value == "1");
+    if is_whole { whole } else { short }
+}
+
+/// How long a round of kills lasts, in different moments of a run.
+fn round_time(round: usize) -> std::time::Duration {
+    std::time::Duration::from_millis(60 + 131 * (round as u64 % 7))
+}

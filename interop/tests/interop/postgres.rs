@@ -49,11 +49,10 @@ async fn after_kills_of_either_side_the_tables_have_every_record_and_each_commit
         delivered.write(round);
         delivered.wait_for_end().await;
     }
-    let is_whole = std::env::var_os("WIREPROOF_SOAK").is_some_and(|value| value == "1");
-    for round in 0..if is_whole { 200 } else { 6 } {
+    for round in 0..crate::scaled(6, 200) {
         delivered.start(None);
         delivered.write(round);
-        sleep(Duration::from_millis(60 + 131 * (round as u64 % 7))).await;
+        sleep(crate::round_time(round)).await;
         match round % 3 {
             0 => delivered.kill(),
             1 => postgres.run().await,

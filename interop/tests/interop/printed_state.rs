@@ -61,8 +61,7 @@ const WHOLE: Scale = Scale {
 #[tokio::test(flavor = "multi_thread")]
 async fn printed_lines_give_the_records_of_every_account_through_kills_restarts_and_an_outage() {
     let kit = kit!(Pds, Relay);
-    let is_whole = std::env::var_os("WIREPROOF_SOAK").is_some_and(|value| value == "1");
-    let scale = if is_whole { WHOLE } else { SHORT };
+    let scale = crate::scaled(SHORT, WHOLE);
     let plc = Plc::start(&kit).await;
     let pds = [Pds::start(&kit, &plc).await, Pds::start(&kit, &plc).await];
     let relay = Relay::start(&kit, &plc, &[&pds[0], &pds[1]]).await;

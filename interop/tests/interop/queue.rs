@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::time::Duration;
 
 use serde_json::Value;
 use simnet::servers::{Simulation, Spec};
@@ -71,11 +70,10 @@ pub(crate) async fn survives_kills(queue: &mut impl Queue, points: &[&str]) -> V
         let marker = fs::read_to_string(delivered.folder.path().join("marker"));
         assert_eq!(marker.ok().as_deref(), point.split('@').next(), "{}", delivered.errors());
     }
-    let is_whole = std::env::var_os("WIREPROOF_SOAK").is_some_and(|value| value == "1");
-    for round in 0..if is_whole { 200 } else { 6 } {
+    for round in 0..crate::scaled(6, 200) {
         delivered.start(None);
         delivered.write(round);
-        sleep(Duration::from_millis(60 + 131 * (round as u64 % 7))).await;
+        sleep(crate::round_time(round)).await;
         match round % 3 {
             0 => delivered.kill(),
             1 => queue.run().await,

@@ -100,8 +100,7 @@ fn the_client_of_tap_ends_with_every_record_whichever_side_is_killed() {
     let client = || Reader::tap(&kit, &format!("http://{address}"), PASSWORD);
     let (mut state, mut server, mut reader) = (State::default(), follow(), client());
 
-    let is_whole = std::env::var_os("WIREPROOF_SOAK").is_some_and(|value| value == "1");
-    let rounds = if is_whole { 200 } else { 6 };
+    let rounds = crate::scaled(6, 200);
     for round in 0..rounds {
         sim.write_commits(40);
         (0..round % 6 * 7).for_each(|_| state.apply(&reader.next()));
