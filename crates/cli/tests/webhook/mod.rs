@@ -11,14 +11,21 @@ pub(crate) struct Request {
 
 impl Request {
     /// Reads the request of a connection.
+    ///
+    /// # Errors
+    /// If the connection ends before its body.
     pub(crate) fn read(stream: &TcpStream) -> io::Result<Self> {
         let mut stream = BufReader::new(stream);
-        let headers =
-            stream.by_ref().lines().take_while(|line| !matches!(line, Ok(line) if line.is_empty()));
-        let headers: Vec<String> = headers.collect::<io::Result<_>>()?;
+        let mut headers = Vec::new();
+        for line in stream.by_ref().lines() {
+            match line? {
+                line if line.is_empty() => break,
+                line => headers.push(line),
+            }
+        }
         let mut request = Self { headers, body: Vec::new() };
         let len = request.header("content-length").and_then(|len| len.parse().ok());
-        request.body.resize(len.unwrap_or(0), 0);
+        request.body.resize(len.ok_or(io::ErrorKind::UnexpectedEof)?, 0);
         stream.read_exact(&mut request.body)?;
         Ok(request)
     }
