@@ -21,7 +21,7 @@
 //! | `stops` | a stop ends in its time under any load, and the next run loses nothing |
 //! | `full_disk` | a cursor or a line that cannot be written ends the run |
 //! | `lost_state` | a state that is deleted, emptied or opened twice during a run ends it, with the cursor |
-//! | `webhook_receivers` | a receiver of webhooks has every record, through kills of either side and failed requests |
+//! | `webhook_receivers` | a receiver of webhooks has every record, through kills of either side, failures and slow answers |
 //! | `websocket_clients` | WebSocket clients have every record, through kills of the process and of clients |
 //! | `unusable_state` | a state that cannot be read or written is an error that names the cure, or is recovered |
 //!

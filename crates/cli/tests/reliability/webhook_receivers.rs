@@ -9,7 +9,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::Value;
-use simnet::servers::{Simulation, Spec};
+use simnet::servers::{Server, Simulation, Spec, WriteRate};
+use tempfile::TempDir;
 
 use crate::consumed::Consumed;
 use crate::follow::{self, Follow};
@@ -26,12 +27,24 @@ enum Answer {
     /// Applied, and answered with an error.
     AppliedAndFailed,
     Unread,
-    Unavailable,
+    Failed,
 }
 
-/// One answer in four is a fault.
-const ANSWERS: [Answer; 4] =
-    [Answer::AppliedAlone, Answer::AppliedAndFailed, Answer::Unread, Answer::Unavailable];
+/// How requests are answered.
+#[derive(Clone, Copy, Debug, Default)]
+enum Policy {
+    /// One in four by a fault.
+    #[default]
+    Faulty,
+    /// All with an error.
+    Failing,
+    /// All accepted after this time.
+    Accepting(Duration),
+}
+
+/// The faults in turn.
+const FAULTS: [Answer; 4] =
+    [Answer::AppliedAlone, Answer::AppliedAndFailed, Answer::Unread, Answer::Failed];
 
 #[derive(Default)]
 struct State {
@@ -41,6 +54,7 @@ struct State {
     /// Number of requests by answer.
     answers: BTreeMap<Answer, usize>,
     requests: usize,
+    policy: Policy,
 }
 
 /// A receiver that runs until it is killed, and stores what it was given.
@@ -74,10 +88,7 @@ impl Receiver {
 
 impl State {
     fn receive(&mut self, mut stream: &TcpStream) {
-        self.requests += 1;
-        let fault =
-            self.requests.is_multiple_of(4).then(|| ANSWERS[self.requests / 4 % ANSWERS.len()]);
-        let answer = fault.unwrap_or(Answer::Accepted);
+        let answer = self.next_answer();
         *self.answers.entry(answer).or_default() += 1;
         stream.set_nonblocking(false).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
@@ -86,16 +97,30 @@ impl State {
         }
         // The process may be killed in the middle of a request.
         let Ok(request) = Request::read(stream) else { return };
-        if answer != Answer::Unavailable {
+        if answer != Answer::Failed {
             self.apply(&request);
         }
         let status = match answer {
             Answer::Accepted => "200 OK",
-            Answer::AppliedAndFailed => "500 Failed",
-            Answer::Unavailable => "503 Away",
+            Answer::AppliedAndFailed | Answer::Failed => "500 Failed",
             Answer::AppliedAlone | Answer::Unread => return,
         };
         let _ = stream.write_all(response(status).as_bytes());
+    }
+
+    fn next_answer(&mut self) -> Answer {
+        self.requests += 1;
+        match self.policy {
+            Policy::Faulty if self.requests.is_multiple_of(4) => {
+                FAULTS[self.requests / 4 % FAULTS.len()]
+            }
+            Policy::Faulty => Answer::Accepted,
+            Policy::Failing => Answer::Failed,
+            Policy::Accepting(after) => {
+                std::thread::sleep(after);
+                Answer::Accepted
+            }
+        }
     }
 
     fn apply(&mut self, request: &Request) {
@@ -109,29 +134,68 @@ impl State {
     }
 }
 
+/// A network whose events go to a receiver.
+struct Hooked {
+    sim: Simulation,
+    folder: TempDir,
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+}
+
+impl Hooked {
+    fn new() -> Self {
+        let spec = Spec {
+            accounts: 5,
+            records: 130,
+            jetstreams: 0,
+            retained_events: 1_000_000,
+            max_backlog: u64::MAX,
+            ..Spec::default()
+        };
+        let (sim, folder) = (Simulation::start(spec).unwrap(), tempfile::tempdir().unwrap());
+        let secret = "a secret of at least 24 bytes\n";
+        std::fs::write(folder.path().join("secret"), secret).unwrap();
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = free.local_addr().unwrap();
+        Self { sim, folder, address, state: Arc::default() }
+    }
+
+    fn receiver(&self) -> Receiver {
+        Receiver::start(self.address, &self.state)
+    }
+
+    fn follow(&self, more: &[&str], run: usize) -> Follow {
+        let accounts = (0..self.sim.account_count()).map(|number| self.sim.account(number).did);
+        let (to, dids) =
+            (format!("http://{}/hook", self.address), Vec::from_iter(accounts).join(","));
+        let secret = self.folder.path().join("secret");
+        let args = ["--to", &to, "--webhook-secret-file", secret.to_str().unwrap()];
+        let args = [&args[..], &["--backfill", "--dids", &dids], more].concat();
+        Follow::spawn(follow::command(&self.sim, &self.folder.path().join("state"), &args), run)
+    }
+
+    /// Waits until the receiver has every record, and ends the process.
+    fn finish(&self, mut follow: Follow, receiver: Receiver) {
+        let expected = expected(&self.sim);
+        let has_all = |_: &Follow| self.state.lock().unwrap().consumed.records == expected;
+        follow.wait_until("every record", has_all);
+        let ended = follow.interrupt();
+        receiver.kill();
+        assert!(ended.is_orderly(), "{}", ended.errors);
+        let state = self.state.lock().unwrap();
+        assert!(state.consumed.repeated > 0, "a request that is not confirmed is repeated");
+        let (events, repeated) = (state.consumed.events(), state.consumed.repeated);
+        report(&format!("{events} events, {repeated} repeated; requests: {:?}", state.answers));
+    }
+}
+
 #[test]
 fn after_kills_of_either_side_a_receiver_of_webhooks_has_every_record() {
-    let spec = Spec { accounts: 5, records: 130, jetstreams: 0, ..Spec::default() };
-    let (sim, folder) = (Simulation::start(spec).unwrap(), tempfile::tempdir().unwrap());
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = free.local_addr().unwrap();
-    drop(free);
-    let dids: Vec<String> =
-        (0..sim.account_count()).map(|number| sim.account(number).did).collect();
-    let (to, dids) = (format!("http://{address}/hook"), dids.join(","));
-    let secret = folder.path().join("secret");
-    std::fs::write(&secret, "a secret of at least 24 bytes\n").unwrap();
-    let secret = secret.to_str().unwrap();
-    let args = ["--to", &to, "--webhook-secret-file", secret, "--backfill", "--dids", &dids];
-    let spawn = |round| {
-        let command = follow::command(&sim, &folder.path().join("state"), &args);
-        Follow::spawn(command, round)
-    };
-    let state = Arc::<Mutex<State>>::default();
-    let mut receiver = Receiver::start(address, &state);
+    let hooked = Hooked::new();
+    let (sim, mut receiver) = (&hooked.sim, hooked.receiver());
     let rounds = scaled(8, 200);
     for round in 0..rounds {
-        let running = spawn(round);
+        let running = hooked.follow(&[], round);
         sim.write_commits(40);
         sim.write_unannounced(round % sim.account_count());
         sim.write_commits(10);
@@ -139,19 +203,35 @@ fn after_kills_of_either_side_a_receiver_of_webhooks_has_every_record() {
         if round % 2 == 1 {
             receiver.kill();
             std::thread::sleep(Duration::from_millis(40));
-            receiver = Receiver::start(address, &state);
+            receiver = hooked.receiver();
         }
         running.kill();
     }
-    let mut last = spawn(rounds);
+    let last = hooked.follow(&[], rounds);
     sim.write_commits(40);
-    let expected = expected(&sim);
-    last.wait_until("every record", |_| state.lock().unwrap().consumed.records == expected);
-    let ended = last.interrupt();
-    receiver.kill();
-    assert!(ended.is_orderly(), "{}", ended.errors);
-    let state = state.lock().unwrap();
-    assert!(state.consumed.repeated > 0, "a request that is not confirmed is repeated");
-    let (events, repeated) = (state.consumed.events(), state.consumed.repeated);
-    report(&format!("{events} events, {repeated} repeated; requests: {:?}", state.answers));
+    hooked.finish(last, receiver);
+}
+
+#[test]
+fn after_minutes_of_failures_and_of_slow_answers_a_receiver_of_webhooks_has_every_record() {
+    let hooked = Hooked::new();
+    let (sim, receiver) = (&hooked.sim, hooked.receiver());
+    let follow = hooked.follow(&["--outbox-events", "200"], 0);
+    sim.set_write_rate(WriteRate::PerSecond(200));
+    let policies = [
+        (Policy::Faulty, scaled(1, 10)),
+        (Policy::Failing, scaled(3, 300)),
+        (Policy::Accepting(Duration::from_millis(500)), scaled(3, 600)),
+    ];
+    for (policy, seconds) in policies {
+        hooked.state.lock().unwrap().policy = policy;
+        std::thread::sleep(Duration::from_secs(seconds));
+    }
+    hooked.state.lock().unwrap().policy = Policy::Accepting(Duration::ZERO);
+    sim.set_write_rate(WriteRate::Off);
+    let (before, peak_bytes) =
+        (hooked.state.lock().unwrap().consumed.events(), follow.peak_memory());
+    assert!((before as u64) < sim.sent_count(Server::Relay(0)), "the stream waits at the bound");
+    assert!(peak_bytes < 256 << 20, "{peak_bytes} bytes of memory");
+    hooked.finish(follow, receiver);
 }
