@@ -52,3 +52,20 @@ impl From<HashSet<String>> for AccountSet {
         Self(Arc::new(RwLock::new(accounts)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_clones_have_the_accounts_that_one_is_given() {
+        let accounts = |dids: &[&str]| dids.iter().copied().map(str::to_owned).collect();
+        let (set, empty) = (AccountSet::from(accounts(&["did:web:a"])), AccountSet::default());
+        let shared = set.clone();
+        assert!(empty.is_empty() && !shared.is_empty());
+        set.replace(accounts(&["did:web:b", "did:web:c"]));
+        assert!(shared.contains("did:web:b") && !shared.contains("did:web:a"));
+        assert_eq!((shared.len(), empty.len()), (2, 0));
+        assert_eq!(shared.snapshot(), accounts(&["did:web:b", "did:web:c"]));
+    }
+}

@@ -280,6 +280,7 @@ mod tests {
         for domain in &domains {
             acquire_now(&limit, domain).unwrap().record(FAST_FETCH * 2, true);
         }
+        assert_eq!(hold(&limit, &domains[0]).len(), 1, "each of them holds one");
         let held: Vec<_> = domains.iter().flat_map(|domain| hold(&limit, domain)).collect();
         assert_eq!(held.len(), 4);
         assert_eq!(hold(&limit, "honest.test").len(), 8);

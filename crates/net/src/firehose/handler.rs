@@ -335,6 +335,8 @@ impl<H: Handler> BatchDelivery<'_, H> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU64;
+
     use atproto::syntax::Tid;
     use codec::Cid;
     use codec::cid::Codec;
@@ -389,6 +391,27 @@ mod tests {
         assert!(dispatcher.run.failure.take().is_none());
         assert_eq!(dispatcher.pending_states.take().len(), 1);
         assert_eq!(dispatcher.metrics.snapshot().invalid_records, 3);
+    }
+
+    /// Keeps the delay of the last resync in seconds.
+    #[derive(Default)]
+    struct Delay(AtomicU64);
+
+    impl Handler for Delay {
+        fn event(&self, _: &DeliveredEvent<'_>, ack: Ack) {
+            ack.done();
+        }
+
+        fn resync_delayed(&self, _: &str, _: &ResyncError, delay: Duration) {
+            self.0.store(delay.as_secs(), Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_shared_handler_is_called_for_a_delayed_resync() {
+        let shared = Arc::<Delay>::default();
+        Handler::resync_delayed(&shared, "did:x:y", &ResyncError::NoHost, Duration::from_secs(7));
+        assert_eq!(shared.0.load(Relaxed), 7);
     }
 
     #[test]

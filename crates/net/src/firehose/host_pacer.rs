@@ -144,6 +144,15 @@ mod tests {
         assert!(requests(&pacer, 10, Answer::InTime).await > 100);
     }
 
+    #[test]
+    fn an_answer_too_late_halves_the_rate() {
+        let pacer = pacer();
+        pacer.take("a.test", Instant::now());
+        pacer.record("a.test", Answer::Overloaded);
+        let rate = pacer.lock().get_mut("a.test").map(|pace| pace.rate);
+        assert_eq!(rate, Some(INITIAL_RATE / 2.0));
+    }
+
     #[tokio::test(start_paused = true)]
     async fn the_time_that_a_host_names_is_waited_for_up_to_an_hour() {
         let pacer = pacer();
@@ -156,6 +165,8 @@ mod tests {
         let started = Instant::now();
         pacer.until_ready("a.test").await.unwrap();
         assert!(started.elapsed() >= Duration::from_secs(300));
+        limited("3600");
+        pacer.until_ready("a.test").await.unwrap();
         pacer.until_ready("b.test").await.unwrap();
         limited("4000");
         assert!(pacer.until_ready("a.test").await.is_err());

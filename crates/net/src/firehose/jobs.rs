@@ -483,6 +483,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn delayed_resyncs_are_counted_and_limited() {
+        let pool = pool(&Options::new(vec![], Arc::new(Arc::<Sources>::default())));
+        let delayed = &pool.metrics.resyncs.delayed;
+        delayed.store(MAX_DELAYED - 1, Relaxed);
+        let last = pool.delay_one();
+        assert!(last.is_some() && pool.delay_one().is_none());
+        assert_eq!(delayed.load(Relaxed), MAX_DELAYED, "the refused one does not count");
+        drop(last);
+        assert_eq!(delayed.load(Relaxed), MAX_DELAYED - 1);
+    }
+
     #[tokio::test]
     async fn a_resync_that_fails_is_counted_as_failed() {
         let http = Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).unwrap();

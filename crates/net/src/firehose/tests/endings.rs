@@ -103,6 +103,26 @@ async fn a_stop_awaits_acknowledgements_that_come_after_all_events_are_delivered
 }
 
 #[tokio::test]
+async fn a_paused_run_reads_nothing_until_it_is_resumed_and_can_be_stopped() {
+    let (mut writer, journal) = (Writer::new(0), Arc::<TestJournal>::default());
+    let (pause, recorder) = (PauseSignal::default(), Recorder::new(20, AckMode::Immediate));
+    assert!(!pause.is_set());
+    pause.set(true);
+    let paused = || Options { pause: pause.clone(), ..options(keys([&Writer::new(0)])) };
+    let mut ends = pin!(run(paused(), Script::new(frames(&mut writer, 20)), &recorder, &journal));
+    tokio::select! {
+        ended = &mut ends => panic!("the run is paused: {ended:?}"),
+        () = sleep(A_WHILE) => assert!(pause.is_set() && recorder.events().is_empty()),
+    }
+    pause.set(false);
+    assert_eq!((ends.await.unwrap().delivered, cursor(&journal)), (20, Some(20)));
+    pause.set(true);
+    let script = Script::new([writer.commit(21)]);
+    let stopped = run(paused(), script, &recorder, &journal).await.unwrap();
+    assert_eq!((stopped.delivered, cursor(&journal)), (0, Some(20)));
+}
+
+#[tokio::test]
 async fn the_next_run_resumes_at_the_cursor_of_the_last() {
     let journal = Arc::default();
     run_with(AckMode::Immediate, 20, &journal).await.0.unwrap();

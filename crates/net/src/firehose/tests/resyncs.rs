@@ -1,6 +1,6 @@
 //! Desynchronized accounts, until they are synchronized again.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -136,6 +136,9 @@ fn events_after_a_gap_await_the_repository_and_continue_from_there() {
     assert_eq!(worker.recorder.of(&writer), expected);
     assert_eq!((worker.cursor(), worker.jobs()), (Some(6), vec![]));
     assert_eq!(worker.journaled(&writer), Some(SyncState::Synchronized));
+    let verdicts = worker.partition.dispatcher.metrics.snapshot().verdicts;
+    let counts = [("event/stale-rev", 2), ("verified", 3), ("verified/broken", 1)];
+    assert_eq!(verdicts, BTreeMap::from(counts), "`other` has one");
 }
 
 #[test]
