@@ -287,7 +287,7 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(
 }
 
 /// Seconds of tests in each batch; tests that exceed the last are not run.
-const BUDGETS: [f64; 4] = [0.1, 0.4, 2.0, 8.0];
+const BUDGETS: [f64; 5] = [0.1, 0.4, 2.0, 8.0, 32.0];
 
 /// Runs of tests that fail, each followed by one without a mutant, until the latter passes.
 const ATTEMPTS: usize = 4;

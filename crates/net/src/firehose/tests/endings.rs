@@ -163,7 +163,7 @@ async fn run_backlog<F: Fn(u64, Ack) + Send + Sync + 'static>(
     stop: StopSignal,
 ) -> (Result<RunSummary, RunError>, Duration) {
     let mut writer = Writer::new(0);
-    let stop_timeout = Duration::from_millis(500);
+    let stop_timeout = Duration::from_secs(1);
     let options = Options { stop_timeout, ..options(keys([&writer])) };
     let script = Script::new(frames(&mut writer, 5_000));
     let streams = vec![(STREAM.to_owned(), None)];

@@ -1,19 +1,24 @@
 //! Repositories that are fetched for resyncs: attempts, keys and revisions.
 
 use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use atproto::did_document::{self, DidDocument};
 use atproto::syntax::{Did, Tid};
 use crypto::PublicKey;
+use futures_util::FutureExt;
+use tokio::time::Instant;
 use verify::sync::{Head, Policy};
 
 use super::super::resync::{AccountLookup, RepoFetch, RepoSource, ResyncResult, Resyncer};
 use super::super::*;
 use super::support::*;
+use crate::dns::LoopbackDns;
 use crate::http::{HttpFault, Url};
-use crate::identity::{Account, IdentityError, IdentityFault};
+use crate::identity::{self, Account, IdentityError, IdentityFault};
+use crate::loopback_server::{response, serve};
 use crate::xrpc::{FetchedRepo, NamedError, XrpcError, XrpcFault};
 
 /// What a source returns, and what it was asked for.
@@ -159,6 +164,95 @@ async fn accounts_beyond_the_queue_are_refused_until_others_are_done() {
         let refused = held.iter().filter(|slot| matches!(slot, Err(ResyncError::QueueFull)));
         assert_eq!(refused.count(), 2);
     }
+}
+
+/// A host that never answers.
+#[derive(Debug)]
+struct Silent(Arc<Account>);
+
+impl RepoSource for Silent {
+    fn account<'a>(&'a self, _: Did<'a>, _: bool) -> AccountLookup<'a> {
+        Box::pin(std::future::ready(Ok(self.0.clone())))
+    }
+
+    fn fetch<'a>(&'a self, _: &'a Url, _: Did<'a>, _: &'a mut (dyn Write + Send)) -> RepoFetch<'a> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn the_hosts_of_one_domain_fill_a_quarter_of_the_queue() {
+    let writer = Writer::new(0);
+    let options = ResyncOptions { max_queued: 8, max_fetches_per_host: 1, ..resync_options() };
+    let source = Box::new(Silent(Arc::new(account(&writer))));
+    let resyncer = Resyncer::from_source(source, options, Policy::default());
+    let mut resyncs: Vec<_> =
+        (0..4).map(|_| Box::pin(resyncer.resync(&writer.did, None))).collect();
+    let ended: Vec<_> = resyncs.iter_mut().map(|resync| resync.as_mut().now_or_never()).collect();
+    // One is fetched, and two wait.
+    assert!(matches!(ended[..], [None, None, None, Some(Err(ResyncError::QueueFull))]));
+}
+
+/// Time of the fetches of 100 repositories, one after the other, from a host that answers with this fault.
+async fn time_of_fetches(fault: XrpcFault, is_paced: bool) -> Duration {
+    let source = Source { archive: Err(fault), ..Source::of(&mut Writer::new(0)) };
+    let options = ResyncOptions { attempts: 1, is_paced, ..resync_options() };
+    let resyncer = Resyncer::from_source(Box::new(source), options, Policy::default());
+    let started = Instant::now();
+    for number in 0..100 {
+        resyncer.resync(&format!("did:web:a{number}.test"), None).await.unwrap_err();
+    }
+    started.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn paced_fetches_are_sent_at_a_rate_that_adapts_to_their_host() {
+    assert_eq!(time_of_fetches(XrpcFault::Status(503), false).await, Duration::ZERO);
+    let answered = time_of_fetches(XrpcFault::Status(404), true).await.as_secs();
+    assert!((6..10).contains(&answered), "{answered} s, and 12 at the initial rate");
+    let too_slow = XrpcFault::Http(HttpFault::Timeout(Duration::from_secs(1)));
+    for overloaded in [XrpcFault::Status(503), XrpcFault::Status(429), too_slow] {
+        let time = time_of_fetches(overloaded, true).await;
+        assert!(time > Duration::from_secs(150), "{time:?}");
+    }
+}
+
+/// Number of requests of one resync to a host that limits them.
+async fn requests_of(is_paced: bool) -> usize {
+    let (writer, asked) = (Writer::new(0), Arc::<AtomicUsize>::default());
+    let count = asked.clone();
+    let limit = move |_: &_| {
+        count.fetch_add(1, Relaxed);
+        response(429, "retry-after: 0\r\n", "")
+    };
+    let host = format!("http://localhost:{}", serve(limit).await);
+    let document = format!(
+        r##"{{"id":"{}","service":[{{"id":"#atproto_pds","type":"AtprotoPersonalDataServer",
+            "serviceEndpoint":"{host}"}}]}}"##,
+        writer.did
+    );
+    let directory = serve(move |_| response(200, "", &document)).await;
+    let directory = format!("http://localhost:{directory}").parse().unwrap();
+    let identity = identity::Options { directory, ..identity::Options::default() };
+    let resolver = identity::Resolver::new(http_client(), Arc::new(LoopbackDns), identity);
+    let options = ResyncOptions { attempts: 1, is_paced, resolver, ..resync_options() };
+    let resync = Resyncer::new(options, Policy::default()).resync(&writer.did, None).await;
+    assert!(matches!(resync, Err(ResyncError::Fetch(_))), "{resync:?}");
+    asked.load(Relaxed)
+}
+
+#[tokio::test]
+async fn a_paced_fetch_is_one_request_and_waits_for_limits_before_it() {
+    assert_eq!((requests_of(false).await, requests_of(true).await), (3, 1));
+}
+
+#[tokio::test]
+async fn a_resync_of_what_is_no_did_is_not_repeated() {
+    let options = ResyncOptions { retries: 1, ..resync_options() };
+    let resyncer = Resyncer::new(options, Policy::default());
+    let error = resyncer.resync("no DID", None).await.unwrap_err();
+    assert!(matches!(error, ResyncError::InvalidDid(_)), "{error}");
+    assert_eq!(resyncer.retry_delay("no DID", &error, 0), None);
 }
 
 #[tokio::test(start_paused = true)]
