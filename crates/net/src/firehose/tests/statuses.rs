@@ -117,6 +117,7 @@ async fn nothing_is_journaled_about_accounts_without_a_commit() {
     let content = journal.0.lock().unwrap();
     assert_eq!((content.cursors[STREAM], content.accounts.len()), (5, 0));
     assert_eq!(servers.lookups(), 0);
+    assert!(recorder.events().iter().all(|event| event.code == "unchecked"), "nor refused");
 }
 
 #[tokio::test]
