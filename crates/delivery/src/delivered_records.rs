@@ -6,7 +6,7 @@
 //!
 //! | table | row |
 //! |---|---|
-//! | `account` | an account whose history was asked for or has begun: whether it is complete, and whether its records are remembered |
+//! | `account` | an account whose history was asked for or has begun: whether it is complete (1), was complete and is to be compared again (2), or neither (0), and whether its records are remembered |
 //! | `record` | account, path, 16 bytes of the hash in the record's CID |
 //! | `listing` | a list of accounts, and the cursor after the pages that were stored |
 //!
@@ -87,7 +87,20 @@ struct AccountRow {
     id: i64,
     records: u64,
     is_complete: bool,
+    /// Whether it is complete but for what is selected since.
+    is_outdated: bool,
     is_remembered: bool,
+}
+
+impl AccountRow {
+    /// The value of the column `complete`.
+    fn completeness(&self) -> i64 {
+        match (self.is_complete, self.is_outdated) {
+            (false, _) => 0,
+            (true, false) => COMPLETE,
+            (true, true) => OUTDATED,
+        }
+    }
 }
 
 impl Remembered<'_> {
@@ -101,11 +114,13 @@ impl Remembered<'_> {
         }
         if let Source::Repository { is_whole, is_last } = effects.source {
             account.is_complete = is_last || (account.is_complete && !is_whole);
+            account.is_outdated &= !is_last;
         }
         let update =
             "UPDATE account SET records = ?2, complete = ?3, remembered = ?4 WHERE id = ?1";
-        let AccountRow { id, records, is_complete, is_remembered } = account;
-        let row = params![id, records.cast_signed(), is_complete, is_remembered];
+        let completeness = account.completeness();
+        let AccountRow { id, records, is_remembered, .. } = account;
+        let row = params![id, records.cast_signed(), completeness, is_remembered];
         self.transaction.prepare_cached(update)?.execute(row)?;
         Ok(())
     }
@@ -166,10 +181,12 @@ impl Remembered<'_> {
 fn select_account(connection: &Connection, did: &str) -> Result<Option<AccountRow>, OutboxFault> {
     let select = "SELECT id, records, complete, remembered FROM account WHERE did = ?1";
     let row = |row: &rusqlite::Row<'_>| {
+        let completeness: i64 = row.get(2)?;
         Ok(AccountRow {
             id: row.get(0)?,
             records: row.get::<_, i64>(1)?.cast_unsigned(),
-            is_complete: row.get(2)?,
+            is_complete: completeness != 0,
+            is_outdated: completeness == OUTDATED,
             is_remembered: row.get(3)?,
         })
     };
@@ -254,14 +271,15 @@ pub struct Histories {
 }
 
 impl Histories {
-    /// Whether events have brought the whole repository of an account, and all changes since.
+    /// Whether events have brought the whole repository of an account, and all changes since, and it is not
+    /// [outdated](Outbox::outdate_histories).
     ///
     /// # Errors
     /// If the file cannot be read.
     pub fn is_complete(&self, did: &str) -> Result<bool, OutboxError> {
         let account = select_account(&self.connection, &bounded(did));
         let account = account.map_err(OutboxError::at(self.outbox.path()))?;
-        Ok(account.is_some_and(|account| account.is_complete))
+        Ok(account.is_some_and(|account| account.is_complete && !account.is_outdated))
     }
 
     /// The accounts whose histories are not complete, in the order in which they were noted.
@@ -270,13 +288,15 @@ impl Histories {
     /// If the file cannot be read.
     pub fn awaited(&self) -> Result<Vec<AwaitedHistory>, OutboxError> {
         let read = || -> Result<_, OutboxFault> {
-            let select = "SELECT did, source FROM account WHERE complete = 0 ORDER BY id";
+            let select =
+                "SELECT did, source, complete FROM account WHERE complete <> ?1 ORDER BY id";
             let awaited = |row: &rusqlite::Row<'_>| {
                 let text = |at| row.get::<_, String>(at).map(String::into_boxed_str);
-                Ok(AwaitedHistory { did: text(0)?, source: text(1)? })
+                let is_outdated = row.get::<_, i64>(2)? == OUTDATED;
+                Ok(AwaitedHistory { did: text(0)?, source: text(1)?, is_outdated })
             };
             let mut select = self.connection.prepare(select)?;
-            Ok(select.query_map([], awaited)?.collect::<Result<_, _>>()?)
+            Ok(select.query_map([COMPLETE], awaited)?.collect::<Result<_, _>>()?)
         };
         read().map_err(OutboxError::at(self.outbox.path()))
     }
@@ -299,6 +319,8 @@ pub struct AwaitedHistory {
     pub did: Box<str>,
     /// The list that it came from; empty for others.
     pub source: Box<str>,
+    /// Whether it was complete, and is to be [compared again](Outbox::outdate_histories).
+    pub is_outdated: bool,
 }
 
 impl Outbox {
@@ -398,6 +420,18 @@ impl Outbox {
         })
     }
 
+    /// Makes every complete history outdated, as when more records are selected: it is awaited until the account's next
+    /// repository, of which consumers get what they have not.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn outdate_histories(&self) -> Result<(), OutboxError> {
+        let update = "UPDATE account SET complete = ?2 WHERE complete = ?1";
+        self.write_histories(|transaction| {
+            transaction.execute(update, [COMPLETE, OUTDATED]).map(drop)
+        })
+    }
+
     /// Writes in a transaction of its own, between those of the writer.
     fn write_histories(
         &self,
@@ -441,6 +475,10 @@ CREATE TABLE listing (
 
 const INSERT_ACCOUNT: &str = "INSERT INTO account (did, source, records, complete, remembered) VALUES (?1, ?2, 0, 0, 1) \
                               ON CONFLICT (did) DO NOTHING";
+
+/// Values of the column `complete`, besides 0.
+const COMPLETE: i64 = 1;
+const OUTDATED: i64 = 2;
 
 /// Number of records that are read at once.
 const PAGE_RECORDS: i64 = 512;

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use tokio::sync::Notify;
 use wireproof::delivery::Outbox;
 use wireproof::net::firehose::{ResyncRequests, RunMetrics};
 use wireproof::store::Store;
@@ -27,6 +28,8 @@ pub(super) struct Control {
     pub(super) accounts: Arc<AccountLog>,
     /// Requests histories, with `--backfill`.
     pub(super) histories: Option<ResyncRequests>,
+    /// Notified when histories are outdated.
+    pub(super) outdated: Arc<Notify>,
 }
 
 /// Whether entries are added or removed.
@@ -79,7 +82,8 @@ impl Control {
         self.selection.dids.contains(did) == (edit == Edit::Remove)
     }
 
-    /// Adds or removes collections, or prefixes such as `app.bsky.graph.*`.
+    /// Adds or removes collections, or prefixes such as `app.bsky.graph.*`. Accounts with a history get the records of
+    /// those that are added.
     pub(super) fn edit_collections(
         &self,
         edit: Edit,
@@ -92,10 +96,19 @@ impl Control {
         let parsed = collections.iter().map(|text| selection::collection(text));
         let names: HashSet<String> = parsed.collect::<Result<_, _>>()?;
         let before: HashSet<String> = self.selection.filter().collections().collect();
-        let edit = |changes: &mut Changes| {
+        let has_new = edit == Edit::Add && names.iter().any(|name| !before.contains(&shown(name)));
+        let apply = |changes: &mut Changes| {
             names.into_iter().for_each(|name| edit.apply(&mut changes.collections, name));
         };
-        self.selection.change(edit, |_| Ok(()))?;
+        let outbox = self.readiness.outbox.as_ref().filter(|_| self.histories.is_some() && has_new);
+        let prepare = |_: &HashSet<String>| match outbox {
+            Some(outbox) => Ok(outbox.outdate_histories()?),
+            None => Ok(()),
+        };
+        self.selection.change(apply, prepare)?;
+        if outbox.is_some() {
+            self.outdated.notify_one();
+        }
         let after: HashSet<String> = self.selection.filter().collections().collect();
         let changed = before.symmetric_difference(&after).count();
         Ok(Changed { changed, selected: after.len() })
@@ -276,6 +289,11 @@ impl Control {
         }
         reasons
     }
+}
+
+/// A collection as an operator writes it.
+fn shown(name: &str) -> String {
+    if name.ends_with('.') { format!("{name}*") } else { name.to_owned() }
 }
 
 fn outbox_state(outbox: &Outbox) -> OutboxState {

@@ -146,9 +146,12 @@ impl Deliveries {
             selection: run.selection.clone(),
             status: run.status.clone(),
             progress: run.stats.histories.clone(),
+            client: run.xrpc.clone(),
+            list_interval: run.args.delivery.list_interval(),
+            outdated: run.outdated.clone(),
         };
         let lost = without_state(&run.selection.dids.snapshot(), &run.store)?;
-        let (histories, queue) = Histories::new(parts, &self.listings, lost)?;
+        let (histories, queue) = Histories::new(parts, self.listings.clone(), lost)?;
         run.histories = Some(histories);
         Ok(queue)
     }

@@ -34,6 +34,10 @@ pub(crate) struct DeliveryArgs {
     #[arg(long, env = "WIREPROOF_ALL_FROM", value_name = "HOST", value_delimiter = ',')]
     #[arg(help_heading = DELIVERY)]
     pub(super) all_from: Vec<String>,
+    /// Seconds after which the lists of --all-from and of collections are read on, for accounts that are new.
+    #[arg(long, env = "WIREPROOF_LIST_SECONDS", value_name = "N", default_value_t = 3600)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=31_536_000), help_heading = DELIVERY)]
+    list_seconds: u64,
     /// Folder for the outbox and for refused events [default: outbox in the state folder].
     #[arg(long, env = "WIREPROOF_OUTBOX", value_name = "DIR", value_hint = ValueHint::DirPath)]
     #[arg(help_heading = DELIVERY)]
@@ -97,6 +101,11 @@ impl DeliveryArgs {
         options.max_bytes = self.outbox_bytes;
         options.max_age = Duration::from_secs(self.outbox_hours * 3600);
         options
+    }
+
+    /// The interval at which lists are read on.
+    pub(super) fn list_interval(&self) -> Duration {
+        Duration::from_secs(self.list_seconds)
     }
 
     pub(super) fn file_options(&self) -> FileOptions {

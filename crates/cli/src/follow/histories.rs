@@ -7,19 +7,24 @@
 //! ```
 //!
 //! An account whose event comes before its turn is fetched at that event, which waits. A history that fails is repeated by
-//! the firehose, and does not delay others.
+//! the firehose, and does not delay others. Lists are read again at an interval, and complete histories are compared again
+//! when more collections are selected.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet, spawn_blocking};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use wireproof::atproto::syntax::Did;
-use wireproof::delivery::{self, Outbox, OutboxError};
+use wireproof::delivery::{self, AwaitedHistory, Outbox, OutboxError};
 use wireproof::net::firehose::{ResyncRequests, StopSignal};
 use wireproof::net::http::Url;
 use wireproof::net::identity::Resolver;
+use wireproof::net::xrpc;
 
 use super::history_progress::HistoryProgress;
 use super::listing::Listing;
@@ -40,6 +45,12 @@ pub(super) struct Histories {
     known: Mutex<delivery::Histories>,
     /// The origins of the servers whose accounts are listed.
     servers: Vec<String>,
+    /// The lists of accounts, and the interval at which they are read again.
+    listings: Vec<Listing>,
+    client: xrpc::Client,
+    list_interval: Duration,
+    /// Notified when histories are outdated.
+    outdated: Arc<Notify>,
     added: UnboundedSender<Vec<String>>,
 }
 
@@ -51,6 +62,9 @@ pub(super) struct HistoryParts {
     pub(super) selection: Selection,
     pub(super) status: Status,
     pub(super) progress: Arc<HistoryProgress>,
+    pub(super) client: xrpc::Client,
+    pub(super) list_interval: Duration,
+    pub(super) outdated: Arc<Notify>,
 }
 
 /// Accounts of one source, which are requested together.
@@ -74,10 +88,10 @@ impl Histories {
     /// All are announced.
     pub(super) fn new(
         parts: HistoryParts,
-        listings: &[Listing],
+        listings: Vec<Listing>,
         lost: Vec<Box<str>>,
     ) -> Result<(Arc<Self>, HistoryQueue), OutboxError> {
-        let HistoryParts { outbox, requests, resolver, selection, status, progress } = parts;
+        let HistoryParts { outbox, requests, resolver, selection, status, progress, .. } = parts;
         let (sender, added) = unbounded_channel();
         let (requested, known) = (Mutex::default(), outbox.histories()?);
         let servers = listings.iter().filter_map(Listing::server).map(network::origin).collect();
@@ -91,21 +105,20 @@ impl Histories {
             requested,
             known: Mutex::new(known),
             servers,
+            listings,
+            client: parts.client,
+            list_interval: parts.list_interval,
+            outdated: parts.outdated,
             added: sender,
         });
-        let groups = histories.awaited(listings, lost)?;
+        let groups = histories.groups(lost)?;
         groups.iter().for_each(|group| histories.announce(&group.dids));
         let queue = HistoryQueue { histories: histories.clone(), groups, added };
         Ok((histories, queue))
     }
 
-    /// The awaited accounts by source. Those of a list that is no longer named are left out.
-    fn awaited(
-        &self,
-        listings: &[Listing],
-        lost: Vec<Box<str>>,
-    ) -> Result<Vec<Group>, OutboxError> {
-        let mut groups: BTreeMap<String, Group> = BTreeMap::new();
+    /// The awaited accounts, and the complete ones among `lost`.
+    fn groups(&self, lost: Vec<Box<str>>) -> Result<Vec<Group>, OutboxError> {
         let known = self.outbox.histories()?;
         let mut dids = Vec::new();
         for did in lost {
@@ -113,21 +126,42 @@ impl Histories {
                 dids.push(did);
             }
         }
-        let lost = Group { server: None, are_lost: true, dids };
+        let mut groups = self.awaited(|_| true)?;
+        groups.push(Group { server: None, are_lost: true, dids });
+        Ok(groups)
+    }
+
+    /// The awaited accounts by source. Those of a list that is no longer named are left out. A history that was complete
+    /// once is that of an account of the run, wherever its server is now.
+    fn awaited(
+        &self,
+        is_wanted: impl Fn(&AwaitedHistory) -> bool,
+    ) -> Result<Vec<Group>, OutboxError> {
+        let mut groups: BTreeMap<String, Group> = BTreeMap::new();
         let new = |server| Group { server, are_lost: false, dids: Vec::new() };
         groups.insert(String::new(), new(None));
-        for listing in listings {
+        for listing in &self.listings {
             let server = listing.server().cloned();
             groups.insert(listing.name(), new(server));
         }
-        for awaited in known.awaited()? {
-            let group = groups.get_mut(&*awaited.source);
+        for awaited in self.outbox.histories()?.awaited()?.into_iter().filter(is_wanted) {
+            let source = if awaited.is_outdated { "" } else { &*awaited.source };
+            let group = groups.get_mut(source);
             if let Some(group) = group.filter(|_| self.selection.has_account(Some(&awaited.did))) {
                 group.dids.push(awaited.did);
             }
         }
-        let groups = groups.into_values().chain([lost]);
-        Ok(groups.filter(|group| !group.dids.is_empty()).collect())
+        Ok(groups.into_values().collect())
+    }
+
+    /// Groups that were found, whose accounts are announced.
+    fn announced(&self, found: Result<Result<Vec<Group>, OutboxError>, JoinError>) -> Vec<Group> {
+        let groups = found.unwrap_or_else(|_| Ok(Vec::new())).unwrap_or_else(|error| {
+            self.status.warn("outbox", || error.to_string());
+            Vec::new()
+        });
+        groups.iter().for_each(|group| self.announce(&group.dids));
+        groups
     }
 
     fn announce(&self, dids: &[Box<str>]) {
@@ -139,6 +173,11 @@ impl Histories {
     pub(super) fn add(&self, dids: Vec<String>) {
         // The queue lives as long as the run.
         let _ = self.added.send(dids);
+    }
+
+    /// The repository of an account was delivered, and more collections are selected meanwhile: it is compared again.
+    pub(super) fn is_outdated(&self, did: &str) {
+        self.requests.request(did);
     }
 
     /// The repository of an account was delivered.
@@ -207,15 +246,29 @@ impl Histories {
 impl HistoryQueue {
     /// Requests all histories, and those of added accounts, until a stop is requested.
     pub(super) async fn run(mut self, stop: StopSignal) {
-        let mut running = JoinSet::new();
-        for group in self.groups.drain(..) {
-            running.spawn(request_all(self.histories.clone(), group));
-        }
+        let (mut running, mut reading) = (JoinSet::new(), JoinSet::new());
+        let every = self.histories.list_interval;
+        let mut tick = interval_at(Instant::now() + every, every);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let has_lists = !self.histories.listings.is_empty();
+        let mut found = std::mem::take(&mut self.groups);
         loop {
+            for group in found.drain(..) {
+                running.spawn(request_all(self.histories.clone(), group));
+            }
             tokio::select! {
                 biased;
                 () = stop.requested() => return,
                 Some(_) = running.join_next() => {}
+                Some(read) = reading.join_next() => found = self.histories.announced(read),
+                _ = tick.tick(), if has_lists && reading.is_empty() => {
+                    let histories = self.histories.clone();
+                    reading.spawn(read_lists(histories));
+                }
+                () = self.histories.outdated.notified() => {
+                    let histories = self.histories.clone();
+                    reading.spawn_blocking(move || histories.awaited(|of| of.is_outdated));
+                }
                 Some(dids) = self.added.recv() => {
                     let group = add(self.histories.clone(), dids).await;
                     running.spawn(request_all(self.histories.clone(), group));
@@ -223,6 +276,19 @@ impl HistoryQueue {
             }
         }
     }
+}
+
+/// Reads the lists on, and returns the accounts that are new.
+async fn read_lists(histories: Arc<Histories>) -> Result<Vec<Group>, OutboxError> {
+    let of_known = histories.clone();
+    let known = spawn_blocking(move || of_known.outbox.histories()?.awaited()).await;
+    let known = known.unwrap_or_else(|_| Ok(Vec::new()))?;
+    let known: HashSet<Box<str>> = known.into_iter().map(|of| of.did).collect();
+    for listing in &histories.listings {
+        listing.read_on(&histories.client, &histories.outbox).await?;
+    }
+    let is_new = move |of: &AwaitedHistory| !of.source.is_empty() && !known.contains(&of.did);
+    spawn_blocking(move || histories.awaited(is_new)).await.unwrap_or_else(|_| Ok(Vec::new()))
 }
 
 /// Requests the accounts of a group, a few at a time.
@@ -259,7 +325,7 @@ async fn add(histories: Arc<Histories>, dids: Vec<String>) -> Group {
         }
         Ok(awaited)
     };
-    let added = tokio::task::spawn_blocking(add).await.unwrap_or_else(|_| Ok(Vec::new()));
+    let added = spawn_blocking(add).await.unwrap_or_else(|_| Ok(Vec::new()));
     let dids = added.unwrap_or_else(|error| {
         histories.status.warn("outbox", || error.to_string());
         Vec::new()

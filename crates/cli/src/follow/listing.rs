@@ -50,9 +50,28 @@ impl Listing {
         self.collection.is_none().then_some(&self.host)
     }
 
-    /// Stores the accounts that are listed after the last stored page. A list that fails or does not end is named, and the
-    /// next run goes on with it.
+    /// Stores the accounts that are listed after the last stored page. A list that fails or does not end is named, and
+    /// its next reading goes on with it.
     pub(super) async fn read(&self, client: &Client, outbox: &Outbox) -> Result<(), OutboxError> {
+        let read = self.read_pages(client, outbox).await?;
+        read.report(&self.name());
+        Ok(())
+    }
+
+    /// The same during a run, for accounts that are new: a list without any is not named.
+    pub(super) async fn read_on(
+        &self,
+        client: &Client,
+        outbox: &Outbox,
+    ) -> Result<(), OutboxError> {
+        let read = self.read_pages(client, outbox).await?;
+        if read.accounts > 0 || read.end.is_some() {
+            read.report(&self.name());
+        }
+        Ok(())
+    }
+
+    async fn read_pages(&self, client: &Client, outbox: &Outbox) -> Result<ReadList, OutboxError> {
         let name = self.name();
         let cursor = outbox.histories()?.cursor(&name)?;
         let options = PageOptions { limit: Some(PAGE_ACCOUNTS), cursor: cursor.as_deref() };
@@ -68,14 +87,27 @@ impl Listing {
                 reading.run(pages, |did| Some(did.as_did().as_str())).await?
             }
         };
-        let accounts = reading.accounts;
-        let (level, end) = match end {
+        Ok(ReadList { accounts: reading.accounts, end })
+    }
+}
+
+/// What was read of a list.
+struct ReadList {
+    /// Number of accounts that were not known.
+    accounts: usize,
+    /// Why it was not read to its end, if it was not.
+    end: Option<String>,
+}
+
+impl ReadList {
+    fn report(self, name: &str) {
+        let (level, end) = match self.end {
             None => (Level::Info, String::new()),
-            Some(end) => (Level::Warning, format!("; {end}: the next run goes on with the list")),
+            Some(end) => (Level::Warning, format!("; {end}: the list is continued later")),
         };
+        let accounts = self.accounts;
         // If standard error is closed, the metrics remain.
         let _ = log::print(level, &format!("{name}: {accounts} accounts listed{end}"));
-        Ok(())
     }
 }
 

@@ -131,7 +131,11 @@ impl<R: LineRecipient> Printer<R> {
         let repository = Repository::read(&archive, &options).map_err(io::Error::other)?;
         let filter = self.selection.filter();
         let lines = ResyncLines::new(resynced, &repository, &filter, self.content.proof.is_some());
-        self.recipient.repository(&mut lines.map_err(io::Error::other)?, ack)
+        self.recipient.repository(&mut lines.map_err(io::Error::other)?, ack)?;
+        if !self.selection.filter().has_same_collections(&filter) {
+            self.for_history(|histories| histories.is_outdated(&resynced.did));
+        }
+        Ok(())
     }
 
     /// Warns of an event that is not verified although it should be, or follows a missing one.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use wireproof::atproto::event::Options as Decoding;
 use wireproof::delivery::{Outbox, WebSocketMetrics};
 use wireproof::net::firehose::{
@@ -11,6 +12,7 @@ use wireproof::net::firehose::{
     RunSummary, ServerStatuses, StopSignal, Upstream, Verification,
 };
 use wireproof::net::identity::Resolver;
+use wireproof::net::xrpc;
 use wireproof::store::{Store, StoreState};
 
 use super::account_log::AccountLog;
@@ -78,8 +80,11 @@ pub(super) struct Run<'a> {
     pub(super) statuses: ServerStatuses,
     pub(super) selection: Selection,
     pub(super) resolver: Resolver,
+    pub(super) xrpc: xrpc::Client,
     /// Requests of histories.
     pub(super) requests: ResyncRequests,
+    /// Notified when histories are outdated.
+    pub(super) outdated: Arc<Notify>,
     /// The histories of the run, if accounts get theirs.
     pub(super) histories: Option<Arc<Histories>>,
     keys: Arc<StoredKeys>,
@@ -122,7 +127,8 @@ impl<'a> Run<'a> {
         let (of_run, stop_of_run) = (stats.clone(), stop.clone());
         let readiness =
             Readiness { stats: of_run, outbox: outbox.clone(), stop: stop_of_run, pause };
-        let accounts = Arc::new(AccountLog::new(admin.is_some()));
+        let (accounts, outdated) =
+            (Arc::new(AccountLog::new(admin.is_some())), Arc::<Notify>::default());
         let admin = admin.map(|socket| {
             socket.serve(
                 Control {
@@ -132,13 +138,14 @@ impl<'a> Run<'a> {
                     metrics: metrics.clone(),
                     accounts: accounts.clone(),
                     histories: args.backfills().then(|| requests.clone()),
+                    outdated: outdated.clone(),
                 },
                 &status,
             )
         });
         announce_changes(&selection, &status);
         args.verify_level().warning().into_iter().for_each(|text| status.print_warning(text));
-        let resolver = network.resolver;
+        let (resolver, xrpc) = (network.resolver, network.xrpc);
         let endpoint = listener.map(|listener| {
             let (stats, metrics, store) = (stats.clone(), metrics.clone(), store.clone());
             let resolver = resolver.clone();
@@ -170,7 +177,9 @@ impl<'a> Run<'a> {
             statuses,
             selection,
             resolver,
+            xrpc,
             requests,
+            outdated,
             histories: None,
             keys,
             firehose,

@@ -136,6 +136,11 @@ impl Filter {
         self.has_all_collections || self.collections.iter().any(is_match)
     }
 
+    /// Whether the same collections are selected.
+    pub(super) fn has_same_collections(&self, other: &Self) -> bool {
+        self.collections == other.collections
+    }
+
     /// Whether all collections are selected.
     pub(super) fn has_all_collections(&self) -> bool {
         self.has_all_collections

@@ -183,6 +183,49 @@ fn a_collection_is_selected_from_the_next_commit_on() {
 }
 
 #[test]
+fn accounts_with_a_history_get_that_of_a_collection_that_is_added_and_once_also_after_a_kill() {
+    let (sim, dir) = (crate::histories::network(6), tempfile::tempdir().unwrap());
+    let tables = crate::histories::Tables::new(dir.path());
+    let (dids, to) = ((0..4).map(|number| sim.account(number).did), tables.to());
+    let dids = dids.collect::<Vec<_>>().join(",");
+    let post = "app.bsky.feed.post";
+    let args = ["--dids", &*dids, "--backfill", "--collections", post, "--to", &*to];
+    let (running, address) = serve(&sim, dir.path(), &args);
+    tables.wait_for_histories(4);
+    let count = |prefix: &str| {
+        let of = |account: &simnet::servers::ExpectedAccount| {
+            account.records.keys().filter(|path| path.starts_with(prefix)).count()
+        };
+        sim.expected_accounts()[..4].iter().map(of).sum::<usize>()
+    };
+    let of = |what: &str| format!("SELECT count(*) FROM record WHERE {what}");
+    assert_eq!(tables.query(&of("1")), i64::try_from(count(post)).ok());
+    let added = document(&address, &["collections", "add", "app.bsky.feed.*"]);
+    assert_eq!(added["changed"], 1);
+    // The change is stored, and the histories that were not delivered yet are those of the next run.
+    running.kill();
+    let (running, address) = serve(&sim, dir.path(), &args);
+    let likes = of("collection = 'app.bsky.feed.like' AND NOT live");
+    tables.wait("likes", &likes, count("app.bsky.feed.like/"));
+    document(&address, &["collections", "add", "app.bsky.graph.follow"]);
+    tables.wait(
+        "follows",
+        &of("NOT live"),
+        count("app.bsky.feed.") + count("app.bsky.graph.follow/"),
+    );
+    assert!(count("app.bsky.graph.follow/") > 0 && count("app.bsky.feed.like/") > 0);
+    tables.wait_for_histories(4);
+    let begun = tables.query("SELECT max(generation) FROM account").unwrap();
+    assert_eq!(begun, 1, "nothing was delivered as a whole again");
+    // What is selected already is not fetched again.
+    let fetched = sim.request_counts(Server::Pds(0));
+    document(&address, &["collections", "add", "app.bsky.graph.follow"]);
+    document(&address, &["collections", "remove", post]);
+    running.interrupt();
+    assert_eq!(sim.request_counts(Server::Pds(0)), fetched);
+}
+
+#[test]
 fn an_account_that_is_added_gets_its_history_before_its_events() {
     let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());
     let (folder, did) = (dir.path().join("events"), sim.account(0).did);

@@ -132,6 +132,22 @@ fn the_accounts_of_a_collection_are_found_at_the_relay() {
 }
 
 #[test]
+fn a_list_is_read_on_during_the_run_for_accounts_that_are_new() {
+    let (sim, dir) = (network(4), tempfile::tempdir().unwrap());
+    let (tables, servers) = (Tables::new(dir.path()), servers(&sim));
+    let to = tables.to();
+    let args = ["--all-from", &*servers, "--to", &*to, "--list-seconds", "1"];
+    let mut running = Running::start(follow(&sim, dir.path(), &args));
+    tables.wait_for_histories(4);
+    let did = sim.account(sim.add_account()).did;
+    running.wait_for_stderr("1 accounts listed");
+    tables.wait_for_histories(5);
+    let of_new = format!("SELECT count(*) FROM event WHERE kind = 'resync' AND did = '{did}'");
+    assert_eq!(tables.query(&of_new), Some(1));
+    running.interrupt();
+}
+
+#[test]
 fn accounts_are_read_from_standard_input_and_those_of_a_file_are_added_by_a_signal() {
     let (sim, dir) = (network(4), tempfile::tempdir().unwrap());
     let (tables, list) = (Tables::new(dir.path()), dir.path().join("dids"));

@@ -168,6 +168,32 @@ fn listed_accounts_are_awaited_once_and_a_list_goes_on_after_its_last_page() {
 }
 
 #[test]
+fn an_outdated_history_is_awaited_until_the_difference_and_keeps_what_consumers_have() {
+    let mut fixture = Fixture::new(Options::default());
+    let incomplete = "did:web:b.test";
+    fixture.append(DID, whole(&[("a/1", "1")], true));
+    fixture.append(incomplete, whole(&[("a/1", "1")], false));
+    fixture.outbox().outdate_histories().unwrap();
+    let awaited = |fixture: &Fixture| -> Vec<(String, bool)> {
+        let all = fixture.outbox().histories().unwrap().awaited().unwrap();
+        all.into_iter().map(|of| (of.did.into(), of.is_outdated)).collect()
+    };
+    let both = [(DID.to_owned(), true), (incomplete.to_owned(), false)];
+    assert_eq!(awaited(&fixture), both);
+    fixture.append(DID, commit(&[("a/2", "1")]));
+    fixture.append(DID, with(RecordEffects::of_repository(false), &[("b/1", "1")]));
+    fixture.reopen();
+    assert_eq!(awaited(&fixture), both, "until the last piece");
+    assert!(!fixture.outbox().histories().unwrap().is_complete(DID).unwrap());
+    let mut last = RecordEffects::of_repository(false);
+    last.complete();
+    fixture.append(DID, with(last, &[("b/2", "1")]));
+    assert_eq!(awaited(&fixture), both[1..]);
+    let expected = ["a/1=1", "a/2=1", "b/1=1", "b/2=1"].map(str::to_owned).to_vec();
+    assert_eq!(fixture.records(DID), (true, expected));
+}
+
+#[test]
 fn at_the_limit_an_account_is_forgotten_until_its_next_whole_repository() {
     let mut fixture = Fixture::new(Options { max_records: 3, ..Options::default() });
     fixture.append(DID, whole(&[("a/1", "1"), ("a/2", "1")], true));
