@@ -70,6 +70,27 @@ impl Delivered {
         self.command().args(more).output().expect("the command starts")
     }
 
+    /// Checks that each of these lines proves again by its own proof, under the keys of the network.
+    pub(crate) fn assert_proved(&self, lines: &[String]) {
+        let accounts = self.sim.expected_accounts().into_iter().map(|of| of.account);
+        let keys: BTreeMap<String, String> =
+            accounts.map(|account| (account.did, account.signing_key.to_string())).collect();
+        let file = |name: &str, text: String| {
+            let path = self.folder.path().join(name);
+            fs::write(&path, text).expect("a file");
+            path
+        };
+        let keys = file("keys.json", serde_json::json!(keys).to_string());
+        let proved = file("lines.ndjson", lines.join("\n"));
+        let mut command = Command::new(wireproof());
+        command.args(["frames", "verify-lines", "--json"]).arg(proved).arg("--keys").arg(keys);
+        let output = command.output().expect("the command starts");
+        let report = String::from_utf8_lossy(&output.stdout);
+        let expected = format!("\"proved\":{}", lines.len());
+        let is_proved = output.status.success() && report.replace(' ', "").contains(&expected);
+        assert!(is_proved && !lines.is_empty(), "{report}");
+    }
+
     /// Starts the process, with a point at which it ends itself in builds that have such points.
     pub(crate) fn start(&mut self, crash_point: Option<&str>) {
         let errors = File::options().create(true).append(true).open(self.errors_file());

@@ -14,7 +14,8 @@ use wireproof_interop::postgres::Postgres;
 use crate::certificates::Certificates;
 use crate::delivery::Delivered;
 use crate::queue::{
-    Message, Queue, check_ends, dead_letters, holds_the_stream_back, small, survives_kills,
+    Message, Queue, check_ends, dead_letters, holds_the_stream_back, lines_prove_again, small,
+    survives_kills,
 };
 
 impl Queue for Kafka {
@@ -58,6 +59,12 @@ async fn after_kills_of_either_side_the_topic_has_every_record_in_order() {
     let messages = survives_kills(&mut kafka, &points).await;
     let ids: BTreeSet<&String> = messages.iter().map(|message| &message.id).collect();
     println!("{} records of {} events", messages.len(), ids.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_line_proves_again() {
+    let kit = kit!(Kafka);
+    lines_prove_again(&kafka_with_topic(&kit).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

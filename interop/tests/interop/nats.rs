@@ -13,7 +13,8 @@ use wireproof_interop::nats::Nats;
 
 use crate::certificates::Certificates;
 use crate::queue::{
-    Message, Queue, check_ends, dead_letters, holds_the_stream_back, small, survives_kills,
+    Message, Queue, check_ends, dead_letters, holds_the_stream_back, lines_prove_again, small,
+    survives_kills,
 };
 
 impl Queue for Nats {
@@ -55,6 +56,12 @@ async fn after_kills_of_either_side_the_stream_has_every_record_and_no_id_twice(
     ids.sort_unstable();
     // All of it is within the duplicate window.
     assert!(ids.windows(2).all(|pair| pair[0] != pair[1]), "an id is in the stream twice");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_line_proves_again() {
+    let kit = kit!(Nats);
+    lines_prove_again(&Nats::start(&kit, "").await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

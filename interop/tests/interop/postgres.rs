@@ -268,6 +268,20 @@ fn small(uri: &str) -> Delivered {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn each_line_of_the_table_of_events_proves_again() {
+    let kit = kit!(Postgres);
+    let postgres = Postgres::start(&kit, &["fsync=off"]).await;
+    postgres.create_database("proofs").await;
+    let mut delivered = small(&postgres.uri("proofs"));
+    delivered.add_args(&["--proof", "frame"]);
+    let (code, message) = ended(&delivered);
+    assert_eq!(code, Some(0), "{message}");
+    let rows = postgres.connect("proofs").await.query("SELECT line FROM event", &[]).await;
+    let lines: Vec<String> = rows.expect("rows").iter().map(|row| row.get(0)).collect();
+    delivered.assert_proved(&lines);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_used_is_refused_with_the_cure_and_without_the_password() {
     let kit = kit!(Postgres);
     let mut postgres = Postgres::start(&kit, &["fsync=off"]).await;

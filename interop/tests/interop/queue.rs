@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use serde_json::Value;
-use simnet::servers::{Simulation, Spec};
+use simnet::servers::{Server, Simulation, Spec};
 use tokio::time::sleep;
 
 use crate::delivery::{Delivered, Records};
@@ -132,6 +132,19 @@ async fn wait_for_records(queue: &impl Queue, delivered: &mut Delivered) {
         messages.is_some_and(|messages| records(&messages) == expected)
     };
     delivered.wait_until("every record", has_all).await;
+}
+
+/// Every line of the queue proves again.
+pub(crate) async fn lines_prove_again(queue: &impl Queue) {
+    let mut delivered = small(&queue.uri());
+    delivered.add_args(&["--proof", "blocks"]);
+    let sent = delivered.sim.sent_events(Server::Relay(0)).len();
+    let output = delivered.output(&["--events", &sent.to_string()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let messages = queue.messages().await.expect("messages");
+    assert_eq!(messages.len(), sent);
+    let lines: Vec<String> = messages.iter().map(|message| message.line.to_string()).collect();
+    delivered.assert_proved(&lines);
 }
 
 /// A follower of a small network, to `uri`.

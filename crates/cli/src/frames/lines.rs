@@ -1,4 +1,4 @@
-//! `wireproof frames verify-lines`: proves the lines of `follow --proof` again, without a network.
+//! `wireproof frames verify-lines`: proves the lines of `follow --proof` again, without a network unless keys are looked up.
 //!
 //! The proof of a line is a slice of its repository: the signed commit, the tree nodes on the paths of the operations, and
 //! the records; or the frame, which has such a slice and is judged as a whole. Each operation is proved as the state of its
@@ -13,27 +13,27 @@ use clap::{Args, ValueHint};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wireproof::atproto::event::{self, Action, Commit, Event, RepoOp};
-use wireproof::atproto::syntax::Did;
 use wireproof::codec::{Cid, cbor, json as codec_json};
 use wireproof::crypto::PublicKey;
-use wireproof::verify::identity::AccountKeys;
 use wireproof::verify::record;
 use wireproof::verify::repository::RepositoryRejection;
 use wireproof::verify::sync::{Judge, MemoryState, Outcome};
 
+use super::line_keys::{LineKeys, LineKeysArgs};
 use crate::failure::Failure;
 use crate::files;
+use crate::network::NetworkArgs;
 use crate::output::Output;
-use crate::verify::account_keys;
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyLinesArgs {
     /// The lines; `-` reads standard input.
     #[arg(value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     file: PathBuf,
-    /// The accounts' keys: JSON, an object of DID to did:key, or an array of objects with did and didDoc.
-    #[arg(long, value_name = "accounts.json", value_hint = ValueHint::FilePath)]
-    keys: PathBuf,
+    #[command(flatten)]
+    keys: LineKeysArgs,
+    #[command(flatten)]
+    network: NetworkArgs,
     /// Print one JSON document.
     #[arg(long)]
     json: bool,
@@ -128,14 +128,14 @@ struct Kept {
 }
 
 pub(super) fn run(args: &VerifyLinesArgs, output: Output) -> Result<(), Failure> {
-    let keys = account_keys(&args.keys)?;
+    let keys = LineKeys::of(&args.keys, &args.network)?;
     let mut report = LinesReport::default();
     let mut verifier = Verifier { keys: &keys, judge: Judge::builder().build(), kept: None };
     let mut lines = open(&args.file)?;
     let mut text = Vec::new();
     while next_line(&mut lines, &mut text, &args.file)? {
         report.lines += 1;
-        verifier.verify(&text, &mut report);
+        verifier.verify(&text, &mut report)?;
     }
     output.document(&report, args.json, LinesReport::to_text)?;
     match report.refused {
@@ -172,39 +172,42 @@ fn next_line(lines: &mut dyn BufRead, text: &mut Vec<u8>, path: &Path) -> Result
 }
 
 struct Verifier<'k> {
-    keys: &'k AccountKeys,
+    keys: &'k LineKeys<'k>,
     judge: Judge,
     kept: Option<Kept>,
 }
 
 impl Verifier<'_> {
-    fn verify(&mut self, text: &[u8], report: &mut LinesReport) {
+    fn verify(&mut self, text: &[u8], report: &mut LinesReport) -> Result<(), Failure> {
         let line = match read(text) {
             Ok(line) => line,
-            Err(refusal) => return report.refuse(None, refusal),
+            Err(refusal) => {
+                report.refuse(None, refusal);
+                return Ok(());
+            }
         };
         if line.verdict != "verified" {
             report.unproved += 1;
-            return;
+            return Ok(());
         }
-        match self.prove(&line) {
+        let key = self.keys.get(line.did.as_deref().unwrap_or_default())?;
+        match self.prove(&line, key) {
             Ok(()) => {
                 report.proved += 1;
                 report.operations += line.ops.len() as u64;
             }
             Err(refusal) => report.refuse(Some(&line), refusal),
         }
+        Ok(())
     }
 
-    fn prove(&mut self, line: &Line) -> Result<(), Refusal> {
+    fn prove(&mut self, line: &Line, key: Option<PublicKey>) -> Result<(), Refusal> {
         let (Some(did), Some(rev)) = (&line.did, &line.rev) else {
             return Err(differs("a verified line has no account or no revision"));
         };
-        let key = Did::parse(did).ok().and_then(|did| self.keys.get(did));
-        let key = key.and_then(|key| PublicKey::try_from(key).ok());
         let key = key.ok_or_else(|| Refusal {
             code: NO_KEY_CODE,
-            message: format!("the file of keys has none of {did}"),
+            message: format!("{} of {did}", self.keys.place()),
         })?;
         match self.proof_of(line, did, rev)? {
             Proof::Blocks(slice) if is_kind(line, &["commit", "operation", "resync"]) => {
@@ -212,8 +215,8 @@ impl Verifier<'_> {
             }
             Proof::Blocks(_) => Err(differs("such a line has no blocks")),
             Proof::Frame(frame) => {
-                let (frame, keys) = (frame.decode()?, self.keys);
-                match judge(&mut self.judge, keys, &frame, line)? {
+                let frame = frame.decode()?;
+                match judge(&mut self.judge, did, &key, &frame, line)? {
                     Some(commit) => {
                         line.ops.iter().try_for_each(|op| op.compare_claim(commit.ops))?;
                         prove_ops(line, commit.car, did, &key)
@@ -255,13 +258,15 @@ fn is_kind(line: &Line, kinds: &[&str]) -> bool {
 /// Judges a frame alone. The commit, if it is not a `#sync`.
 fn judge<'f>(
     judge: &'f mut Judge,
-    keys: &AccountKeys,
+    did: &str,
+    key: &PublicKey,
     frame: &'f [u8],
     line: &Line,
 ) -> Result<Option<Commit<'f>>, Refusal> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let micros = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
-    let Ok(judged) = judge.judge(frame, keys, &mut MemoryState::default(), micros);
+    let key_of = |of: &str| (of == did).then_some(*key.as_compressed());
+    let Ok(judged) = judge.judge(frame, &key_of, &mut MemoryState::default(), micros);
     if let Outcome::Rejected(why) = &judged.outcome {
         return Err(Refusal { code: why.code(), message: why.to_string() });
     }

@@ -1,5 +1,6 @@
 //! `wireproof frames verify`: verifies the firehose frames in a file, in their order; `verify-lines`: lines with proofs.
 
+mod line_keys;
 mod lines;
 mod report;
 mod sequence;
@@ -177,4 +178,6 @@ const LINES_EXAMPLES: &str = "\
 Examples:
   wireproof follow --proof blocks > lines.ndjson
   wireproof frames verify-lines lines.ndjson --keys accounts.json
+  wireproof frames verify-lines lines.ndjson --resolve
+  wireproof frames verify-lines lines.ndjson --plc-log log.json
   wireproof frames verify-lines - --keys accounts.json --json < lines.ndjson";

@@ -42,7 +42,7 @@ use report::{Download, Finding, ProofReport};
 use signer::{NoKey, Signer};
 
 pub(crate) use args::VerifyArgs;
-pub(crate) use signer::account_keys;
+pub(crate) use signer::{account_keys, document_key, log_key};
 
 pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
     let inputs = Inputs::new(&args.targets, InputKind::Archives);

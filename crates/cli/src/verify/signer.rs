@@ -99,10 +99,10 @@ fn keys(args: &VerifyArgs) -> Result<(Option<DidBuf>, Keys), Failure> {
         return Ok((None, Keys::One(Box::new(key::parse(text, args.curve)?))));
     }
     if let Some(file) = &signer.did_doc {
-        return of_document(file);
+        return document_key(file).map(one);
     }
     if let Some(file) = &signer.plc_log {
-        return of_log(file);
+        return log_key(file).map(one);
     }
     match &signer.keys {
         Some(file) => Ok((None, Keys::Many(account_keys(file)?))),
@@ -110,24 +110,30 @@ fn keys(args: &VerifyArgs) -> Result<(Option<DidBuf>, Keys), Failure> {
     }
 }
 
-fn of_document(file: &Path) -> Result<(Option<DidBuf>, Keys), Failure> {
+fn one((did, key): (DidBuf, PublicKey)) -> (Option<DidBuf>, Keys) {
+    (Some(did), Keys::One(Box::new(key)))
+}
+
+/// The account of a DID document in a file, and its key.
+pub(crate) fn document_key(file: &Path) -> Result<(DidBuf, PublicKey), Failure> {
     let options = did_document::Options::default();
     let document = files::read_document(file, options.max_bytes)?;
     let document =
         DidDocument::parse(&document, &options).map_err(|error| Failure::refused(file, error))?;
     match identity::signing_key(&document).map_err(|error| Failure::refused(file, error))? {
-        Some(key) => Ok((Some(document.did().to_buf()), Keys::One(Box::new(key)))),
+        Some(key) => Ok((document.did().to_buf(), key)),
         None => Err(Failure::refused(file, "the DID document has no signing key")),
     }
 }
 
-fn of_log(file: &Path) -> Result<(Option<DidBuf>, Keys), Failure> {
+/// The account of a did:plc log in a file, which is verified, and its key.
+pub(crate) fn log_key(file: &Path) -> Result<(DidBuf, PublicKey), Failure> {
     let options = plc::Options::default();
     let log = files::read_document(file, options.limits.log_bytes)?;
     let history = plc::verify(&log, &options)
         .map_err(|error| Failure::refused(file, format_args!("({}) {error}", error.code())))?;
     match history.signing_key() {
-        Some(key) => Ok((Some(history.did().to_buf()), Keys::One(Box::new(key)))),
+        Some(key) => Ok((history.did().to_buf(), key)),
         None if history.is_tombstoned() => {
             Err(Failure::refused(file, "the identity is tombstoned"))
         }

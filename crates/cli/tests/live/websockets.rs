@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::{Error, Message, WebSocket};
 use crate::{Running, follow, stderr, with_commits};
 
 /// A `follow` with a server, and the address of that.
-fn serve(sim: &Simulation, dir: &Path, args: &[&str]) -> (Running, String) {
+pub(crate) fn serve(sim: &Simulation, dir: &Path, args: &[&str]) -> (Running, String) {
     let all = [&["--to", "ws://127.0.0.1:0"], args].concat();
     let mut running = Running::start(follow(sim, dir, &all));
     let line = running.wait_for_stderr("WebSockets at ");
@@ -24,10 +24,10 @@ fn serve(sim: &Simulation, dir: &Path, args: &[&str]) -> (Running, String) {
     (running, address)
 }
 
-struct Client(WebSocket<TcpStream>);
+pub(crate) struct Client(WebSocket<TcpStream>);
 
 impl Client {
-    fn connect(address: &str, path: &str) -> Self {
+    pub(crate) fn connect(address: &str, path: &str) -> Self {
         Self::request(address, path, &[]).unwrap_or_else(|status| panic!("{path}: {status}"))
     }
 
@@ -67,7 +67,7 @@ impl Client {
     }
 
     /// Acknowledges this many events.
-    fn take(&mut self, count: usize) -> Vec<Value> {
+    pub(crate) fn take(&mut self, count: usize) -> Vec<Value> {
         let next = |_| {
             let event = self.next();
             self.acknowledge(&event);

@@ -1,0 +1,82 @@
+//! The keys under which lines are proved: from files, or looked up.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use wireproof::atproto::syntax::{Did, DidBuf};
+use wireproof::crypto::PublicKey;
+use wireproof::verify::identity::AccountKeys;
+
+use crate::failure::Failure;
+use crate::network::{LazyNetwork, NetworkArgs};
+use crate::verify::{account_keys, document_key, log_key};
+
+/// The arguments; one of them is required.
+#[derive(Debug, Args)]
+#[group(id = "line_keys", required = true, multiple = false)]
+pub(super) struct LineKeysArgs {
+    /// The accounts' keys: JSON, an object of DID to did:key, or an array of objects with did and didDoc.
+    #[arg(long, value_name = "accounts.json", value_hint = ValueHint::FilePath)]
+    keys: Option<PathBuf>,
+    /// The DID document of the only account, a JSON file.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    did_doc: Option<PathBuf>,
+    /// The log of the did:plc of the only account, a JSON file; it is verified too.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    plc_log: Option<PathBuf>,
+    /// Look up the key of each account as it is now: at the did:plc directory, or the host of a did:web.
+    #[arg(long)]
+    resolve: bool,
+}
+
+/// The keys of accounts.
+pub(super) enum LineKeys<'a> {
+    Many(AccountKeys),
+    One(DidBuf, Box<PublicKey>),
+    LookedUp(LazyNetwork<'a>),
+}
+
+impl<'a> LineKeys<'a> {
+    pub(super) fn of(args: &LineKeysArgs, network: &'a NetworkArgs) -> Result<Self, Failure> {
+        let one = |(did, key)| Self::One(did, Box::new(key));
+        match (&args.keys, &args.did_doc, &args.plc_log) {
+            (Some(file), ..) => account_keys(file).map(Self::Many),
+            (_, Some(file), _) => document_key(file).map(one),
+            (.., Some(file)) => log_key(file).map(one),
+            _ => Ok(Self::LookedUp(LazyNetwork::new(network, &[], false))),
+        }
+    }
+
+    /// The key of an account, if it has one.
+    ///
+    /// # Errors
+    /// If it cannot be looked up at the moment.
+    pub(super) fn get(&self, did: &str) -> Result<Option<PublicKey>, Failure> {
+        let Ok(did) = Did::parse(did) else { return Ok(None) };
+        match self {
+            Self::Many(keys) => Ok(keys.get(did).and_then(|key| PublicKey::try_from(key).ok())),
+            Self::One(of, key) => Ok((of.as_did() == did).then(|| (**key).clone())),
+            Self::LookedUp(network) => look_up(network, did),
+        }
+    }
+
+    /// Where a missing key was looked for.
+    pub(super) fn place(&self) -> &'static str {
+        match self {
+            Self::Many(_) => "the file of keys has none",
+            Self::One(..) => "the given key is not that",
+            Self::LookedUp(_) => "there is no key",
+        }
+    }
+}
+
+/// The key in the document of an account. One that does not exist has none.
+fn look_up(network: &LazyNetwork<'_>, did: Did<'_>) -> Result<Option<PublicKey>, Failure> {
+    let online = network.open()?;
+    let account = online.runtime.block_on(online.network.resolver.account(did));
+    match account.map_err(Failure::from) {
+        Ok(account) => Ok(account.key.clone()),
+        Err(Failure::Refused(_)) => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
