@@ -63,12 +63,7 @@ pub(crate) struct FollowArgs {
     /// Print only operations whose record matches this expression (CEL): `record.text.contains('proof')`. Its variables are
     /// record, collection, rkey, action, did, rev and live. Deletions always match, and an update that does not match is
     /// a deletion with `"filtered":true` [default: all].
-    #[arg(
-        long = "where",
-        env = "WIREPROOF_WHERE",
-        value_name = "EXPR",
-        conflicts_with = "jetstream"
-    )]
+    #[arg(long = "where", env = "WIREPROOF_WHERE", value_name = "EXPR")]
     pub(super) condition: Option<Condition>,
     /// Print only events of these accounts; `@FILE` names a file with one DID a line, which SIGHUP reads again;
     /// `none` selects those alone that --admin adds [default: all].
@@ -123,7 +118,7 @@ pub(crate) struct FollowArgs {
     /// Serve an API at this address, ADDRESS:PORT or unix:PATH, to list, add and remove accounts and collections, to pause
     /// and resume, and for states: `wireproof accounts`, `collections`, `status`, `pause` and `resume` use it. It needs
     /// a token.
-    #[arg(long, env = "WIREPROOF_ADMIN", value_name = "ADDRESS", conflicts_with = "jetstream")]
+    #[arg(long, env = "WIREPROOF_ADMIN", value_name = "ADDRESS")]
     pub(super) admin: Option<AdminAddress>,
     /// File with the token of --admin: 16 to 256 characters [default: the token in WIREPROOF_ADMIN_TOKEN].
     #[arg(long, env = "WIREPROOF_ADMIN_TOKEN_FILE", value_name = "FILE")]
@@ -256,7 +251,8 @@ impl FollowArgs {
         let option = needs_proof.iter().find(|(is_set, _)| *is_set).map(|(_, option)| option);
         match (level, option) {
             (VerifyLevel::None, Some(option)) => Err(Failure::Usage(format!(
-                "--verify-against none: {option} needs verified events: leave it out, or verify against signature or full"
+                "--verify-against none: {option} needs verified events: leave it out, or verify against signature or \
+                 full"
             ))),
             (VerifyLevel::Signature | VerifyLevel::Full, _) if self.jetstream.is_some() => {
                 let text = "--verify-against: the events of a Jetstream are not signed: leave out --jetstream";
@@ -274,6 +270,14 @@ impl FollowArgs {
             () if is_unused => "--backfill, --all-from and --forget need --to or --ack-stdin",
             () if uses_outbox && self.jetstream.is_some() => {
                 "--to and --ack-stdin deliver verified events: leave out --jetstream"
+            }
+            () if self.condition.is_some() && self.jetstream.is_some() => {
+                "--where: the cursor of a Jetstream moves with the printed lines, and would stay where none match: leave \
+                 out --jetstream, or filter the output"
+            }
+            () if self.admin.is_some() && self.jetstream.is_some() => {
+                "--admin: its states, histories and destinations are those of verified events: leave out --jetstream; \
+                 SIGHUP reads the files of --dids again"
             }
             () if uses_outbox && self.has_no_verify() && self.verify_against.is_none() => {
                 "--to and --ack-stdin deliver verified events: leave out --no-verify, or say --verify-against none"

@@ -55,6 +55,23 @@ fn both_versions_have_the_same_events_and_none_is_verified() {
 }
 
 #[test]
+fn what_needs_verified_events_is_refused_with_the_reason() {
+    let (sim, dir) = (with_jetstream(1), tempfile::tempdir().unwrap());
+    for (args, expected) in [
+        (&["--where", "live"][..], "--where: the cursor of a Jetstream"),
+        (&["--admin", "127.0.0.1:0"], "--admin: its states, histories and destinations"),
+        (&["--proof", "frame"], "cannot be used with '--proof <FORM>'"),
+        (&["--to", "sqlite:tables.db"], "leave out --jetstream"),
+    ] {
+        let args = [&["--jetstream"], args].concat();
+        let output = follow(&sim, dir.path(), &args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{args:?}: {}", stderr(&output));
+    }
+    assert_eq!(sim.connection_count(), 0);
+}
+
+#[test]
 fn a_run_resumes_after_the_last_line_of_the_previous_one() {
     let (sim, dir) = (with_jetstream(20), tempfile::tempdir().unwrap());
     let mut running = Running::start(follow(&sim, dir.path(), &["--jetstream", "--compress"]));
