@@ -132,9 +132,9 @@ impl<S: ChainState> Verifier<S> {
             check_hosts(&mut judged, &batch_keys);
         }
         let mut unresolved = unresolved_keys(&events, &judged);
-        let mut unconfirmed = unconfirmed_statuses(&events, &judged, statuses);
+        let unconfirmed = unconfirmed_statuses(&events, &judged, statuses);
         let mut future = future_accounts(&events, &judged, &dispatcher.run);
-        join_waits(&mut future, &mut unresolved, &mut unconfirmed);
+        join_waits(&mut future, &mut unresolved);
         let is_waiting = |event: &QueuedEvent, at| {
             is_held(&unresolved, &unconfirmed, event, at)
                 || future.iter().any(|(account, from)| *account == event.account && at >= *from)
@@ -346,17 +346,12 @@ fn future_accounts(
 }
 
 /// Lets an account wait for the clock alone, from the first event on that it cannot deliver for any reason.
-/// Its events are judged again after that, and may then wait for a lookup.
-fn join_waits(
-    future: &mut [(u64, usize)],
-    unresolved: &mut Vec<UnresolvedKey>,
-    unconfirmed: &mut Vec<UnconfirmedStatus>,
-) {
+/// Its events are judged again after that, and may then wait for a lookup. None of these accounts is inactive:
+/// commits of inactive accounts are ignored whatever their revision.
+fn join_waits(future: &mut [(u64, usize)], unresolved: &mut Vec<UnresolvedKey>) {
     for (account, from) in future {
         let keys = unresolved.extract_if(.., |key| key.account == *account).map(|key| key.from);
         *from = keys.fold(*from, usize::min);
-        let statuses = unconfirmed.extract_if(.., |status| status.account == *account);
-        *from = statuses.map(|status| status.from).fold(*from, usize::min);
     }
 }
 

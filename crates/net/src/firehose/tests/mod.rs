@@ -12,3 +12,4 @@ mod resyncs;
 mod statuses;
 mod streams;
 mod support;
+mod test_worker;

@@ -159,3 +159,30 @@ async fn an_event_with_an_invalid_record_is_verified_and_its_record_is_counted()
     assert_eq!(recorder.of(&writer), [(1, "verified"), (2, "verified")]);
     assert_eq!(metrics.snapshot().invalid_records, 1);
 }
+
+/// Keeps whether each event could be decoded, and stops after two.
+#[derive(Default)]
+struct Decodable(Mutex<Vec<bool>>, StopSignal);
+
+impl Handler for Decodable {
+    fn event(&self, event: &DeliveredEvent<'_>, ack: Ack) {
+        let mut events = self.0.lock().unwrap();
+        events.push(!matches!(event.verdict, Verdict::Undecodable(_)));
+        if events.len() == 2 {
+            self.1.request();
+        }
+        ack.done();
+    }
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_frame_are_delivered_as_such() {
+    let (mut writer, handler) = (Writer::new(0), Arc::<Decodable>::default());
+    let frames = Script::new([b"no frame".to_vec(), writer.commit(1)]);
+    let run = firehose(Options { workers: 1, ..options(keys([&writer])) });
+    let streams = vec![(STREAM.to_owned(), None)];
+    let (journal, stop) = (Arc::<TestJournal>::default(), handler.1.clone());
+    let states = |_| MemoryState::new([7; 16]);
+    run.run_source(frames, streams, handler.clone(), journal, states, stop).await.unwrap();
+    assert_eq!(*handler.0.lock().unwrap(), [false, true]);
+}

@@ -5,112 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use atproto::syntax::Tid;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 use verify::sync::{AccountKey, AccountState, Head, MemoryState, SyncState};
 
-use super::super::ack::{AckTracker, InFlightLimit, RunState};
-use super::super::checkpoint::PendingStates;
-use super::super::handler::Dispatcher;
 use super::super::jobs::Job;
-use super::super::queue::{
-    AccountHasher, Inbox, LookedUpKey, QueuedEvent, ReadAhead, WaitTimeout, WorkerMessage,
-};
-use super::super::worker::Partition;
+use super::super::queue::{Inbox, LookedUpKey, ReadAhead, WaitTimeout, WorkerMessage};
 use super::super::*;
 use super::support::*;
-
-/// A worker without a thread, whose jobs are not run.
-struct TestWorker {
-    partition: Partition<Recorder, MemoryState>,
-    recorder: Arc<Recorder>,
-    pending_states: Arc<PendingStates>,
-    jobs: UnboundedReceiver<Job>,
-    hasher: AccountHasher,
-}
-
-const MAX_PARKED: usize = 4;
-
-impl TestWorker {
-    fn new(writers: &[&Writer]) -> Self {
-        Self::with_state(writers, MemoryState::new([7; 16]))
-    }
-
-    fn with_state(writers: &[&Writer], state: MemoryState) -> Self {
-        let recorder = Recorder::new(usize::MAX, AckMode::Immediate);
-        let tracker = AckTracker::new([None]);
-        let run_state = RunState::new(
-            vec![STREAM.to_owned()],
-            tracker,
-            InFlightLimit::new(1_000, 1 << 20, None),
-        );
-        let dispatcher = Dispatcher::new(&recorder, &run_state, &Arc::default(), true);
-        let (pending_states, hasher) =
-            (dispatcher.pending_states.clone(), AccountHasher::default());
-        let limits = FlowLimits { max_account_events: MAX_PARKED, ..FlowLimits::default() };
-        let options = Options { limits, ..options(keys(writers.iter().copied())) };
-        let (sender, jobs) = unbounded_channel();
-        let mut partition = Partition::new(0, &options, dispatcher, state, sender, &hasher);
-        partition.config.resyncs = true;
-        Self { partition, recorder, pending_states, jobs, hasher }
-    }
-
-    /// Receives frames, and processes what is not parked.
-    fn receive(&mut self, frames: impl IntoIterator<Item = Vec<u8>>) {
-        self.receive_looked_up(frames.into_iter().map(|frame| (frame, None)));
-    }
-
-    /// The same, with the results of key lookups.
-    fn receive_looked_up(
-        &mut self,
-        frames: impl IntoIterator<Item = (Vec<u8>, Option<Arc<LookedUpKey>>)>,
-    ) {
-        for (frame, looked_up) in frames {
-            let received = received(frame);
-            assert!(self.partition.dispatcher.run.in_flight.try_acquire(received.frame.len()));
-            let ticket = self.partition.dispatcher.run.tracker().track(HOST, received.seq);
-            let account = self.hasher.hash(received.did());
-            let has_waited = false;
-            let event = QueuedEvent { received, ticket, account, looked_up, has_waited };
-            self.partition.ready.push_back(event);
-        }
-        self.process();
-    }
-
-    fn process(&mut self) {
-        while self.partition.process_batch().unwrap() {}
-    }
-
-    /// Ends a resync: at this head, or with an error.
-    fn resynced(&mut self, writer: &Writer, head: Option<Head>) {
-        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
-        let result = match head {
-            Some(head) => Ok(Arc::new(ResyncedRepo::new(&writer.did, head, path))),
-            None => Err(ResyncError::NoHost),
-        };
-        let account = self.hasher.hash(Some(&writer.did));
-        self.partition.handle(WorkerMessage::Resynced(account, result)).unwrap();
-        self.process();
-    }
-
-    /// The submitted resyncs since the last call: account, and known revision.
-    fn jobs(&mut self) -> Vec<(String, Option<Tid>)> {
-        let mut jobs = Vec::new();
-        while let Ok(job) = self.jobs.try_recv() {
-            let Job::Resync { did, known, .. } = job else { panic!("{job:?}") };
-            jobs.push((did.into(), known.map(|head| head.rev)));
-        }
-        jobs
-    }
-
-    fn cursor(&self) -> Option<u64> {
-        self.partition.dispatcher.run.tracker().cursors().next().unwrap()
-    }
-
-    fn journaled(&self, writer: &Writer) -> Option<SyncState> {
-        self.pending_states.take().get(&*writer.did).map(|account| account.sync)
-    }
-}
+use super::test_worker::{MAX_PARKED, TestWorker};
 
 #[test]
 fn events_after_a_gap_await_the_repository_and_continue_from_there() {
@@ -256,6 +158,31 @@ fn an_event_whose_key_is_unavailable_desynchronizes_its_account_before_the_next_
     worker.receive_looked_up([forged, (writer.commit(2), None)]);
     assert_eq!(worker.recorder.of(&writer), [(1, "signature/no-key"), (2, "verified/unmended")]);
     assert_eq!(worker.jobs(), [(writer.did.clone(), writer.rev())]);
+}
+
+#[test]
+fn an_event_that_breaks_another_rule_is_refused_for_it_although_its_key_is_unavailable() {
+    let mut writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    let first = writer.commit(1);
+    worker.receive([first.clone(), writer.commit(2)]);
+    let unavailable = LookedUpKey { key: Err(KeyError::TooManyEvents), is_final: true };
+    worker.receive_looked_up([(first, Some(Arc::new(unavailable)))]);
+    assert_eq!(worker.recorder.of(&writer).last(), Some(&(1, "event/stale-rev")));
+    assert_eq!(worker.jobs(), []);
+}
+
+#[test]
+fn an_account_seen_first_is_resynced_if_that_is_asked_for() {
+    for on_first_seen in [false, true] {
+        let mut writers = [Writer::new(0), Writer::new(1)];
+        let resync = ResyncOptions { on_first_seen, ..resync_options() };
+        let options = Options { resync: Some(resync), ..options(keys(&writers)) };
+        let mut worker = TestWorker::with_options(options, MemoryState::new([7; 16]));
+        worker.receive([writers[0].commit(1), writers[1].sync(2)]);
+        let resynced = writers.iter().map(|writer| (writer.did.clone(), writer.rev()));
+        assert_eq!(worker.jobs(), resynced.filter(|_| on_first_seen).collect::<Vec<_>>());
+    }
 }
 
 #[test]
