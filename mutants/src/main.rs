@@ -36,9 +36,9 @@ use tree::{Numbered, Source, Tree};
 struct Options {
     /// Parts to mutate: codec, verify, crypto, mst, firehose [default: all]
     parts: Vec<String>,
-    /// Run only mutants whose name contains this text.
+    /// Run only mutants whose name contains this text, or one of several.
     #[arg(long, value_name = "TEXT")]
-    only: Option<String>,
+    only: Vec<String>,
     /// Run one of N shares of the mutants, such as 1/4.
     #[arg(long, value_name = "K/N", value_parser = parse_shard)]
     shard: Option<(usize, usize)>,
@@ -151,7 +151,8 @@ impl Part<'_> {
     fn selected(&self, options: &Options, results: &Results) -> Vec<&Numbered> {
         let (share, shares) = options.shard.unwrap_or((1, 1));
         let is_named = |mutant: &&Numbered| {
-            options.only.as_ref().is_none_or(|text| mutant.key.contains(text.as_str()))
+            let has = |text: &String| mutant.key.contains(text.as_str());
+            options.only.is_empty() || options.only.iter().any(has)
         };
         let open = self.mutants.iter().filter(is_named).filter(|mutant| results.is_open(mutant));
         open.filter(|mutant| mutant.id as usize % shares == share - 1).collect()

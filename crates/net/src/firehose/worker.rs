@@ -115,8 +115,7 @@ where
         inbox.set_awaiting_directory(partition.parked.directory_bytes());
         let has_events = !received.is_empty || !partition.ready.is_empty();
         let is_idle = received.is_closed && !was_busy && !has_events;
-        let awaits_keys = partition.parked.account_count(ParkReason::Key) > 0;
-        Ok(!is_idle || awaits_keys)
+        Ok(!is_idle || partition.awaits_keys())
     }
 }
 
@@ -203,13 +202,18 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
     fn wait_timeout(&self) -> WaitTimeout {
         if self.awaits_clock {
             WaitTimeout::After(TICK)
-        } else if !self.ready.is_empty() {
+        } else if !self.ready.is_empty() || (self.is_draining && !self.awaits_keys()) {
+            // A closed inbox may send nothing more: the next step ends the worker.
             WaitTimeout::Zero
         } else if self.parked.account_count(ParkReason::Repository) > 0 {
             WaitTimeout::After(TICK)
         } else {
             WaitTimeout::Never
         }
+    }
+
+    fn awaits_keys(&self) -> bool {
+        self.parked.account_count(ParkReason::Key) > 0
     }
 
     /// Number of ready events up to which more are taken from the inbox: a batch. While this worker awaits the clock, it

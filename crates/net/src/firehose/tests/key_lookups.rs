@@ -2,10 +2,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crypto::CompressedKey;
 use tokio::sync::Semaphore;
-use verify::sync::AccountKey;
+use tokio::time::sleep;
+use verify::sync::{AccountKey, MemoryState};
 
 use super::super::*;
 use super::support::*;
@@ -381,4 +383,27 @@ async fn an_account_of_another_server_is_rejected_after_a_second_lookup() {
         assert_eq!(recorder.of(&writer), [(1, code)]);
         assert_eq!(*keys.lookups.lock().unwrap(), [false, true]);
     }
+}
+
+#[tokio::test]
+async fn a_stop_awaits_the_keys_of_events_in_flight() {
+    let (mut unknown, mut known) = (Writer::new(0), Writer::new(1));
+    let directory = Directory::new([&unknown, &known], 0);
+    directory.cache_all();
+    directory.cached.lock().unwrap().remove(&unknown.did);
+    let options = Options { workers: 1, stop_timeout: Duration::MAX, ..options_with(&directory) };
+    let (recorder, journal) = (Recorder::new(1, AckMode::Immediate), Arc::<TestJournal>::default());
+    let script = Script::new([unknown.commit(1), known.commit(2)]);
+    let (firehose, states) = (firehose(options), |_| MemoryState::new([7; 16]));
+    let (metrics, streams) = (firehose.metrics(), vec![(STREAM.to_owned(), None)]);
+    let permit = async {
+        recorded(&recorder, 1).await;
+        sleep(Duration::from_millis(100)).await;
+        assert_eq!(metrics.snapshot().awaiting_key, 1);
+        directory.permits.add_permits(1);
+    };
+    let stop = recorder.stop();
+    let run = firehose.run_source(script, streams, recorder.clone(), journal, states, stop);
+    let ended = tokio::join!(run, permit).0.unwrap();
+    assert_eq!((ended.unacknowledged, recorder.of(&unknown)), (0, vec![(1, "verified")]));
 }

@@ -13,6 +13,8 @@ use super::super::queue::{Inbox, LookedUpKey, ReadAhead, WaitTimeout, WorkerMess
 use super::super::*;
 use super::support::*;
 use super::test_worker::{MAX_PARKED, TestWorker};
+use crate::dns::LoopbackDns;
+use crate::identity;
 
 #[test]
 fn events_after_a_gap_await_the_repository_and_continue_from_there() {
@@ -338,4 +340,55 @@ fn a_stored_head_ahead_of_the_clock_is_void_and_its_account_is_resynced() {
     worker.receive([writer.commit(2)]);
     let expected = [(1, "verified/unmended"), (RESYNCED, "resynced"), (2, "verified")];
     assert_eq!(worker.recorder.of(&writer), expected);
+}
+
+/// Runs three commits of an account, which awaits its repository from the second one on, until `stop_after` events.
+async fn run_without_repository(stop_after: usize, max_hold: Duration) -> Vec<(u64, &'static str)> {
+    // Accepts connections, and never answers.
+    let directory = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://localhost:{}", directory.local_addr().unwrap().port());
+    let identity = identity::Options { directory: url.parse().unwrap(), ..Default::default() };
+    let resolver = identity::Resolver::new(http_client(), Arc::new(LoopbackDns), identity);
+    let mut writer = Writer::new(0);
+    let options = Options {
+        resync: Some(ResyncOptions { resolver, ..resync_options() }),
+        limits: FlowLimits { max_batch: 2, max_hold, ..FlowLimits::default() },
+        stop_timeout: Duration::MAX,
+        ..options(keys([&writer]))
+    };
+    let frames = [writer.commit(1), writer.skip().commit(2), writer.commit(3), writer.commit(4)];
+    let (recorder, journal) = (Recorder::new(stop_after, AckMode::Immediate), Arc::default());
+    let script = Script::new(frames);
+    let ended = run(options, script, &recorder, &journal).await.unwrap();
+    assert_eq!(ended.unacknowledged, 0);
+    recorder.of(&writer)
+}
+
+#[tokio::test]
+async fn events_that_await_a_repository_are_delivered_when_they_are_overdue_or_the_run_is_stopped()
+{
+    let unmended = [3, 4].map(|seq| (seq, "verified/unmended"));
+    let events = [&[(1, "verified"), (2, "verified/broken")][..], &unmended].concat();
+    assert_eq!(run_without_repository(2, Duration::MAX).await, events);
+    assert_eq!(run_without_repository(4, Duration::from_millis(300)).await, events);
+}
+
+#[test]
+fn the_result_of_a_lookup_that_was_given_up_is_not_used_for_the_next_one() {
+    let mut writer = Writer::at_host(0);
+    let mut worker = TestWorker::new(&[]);
+    let frames: Vec<_> = (1..=2 + MAX_PARKED as u64).map(|seq| writer.commit(seq)).collect();
+    worker.receive(frames);
+    let given_up = worker.recorder.events().len();
+    worker.receive([writer.commit(20)]);
+    let lookups = [(); 2].map(|()| worker.jobs.try_recv());
+    let [Ok(Job::LookUpKey { account, lookup: first, .. }), Ok(Job::LookUpKey { .. })] = lookups
+    else {
+        panic!("{lookups:?}")
+    };
+    let key = Arc::new(LookedUpKey { key: Ok(AccountKey::Known(writer.key())), is_final: false });
+    let found = WorkerMessage::KeyLookedUp { account, lookup: first.number, key };
+    worker.partition.handle(found).unwrap();
+    worker.process();
+    assert_eq!(worker.recorder.events().len(), given_up);
 }

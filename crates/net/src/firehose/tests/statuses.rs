@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use verify::sync::AccountKey;
 
+use super::super::jobs::Job;
+use super::super::queue::WorkerMessage;
 use super::super::*;
 use super::support::*;
+use super::test_worker::TestWorker;
 
 /// The servers of all accounts: they say whether an account is active, or do not answer.
 #[derive(Debug)]
@@ -120,16 +123,18 @@ async fn nothing_is_journaled_about_accounts_without_a_commit() {
     assert!(recorder.events().iter().all(|event| event.code == "unchecked"), "nor refused");
 }
 
+/// Servers that accept a request and never answer.
+#[derive(Debug)]
+struct Silent;
+
+impl StatusProvider for Silent {
+    fn look_up<'a>(&'a self, _: &'a str) -> StatusLookup<'a> {
+        Box::pin(std::future::pending())
+    }
+}
+
 #[tokio::test]
 async fn commits_that_await_a_status_are_bounded_and_then_count_as_signed() {
-    /// Servers that accept a request and never answer.
-    #[derive(Debug)]
-    struct Silent;
-    impl StatusProvider for Silent {
-        fn look_up<'a>(&'a self, _: &'a str) -> StatusLookup<'a> {
-            Box::pin(std::future::pending())
-        }
-    }
     let by_number = FlowLimits { max_account_events: 1, ..FlowLimits::default() };
     let by_time = FlowLimits { max_hold: Duration::from_millis(300), ..FlowLimits::default() };
     for limits in [by_number, by_time] {
@@ -141,6 +146,30 @@ async fn commits_that_await_a_status_are_bounded_and_then_count_as_signed() {
         let codes = recorder.of(&writer).into_iter().filter(|(_, code)| *code == "verified");
         assert_eq!(codes.map(|(seq, _)| seq).collect::<Vec<_>>(), [1, 3, 4]);
     }
+}
+
+#[tokio::test]
+async fn a_stop_leaves_events_that_await_a_status_to_the_next_run() {
+    let mut writer = Writer::new(0);
+    let statuses: Option<Arc<dyn StatusProvider>> = Some(Arc::new(Silent));
+    let stop_timeout = Duration::MAX;
+    let options = Options { stop_timeout, statuses, ..options(keys([&writer])) };
+    let (recorder, journal) = (Recorder::new(2, AckMode::Immediate), Arc::<TestJournal>::default());
+    let ended = run(options, claim(&mut writer), &recorder, &journal).await.unwrap();
+    assert_eq!((ended.unacknowledged, journal.cursor(STREAM).unwrap()), (2, Some(2)));
+}
+
+#[test]
+fn an_account_that_its_server_calls_active_is_not_asked_for_again_at_once() {
+    let mut writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    worker.receive([writer.commit(1), writer.account(2, false), writer.commit(3)]);
+    let Ok(Job::LookUpStatus { account, .. }) = worker.jobs.try_recv() else { panic!("no lookup") };
+    worker.partition.handle(WorkerMessage::StatusLookedUp(account, Ok(true))).unwrap();
+    worker.process();
+    worker.receive([writer.account(4, false), writer.commit(5)]);
+    assert_eq!(worker.recorder.of(&writer).last(), Some(&(5, "verified")));
+    assert!(worker.jobs.try_recv().is_err());
 }
 
 /// Knows an account as one of another host, and another not at all.
