@@ -203,6 +203,20 @@ fn a_commit_with_an_invalid_record_is_verified_and_the_record_printed_as_invalid
 }
 
 #[test]
+fn events_that_come_together_with_a_gap_wait_for_the_repository() {
+    let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());
+    sim.write_commit_as(0);
+    sim.write_unannounced(0);
+    (0..10).for_each(|_| sim.write_commit_as(0));
+    let args = ["--resync", "--workers", "1", "--gather-ms", "1000"];
+    let printed = Running::start(follow(&sim, dir.path(), &args)).take(12);
+    let codes: Vec<_> = printed.iter().map(|line| line["code"].as_str().unwrap()).collect();
+    assert_eq!(codes[..3], ["verified", "verified/broken", "verified"]);
+    assert_eq!(printed[2]["kind"], "resync");
+    assert!(codes[3..].iter().all(|code| *code == "event/stale-rev"), "{codes:?}");
+}
+
+#[test]
 fn an_account_with_an_invalid_record_is_resynced() {
     let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());
     // The account leaves out a commit; its repository is later than its events.
