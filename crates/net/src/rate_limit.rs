@@ -64,6 +64,12 @@ impl RateLimiter {
         until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
 
+    /// Whether `host` has said itself until when it must not be asked, and that is in the future.
+    pub(crate) fn is_named(&self, host: &str) -> bool {
+        let delays = self.delays();
+        delays.peek(host).is_some_and(|of| of.rejections == 0 && of.until > Instant::now())
+    }
+
     /// Records what a response of `host` says about the next request. Whether the response is a rejection
     /// for too many requests.
     pub fn record_response(&self, host: &str, status: u16, headers: &HeaderMap) -> bool {

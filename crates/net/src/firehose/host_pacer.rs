@@ -1,12 +1,16 @@
 //! Rate of requests to each host: a token bucket whose rate adapts to the host.
 //!
-//! The rate starts at [`INITIAL_RATE`], grows by one request a second for each second of answers, and is halved when the
-//! host rejects a request without saying until when, or answers too slowly. What a host says itself (`Retry-After`, an
-//! exhausted window) is waited for exactly, however high the rate is.
+//! The rate starts at [`INITIAL_RATE`] and doubles with each second of answers until the host is overloaded for the first
+//! time. From then on it grows by one request a second for each second of answers. It is halved when the host rejects a
+//! request without saying until when, or answers too slowly. What a host says itself (`Retry-After`, an exhausted window) is
+//! waited for exactly, and leaves the rate as it is.
+//!
+//! Slow start and additive increase are those of TCP congestion control: RFC 5681.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::{Instant, sleep};
 
 use crate::bounded_map::BoundedMap;
@@ -20,10 +24,14 @@ pub(super) struct HostPacer {
 }
 
 /// The pace of one host.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Pace {
+    /// Held by the request that waits for the next token, so that others sleep until it has one.
+    turn: Arc<AsyncMutex<()>>,
     /// Requests a second.
     rate: f64,
+    /// Whether the host was overloaded.
+    has_overloaded: bool,
     /// When the bucket is full. A request moves it by the time of one at the rate.
     full_at: Instant,
 }
@@ -32,7 +40,9 @@ struct Pace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     InTime,
-    /// Too late, or not without a rest.
+    /// With a rejection that says until when.
+    Limited,
+    /// Too late, or with another rejection.
     Overloaded,
 }
 
@@ -47,6 +57,8 @@ impl HostPacer {
     /// # Errors
     /// At once, if the host allows no request for longer than an hour.
     pub(super) async fn until_ready(&self, host: &str) -> Result<(), RateLimited> {
+        let turn = self.turn(host);
+        let _turn = turn.lock().await;
         loop {
             let limited = self.limiter.remaining(host);
             if limited > MAX_WAIT {
@@ -63,28 +75,56 @@ impl HostPacer {
         }
     }
 
+    /// Whether the host has said until when it rejects requests.
+    pub(super) fn is_limited(&self, host: &str) -> bool {
+        self.limiter.is_named(host)
+    }
+
     /// Records an answer of the host.
     pub(super) fn record(&self, host: &str, answer: Answer) {
         let mut hosts = self.lock();
         let Some(pace) = hosts.get_mut(host) else { return };
+        pace.has_overloaded |= answer == Answer::Overloaded;
         pace.rate = match answer {
-            Answer::InTime => (pace.rate + 1.0 / pace.rate).min(MAX_RATE),
+            Answer::InTime if pace.has_overloaded => (pace.rate + 1.0 / pace.rate).min(MAX_RATE),
+            Answer::InTime => (pace.rate + 1.0).min(MAX_RATE),
+            Answer::Limited => pace.rate,
             Answer::Overloaded => (pace.rate / 2.0).max(MIN_RATE),
         };
     }
 
+    /// The turn of the requests to a host.
+    fn turn(&self, host: &str) -> Arc<AsyncMutex<()>> {
+        self.with_pace(host, Instant::now(), |pace| pace.turn.clone())
+    }
+
     /// Takes a token, or returns how long there is none.
     fn take(&self, host: &str, now: Instant) -> Duration {
+        self.with_pace(host, now, |pace| {
+            let interval = Duration::from_secs_f64(1.0 / pace.rate);
+            let full_at = pace.full_at.max(now) + interval;
+            let wait = full_at.saturating_duration_since(now + interval * BURST);
+            if wait.is_zero() {
+                pace.full_at = full_at;
+            }
+            wait
+        })
+    }
+
+    fn with_pace<T>(&self, host: &str, now: Instant, use_pace: impl FnOnce(&mut Pace) -> T) -> T {
         let mut hosts = self.lock();
-        let new = Pace { rate: INITIAL_RATE, full_at: now };
-        let pace = hosts.get_mut(host).copied().unwrap_or(new);
-        let interval = Duration::from_secs_f64(1.0 / pace.rate);
-        let full_at = pace.full_at.max(now) + interval;
-        let wait = full_at.saturating_duration_since(now + interval * BURST);
-        if wait.is_zero() {
-            hosts.insert(host.into(), Pace { full_at, ..pace });
+        if let Some(pace) = hosts.get_mut(host) {
+            return use_pace(pace);
         }
-        wait
+        let mut pace = Pace {
+            turn: Arc::default(),
+            rate: INITIAL_RATE,
+            has_overloaded: false,
+            full_at: now,
+        };
+        let result = use_pace(&mut pace);
+        hosts.insert(host.into(), pace);
+        result
     }
 
     fn lock(&self) -> MutexGuard<'_, BoundedMap<Box<str>, Pace>> {
@@ -125,13 +165,32 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_rate_grows_with_answers_up_to_its_maximum() {
+    async fn the_rate_doubles_with_each_second_of_answers_up_to_its_maximum() {
         let pacer = pacer();
         let first = requests(&pacer, 1, Answer::InTime).await;
-        assert!((8..=16).contains(&first), "{first}");
-        requests(&pacer, 60, Answer::InTime).await;
+        assert!((12..=24).contains(&first), "{first}");
+        requests(&pacer, 2, Answer::InTime).await;
         let last = requests(&pacer, 10, Answer::InTime).await;
         assert!((480..=510).contains(&last), "{last}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_an_overload_the_rate_grows_by_one_in_a_second() {
+        let pacer = pacer();
+        requests(&pacer, 10, Answer::InTime).await;
+        pacer.record("a.test", Answer::Overloaded);
+        let first = requests(&pacer, 1, Answer::InTime).await;
+        assert!((25..=30).contains(&first), "{first}");
+        requests(&pacer, 8, Answer::InTime).await;
+        let tenth = requests(&pacer, 1, Answer::InTime).await;
+        assert!((33..=37).contains(&tenth), "{tenth}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rejection_that_says_until_when_leaves_the_rate_as_it_is() {
+        let pacer = pacer();
+        let limited = requests(&pacer, 10, Answer::Limited).await;
+        assert!((80..=84).contains(&limited), "{limited}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -429,7 +429,18 @@ impl Resyncer {
         }
     }
 
+    /// Fetches the repository. A limit that the host of a paced fetch names is waited for some times: it is no failure.
     async fn fetch(&self, did: Did<'_>, host: &Url) -> Result<Archive, ResyncError> {
+        for _ in 0..MAX_LIMITED {
+            let fetched = self.fetch_in_turn(did, host).await;
+            if !self.is_limited(host, &fetched) {
+                return fetched;
+            }
+        }
+        self.fetch_in_turn(did, host).await
+    }
+
+    async fn fetch_in_turn(&self, did: Did<'_>, host: &Url) -> Result<Archive, ResyncError> {
         self.pace(host).await?;
         let permit = self.fetches.acquire(host).await;
         let permit = permit.map_err(|TooManyWaiting| ResyncError::QueueFull)?;
@@ -438,6 +449,13 @@ impl Resyncer {
         permit.record(started.elapsed(), fetched.is_ok());
         self.record_pace(host, &fetched);
         fetched
+    }
+
+    /// Whether the host of a paced fetch has said until when it rejects requests.
+    fn is_limited(&self, host: &Url, fetched: &Result<Archive, ResyncError>) -> bool {
+        let Err(ResyncError::Fetch(FetchError::Remote(error))) = fetched else { return false };
+        let is_limit = error.is_rate_limit() || matches!(error.fault, XrpcFault::RateLimited(_));
+        is_limit && self.hosts.as_ref().is_some_and(|hosts| hosts.is_limited(&authority(host)))
     }
 
     /// Waits for the pace of the host.
@@ -454,8 +472,10 @@ impl Resyncer {
     fn record_pace(&self, host: &Url, fetched: &Result<Archive, ResyncError>) {
         let Some(hosts) = &self.hosts else { return };
         let answer = match fetched {
+            _ if self.is_limited(host, fetched) => Answer::Limited,
             Err(ResyncError::Fetch(FetchError::Remote(error))) => match &error.fault {
-                XrpcFault::Http(_) | XrpcFault::Status(429 | 503) => Answer::Overloaded,
+                XrpcFault::Http(_) => Answer::Overloaded,
+                _ if error.is_rate_limit() => Answer::Overloaded,
                 _ => Answer::InTime,
             },
             _ => Answer::InTime,
@@ -626,6 +646,9 @@ const MAX_TOKENS: u32 = 5;
 const REFILL_TIME: Duration = Duration::from_secs(12);
 
 const MAX_PACED_ACCOUNTS: usize = 16 << 10;
+
+/// Limits that one attempt waits for.
+const MAX_LIMITED: usize = 16;
 
 /// Minimum delay before a failed resync is repeated.
 const MIN_RETRY_DELAY: Duration = Duration::from_secs(12);

@@ -153,6 +153,16 @@ impl XrpcError {
         }
     }
 
+    /// Whether the response was a rate limit, whose delay the rate limiter has recorded.
+    pub(crate) fn is_rate_limit(&self) -> bool {
+        match &self.fault {
+            XrpcFault::Named(NamedError { status, .. }) | XrpcFault::Status(status) => {
+                matches!(status, 429 | 503)
+            }
+            _ => false,
+        }
+    }
+
     /// Whether a retry may succeed: the host did not respond, or is overloaded.
     pub fn is_retryable(&self) -> bool {
         match &self.fault {

@@ -80,7 +80,7 @@ impl Transport {
         let mut attempt = 1;
         loop {
             match self.send_once(request, url.clone()).await {
-                Err(error) if attempt < self.attempts && is_rate_limit(&error) => attempt += 1,
+                Err(error) if attempt < self.attempts && error.is_rate_limit() => attempt += 1,
                 outcome => return outcome,
             }
         }
@@ -154,16 +154,6 @@ impl Request<'_> {
     #[cold]
     pub(super) fn error(&self, host: &str, fault: XrpcFault) -> XrpcError {
         XrpcError::new(host, self.method, fault)
-    }
-}
-
-/// Whether the response was a rate limit, whose delay the rate limiter has recorded.
-fn is_rate_limit(error: &XrpcError) -> bool {
-    match &error.fault {
-        XrpcFault::Named(NamedError { status, .. }) | XrpcFault::Status(status) => {
-            matches!(status, 429 | 503)
-        }
-        _ => false,
     }
 }
 

@@ -209,7 +209,7 @@ async fn time_of_fetches(fault: XrpcFault, is_paced: bool) -> Duration {
 async fn paced_fetches_are_sent_at_a_rate_that_adapts_to_their_host() {
     assert_eq!(time_of_fetches(XrpcFault::Status(503), false).await, Duration::ZERO);
     let answered = time_of_fetches(XrpcFault::Status(404), true).await.as_secs();
-    assert!((6..10).contains(&answered), "{answered} s, and 12 at the initial rate");
+    assert!((2..4).contains(&answered), "{answered} s, and 12 at the initial rate");
     let too_slow = XrpcFault::Http(HttpFault::Timeout(Duration::from_secs(1)));
     for overloaded in [XrpcFault::Status(503), XrpcFault::Status(429), too_slow] {
         let time = time_of_fetches(overloaded, true).await;
@@ -217,13 +217,15 @@ async fn paced_fetches_are_sent_at_a_rate_that_adapts_to_their_host() {
     }
 }
 
-/// Number of requests of one resync to a host that limits them.
-async fn requests_of(is_paced: bool) -> usize {
+/// Number of requests of one resync to a host that rejects the first ones, with this `Retry-After`.
+async fn requests_of(is_paced: bool, rejected: usize, retry_after: &'static str) -> usize {
     let (writer, asked) = (Writer::new(0), Arc::<AtomicUsize>::default());
     let count = asked.clone();
-    let limit = move |_: &_| {
-        count.fetch_add(1, Relaxed);
-        response(429, "retry-after: 0\r\n", "")
+    let limit = move |_: &_| match count.fetch_add(1, Relaxed) {
+        number if number < rejected => {
+            response(429, &format!("retry-after: {retry_after}\r\n"), "")
+        }
+        _ => response(404, "", ""),
     };
     let host = format!("http://localhost:{}", serve(limit).await);
     let document = format!(
@@ -243,7 +245,13 @@ async fn requests_of(is_paced: bool) -> usize {
 
 #[tokio::test]
 async fn a_paced_fetch_is_one_request_and_waits_for_limits_before_it() {
-    assert_eq!((requests_of(false).await, requests_of(true).await), (3, 1));
+    let (unpaced, paced) = (requests_of(false, 9, "0").await, requests_of(true, 9, "0").await);
+    assert_eq!((unpaced, paced), (3, 1));
+}
+
+#[tokio::test]
+async fn a_limit_that_the_host_of_a_paced_fetch_names_is_waited_for_without_an_attempt() {
+    assert_eq!(requests_of(true, 1, "1").await, 2);
 }
 
 #[tokio::test]
