@@ -6,7 +6,7 @@
 //! | `batch` | the events that one transaction stored, up to [`MAX_BATCH_BYTES`]: first position, time, bytes |
 //! | `digest` | the digests of the events of a batch, kept longer than their bytes to detect repetitions |
 //! | `consumer` | a name, its cursor, and a bit for each position after it that may be acknowledged |
-//! | `account`, `record` | the records that events have brought: `delivered_records.rs` |
+//! | `account`, `record`, `record_count` | the records that events have brought: `delivered_records.rs` |
 //!
 //! SQLite's main file has no checksums. The digests are compared whenever a batch is read, and the one checksum of the
 //! small tables when the file is opened, so that a lost or changed row is an error.
@@ -37,8 +37,7 @@ pub(crate) struct Contents {
     pub(crate) stored: VecDeque<StoredBatch>,
     /// The digests of the last events, in their order.
     pub(crate) digests: Vec<Digest>,
-    /// Number of remembered records, and whether there is an account with a history.
-    pub(crate) records: u64,
+    /// Whether there is an account with a history.
     pub(crate) has_histories: bool,
 }
 
@@ -106,7 +105,7 @@ pub(crate) fn open_writer(
         }
         sqlite_file::sync_commits(&writer, max_file_bytes)?;
         if version < FORMAT.version {
-            migrate(&mut writer)?;
+            migrate(&mut writer, version)?;
         }
         let contents = read_contents(&writer)?;
         sqlite_file::use_log(&writer)?;
@@ -119,10 +118,14 @@ pub(crate) fn open_writer(
     prepare().map_err(OutboxError::at(path))
 }
 
-/// Brings a file of version 1, without records, to the current one.
-fn migrate(writer: &mut Connection) -> Result<(), OutboxFault> {
+/// Brings a file of an earlier version to the current one: version 1 has no records, version 2 has their number in each
+/// account.
+fn migrate(writer: &mut Connection, version: i64) -> Result<(), OutboxFault> {
     let transaction = writer.transaction()?;
-    transaction.execute_batch(delivered_records::SCHEMA)?;
+    match version {
+        1 => transaction.execute_batch(delivered_records::SCHEMA)?,
+        _ => transaction.execute_batch(delivered_records::COUNT_TOGETHER)?,
+    }
     transaction.pragma_update(None, "user_version", FORMAT.version)?;
     Ok(transaction.commit()?)
 }
@@ -147,8 +150,8 @@ fn read_contents(connection: &Connection) -> Result<Contents, OutboxFault> {
         return Err(damaged("a cursor beyond the last event"));
     }
     let (stored, digests) = (read_stored(&reading, next)?, read_digests(&reading, next)?);
-    let (records, has_histories) = delivered_records::count(&reading)?;
-    Ok(Contents { identity, next, consumers, stored, digests, records, has_histories })
+    let has_histories = delivered_records::has_accounts(&reading)?;
+    Ok(Contents { identity, next, consumers, stored, digests, has_histories })
 }
 
 fn read_consumers(connection: &Connection) -> Result<Consumers, OutboxFault> {
@@ -317,7 +320,7 @@ CREATE TABLE consumer (
 
 /// Application id: `WPob`.
 pub(crate) const FORMAT: FileFormat =
-    FileFormat { application_id: 0x5750_6f62, version: 2, schema: SCHEMA };
+    FileFormat { application_id: 0x5750_6f62, version: 3, schema: SCHEMA };
 
 const SELECT_BATCH: &str = "
 SELECT batch.first, appended, data, digests FROM batch JOIN digest ON digest.first = batch.first

@@ -33,7 +33,7 @@ pub struct Options {
     /// Number of records, of all accounts with a history, whose paths and hashes are remembered, about 60 bytes each: the
     /// next repository of an account beyond is delivered as a whole instead of its difference. Default: 10,000,000.
     pub max_records: u64,
-    /// Size in bytes of the last events that are also kept in memory. Default: 16 MiB.
+    /// Size in bytes of the last events that are also kept in memory. Default: 4 MiB.
     pub recent_bytes: usize,
     /// Maximum time before an acknowledgement is stored; a crash in between repeats its event. Default: 200 ms.
     pub ack_interval: Duration,
@@ -47,7 +47,7 @@ impl Default for Options {
             max_age: Duration::from_secs(3 * 24 * 3600),
             max_file_bytes: None,
             max_records: 10_000_000,
-            recent_bytes: 16 << 20,
+            recent_bytes: 4 << 20,
             ack_interval: Duration::from_millis(200),
         }
     }

@@ -4,7 +4,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, TransactionBehavior};
 use store::crash_point;
 use store::files::StateFiles;
 
@@ -12,7 +12,7 @@ use crate::database::{
     self, Consumers, Contents, MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_REMEMBERED, OutboxIdentity,
     StoredBatch,
 };
-use crate::delivered_records::{RecordEffects, Remembered};
+use crate::delivered_records::{KnownRecords, RecordEffects};
 use crate::error::{OutboxError, OutboxFault};
 use crate::event::{self, Batch, Digest};
 use crate::state::{Extent, Queued, Shared, Work};
@@ -30,9 +30,7 @@ pub(crate) struct Writer {
     /// The consumers in the file.
     saved: Consumers,
     repetitions: Repetitions,
-    /// Number of remembered records, and their limit.
-    records: u64,
-    max_records: u64,
+    records: KnownRecords,
     has_histories: bool,
 }
 
@@ -51,8 +49,7 @@ impl Writer {
         contents: Contents,
         max_records: u64,
     ) -> Self {
-        let Contents { identity, next, consumers, stored, digests, records, has_histories } =
-            contents;
+        let Contents { identity, next, consumers, stored, digests, has_histories } = contents;
         let bytes = stored.iter().map(|batch| batch.bytes).sum();
         let mut repetitions = Repetitions::default();
         repetitions.add(&digests);
@@ -65,8 +62,7 @@ impl Writer {
             bytes,
             saved: consumers,
             repetitions,
-            records,
-            max_records,
+            records: KnownRecords::new(max_records),
             has_histories,
         }
     }
@@ -153,26 +149,32 @@ impl Writer {
         let reclaimed = self.reclaimable(consumers);
         let first_kept = self.stored.get(reclaimed).map_or(self.next, |batch| batch.first);
         let path = self.files.path();
-        let mut write = || -> Result<u64, OutboxFault> {
-            let transaction = self.connection.transaction()?;
-            let (records, max_records) = (self.records, self.max_records);
-            let mut remembered = Remembered { transaction: &transaction, records, max_records };
+        let mut write = || -> Result<(), OutboxFault> {
+            let behavior = TransactionBehavior::Immediate;
+            let transaction = self.connection.transaction_with_behavior(behavior)?;
+            let records = &mut self.records;
+            records.begin(&transaction)?;
             for NewBatch { batch, digests, effects } in batches {
                 database::insert_batch(&transaction, batch, digests)?;
-                effects.iter().try_for_each(|(did, effects)| remembered.apply(did, effects))?;
+                for (did, effects) in effects {
+                    records.apply(&transaction, did, effects)?;
+                }
             }
-            let records = remembered.records;
             write_changes(&transaction, &self.saved, consumers)?;
             if reclaimed > 0 {
                 database::delete_before(&transaction, first_kept, next)?;
             }
+            records.end(&transaction)?;
             database::seal(&transaction, self.identity, next, consumers)?;
             crash_point("outbox/written");
             transaction.commit()?;
             crash_point("outbox/committed");
-            Ok(records)
+            Ok(())
         };
-        self.records = write().map_err(OutboxError::at(path))?;
+        if let Err(fault) = write() {
+            self.records.forget();
+            return Err(OutboxError::new(path, fault));
+        }
         self.bytes -= self.stored.drain(..reclaimed).map(|batch| batch.bytes).sum::<u64>();
         for NewBatch { batch: Batch { first, appended_micros, data }, digests, effects } in batches
         {
@@ -226,8 +228,9 @@ fn encode_chunk<'e>(
     first: u64,
     is_new: &mut impl FnMut(&Digest) -> bool,
 ) -> Option<NewBatch<'e>> {
+    let stored_len = chunk.iter().map(|queued| queued.event.stored_len()).sum();
     let encoded = |keep: &dyn Fn(usize) -> bool| {
-        let mut data = Vec::new();
+        let mut data = Vec::with_capacity(stored_len);
         let kept = chunk.iter().enumerate().filter(|(at, _)| keep(*at));
         kept.for_each(|(_, queued)| queued.event.encode(&mut data));
         data

@@ -51,6 +51,8 @@ pub(super) struct Histories {
     list_interval: Duration,
     /// Notified when histories are outdated.
     outdated: Arc<Notify>,
+    /// Permits of lookups of documents.
+    lookups: Semaphore,
     added: UnboundedSender<Vec<String>>,
 }
 
@@ -109,6 +111,7 @@ impl Histories {
             client: parts.client,
             list_interval: parts.list_interval,
             outdated: parts.outdated,
+            lookups: Semaphore::new(LOOKUPS),
             added: sender,
         });
         let groups = histories.groups(lost)?;
@@ -222,7 +225,9 @@ impl Histories {
     /// The server that the account's document names, if it is none of the listed ones. A document that cannot be resolved
     /// fails the resync.
     async fn other_server(&self, did: &str) -> Option<String> {
+        let permit = self.lookups.acquire().await;
         let account = self.resolver.account(Did::parse(did).ok()?).await.ok()?;
+        drop(permit);
         let host = account.host.as_ref().map(network::origin).unwrap_or_default();
         (!self.servers.contains(&host)).then_some(host)
     }
@@ -336,3 +341,6 @@ async fn add(histories: Arc<Histories>, dids: Vec<String>) -> Group {
 
 /// Histories of one source that are requested at a time. The rate at each host is the firehose's.
 const WINDOW: usize = 32;
+
+/// Concurrent lookups of documents, of all sources: each takes a connection to the directory.
+const LOOKUPS: usize = 16;

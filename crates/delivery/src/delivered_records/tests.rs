@@ -212,6 +212,41 @@ fn at_the_limit_an_account_is_forgotten_until_its_next_whole_repository() {
 }
 
 #[test]
+fn the_records_of_an_account_that_is_forgotten_make_room_for_others() {
+    let mut fixture = Fixture::new(Options { max_records: 2, ..Options::default() });
+    fixture.append(DID, whole(&[("a/1", "1"), ("a/2", "1")], true));
+    fixture.outbox().forget_history(DID).unwrap();
+    let other = "did:web:b.test";
+    fixture.append(other, whole(&[("a/1", "1"), ("a/2", "1")], true));
+    assert_eq!(fixture.records(other).1.len(), 2);
+    fixture.append(DID, commit(&[("a/1", "1")]));
+    assert_eq!(fixture.records(DID), (false, vec![]), "its row is gone");
+    fixture.append(other, commit(&[("a/1", "2"), ("a/2", "")]));
+    assert_eq!(fixture.records(other).1.len(), 1, "an update at the limit takes no room");
+}
+
+#[test]
+fn an_outbox_that_counts_the_records_of_each_account_is_migrated() {
+    let mut fixture = Fixture::new(Options { max_records: 3, ..Options::default() });
+    fixture.append(DID, whole(&[("a/1", "1"), ("a/2", "1")], true));
+    fixture.outbox = None;
+    let path = fixture.folder.path().join("outbox.sqlite");
+    let old = Connection::open(&path).unwrap();
+    old.execute_batch(
+        "DROP TABLE record_count; ALTER TABLE account ADD COLUMN records INTEGER NOT NULL DEFAULT 2;
+         PRAGMA user_version = 2",
+    )
+    .unwrap();
+    drop(old);
+    fixture.reopen();
+    assert_eq!(fixture.records(DID).1.len(), 2);
+    let other = "did:web:b.test";
+    fixture.append(other, whole(&[("a/1", "1"), ("a/2", "1")], true));
+    assert_eq!(fixture.records(other), (false, vec![]), "the count is that of all accounts");
+    assert_eq!(fixture.records(DID).1.len(), 2);
+}
+
+#[test]
 fn records_are_read_in_order_whatever_their_number_and_while_those_before_change() {
     let mut fixture = Fixture::new(Options::default());
     let paths: Vec<String> = (0..1500).map(|number| format!("a.b.c/{number:04}")).collect();
@@ -236,7 +271,8 @@ fn an_outbox_of_the_first_version_is_migrated() {
     let path = fixture.folder.path().join("outbox.sqlite");
     let old = Connection::open(&path).unwrap();
     old.execute_batch(
-        "DROP TABLE account; DROP TABLE record; DROP TABLE listing; PRAGMA user_version = 1",
+        "DROP TABLE account; DROP TABLE record; DROP TABLE record_count; DROP TABLE listing;
+         PRAGMA user_version = 1",
     )
     .unwrap();
     drop(old);

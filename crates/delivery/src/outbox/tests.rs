@@ -10,6 +10,7 @@ use store::StoreFault;
 use tempfile::TempDir;
 
 use super::*;
+use crate::database::FORMAT;
 use crate::event::{Event, EventId};
 
 fn file(dir: &TempDir) -> PathBuf {
@@ -345,11 +346,14 @@ fn an_outbox_of_a_later_version_is_refused_with_the_cure_and_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     drop(open(&dir));
     let other = rusqlite::Connection::open(file(&dir)).unwrap();
-    other.pragma_update(None, "user_version", 3).unwrap();
+    other.pragma_update(None, "user_version", FORMAT.version + 1).unwrap();
     other.close().unwrap();
     let before = fs::read(file(&dir)).unwrap();
     let error = Outbox::open(&file(&dir), Options::default()).unwrap_err();
-    assert_eq!(error.fault, OutboxFault::OtherVersion { found: 3, known: 2 });
+    assert_eq!(
+        error.fault,
+        OutboxFault::OtherVersion { found: FORMAT.version + 1, known: FORMAT.version }
+    );
     assert!(error.to_string().contains("use the program that wrote it"), "{error}");
     assert_eq!(fs::read(file(&dir)).unwrap(), before);
 }

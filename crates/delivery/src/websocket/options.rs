@@ -25,7 +25,7 @@ pub struct WebSocketOptions {
     /// Number of unacknowledged events at which no more are taken from the outbox. Default: 8,192.
     pub max_events: usize,
     /// Size of the messages of those events in bytes at which no more are taken; one batch of the outbox may exceed it.
-    /// Default: 16 MiB.
+    /// Default: 4 MiB.
     pub max_bytes: usize,
     /// Maximum size of a message of a client in bytes. Default: 64 KiB.
     pub max_message_bytes: usize,
@@ -48,7 +48,7 @@ impl Default for WebSocketOptions {
             max_handshakes: 64,
             max_in_flight: 1024,
             max_events: 8192,
-            max_bytes: 16 << 20,
+            max_bytes: 4 << 20,
             max_message_bytes: 64 << 10,
             ack_timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(60),

@@ -116,12 +116,8 @@ impl HostPacer {
         if let Some(pace) = hosts.get_mut(host) {
             return use_pace(pace);
         }
-        let mut pace = Pace {
-            turn: Arc::default(),
-            rate: INITIAL_RATE,
-            has_overloaded: false,
-            full_at: now,
-        };
+        let mut pace =
+            Pace { turn: Arc::default(), rate: INITIAL_RATE, has_overloaded: false, full_at: now };
         let result = use_pace(&mut pace);
         hosts.insert(host.into(), pace);
         result

@@ -275,6 +275,7 @@ fn client_builder(resolver: &Arc<CheckedResolver>) -> ClientBuilder {
         .referer(false)
         .dns_resolver(Arc::clone(resolver))
         .connect_timeout(CONNECT_TIMEOUT)
+        .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
 }
 
 fn build(builder: ClientBuilder) -> Result<reqwest::Client, HttpError> {
@@ -285,3 +286,6 @@ fn build(builder: ClientBuilder) -> Result<reqwest::Client, HttpError> {
 const LOCAL: &str = "this machine";
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Connections to a host that are kept for later requests: each takes some 20 KiB.
+const MAX_IDLE_CONNECTIONS: usize = 16;
