@@ -1,11 +1,14 @@
 //! The endpoints of `follow`: metrics, health and readiness.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
+use serde_json::Value;
 use simnet::hostile;
 use simnet::servers::{Fault, FaultSchedule, Server};
 
@@ -97,6 +100,45 @@ fn what_a_destination_has_not_acknowledged_is_counted() {
     writeln!(running.child.stdin.as_mut().unwrap(), "{id}").unwrap();
     let page = page_with(&address, "wireproof_undelivered_events{destination=\"stdout\"} 5");
     assert!(page.contains("wireproof_outbox_full 0"), "{page}");
+}
+
+#[test]
+fn every_series_of_the_dashboard_is_served() {
+    let (sim, dir) = (with_commits(20), tempfile::tempdir().unwrap());
+    let to = "ws://127.0.0.1:0";
+    let args = ["--to", to, "--where", "true", "--metrics", "127.0.0.1:0"];
+    let mut running = Running::start(follow(&sim, dir.path(), &args));
+    let address = address(&mut running);
+    let page = page_with(&address, "wireproof_undelivered_events{destination=\"websocket\"} 20");
+    let served: BTreeSet<&str> = page.lines().filter_map(served_name).collect();
+    let shown = dashboard_names();
+    assert!(shown.len() > 30, "{shown:?}");
+    let missing: Vec<&String> =
+        shown.iter().filter(|name| !served.contains(without_suffix(name))).collect();
+    assert!(missing.is_empty(), "{missing:?} are not on\n{page}");
+}
+
+/// The name in a line that declares a series.
+fn served_name(line: &str) -> Option<&str> {
+    line.strip_prefix("# TYPE ")?.split(' ').next()
+}
+
+/// The names of series in the expressions of the dashboard.
+fn dashboard_names() -> BTreeSet<String> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/grafana/wireproof.json");
+    let dashboard: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
+    let words = targets.flat_map(|target| {
+        target["expr"].as_str().unwrap().split(|of: char| !of.is_ascii_alphanumeric() && of != '_')
+    });
+    words.filter(|word| word.starts_with("wireproof_")).map(str::to_owned).collect()
+}
+
+/// The name of a series as it is declared.
+fn without_suffix(name: &str) -> &str {
+    let suffix = ["_total", "_bucket"].into_iter().find_map(|suffix| name.strip_suffix(suffix));
+    suffix.unwrap_or(name)
 }
 
 #[test]

@@ -75,7 +75,8 @@ pub struct ResyncOptions {
     pub accounts: Option<AccountSet>,
     /// Requests of the program.
     pub requests: ResyncRequests,
-    /// Whether requests to each host have a rate that adapts to it, for many repositories: 8 a second at first, at most 50.
+    /// Whether requests to each host have a rate that adapts to it, for many repositories: 8 a second at first, doubled with
+    /// each second of answers until the host is overloaded, at most 50.
     /// Limits that hosts name are waited for up to an hour. No.
     pub is_paced: bool,
 }
