@@ -2,6 +2,7 @@
 //!
 //! A simulated network, `follow` and what receives its events are processes of their own.
 
+mod delay;
 mod delivery;
 mod follow;
 mod relay;
@@ -20,6 +21,8 @@ pub(crate) enum Measurement {
     Follow(follow::Options),
     /// Measure delivery into each destination, in turn with standard output.
     Delivery(delivery::Options),
+    /// Measure the delay from an event's time to a WebSocket client.
+    Delay(delay::Options),
     /// Measure delivery to a WebSocket client in turn with tap of indigo, over the same network.
     Tap(tap::Options),
 }
@@ -31,6 +34,7 @@ pub(crate) fn measure(measurement: &Measurement) -> Result<(), String> {
     match measurement {
         Measurement::Follow(options) => follow::measure(&program, options),
         Measurement::Delivery(options) => delivery::measure(&program, options),
+        Measurement::Delay(options) => delay::measure(&program, options),
         Measurement::Tap(options) => tap::measure(&program, options),
     }
 }

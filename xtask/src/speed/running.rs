@@ -1,5 +1,6 @@
 //! Processes that end with their owner, and addresses for them.
 
+use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -11,17 +12,26 @@ use crate::process;
 pub(super) struct Running(pub(super) Child);
 
 impl Running {
-    /// Runs another program to its end, for which this process must not end.
-    pub(super) fn run_beside(&mut self, mut other: Command) -> Result<(), String> {
-        let mut other = Self(process::start(other.stdout(Stdio::null()))?);
+    /// Runs another program, which prints less than a pipe holds, to its end, for which this process must not end. Returns
+    /// its output.
+    pub(super) fn run_beside(&mut self, mut other: Command) -> Result<String, String> {
+        let mut other = Self(process::start(other.stdout(Stdio::piped()))?);
         loop {
             self.check()?;
             match other.0.try_wait().map_err(|error| error.to_string())? {
-                Some(status) if status.success() => return Ok(()),
+                Some(status) if status.success() => return other.output(),
                 Some(status) => return Err(status.to_string()),
                 None => thread::sleep(INTERVAL),
             }
         }
+    }
+
+    /// What a process with a pipe has printed.
+    fn output(&mut self) -> Result<String, String> {
+        let mut text = String::new();
+        let output = self.0.stdout.as_mut().ok_or("no pipe")?;
+        output.read_to_string(&mut text).map_err(|error| error.to_string())?;
+        Ok(text)
     }
 
     /// Fails if the process has ended.

@@ -72,21 +72,25 @@ impl Table {
         (name, what, compared): (&str, &str, &str),
         is_published: bool,
     ) -> Result<(), String> {
-        let table = self.to_markdown(what, compared);
-        println!("{table}");
-        if !is_published {
-            return Ok(());
-        }
-        let path = process::root().join("docs/measured.md");
-        let page = fs::read_to_string(&path).map_err(|error| process::at(&path, &error))?;
-        let (begin, end) = (format!("<!-- begin {name} -->\n"), format!("<!-- end {name} -->"));
-        let block = page.split_once(&begin).and_then(|(before, rest)| {
-            let (_, after) = rest.split_once(&end)?;
-            Some(format!("{before}{begin}{table}\n{}\n{end}{after}", origin()))
-        });
-        let page = block.ok_or_else(|| format!("{}: no block {name}", path.display()))?;
-        fs::write(&path, page).map_err(|error| process::at(&path, &error))
+        report(name, &self.to_markdown(what, compared), is_published)
     }
+}
+
+/// Prints a table, and writes it into the block `name` of the page of measurements if it is to be published.
+pub(super) fn report(name: &str, table: &str, is_published: bool) -> Result<(), String> {
+    println!("{table}");
+    if !is_published {
+        return Ok(());
+    }
+    let path = process::root().join("docs/measured.md");
+    let page = fs::read_to_string(&path).map_err(|error| process::at(&path, &error))?;
+    let (begin, end) = (format!("<!-- begin {name} -->\n"), format!("<!-- end {name} -->"));
+    let block = page.split_once(&begin).and_then(|(before, rest)| {
+        let (_, after) = rest.split_once(&end)?;
+        Some(format!("{before}{begin}{table}\n{}\n{end}{after}", origin()))
+    });
+    let page = block.ok_or_else(|| format!("{}: no block {name}", path.display()))?;
+    fs::write(&path, page).map_err(|error| process::at(&path, &error))
 }
 
 /// When and where the passes were made.
