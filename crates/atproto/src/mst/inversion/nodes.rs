@@ -561,3 +561,13 @@ const LINK_LEN: usize = LINK_HEAD_LEN + 32;
 
 /// `61 76 d8 2a 58 25 00`, before the CID of a record.
 const VALUE_HEAD_LEN: usize = 7;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_has_one_byte_up_to_23_two_up_to_255_and_then_three() {
+        assert_eq!([0, 23, 24, 255, 256, 1024].map(head_len), [1, 1, 2, 2, 3, 3]);
+    }
+}
