@@ -16,15 +16,15 @@ pub(crate) fn are_faster(count: usize) -> bool {
     count >= kernel::Backend::best().faster_from()
 }
 
-/// Whether this machine has lanes, and they verify these few signatures faster than a library, each by itself.
+/// Whether the kernel verifies these few signatures faster than a library, each by itself, with the tables of their keys.
 pub(crate) fn are_faster_for<C: StoredCurve, K: LaneCheck<C>>(
     checks: &[K],
     cache: Option<&KeyCache>,
 ) -> bool {
     let Some(cache) = cache else { return false };
-    let size = kernel::Backend::best().alone_from();
-    let has_table = |check: &K| cache.table_size(&check.compressed_key()) >= Some(size);
-    !checks.is_empty() && kernel::is_available() && checks.iter().all(has_table)
+    let has_table =
+        |check: &K| cache.table_size(&check.compressed_key()) >= Some(kernel::ALONE_FROM);
+    !checks.is_empty() && checks.iter().all(has_table)
 }
 
 /// A well-formed signature, ECDSA or BIP-340, with its key, which is on the curve `C`.

@@ -13,7 +13,7 @@
 //! assert_eq!(verdicts, [Verdict::Invalid; 3]);
 //! ```
 
-pub use crate::curve::{Backend, TableSize, Verdict, is_available, verify_ecdsa_many};
+pub use crate::curve::{Backend, TableSize, Verdict, verify_ecdsa_many};
 
 use crate::curve::{self, P256};
 

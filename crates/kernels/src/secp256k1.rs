@@ -14,7 +14,7 @@
 //! ```
 
 pub use crate::curve::{
-    Backend, SchnorrItem, TableSize, Verdict, is_available, verify_ecdsa_many, verify_schnorr_many,
+    Backend, SchnorrItem, TableSize, Verdict, verify_ecdsa_many, verify_schnorr_many,
 };
 
 use crate::curve::{self, Secp256k1};

@@ -139,9 +139,6 @@ fn assert_enlarged_is_consistent(cache: &KeyCache) {
 
 #[test]
 fn the_table_of_a_key_grows_with_its_valid_signatures() {
-    if !kernel::is_available() {
-        return;
-    }
     let mut cache = cache_with_room(1 << 20);
     // A key of each curve.
     for number in [0, 1] {
@@ -161,9 +158,6 @@ fn the_table_of_a_key_grows_with_its_valid_signatures() {
 
 #[test]
 fn a_key_that_signs_alone_gets_a_larger_table_as_well() {
-    if !kernel::is_available() {
-        return;
-    }
     let mut cache = cache_with_room(1 << 20);
     cache.insert_key(key(0));
     for _ in 1..MEDIUM_USES {
@@ -175,9 +169,6 @@ fn a_key_that_signs_alone_gets_a_larger_table_as_well() {
 
 #[test]
 fn a_busy_key_takes_the_room_of_one_that_is_no_longer_used() {
-    if !kernel::is_available() {
-        return;
-    }
     let mut cache = cache_with_room(TableSize::Medium.bytes());
     sign(&mut cache, 0, MEDIUM_USES);
     assert_eq!(size_of_table(&cache, 0), Some(TableSize::Medium));
@@ -193,9 +184,6 @@ fn a_busy_key_takes_the_room_of_one_that_is_no_longer_used() {
 
 #[test]
 fn a_busy_key_takes_the_room_of_one_idle_key_and_passes_over_those_in_use() {
-    if !kernel::is_available() {
-        return;
-    }
     let mut cache = cache_with_room(3 * TableSize::Medium.bytes());
     for number in [0, 2, 4] {
         sign(&mut cache, number, MEDIUM_USES);
@@ -211,9 +199,6 @@ fn a_busy_key_takes_the_room_of_one_idle_key_and_passes_over_those_in_use() {
 
 #[test]
 fn the_more_larger_tables_there_are_the_longer_each_may_be_unused() {
-    if !kernel::is_available() {
-        return;
-    }
     let mut cache = cache_with_room(4 * TableSize::Medium.bytes());
     for number in [0, 2, 4, 6] {
         sign(&mut cache, number, MEDIUM_USES);
@@ -229,9 +214,6 @@ fn the_more_larger_tables_there_are_the_longer_each_may_be_unused() {
 
 #[test]
 fn a_table_in_use_keeps_its_room() {
-    if !kernel::is_available() {
-        return;
-    }
     let mut cache = cache_with_room(TableSize::Medium.bytes());
     sign(&mut cache, 0, MEDIUM_USES);
     for number in (2..40).step_by(2) {
@@ -248,9 +230,6 @@ fn a_table_in_use_keeps_its_room() {
 
 #[test]
 fn equally_busy_keys_do_not_take_the_room_of_each_other() {
-    if !kernel::is_available() {
-        return;
-    }
     // Room for the medium tables of half of them.
     let mut cache = cache_with_room(8 * TableSize::Medium.bytes());
     let keys: Vec<u8> = (0..32).step_by(2).collect();

@@ -34,7 +34,6 @@ impl<C: Curve> Coordinates<C> {
     }
 
     /// x, and y where it is given.
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     pub(super) fn row(self) -> Row {
         match self.y {
             Y::Given(y) => Row::new(self.x.words(), y.words()),

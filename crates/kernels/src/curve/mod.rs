@@ -24,7 +24,6 @@ mod digits;
 mod endomorphism;
 mod equation;
 mod inverse;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod lanes;
 mod modular;
 mod p256;
@@ -47,10 +46,7 @@ use std::sync::OnceLock;
 use coordinates::{Coordinates, Y};
 use digits::KEY_DIGITS;
 use equation::{Equation, Rule};
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use lanes::Prime;
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-use modular::Modulus as Prime;
 use modular::{Field, Modulus, Scalar};
 use plan::{Order, Plans};
 use portable::Affine;
@@ -152,21 +148,15 @@ pub struct EcdsaItem<'a, C: Curve> {
     pub key: Key<'a, C>,
 }
 
-/// Whether this machine has the instructions of the SIMD lanes. Without them verification is still
-/// correct, but an optimised library is faster than the portable form.
-pub fn is_available() -> bool {
-    Backend::best() != Backend::Portable
-}
-
 /// Writes the verdict on each ECDSA signature to `verdicts` at the same index.
 ///
 /// From [`Backend::faster_from`] signatures on this is faster than a library, and for one signature if its key has a table of
-/// [`Backend::alone_from`] or larger. The first call for a curve makes its generator's tables (0.8 megabytes).
+/// [`ALONE_FROM`] or larger. The first call for a curve makes its generator's tables (0.8 megabytes).
 ///
 /// # Panics
 /// If the two slices differ in length.
 pub fn verify_ecdsa_many<C: Curve>(items: &[EcdsaItem<'_, C>], verdicts: &mut [Verdict]) {
-    Backend::best().verify_ecdsa(items, verdicts);
+    Backend::for_keys(items.iter().map(|item| item.key)).verify_ecdsa(items, verdicts);
 }
 
 /// An implementation of verification. All give the same result; [`Backend::Portable`] defines it.
@@ -174,6 +164,8 @@ pub fn verify_ecdsa_many<C: Curve>(items: &[EcdsaItem<'_, C>], verdicts: &mut [V
 pub enum Backend {
     /// Plain Rust, one signature at a time.
     Portable,
+    /// The 64-bit multiplier of any processor, one signature at a time, in the form of the lanes.
+    Words,
     /// The double-precision multiplier of AVX2 and FMA, four signatures at a time.
     Fma,
     /// AVX-512 IFMA, sixteen signatures at a time.
@@ -184,12 +176,13 @@ pub enum Backend {
 
 impl Backend {
     /// Every back end, the portable one first.
-    pub const ALL: [Self; 4] = [Self::Portable, Self::Neon, Self::Fma, Self::Ifma];
+    pub const ALL: [Self; 5] = [Self::Portable, Self::Words, Self::Neon, Self::Fma, Self::Ifma];
 
     /// The name in benchmark rows.
     pub fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
+            Self::Words => "words",
             Self::Fma => "avx2-fma",
             Self::Ifma => "avx512-ifma",
             Self::Neon => "neon-fma",
@@ -200,14 +193,23 @@ impl Backend {
     pub fn is_available(self) -> bool {
         match self {
             Self::Portable => true,
-            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            Self::Neon | Self::Fma | Self::Ifma => lanes::is_available(self),
-            #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-            Self::Neon | Self::Fma | Self::Ifma => false,
+            Self::Words | Self::Neon | Self::Fma | Self::Ifma => lanes::is_available(self),
         }
     }
 
-    /// The fastest back end here.
+    /// The fastest back end here for signatures under these keys. Fewer than [`faster_from`](Self::faster_from) leave
+    /// lanes of doubles without work, but for one that its large table spreads over all of them.
+    fn for_keys<'a, C: Curve>(mut keys: impl ExactSizeIterator<Item = Key<'a, C>>) -> Self {
+        let best = Self::best();
+        let has_large = |key| matches!(key, Key::Cached(table) if table.size() == TableSize::Large);
+        match best {
+            Self::Fma if keys.len() < best.faster_from() && !keys.all(has_large) => Self::Words,
+            Self::Neon if keys.len() < best.faster_from() => Self::Words,
+            _ => best,
+        }
+    }
+
+    /// The fastest back end here for many signatures.
     pub fn best() -> Self {
         let mut fastest_first = Self::ALL.into_iter().rev();
         fastest_first.find(|backend| backend.is_available()).unwrap_or(Self::Portable)
@@ -217,17 +219,9 @@ impl Backend {
     /// examples `signatures` and `signatures_p256`.
     pub fn faster_from(self) -> usize {
         match self {
-            Self::Portable => usize::MAX,
+            Self::Portable | Self::Words => usize::MAX,
             Self::Neon | Self::Fma => 3,
             Self::Ifma => 2,
-        }
-    }
-
-    /// The smallest table of a key with which a signature alone is verified faster than by libsecp256k1 or AWS-LC.
-    pub fn alone_from(self) -> TableSize {
-        match self {
-            Self::Portable | Self::Neon | Self::Fma => TableSize::Large,
-            Self::Ifma => TableSize::Medium,
         }
     }
 
@@ -247,7 +241,6 @@ impl Backend {
 
     /// Writes the verdict on each equation to `verdicts` at the equation's index.
     fn check<C: Curve>(self, equations: &[Equation<'_, C>], rule: Rule, verdicts: &mut [Verdict]) {
-        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         if lanes::check_many(self, equations, rule, verdicts) {
             return;
         }
@@ -263,6 +256,10 @@ impl Verdict {
         if holds { Self::Valid } else { Self::Invalid }
     }
 }
+
+/// The smallest table of a key with which a signature alone is verified faster than by libsecp256k1 or AWS-LC, on any back
+/// end but the portable one; measured by the examples `signatures` and `signatures_p256`.
+pub const ALONE_FROM: TableSize = TableSize::Medium;
 
 /// Signatures that share an inversion modulo n.
 const BATCH: usize = 256;

@@ -27,7 +27,7 @@ pub struct SchnorrItem<'a> {
 /// # Panics
 /// If the two slices differ in length.
 pub fn verify_schnorr_many(items: &[SchnorrItem<'_>], verdicts: &mut [Verdict]) {
-    Backend::best().verify_schnorr(items, verdicts);
+    Backend::for_keys(items.iter().map(|item| item.key)).verify_schnorr(items, verdicts);
 }
 
 impl Backend {

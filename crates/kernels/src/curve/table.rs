@@ -8,7 +8,6 @@ use std::marker::PhantomData;
 
 use super::coordinates::Coordinates;
 use super::digits::{GENERATOR_WINDOW, GENERATOR_WINDOWS, KEY_DIGITS, KEY_WINDOW, digits_a_part};
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use super::lanes;
 use super::modular::Residue;
 use super::portable::{Affine, Jacobian, to_affine_all};
@@ -34,7 +33,6 @@ impl Row {
     }
 
     /// The same point with coordinates below p.
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     pub(super) fn reduce<C: Curve>(self) -> Self {
         let reduced = |words| Residue::<C::P>::from_words_reduced(words).words();
         let [x0, x1, x2, x3, y0, y1, y2, y3] = self.0;
@@ -120,7 +118,6 @@ impl<C: Curve> KeyTable<C> {
 
     /// [`KeyTable::new`] of each key, in SIMD lanes where this machine has them: 1 µs a key instead of 17.
     pub fn new_many(keys: &[Key<'_, C>]) -> Vec<Option<Self>> {
-        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         if let Some(tables) = lanes::tables_of(keys) {
             return tables;
         }
@@ -178,7 +175,6 @@ impl<C: Curve> KeyTable<C> {
 
 /// The windows of points, in lanes where this machine has them.
 fn windows_of<C: Curve>(points: &[Affine<C>]) -> Vec<Window> {
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     if let Some(windows) = lanes::windows_of(points) {
         return windows;
     }

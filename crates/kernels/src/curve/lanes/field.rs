@@ -142,7 +142,8 @@ impl<V: Vector, const G: usize> Factor<V, G> {
     #[inline(always)]
     pub(super) fn square(&self) -> Loose<V, G> {
         let square = Square(self);
-        if PrimeOf::<V>::FOLD_IS_LONG { self.any_vector().apart(square) } else { square.run() }
+        let is_apart = V::SQUARE_APART || PrimeOf::<V>::FOLD_IS_LONG;
+        if is_apart { self.any_vector().apart(square) } else { square.run() }
     }
 
     /// Squares `count` times.

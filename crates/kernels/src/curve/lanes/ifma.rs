@@ -4,8 +4,8 @@
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
-use super::super::table::Row;
-use super::super::{Backend, Curve};
+use super::super::Curve;
+use super::super::table::{Row, TableSize};
 use super::vector::{Engine, OnEight, Vector, Work, WorkOnEight};
 use crate::cpu::Level;
 
@@ -14,8 +14,6 @@ use crate::cpu::Level;
 pub(super) struct Ifma<C>(PhantomData<C>);
 
 impl<C: Curve> Engine for Ifma<C> {
-    const BACKEND: Backend = Backend::Ifma;
-
     type Curve = C;
     type Vector = Lanes<C>;
 
@@ -68,8 +66,10 @@ impl<C: Curve> Vector for Lanes<C> {
     const AT_ONCE: usize = 2;
     const ROUNDS_FROM: usize = 96;
     const ROUNDS_FOR_NEW_KEYS: bool = false;
+    const SPREAD_FROM: Option<TableSize> = Some(TableSize::Medium);
     const LOW_EXCESS: u64 = 0;
     const PRODUCT_APART: bool = true;
+    const SQUARE_APART: bool = false;
     const HIGH_EXCESS: u64 = 0;
     const SPARE: u64 = 0;
 

@@ -29,6 +29,7 @@ mod terms;
 mod tests;
 mod vector;
 mod verify;
+mod words;
 
 use super::equation::{Equation, Rule};
 use super::portable::Affine;
@@ -43,11 +44,13 @@ use ifma::Ifma;
 #[cfg(target_arch = "aarch64")]
 use neon::Neon;
 use vector::Engine;
+use words::Words;
 
 /// Runs a body with the engine of a back end for a curve; `None` if the processor does not have it.
 macro_rules! with_engine {
     ($curve:ty, $backend:expr, |$engine:ident| $body:expr) => {
         match $backend {
+            Backend::Words => Words::<$curve>::detect().map(|$engine| $body),
             #[cfg(target_arch = "x86_64")]
             Backend::Fma => Fma::<$curve>::detect().map(|$engine| $body),
             #[cfg(target_arch = "x86_64")]

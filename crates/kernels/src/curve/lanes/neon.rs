@@ -3,8 +3,8 @@
 use std::arch::aarch64::*;
 use std::marker::PhantomData;
 
-use super::super::table::Row;
-use super::super::{Backend, Curve};
+use super::super::Curve;
+use super::super::table::{Row, TableSize};
 use super::doubles::{HIGH_EXCESS, LOW_START, SPARE, START, TWO_52, TWO_104, start_by};
 use super::field::MASK_52;
 use super::vector::{Engine, OnEight, Vector, Work, WorkOnEight};
@@ -15,8 +15,6 @@ use crate::cpu::Level;
 pub(super) struct Neon<C>(PhantomData<C>);
 
 impl<C: Curve> Engine for Neon<C> {
-    const BACKEND: Backend = Backend::Neon;
-
     type Curve = C;
     type Vector = Lanes<C>;
 
@@ -69,8 +67,10 @@ impl<C: Curve> Vector for Lanes<C> {
     const ROUNDS_FOR_NEW_KEYS: bool = true;
 
     /// The instructions subtract products, so that the low half is that of a negative number.
+    const SPREAD_FROM: Option<TableSize> = Some(TableSize::Large);
     const LOW_EXCESS: u64 = (-LOW_START).to_bits();
     const PRODUCT_APART: bool = false;
+    const SQUARE_APART: bool = false;
     const HIGH_EXCESS: u64 = HIGH_EXCESS;
     const SPARE: u64 = SPARE;
 

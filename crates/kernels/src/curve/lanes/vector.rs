@@ -5,15 +5,12 @@
 //! proof that the instructions may be used. [`Engine::run`] and [`Vector::apart`] are compiled with the instructions, and
 //! all that they run must be inlined into them: a function of its own that is not a [`Work`] would be compiled without.
 
-use super::super::table::Row;
-use super::super::{Backend, Curve};
+use super::super::Curve;
+use super::super::table::{Row, TableSize};
 use super::field::MASK_52;
 
 /// Proof that this processor has the instructions of the vectors.
 pub(super) trait Engine: Copy {
-    /// The back end that it is.
-    const BACKEND: Backend;
-
     /// The curve whose points the vectors are made for.
     type Curve: Curve;
 
@@ -54,6 +51,9 @@ pub(in crate::curve) trait Vector: Copy + 'static {
     /// Whether rounds are faster for keys without tables, too.
     const ROUNDS_FOR_NEW_KEYS: bool;
 
+    /// The smallest table of a key with which one signature is verified faster in all lanes (see `single.rs`) than in one.
+    const SPREAD_FROM: Option<TableSize>;
+
     /// All lanes.
     const ALL: u8 = ((1 << Self::LANES) - 1) as u8;
 
@@ -69,6 +69,10 @@ pub(in crate::curve) trait Vector: Copy + 'static {
     /// Whether a product is a function of its own: a barrier to the compiler, which otherwise reorders the products of an
     /// addition into one stretch that takes 1.2 times as long (IFMA on Zen 5). With few registers a call costs more.
     const PRODUCT_APART: bool;
+
+    /// Whether a square is a function of its own, too: with one lane the steps of an addition, all inlined, are so long that
+    /// they take 1.1 times as long to be decoded (Zen 5).
+    const SQUARE_APART: bool;
 
     /// A factor of 52 bits in the form that the multiplier reads.
     type Factor: Copy;

@@ -93,7 +93,7 @@ impl<E: Engine> Checks<'_, E> {
     /// costs more than half as much.
     fn check_in_sequence(&mut self, equations: &[&Equation<'_, E::Curve>]) {
         let engine = self.engine;
-        let is_fast_alone = |size| size >= E::BACKEND.alone_from();
+        let is_fast_alone = |size| E::Vector::SPREAD_FROM.is_some_and(|least| size >= least);
         match equations[0].key {
             Key::Cached(table) if equations.len() <= SINGLES && is_fast_alone(table.size()) => {
                 for equation in equations {
