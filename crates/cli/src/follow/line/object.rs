@@ -1,0 +1,166 @@
+//! A JSON object that is written straight into a buffer.
+
+use std::fmt::{Display, Write as _};
+use std::io::Write as _;
+
+use serde::Serialize;
+use wireproof::codec::cbor::Value;
+use wireproof::codec::json::{Json, append, append_text};
+use wireproof::codec::printable::escape_json;
+use wireproof::verify::InvalidRecord;
+
+use crate::json::InvalidBytes;
+
+/// A JSON object that is being written.
+pub(super) struct Object<'l> {
+    pub(super) line: &'l mut Vec<u8>,
+    /// The offset of its brace: other lines may be before it.
+    pub(super) start: usize,
+    is_first: bool,
+}
+
+impl<'l> Object<'l> {
+    pub(super) fn begin(line: &'l mut Vec<u8>) -> Self {
+        let start = line.len();
+        line.push(b'{');
+        Self { line, start, is_first: true }
+    }
+
+    /// Begins a line, with the version of its format.
+    pub(super) fn begin_line(line: &'l mut Vec<u8>) -> Self {
+        let mut object = Self::begin(line);
+        object.number("v", VERSION);
+        object
+    }
+
+    /// Writes a key, which needs no escapes, and its colon.
+    pub(super) fn key(&mut self, key: &str) {
+        if !std::mem::take(&mut self.is_first) {
+            self.line.push(b',');
+        }
+        self.line.push(b'"');
+        self.line.extend_from_slice(key.as_bytes());
+        self.line.extend_from_slice(b"\":");
+    }
+
+    pub(super) fn text(&mut self, key: &str, text: &str) {
+        self.key(key);
+        append_text(self.line, text);
+    }
+
+    pub(super) fn optional(&mut self, key: &str, text: Option<&str>) {
+        if let Some(text) = text {
+            self.text(key, text);
+        }
+    }
+
+    pub(super) fn number(&mut self, key: &str, number: u64) {
+        self.json(key, &number);
+    }
+
+    /// Writes a text that needs no escapes, such as a CID.
+    pub(super) fn plain(&mut self, key: &str, text: impl Display) {
+        self.key(key);
+        write!(self.line, "\"{text}\"").expect("writing to memory does not fail");
+    }
+
+    pub(super) fn proof(&mut self, form: &str, bytes: &[u8]) {
+        self.key("proof");
+        let mut object = Object::begin(self.line);
+        object.bytes(form, bytes);
+        object.close();
+    }
+
+    pub(super) fn bytes(&mut self, key: &str, bytes: &[u8]) {
+        self.json(key, &Json(&Value::Bytes(bytes)));
+    }
+
+    pub(super) fn message(&mut self, why: impl Display) {
+        let mut text = String::new();
+        write!(text, "{why}").expect("writing to memory does not fail");
+        self.text("message", &text);
+    }
+
+    pub(super) fn json(&mut self, key: &str, value: &(impl Serialize + ?Sized)) {
+        self.key(key);
+        serde_json::to_writer(&mut *self.line, value).expect("text and numbers have a JSON form");
+    }
+
+    /// Writes a record, or the reason why it has no JSON form.
+    pub(super) fn record(&mut self, value: &Value<'_>) {
+        let start = (self.line.len(), self.is_first);
+        self.key("record");
+        if let Err(error) = append(self.line, value) {
+            self.line.truncate(start.0);
+            self.is_first = start.1;
+            self.text("record_error", &error.to_string());
+        }
+    }
+
+    /// Writes the broken rule and the bytes of a record that is no valid one.
+    pub(super) fn invalid(&mut self, invalid: &InvalidRecord, bytes: &[u8]) {
+        self.json("invalid", &InvalidBytes::new(&invalid.error, bytes));
+    }
+
+    pub(super) fn close(self) {
+        self.line.push(b'}');
+    }
+
+    /// Ends the line, with the invisible characters of all its texts escaped.
+    pub(super) fn end(self) {
+        escape_json(self.line, self.start);
+        self.line.extend_from_slice(b"}\n");
+    }
+}
+
+/// Version of the lines: another one when a key changes its meaning or is removed.
+const VERSION: u64 = 1;
+
+#[cfg(test)]
+mod tests {
+    use bumpalo::Bump;
+    use wireproof::codec::json as codec_json;
+
+    use super::*;
+
+    fn object(fill: impl FnOnce(&mut Object<'_>)) -> String {
+        let mut line = Vec::new();
+        let mut object = Object::begin(&mut line);
+        fill(&mut object);
+        object.end();
+        String::from_utf8(line).unwrap()
+    }
+
+    #[test]
+    fn untrusted_text_is_escaped() {
+        let line = object(|object| {
+            object.text("a", "x\"\n\u{1b}[2J\\\u{9b}\u{202e}\u{200b}");
+            object.number("b", u64::MAX);
+        });
+        let text = r#""x\"\n\u001b[2J\\\u009b\u202e\u200b""#;
+        assert_eq!(line, format!("{{\"a\":{text},\"b\":18446744073709551615}}\n"));
+    }
+
+    #[test]
+    fn a_record_has_the_json_form_of_the_data_model() {
+        let arena = Bump::new();
+        let text = r#"{"n":[1,{"$bytes":"aGkhPw"}],"text":"\u0007"}"#;
+        let value = codec_json::decode(text, &arena).unwrap();
+        assert_eq!(object(|object| object.record(&value)), format!("{{\"record\":{text}}}\n"));
+    }
+
+    #[test]
+    fn a_record_without_a_json_form_is_replaced_by_the_error() {
+        let values = [Value::Boolean(true), Value::Float(f64::NAN)];
+        for (before, comma) in [(false, ""), (true, "\"a\":1,")] {
+            let line = object(|object| {
+                if before {
+                    object.number("a", 1);
+                }
+                object.record(&Value::Array(&values));
+            });
+            assert!(line.starts_with(&format!("{{{comma}\"record_error\":\"")), "{line}");
+            assert!(line.ends_with("\"}\n") && !line.contains("true"), "{line}");
+        }
+    }
+}
