@@ -47,6 +47,15 @@ fn claim(writer: &mut Writer) -> Script {
     Script::new(commits)
 }
 
+#[test]
+fn a_commit_right_after_a_deactivation_is_not_verified_with_it() {
+    let mut writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    worker.receive([writer.commit(1), writer.account(2, false), writer.commit(3)]);
+    let delivered = worker.recorder.of(&writer);
+    assert_eq!(delivered, [(1, "verified"), (2, "unchecked")], "the third awaits the status");
+}
+
 #[tokio::test]
 async fn a_claim_that_the_accounts_server_denies_mutes_nothing() {
     let (mut writer, servers) = (Writer::new(0), Servers::new(Some(true)));
