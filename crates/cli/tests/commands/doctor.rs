@@ -29,7 +29,9 @@ fn the_back_ends_in_use_are_listed_and_can_be_limited() {
     let names = |report| kernels(report).into_iter().map(|(name, _)| name);
     assert!(names(&all).eq(names(&portable)));
     let text = stdout(&run(&["--backend", "portable", "doctor", "cpu"]).success());
-    assert!(text.contains("secp256k1 and p256, many signatures  words"), "{text}");
+    let mut rows =
+        text.lines().filter(|row| row.starts_with("secp256k1 and p256, many signatures"));
+    assert!(rows.any(|row| row.contains(" words ")), "{text}");
 }
 
 #[test]
