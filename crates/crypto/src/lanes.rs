@@ -1,4 +1,4 @@
-//! K-256, P-256 and BIP-340 in the SIMD lanes of `kernels::curve`, on machines that have them.
+//! K-256, P-256 and BIP-340 by `kernels::curve`: in SIMD lanes on machines that have them, single signatures on any.
 //!
 //! The kernel returns valid, invalid or undecided. Undecided signatures go to the library, and so does
 //! the question whether the key of an invalid signature is a point, which valid data does not raise. The

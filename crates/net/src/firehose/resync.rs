@@ -430,7 +430,8 @@ impl Resyncer {
         }
     }
 
-    /// Fetches the repository. A limit that the host of a paced fetch names is waited for some times: it is no failure.
+    /// Fetches the repository. A rejection by the host of a paced fetch that says until when is no failure: the fetch is
+    /// repeated then, up to [`MAX_LIMITED`] times.
     async fn fetch(&self, did: Did<'_>, host: &Url) -> Result<Archive, ResyncError> {
         for _ in 0..MAX_LIMITED {
             let fetched = self.fetch_in_turn(did, host).await;
