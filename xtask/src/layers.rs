@@ -117,7 +117,7 @@ const fn row(layer: u8, name: &'static str, uses: Uses) -> Crate {
     Crate { name, layer, uses }
 }
 
-const TABLE: [Crate; 21] = [
+const TABLE: [Crate; 22] = [
     row(1, "kernels", Uses::Only(&[])),
     row(2, "codec", Uses::Only(&["kernels"])),
     row(2, "crypto", Uses::Only(&["kernels"])),
@@ -127,6 +127,7 @@ const TABLE: [Crate; 21] = [
     row(5, "store", Uses::Only(&["verify", "atproto", "codec", "kernels"])),
     row(5, "net", Uses::Only(&["verify", "atproto", "codec", "crypto", "kernels"])),
     row(5, "simnet", Uses::AllBelow),
+    row(5, "allocator", Uses::Only(&[])),
     row(5, "mapping", Uses::Only(&[])),
     row(6, "delivery", Uses::Only(&["net", "store", "kernels"])),
     row(7, "wireproof", Uses::AllBelow),
@@ -136,7 +137,15 @@ const TABLE: [Crate; 21] = [
     row(
         10,
         "cli",
-        Uses::Only(&["wireproof", "simnet", "mapping", "bench", "report", "conformance"]),
+        Uses::Only(&[
+            "wireproof",
+            "simnet",
+            "allocator",
+            "mapping",
+            "bench",
+            "report",
+            "conformance",
+        ]),
     ),
     // Beside the layers: tests may use all but the command, `mutants` and `xtask` nothing.
     row(9, "conformance", Uses::AllBelow),

@@ -39,6 +39,7 @@ mod verify;
 
 use std::process::ExitCode;
 
+use allocator::Allocator;
 use clap::CommandFactory;
 use wireproof::kernels::cpu;
 
@@ -48,7 +49,7 @@ use output::Output;
 
 /// The allocator of the compared runners in Rust too.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Allocator = Allocator;
 
 fn main() -> ExitCode {
     match config::parse().and_then(run) {

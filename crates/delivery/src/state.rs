@@ -97,6 +97,14 @@ struct RecentBatch {
     events: Vec<Event>,
 }
 
+impl Recent {
+    /// Whether the whole oldest batch is before this position.
+    fn starts_before(&self, position: u64) -> bool {
+        let last = self.batches.front().and_then(|batch| batch.events.last());
+        last.is_some_and(|last| last.position() < position)
+    }
+}
+
 impl Shared {
     pub(crate) fn new(
         path: PathBuf,
@@ -298,14 +306,14 @@ impl Shared {
         self.room.notify_all();
     }
 
-    /// Keeps a batch that was stored, in place of the oldest ones.
-    pub(crate) fn keep_recent(&self, bytes: usize, events: Vec<Event>) {
+    /// Keeps a batch that was stored, in place of the oldest ones and of those with no event that a consumer needs from
+    /// this position on.
+    pub(crate) fn keep_recent(&self, bytes: usize, events: Vec<Event>, needed_from: u64) {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         recent.bytes += bytes;
         recent.batches.push_back(RecentBatch { bytes, events });
-        while recent.bytes > self.options.recent_bytes
-            && let Some(oldest) = recent.batches.pop_front()
-        {
+        while recent.bytes > self.options.recent_bytes || recent.starts_before(needed_from) {
+            let Some(oldest) = recent.batches.pop_front() else { break };
             recent.bytes -= oldest.bytes;
         }
     }

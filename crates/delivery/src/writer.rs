@@ -189,10 +189,15 @@ impl Writer {
         Ok(())
     }
 
+    /// The first position that a consumer has not acknowledged.
+    fn needed_from(&self, consumers: &Consumers) -> u64 {
+        let slowest = consumers.values().map(AckWindow::cursor).min();
+        slowest.map_or(self.next, |cursor| cursor + 1)
+    }
+
     /// Number of stored batches that every consumer has acknowledged.
     fn reclaimable(&self, consumers: &Consumers) -> usize {
-        let slowest = consumers.values().map(AckWindow::cursor).min();
-        let keep_from = slowest.map_or(self.next, |cursor| cursor + 1);
+        let keep_from = self.needed_from(consumers);
         if keep_from >= self.next {
             return self.stored.len();
         }
@@ -204,9 +209,10 @@ impl Writer {
         if batches.is_empty() {
             return;
         }
+        let needed_from = self.needed_from(&self.saved);
         for NewBatch { batch, .. } in batches {
             let events = batch.events().expect("encoded above");
-            shared.keep_recent(batch.data.len(), events);
+            shared.keep_recent(batch.data.len(), events, needed_from);
         }
         shared.committed.send_replace(self.next);
     }

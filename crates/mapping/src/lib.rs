@@ -43,8 +43,15 @@ impl MappedFile {
     /// # Errors
     /// If the file cannot be opened or read.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let mut file = File::open(path)?;
-        match map(&file) {
+        Self::of(&File::open(path)?)
+    }
+
+    /// Maps an open file, or reads it from its present position if it cannot be mapped.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn of(mut file: &File) -> io::Result<Self> {
+        match map(file) {
             Some(mapped) => Ok(Self(Bytes::Mapped(mapped))),
             None => {
                 let mut bytes = Vec::new();

@@ -64,7 +64,7 @@ pub(crate) use state::state_folder;
 pub(crate) fn run(args: &FollowArgs) -> Result<(), Failure> {
     args.check_delivery()?;
     args.check_verify_level()?;
-    use_small_pages();
+    keep_memory_small();
     let runtime = network::runtime()?;
     let result = match args.jetstream {
         Some(_) => runtime.block_on(jetstream::follow(args)),
@@ -75,12 +75,13 @@ pub(crate) fn run(args: &FollowArgs) -> Result<(), Failure> {
     result
 }
 
-/// Keeps this process from huge pages: its many small buffers would each take part of one, and make 60 MiB resident
-/// memory 100.
-fn use_small_pages() {
-    // Only memory depends on it.
+/// For resident memory of this process that follows what it uses. Nothing but memory depends on it.
+fn keep_memory_small() {
+    // Many small buffers would each take part of a huge page, and make 60 MiB resident memory 100.
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::disable_transparent_huge_pages(true);
+    // Of 66 MiB with 500 accounts, 8 were free for less than a second.
+    allocator::return_memory_at_once();
 }
 
 async fn follow(args: &FollowArgs) -> Result<(), Failure> {

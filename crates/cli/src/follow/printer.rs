@@ -126,7 +126,7 @@ impl<R: LineRecipient> Printer<R> {
 
     /// Writes the records of a repository.
     fn write_records(&self, resynced: &ResyncedRepo, ack: Ack) -> io::Result<()> {
-        let archive = MappedFile::open(resynced.path())?;
+        let archive = MappedFile::of(resynced.file())?;
         let options = car::Options::default();
         let repository = Repository::read(&archive, &options).map_err(io::Error::other)?;
         let filter = self.selection.filter();

@@ -114,6 +114,26 @@ fn each_consumer_has_its_own_cursor_and_the_slowest_holds_the_events() {
 }
 
 #[test]
+fn events_stay_in_memory_until_the_slowest_consumer_has_acknowledged_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let outbox = open(&dir);
+    ["a", "b"].into_iter().for_each(|name| outbox.register(name, StartAt::Oldest).unwrap());
+    let is_in_memory = |position| outbox.0.shared.recent(position).is_some();
+    let append = |at: u64| outbox.append_all(events(at * 10..at * 10 + 10)).unwrap();
+    append(0);
+    let [mut a, mut b] = ["a", "b"].map(|name| outbox.consumer(name).unwrap());
+    assert_eq!((drain(&mut a).len(), drain(&mut b).len()), (10, 10));
+    a.acknowledge(1..=10).unwrap();
+    outbox.flush().unwrap();
+    append(1);
+    assert!(is_in_memory(1) && is_in_memory(11), "b needs them");
+    b.acknowledge(1..=10).unwrap();
+    outbox.flush().unwrap();
+    append(2);
+    assert!(!is_in_memory(1) && is_in_memory(11) && is_in_memory(21));
+}
+
+#[test]
 fn the_source_waits_at_each_bound_until_a_consumer_acknowledges() {
     let len = event(0).stored_len() as u64;
     let bounds = [

@@ -384,8 +384,8 @@ mod tests {
     fn a_handler_of_events_alone_acknowledges_resynced_repositories() {
         let dispatcher = dispatcher(true);
         let (rev, data) = (Tid::new(1, 0), Cid::of(Codec::DagCbor, b""));
-        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
-        let mut resynced = ResyncedRepo::new("did:x:y", Head { rev, data, commit: data }, path);
+        let head = Head { rev, data, commit: data };
+        let mut resynced = ResyncedRepo::new("did:x:y", head).unwrap();
         resynced.invalid_records = 3;
         dispatcher.deliver_resynced(7, &Arc::new(resynced), states());
         assert!(dispatcher.run.failure.take().is_none());

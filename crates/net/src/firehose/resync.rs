@@ -10,8 +10,9 @@
 //! Source: the sync specification, version 1.1, on recovery.
 
 use std::fmt;
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{self, BufWriter, IntoInnerError, Read, Seek, Write};
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +20,6 @@ use std::time::Duration;
 
 use atproto::syntax::{Did, SyntaxError, Tid};
 use crypto::PublicKey;
-use tempfile::TempPath;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use verify::repository::{self, RepositoryFault, RepositoryRejection};
@@ -28,6 +28,7 @@ use verify::sync::{FutureWindow, Head, Policy};
 use super::account_set::AccountSet;
 use super::fetch_limit::{FetchLimit, MaxFetches, TooManyWaiting};
 use super::host_pacer::{Answer, HostPacer};
+use super::keys::host_domain;
 use super::resync_requests::ResyncRequests;
 use crate::DurationText;
 use crate::bounded_map::BoundedMap;
@@ -120,7 +121,7 @@ pub struct ResyncedRepo {
     pub bytes: u64,
     /// The host that served it.
     pub host: Box<str>,
-    path: TempPath,
+    file: Arc<File>,
 }
 
 impl ResyncedRepo {
@@ -135,15 +136,17 @@ impl ResyncedRepo {
 
     /// A repository without verification.
     #[cfg(test)]
-    pub(super) fn new(did: &str, head: Head, path: TempPath) -> Self {
+    pub(super) fn new(did: &str, head: Head) -> io::Result<Self> {
         let (records, invalid_records, bytes) = (0, 0, 0);
-        let (did, host) = (did.into(), "pds.test".into());
-        Self { did, head, records, invalid_records, bytes, host, path }
+        let (did, host, file) = (did.into(), "pds.test".into(), tempfile::tempfile()?.into());
+        Ok(Self { did, head, records, invalid_records, bytes, host, file })
     }
 
     /// The archive, with all records of the account: they replace what a consumer has of it. A record can be
-    /// [invalid](verify::InvalidRecord), unless the options are strict about records. The file is removed when this
-    /// value is dropped.
+    /// [invalid](verify::InvalidRecord), unless the options are strict about records.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
     ///
     /// ```no_run
     /// # fn store(_: &str, _: wireproof::codec::Cid, _: &[u8]) {}
@@ -153,7 +156,7 @@ impl ResyncedRepo {
     /// use wireproof::atproto::repo::Repository;
     /// use wireproof::codec::car;
     ///
-    /// let archive = std::fs::read(resynced.path())?;
+    /// let archive = resynced.read()?;
     /// let repository = Repository::read(&archive, &car::Options::default())?;
     /// for record in repository.records() {
     ///     let record = record?;
@@ -162,8 +165,14 @@ impl ResyncedRepo {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn path(&self) -> &Path {
-        &self.path
+    pub fn read(&self) -> io::Result<Vec<u8>> {
+        read(&self.file)
+    }
+
+    /// The file of the archive, which has no name: nothing is left of it when this value is dropped or the process is
+    /// killed.
+    pub fn file(&self) -> &File {
+        &self.file
     }
 }
 
@@ -315,6 +324,8 @@ pub(super) struct Resyncer {
     fetches: FetchLimit,
     /// `None` if requests are not paced.
     hosts: Option<HostPacer>,
+    /// Permits for lookups in the directory.
+    lookups: Semaphore,
     /// Verification holds one repository in memory at a time.
     verifications: Semaphore,
     pacer: Mutex<AccountPacer>,
@@ -348,8 +359,8 @@ impl Resyncer {
         let limiter = options.client.rate_limiter().clone();
         let hosts = options.is_paced.then(|| HostPacer::new(limiter));
         let (pacer, queued) = (Mutex::new(AccountPacer::new()), AtomicUsize::new(0));
-        let verifications = Semaphore::new(1);
-        Self { source, options, policy, fetches, hosts, verifications, pacer, queued }
+        let (lookups, verifications) = (Semaphore::new(DIRECTORY_LOOKUPS), Semaphore::new(1));
+        Self { source, options, policy, fetches, hosts, lookups, verifications, pacer, queued }
     }
 
     /// Fetches the repository of `did`, at the revision of `known` or a later one.
@@ -406,20 +417,20 @@ impl Resyncer {
         did: Did<'_>,
         known: Option<Head>,
     ) -> Result<ResyncedRepo, ResyncError> {
-        let account = self.source.account(did, false).await.map_err(identity)?;
+        let account = self.account(did, false).await?;
         let host = account.host.as_ref().ok_or(ResyncError::NoHost)?;
         let archive = self.fetch(did, host).await?;
         let verified = match self.verify(&account, &archive).await {
             Err(ResyncError::Rejected { rejection, .. }) if is_wrong_key(&rejection) => {
-                let account = self.source.account(did, true).await.map_err(identity)?;
+                let account = self.account(did, true).await?;
                 self.verify(&account, &archive).await?
             }
             verified => verified?,
         };
-        let Archive { host, bytes, path } = archive;
+        let Archive { host, bytes, file } = archive;
         let VerifiedArchive { head, records, invalid_records } = verified;
         let did = did.as_str().into();
-        let resynced = ResyncedRepo { did, head, records, invalid_records, bytes, host, path };
+        let resynced = ResyncedRepo { did, head, records, invalid_records, bytes, host, file };
         resynced.check_window(future_window(&self.policy))?;
         match known {
             Some(Head { rev: known, .. }) if head.rev < known => {
@@ -440,6 +451,17 @@ impl Resyncer {
             }
         }
         self.fetch_in_turn(did, host).await
+    }
+
+    /// Looks up an account. A host of a `did:web` account must not delay the directory, and is asked once a resync.
+    async fn account(&self, did: Did<'_>, refresh: bool) -> Result<Arc<Account>, ResyncError> {
+        let permit = match host_domain(did.as_str()) {
+            None => self.lookups.acquire().await.ok(),
+            Some(_) => None,
+        };
+        let account = self.source.account(did, refresh).await.map_err(identity);
+        drop(permit);
+        account
     }
 
     async fn fetch_in_turn(&self, did: Did<'_>, host: &Url) -> Result<Archive, ResyncError> {
@@ -486,15 +508,10 @@ impl Resyncer {
     }
 
     async fn download(&self, did: Did<'_>, host: &Url) -> Result<Archive, ResyncError> {
-        let (file, path) = tempfile::Builder::new()
-            .prefix("wireproof-")
-            .suffix(".car")
-            .tempfile_in(&self.options.folder)?
-            .into_parts();
-        let mut out = BufWriter::new(file);
+        let mut out = BufWriter::new(tempfile::tempfile_in(&self.options.folder)?);
         let fetched = self.source.fetch(host, did, &mut out).await?;
-        out.flush()?;
-        Ok(Archive { host: fetched.host, bytes: fetched.bytes, path })
+        let file = out.into_inner().map_err(IntoInnerError::into_error)?.into();
+        Ok(Archive { host: fetched.host, bytes: fetched.bytes, file })
     }
 
     /// Verifies an archive on a blocking thread.
@@ -505,9 +522,9 @@ impl Resyncer {
     ) -> Result<VerifiedArchive, ResyncError> {
         let key = account.key.clone().ok_or(ResyncError::NoKey)?;
         let did = account.did().as_str().to_owned();
-        let (path, options) = (archive.path.to_path_buf(), self.options.repository);
+        let (file, options) = (archive.file.clone(), self.options.repository);
         let _permit = self.verifications.acquire().await;
-        let verify = move || verify_archive(&did, &key, &path, &options);
+        let verify = move || verify_archive(&did, &key, &file, &options);
         let verified = tokio::task::spawn_blocking(verify).await;
         let host = archive.host.clone();
         verified
@@ -521,7 +538,7 @@ impl Resyncer {
 struct Archive {
     host: Box<str>,
     bytes: u64,
-    path: TempPath,
+    file: Arc<File>,
 }
 
 /// The result of verifying an archive.
@@ -535,10 +552,10 @@ struct VerifiedArchive {
 fn verify_archive(
     did: &str,
     key: &PublicKey,
-    path: &Path,
+    file: &File,
     options: &repository::Options,
 ) -> io::Result<Result<VerifiedArchive, RepositoryRejection>> {
-    let archive = std::fs::read(path)?;
+    let archive = read(file)?;
     Ok(repository::verify(&archive, Some(did), key, options).map(|whole| {
         let commit = whole.commit();
         let rev = Tid::parse(commit.rev).expect("a repository with another rev is rejected");
@@ -546,6 +563,14 @@ fn verify_archive(
         let invalid_records = whole.invalid_records().records;
         VerifiedArchive { head, records: whole.tree().records, invalid_records }
     }))
+}
+
+/// The whole content of a file.
+fn read(mut file: &File) -> io::Result<Vec<u8>> {
+    file.rewind()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// A place in the queue of accounts.
@@ -625,6 +650,9 @@ impl AccountPacer {
         }
     }
 }
+
+/// Concurrent lookups in the directory: each holds a connection, some 30 KiB.
+pub(super) const DIRECTORY_LOOKUPS: usize = 16;
 
 /// Delays between the attempts of one resync.
 const ATTEMPT_BACKOFF: BackoffOptions = BackoffOptions {

@@ -12,7 +12,9 @@ use futures_util::FutureExt;
 use tokio::time::Instant;
 use verify::sync::{Head, Policy};
 
-use super::super::resync::{AccountLookup, RepoFetch, RepoSource, ResyncResult, Resyncer};
+use super::super::resync::{
+    AccountLookup, DIRECTORY_LOOKUPS, RepoFetch, RepoSource, ResyncResult, Resyncer,
+};
 use super::super::*;
 use super::support::*;
 use crate::dns::LoopbackDns;
@@ -164,6 +166,54 @@ async fn accounts_beyond_the_queue_are_refused_until_others_are_done() {
         let refused = held.iter().filter(|slot| matches!(slot, Err(ResyncError::QueueFull)));
         assert_eq!(refused.count(), 2);
     }
+}
+
+#[tokio::test]
+async fn a_fetched_archive_has_no_name_and_is_read_as_often_as_asked() {
+    let mut writer = Writer::new(0);
+    let source = Source::of(&mut writer);
+    let archive = source.archive.clone().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let options = ResyncOptions { folder: folder.path().into(), ..resync_options() };
+    let resyncer = Resyncer::from_source(Box::new(source), options, Policy::default());
+    let resynced = resyncer.resync(&writer.did, None).await.unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    for _ in 0..2 {
+        assert_eq!(resynced.read().unwrap(), archive);
+    }
+}
+
+/// A directory and hosts that never answer, with the number of lookups.
+#[derive(Debug, Default)]
+struct Away(Arc<AtomicUsize>);
+
+impl RepoSource for Away {
+    fn account<'a>(&'a self, _: Did<'a>, _: bool) -> AccountLookup<'a> {
+        self.0.fetch_add(1, Relaxed);
+        Box::pin(std::future::pending())
+    }
+
+    fn fetch<'a>(&'a self, _: &'a Url, _: Did<'a>, _: &'a mut (dyn Write + Send)) -> RepoFetch<'a> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn a_few_accounts_are_looked_up_in_the_directory_at_once_and_hosts_do_not_wait_for_it() {
+    let source = Away::default();
+    let lookups = source.0.clone();
+    let resyncer = Resyncer::from_source(Box::new(source), resync_options(), Policy::default());
+    let dids = |method: &'static str| (0..40).map(move |at| format!("did:{method}:a{at}"));
+    let dids: Vec<_> = dids("plc").chain(dids("web")).collect();
+    let mut resyncs: Vec<_> = dids.iter().map(|did| Box::pin(resyncer.resync(did, None))).collect();
+    for resync in &mut resyncs[..40] {
+        assert!(resync.as_mut().now_or_never().is_none());
+    }
+    assert_eq!(lookups.load(Relaxed), DIRECTORY_LOOKUPS);
+    for resync in &mut resyncs[40..] {
+        assert!(resync.as_mut().now_or_never().is_none());
+    }
+    assert_eq!(lookups.load(Relaxed), DIRECTORY_LOOKUPS + 40);
 }
 
 /// A host that never answers.

@@ -133,9 +133,8 @@ async fn resyncs_and_notices_are_items_too() {
             let (tracker, in_flight) = (AckTracker::new([]), InFlightLimit::new(1, 1, None));
             let run = RunState::new(vec![], tracker, in_flight);
             let batch = Batch::open(&run, Box::default(), 0, Box::default());
-            let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
             let mut writer = Writer::new(0);
-            let repo = ResyncedRepo::new(&writer.did.clone(), writer.skip().head(), path);
+            let repo = ResyncedRepo::new(&writer.did.clone(), writer.skip().head()).unwrap();
             handler.resynced(&Arc::new(repo), batch.ack(None));
         };
         tokio::task::spawn_blocking(report).await.unwrap();

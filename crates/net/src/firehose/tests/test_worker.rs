@@ -87,9 +87,8 @@ impl TestWorker {
 
     /// Ends a resync: at this head, or with an error.
     pub(super) fn resynced(&mut self, writer: &Writer, head: Option<Head>) {
-        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         let result = match head {
-            Some(head) => Ok(Arc::new(ResyncedRepo::new(&writer.did, head, path))),
+            Some(head) => Ok(Arc::new(ResyncedRepo::new(&writer.did, head).unwrap())),
             None => Err(ResyncError::NoHost),
         };
         let account = self.hasher.hash(Some(&writer.did));
