@@ -117,7 +117,7 @@ impl Handler for EventRecorder {
     fn resynced(&self, resynced: &Arc<ResyncedRepo>, ack: Ack) {
         let did = resynced.did.clone().into();
         let (code, head) = ("resynced", Some(resynced.head));
-        assert_eq!(std::fs::metadata(resynced.path()).unwrap().len(), resynced.bytes);
+        assert_eq!(resynced.file().metadata().unwrap().len(), resynced.bytes);
         self.lines.lock().unwrap().push(RecordedEvent { did, seq: None, kind: None, code, head });
         ack.done();
     }
