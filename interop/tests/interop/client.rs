@@ -1,7 +1,6 @@
 //! A client built from the library's public parts, and the state it mirrors.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -181,7 +180,7 @@ impl Mirror {
 
     /// Replaces the records by those of a fetched repository.
     pub(crate) fn replace(&mut self, resynced: &ResyncedRepo) {
-        let export = fs::read(resynced.path()).expect("an archive");
+        let export = resynced.read().expect("an archive");
         let repository =
             Repository::read(&export, &repo::Options::default()).expect("a verified archive");
         let replica = self.replica(&resynced.did);
