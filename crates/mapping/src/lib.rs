@@ -16,7 +16,7 @@
 //! ```
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::ops::Deref;
 use std::path::Path;
 
@@ -46,7 +46,7 @@ impl MappedFile {
         Self::of(&File::open(path)?)
     }
 
-    /// Maps an open file, or reads it from its present position if it cannot be mapped.
+    /// Maps an open file, or reads it from its beginning, a pipe from where it is, if it cannot be mapped.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -54,6 +54,8 @@ impl MappedFile {
         match map(file) {
             Some(mapped) => Ok(Self(Bytes::Mapped(mapped))),
             None => {
+                // A pipe has no beginning.
+                let _ = file.rewind();
                 let mut bytes = Vec::new();
                 file.read_to_end(&mut bytes)?;
                 Ok(Self(Bytes::Read(bytes)))

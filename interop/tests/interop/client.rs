@@ -1,6 +1,7 @@
 //! A client built from the library's public parts, and the state it mirrors.
 
 use std::collections::BTreeMap;
+use std::io::{Read, Seek};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -180,7 +181,8 @@ impl Mirror {
 
     /// Replaces the records by those of a fetched repository.
     pub(crate) fn replace(&mut self, resynced: &ResyncedRepo) {
-        let export = resynced.read().expect("an archive");
+        let (mut file, mut export) = (resynced.file(), Vec::new());
+        file.rewind().and_then(|()| file.read_to_end(&mut export)).expect("an archive");
         let repository =
             Repository::read(&export, &repo::Options::default()).expect("a verified archive");
         let replica = self.replica(&resynced.did);

@@ -31,7 +31,7 @@ pub trait Handler: Send + Sync + 'static {
     fn batch_end(&self) {}
 
     /// Handles a resynced repository, which comes between the account's events before and after it; events up
-    /// to its revision that arrive later are ignored as stale, as [its records](ResyncedRepo::read) cover them.
+    /// to its revision that arrive later are ignored as stale, as [its records](ResyncedRepo::file) cover them.
     /// Until it is acknowledged, the state of the account is not journaled, and a later run resyncs it again.
     /// Called on a worker thread. The default acknowledges it.
     fn resynced(&self, resynced: &Arc<ResyncedRepo>, ack: Ack) {

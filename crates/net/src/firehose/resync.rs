@@ -142,21 +142,25 @@ impl ResyncedRepo {
         Ok(Self { did, head, records, invalid_records, bytes, host, file })
     }
 
-    /// The archive, with all records of the account: they replace what a consumer has of it. A record can be
+    /// The file of the archive, with all records of the account: they replace what a consumer has of it. A record can be
     /// [invalid](verify::InvalidRecord), unless the options are strict about records.
     ///
-    /// # Errors
-    /// If the file cannot be read.
+    /// The file has no name: nothing is left of it when this value is dropped or the process is killed. Its position is
+    /// anywhere.
     ///
     /// ```no_run
     /// # fn store(_: &str, _: wireproof::codec::Cid, _: &[u8]) {}
     /// # fn replace(
     /// #     resynced: &wireproof::net::firehose::ResyncedRepo,
     /// # ) -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::io::{Read, Seek};
+    ///
     /// use wireproof::atproto::repo::Repository;
     /// use wireproof::codec::car;
     ///
-    /// let archive = resynced.read()?;
+    /// let (mut file, mut archive) = (resynced.file(), Vec::new());
+    /// file.rewind()?;
+    /// file.read_to_end(&mut archive)?;
     /// let repository = Repository::read(&archive, &car::Options::default())?;
     /// for record in repository.records() {
     ///     let record = record?;
@@ -165,12 +169,6 @@ impl ResyncedRepo {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn read(&self) -> io::Result<Vec<u8>> {
-        read(&self.file)
-    }
-
-    /// The file of the archive, which has no name: nothing is left of it when this value is dropped or the process is
-    /// killed.
     pub fn file(&self) -> &File {
         &self.file
     }
