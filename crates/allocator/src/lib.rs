@@ -19,8 +19,8 @@ pub use mimalloc::MiMalloc as Allocator;
 /// For a process that lives long: a burst of short-lived buffers does not stay in its resident memory.
 #[expect(unsafe_code, reason = "the allocator's options are set through its C interface")]
 pub fn return_memory_at_once() {
-    // SAFETY: the call stores an integer in the allocator's table of options, which any thread may do at any time. It
-    // checks the option's number.
+    // SAFETY: the call stores an integer in the allocator's table of options, which any thread may do at any time, and
+    // ignores a number that is not in the table.
     unsafe { mi_option_set_default(PURGE_DELAY, 0) }
 }
 

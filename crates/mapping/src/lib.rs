@@ -54,8 +54,7 @@ impl MappedFile {
         match map(file) {
             Some(mapped) => Ok(Self(Bytes::Mapped(mapped))),
             None => {
-                // A pipe has no beginning.
-                let _ = file.rewind();
+                rewind(file)?;
                 let mut bytes = Vec::new();
                 file.read_to_end(&mut bytes)?;
                 Ok(Self(Bytes::Read(bytes)))
@@ -68,6 +67,14 @@ impl From<Vec<u8>> for MappedFile {
     /// Bytes that were read from something other than a file, such as standard input.
     fn from(bytes: Vec<u8>) -> Self {
         Self(Bytes::Read(bytes))
+    }
+}
+
+/// Goes back to the beginning of a file that has one; a pipe has none.
+fn rewind(mut file: &File) -> io::Result<()> {
+    match file.rewind() {
+        Err(error) if error.kind() == io::ErrorKind::NotSeekable => Ok(()),
+        rewound => rewound,
     }
 }
 

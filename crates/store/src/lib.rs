@@ -8,7 +8,8 @@
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let path = std::env::temp_dir().join(format!("wireproof-store-{}.sqlite", std::process::id()));
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("state.sqlite");
 //! use wireproof::verify::sync::{AccountState, ChainState, SyncState::Desynchronized};
 //! use wireproof::store::{Options, Store};
 //!
@@ -22,8 +23,6 @@
 //! // After their events were handled:
 //! store.checkpoint(&[("wss://relay.example.com", 4711)], &[(did, account)])?;
 //! assert_eq!(store.cursor("wss://relay.example.com")?, Some(4711));
-//! # drop((accounts, store));
-//! # std::fs::remove_file(&path)?;
 //! # Ok(())
 //! # }
 //! ```

@@ -15,7 +15,8 @@ use crate::streams::Streams;
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let path = std::env::temp_dir().join(format!("wireproof-reader-{}.sqlite", std::process::id()));
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("state.sqlite");
 /// use wireproof::store::{Options, StateReader, Store};
 /// use wireproof::verify::sync::AccountState;
 ///
@@ -25,8 +26,6 @@ use crate::streams::Streams;
 /// let reader = StateReader::open(&path)?;
 /// assert_eq!(reader.cursors()?, [("wss://relay.example.com".to_owned(), 4711)]);
 /// assert_eq!(reader.account("did:web:example.com")?, None);
-/// # drop((reader, store));
-/// # std::fs::remove_file(&path)?;
 /// # Ok(())
 /// # }
 /// ```

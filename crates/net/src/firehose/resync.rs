@@ -145,8 +145,8 @@ impl ResyncedRepo {
     /// The file of the archive, with all records of the account: they replace what a consumer has of it. A record can be
     /// [invalid](verify::InvalidRecord), unless the options are strict about records.
     ///
-    /// The file has no name: nothing is left of it when this value is dropped or the process is killed. Its position is
-    /// anywhere.
+    /// The file has no name: nothing is left of it when this value is dropped or the process is killed. Rewind it
+    /// before you read it.
     ///
     /// ```no_run
     /// # fn store(_: &str, _: wireproof::codec::Cid, _: &[u8]) {}
@@ -357,7 +357,7 @@ impl Resyncer {
         let limiter = options.client.rate_limiter().clone();
         let hosts = options.is_paced.then(|| HostPacer::new(limiter));
         let (pacer, queued) = (Mutex::new(AccountPacer::new()), AtomicUsize::new(0));
-        let (lookups, verifications) = (Semaphore::new(DIRECTORY_LOOKUPS), Semaphore::new(1));
+        let (lookups, verifications) = (Semaphore::new(MAX_RESYNC_LOOKUPS), Semaphore::new(1));
         Self { source, options, policy, fetches, hosts, lookups, verifications, pacer, queued }
     }
 
@@ -650,7 +650,7 @@ impl AccountPacer {
 }
 
 /// Concurrent lookups in the directory: each holds a connection, some 30 KiB.
-pub(super) const DIRECTORY_LOOKUPS: usize = 16;
+pub(super) const MAX_RESYNC_LOOKUPS: usize = 16;
 
 /// Delays between the attempts of one resync.
 const ATTEMPT_BACKOFF: BackoffOptions = BackoffOptions {

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use verify::sync::{Head, Policy};
 
 use super::super::resync::{
-    AccountLookup, DIRECTORY_LOOKUPS, RepoFetch, RepoSource, ResyncResult, Resyncer,
+    AccountLookup, MAX_RESYNC_LOOKUPS, RepoFetch, RepoSource, ResyncResult, Resyncer,
 };
 use super::super::*;
 use super::support::*;
@@ -210,11 +210,11 @@ async fn a_few_accounts_are_looked_up_in_the_directory_at_once_and_hosts_do_not_
     for resync in &mut resyncs[..40] {
         assert!(resync.as_mut().now_or_never().is_none());
     }
-    assert_eq!(lookups.load(Relaxed), DIRECTORY_LOOKUPS);
+    assert_eq!(lookups.load(Relaxed), MAX_RESYNC_LOOKUPS);
     for resync in &mut resyncs[40..] {
         assert!(resync.as_mut().now_or_never().is_none());
     }
-    assert_eq!(lookups.load(Relaxed), DIRECTORY_LOOKUPS + 40);
+    assert_eq!(lookups.load(Relaxed), MAX_RESYNC_LOOKUPS + 40);
 }
 
 /// A host that never answers.
