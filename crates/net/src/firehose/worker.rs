@@ -41,9 +41,9 @@ use super::verifier::{
 
 /// A worker: its partition, and the inbox that it reads.
 pub(super) struct Worker<H, S> {
-    partition: Partition<H, S>,
+    pub(super) partition: Partition<H, S>,
     inboxes: Arc<[Inbox]>,
-    last_tick: Instant,
+    pub(super) last_tick: Instant,
     gather: Gather,
 }
 
@@ -148,7 +148,7 @@ pub(super) struct Partition<H, S> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WorkerConfig {
     /// Maximum number of events in a batch.
-    max_batch: usize,
+    pub(super) max_batch: usize,
     /// Maximum time for which the first of a batch awaits others.
     max_gather: Duration,
     /// Maximum time for which events await a repository.
@@ -199,7 +199,7 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         }
     }
 
-    fn wait_timeout(&self) -> WaitTimeout {
+    pub(super) fn wait_timeout(&self) -> WaitTimeout {
         if self.awaits_clock {
             WaitTimeout::After(TICK)
         } else if !self.ready.is_empty() || (self.is_draining && !self.awaits_keys()) {
@@ -528,4 +528,4 @@ fn changes_account(event: &QueuedEvent) -> bool {
 const MAX_BATCH_BYTES: usize = 8 << 20;
 
 /// Interval of the check for overdue accounts.
-const TICK: Duration = Duration::from_millis(250);
+pub(super) const TICK: Duration = Duration::from_millis(250);

@@ -82,6 +82,8 @@ fn an_account_with_an_event_of_the_future_waits_for_the_clock_alone() {
         panic!("{jobs:?}")
     };
     assert_eq!((&*key, &*status), (&*keyless.did, &*inactive.did));
+    let ready = worker.partition.ready.iter().map(|event| event.received.seq);
+    assert_eq!(ready.collect::<Vec<_>>(), [Some(4), Some(6)]);
 }
 
 const DAY: Duration = Duration::from_secs(86_400);

@@ -10,6 +10,7 @@ mod order;
 mod repositories;
 mod resyncs;
 mod statuses;
+mod steps;
 mod streams;
 mod support;
 mod test_worker;

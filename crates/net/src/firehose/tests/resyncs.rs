@@ -51,16 +51,16 @@ fn events_of_the_same_batch_as_a_gap_await_the_repository_too() {
     let mut worker = TestWorker::new(&[&writer, &other]);
     let before = [writer.commit(1), writer.skip().commit(2)];
     let rev_of_gap = writer.rev();
-    let covered = writer.commit(3);
+    let covered = writer.commit(4);
     let fetched = writer.head();
-    let after = [covered, other.commit(4), writer.commit(5), writer.commit(6)];
+    let after = [other.commit(3), covered, writer.commit(5), writer.commit(6)];
     worker.receive(before.into_iter().chain(after));
     assert_eq!(worker.recorder.of(&writer), [(1, "verified"), (2, "verified/broken")]);
-    assert_eq!(worker.recorder.of(&other), [(4, "verified")]);
+    assert_eq!(worker.recorder.of(&other), [(3, "verified")]);
     assert_eq!(worker.jobs(), [(writer.did.clone(), rev_of_gap)]);
-    assert_eq!(worker.cursor(), Some(2));
+    assert_eq!(worker.cursor(), Some(3));
     worker.resynced(&writer, Some(fetched));
-    let expected = [(3, "event/stale-rev"), (5, "verified"), (6, "verified")];
+    let expected = [(4, "event/stale-rev"), (5, "verified"), (6, "verified")];
     assert_eq!(worker.recorder.of(&writer)[2], (RESYNCED, "resynced"));
     assert_eq!(worker.recorder.of(&writer)[3..], expected);
     assert_eq!((worker.cursor(), worker.jobs()), (Some(6), vec![]));
@@ -189,6 +189,46 @@ fn an_account_seen_first_is_resynced_if_that_is_asked_for() {
 }
 
 #[test]
+fn a_first_commit_is_unproved_if_operations_are_not_proved() {
+    for (accept_unproved_operations, code) in [(false, "verified"), (true, "verified/unproved")] {
+        let mut writer = Writer::new(0);
+        let mut options = options(keys([&writer]));
+        let Verification::On { policy, .. } = &mut options.verify else { unreachable!() };
+        policy.accept_unproved_operations = accept_unproved_operations;
+        let mut worker = TestWorker::with_options(options, MemoryState::new([7; 16]));
+        worker.receive([writer.commit(1)]);
+        assert_eq!(worker.recorder.of(&writer), [(1, code)]);
+    }
+}
+
+#[test]
+fn events_that_waited_do_not_wait_for_a_second_repository_and_a_third() {
+    let mut writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    worker.receive([writer.commit(1), writer.skip().commit(2)]);
+    worker.receive([writer.commit(3), writer.commit(4), writer.commit(5)]);
+    worker.partition.release_overdue(Instant::now() + Duration::from_secs(3_600)).unwrap();
+    let account = worker.hasher.hash(Some(&writer.did));
+    let fail = |worker: &mut TestWorker| {
+        let failed = WorkerMessage::Resynced(account, Err(ResyncError::NoHost));
+        worker.partition.handle(failed).unwrap();
+    };
+    fail(&mut worker);
+    // The first of them starts the second resync, for which the others are parked.
+    worker.partition.config.max_batch = 1;
+    worker.process();
+    assert_eq!(worker.recorder.of(&writer)[2..], [(3, "verified/unmended")]);
+    assert_eq!(worker.jobs().len(), 2);
+    fail(&mut worker);
+    // The next starts the third, beside which the last is delivered.
+    worker.partition.config.max_batch = 10;
+    worker.process();
+    let rest = [(4, "verified/unmended"), (5, "verified/unmended")];
+    assert_eq!(worker.recorder.of(&writer)[3..], rest);
+    assert_eq!(worker.jobs().len(), 1);
+}
+
+#[test]
 fn a_key_that_was_looked_up_does_not_replace_a_cached_one_that_is_newer() {
     let mut writer = Writer::new(0);
     let replaced = LookedUpKey { key: Ok(AccountKey::Known(writer.key())), is_final: false };
@@ -203,14 +243,20 @@ fn a_key_that_was_looked_up_does_not_replace_a_cached_one_that_is_newer() {
 }
 
 #[test]
-fn a_sync_to_another_tree_starts_a_resync() {
+fn a_sync_to_another_tree_starts_a_resync_for_which_the_next_event_waits() {
     let mut writer = Writer::new(0);
     let mut worker = TestWorker::new(&[&writer]);
     worker.receive([writer.commit(1), writer.sync(2)]);
     assert_eq!(worker.jobs(), [], "the tree is the same");
     writer.change_tree();
-    worker.receive([writer.sync(3)]);
-    assert_eq!(worker.jobs(), [(writer.did.clone(), writer.rev())]);
+    let sync = writer.sync(3);
+    let rev = writer.rev();
+    worker.receive([sync, writer.sync(4)]);
+    assert_eq!(worker.jobs(), [(writer.did.clone(), rev)]);
+    assert_eq!(worker.recorder.of(&writer).len(), 3, "the next event waits");
+    worker.resynced(&writer, None);
+    assert_eq!(worker.recorder.of(&writer)[3..], [(4, "verified")]);
+    assert_eq!(worker.journaled(&writer), Some(SyncState::Desynchronized));
 }
 
 #[test]

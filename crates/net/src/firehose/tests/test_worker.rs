@@ -63,21 +63,28 @@ impl TestWorker {
         self.receive_looked_up(frames.into_iter().map(|frame| (frame, None)));
     }
 
-    /// The same, with the results of key lookups.
+    /// Receives frames without processing them.
+    pub(super) fn receive_ready(&mut self, frames: impl IntoIterator<Item = Vec<u8>>) {
+        frames.into_iter().for_each(|frame| self.push_ready(frame, None));
+    }
+
+    /// Receives frames with the results of key lookups, and processes what is not parked.
     pub(super) fn receive_looked_up(
         &mut self,
         frames: impl IntoIterator<Item = (Vec<u8>, Option<Arc<LookedUpKey>>)>,
     ) {
-        for (frame, looked_up) in frames {
-            let received = received(frame);
-            assert!(self.partition.dispatcher.run.in_flight.try_acquire(received.frame.len()));
-            let ticket = self.partition.dispatcher.run.tracker().track(HOST, received.seq);
-            let account = self.hasher.hash(received.did());
-            let has_waited = false;
-            let event = QueuedEvent { received, ticket, account, looked_up, has_waited };
-            self.partition.ready.push_back(event);
-        }
+        frames.into_iter().for_each(|(frame, looked_up)| self.push_ready(frame, looked_up));
         self.process();
+    }
+
+    fn push_ready(&mut self, frame: Vec<u8>, looked_up: Option<Arc<LookedUpKey>>) {
+        let received = received(frame);
+        assert!(self.partition.dispatcher.run.in_flight.try_acquire(received.frame.len()));
+        let ticket = self.partition.dispatcher.run.tracker().track(HOST, received.seq);
+        let account = self.hasher.hash(received.did());
+        let has_waited = false;
+        let event = QueuedEvent { received, ticket, account, looked_up, has_waited };
+        self.partition.ready.push_back(event);
     }
 
     /// Processes what is not parked.
