@@ -209,12 +209,12 @@ impl EventLog {
         self.length.subscribe()
     }
 
-    /// Registers a reader, which stores its position in the returned value; dropping the value removes it.
-    pub(super) fn register_reader(&self, position: u64) -> Arc<AtomicU64> {
-        let reader = Arc::new(AtomicU64::new(position));
+    /// Registers a reader at this position.
+    pub(super) fn register_reader(&self, position: u64) -> LogReader {
+        let reader = LogReader(Arc::new(AtomicU64::new(position)));
         let mut readers = self.readers.lock().expect(UNPOISONED);
         readers.retain(|reader| reader.strong_count() > 0);
-        readers.push(Arc::downgrade(&reader));
+        readers.push(Arc::downgrade(&reader.0));
         reader
     }
 
@@ -224,6 +224,21 @@ impl EventLog {
         let readers = self.readers.lock().expect(UNPOISONED);
         let positions = readers.iter().filter_map(Weak::upgrade);
         positions.map(|position| count.saturating_sub(position.load(Ordering::Relaxed))).collect()
+    }
+}
+
+/// The position of a reader, which the log lists until this value is dropped.
+pub(super) struct LogReader(Arc<AtomicU64>);
+
+impl LogReader {
+    /// The position of the next event.
+    pub(super) fn position(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Sets the position of the next event.
+    pub(super) fn advance_to(&self, position: u64) {
+        self.0.store(position, Ordering::Relaxed);
     }
 }
 

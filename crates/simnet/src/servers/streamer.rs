@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::{FutureExt, SinkExt, StreamExt};
@@ -12,7 +11,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use super::event_log::{EventLog, LogEntry, ReadResult};
+use super::event_log::{EventLog, LogEntry, LogReader, ReadResult};
 use super::fault::{Fault, Faults};
 use super::network::NetworkState;
 use super::spec::Server;
@@ -48,23 +47,24 @@ pub(super) struct StreamSetup {
     pub(super) server: Server,
     /// The first messages.
     pub(super) prelude: Vec<Message>,
-    /// The position of the first event; `None` ends the stream after the prelude.
-    pub(super) position: Option<u64>,
+    /// At the first event, and listed before the handshake is answered; `None` ends the stream after
+    /// the prelude.
+    pub(super) reader: Option<LogReader>,
     pub(super) encoding: Box<dyn Encoding>,
 }
 
 /// Streams until either end closes the connection.
 pub(super) async fn run(socket: &mut Socket, setup: StreamSetup) {
-    let StreamSetup { network, server, prelude, position, encoding } = setup;
+    let StreamSetup { network, server, prelude, reader, encoding } = setup;
     for message in prelude {
         if socket.send(message).await.is_err() {
             return;
         }
     }
-    if let Some((log, position)) = network.event_log(server).zip(position) {
+    if let Some((log, reader)) = network.event_log(server).zip(reader) {
         let injector = FaultInjector::new(&network, server);
         let max_backlog = network.spec.max_backlog;
-        let streamer = Streamer { log, encoding, injector, position, max_backlog, is_live: false };
+        let streamer = Streamer { log, encoding, injector, reader, max_backlog, is_live: false };
         let pings = pings(network.spec.ping_interval);
         match streamer.run(socket, pings, &network).await {
             StreamEnd::Closed => {}
@@ -105,7 +105,7 @@ struct Streamer<'n> {
     log: &'n EventLog,
     encoding: Box<dyn Encoding>,
     injector: FaultInjector<'n>,
-    position: u64,
+    reader: LogReader,
     max_backlog: u64,
     /// Whether the reader has caught up once; from then on the backlog is limited.
     is_live: bool,
@@ -118,7 +118,6 @@ impl Streamer<'_> {
         mut pings: Interval,
         network: &NetworkState,
     ) -> StreamEnd {
-        let reader = self.log.register_reader(self.position);
         let mut length = self.log.subscribe();
         let mut messages = Vec::new();
         loop {
@@ -129,16 +128,16 @@ impl Streamer<'_> {
                 continue;
             }
             length.mark_unchanged();
-            let backlog = self.log.count().saturating_sub(self.position);
+            let position = self.reader.position();
+            let backlog = self.log.count().saturating_sub(position);
             let read = match self.is_live && backlog > self.max_backlog {
                 true => ReadResult::Dropped,
-                false => self.log.read(self.position, BATCH_LEN),
+                false => self.log.read(position, BATCH_LEN),
             };
             let outcome = match read {
                 ReadResult::Events(entries, position) => {
                     let outcome = self.send_batch(socket, &entries, &mut messages, network).await;
-                    self.position = position;
-                    reader.store(position, Ordering::Relaxed);
+                    self.reader.advance_to(position);
                     outcome
                 }
                 ReadResult::Empty => {

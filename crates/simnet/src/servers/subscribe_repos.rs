@@ -31,8 +31,9 @@ pub(super) fn stream(
             (vec![Frames.error_message("FutureCursor", "Cursor in the future.")], None)
         }
     };
+    let reader = position.map(|position| log.register_reader(position));
     let (network, encoding) = (network.clone(), Box::new(Frames));
-    Ok(StreamSetup { network, server, prelude, position, encoding })
+    Ok(StreamSetup { network, server, prelude, reader, encoding })
 }
 
 fn outdated() -> Message {

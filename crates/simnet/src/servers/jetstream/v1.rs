@@ -43,9 +43,9 @@ pub(super) fn stream(
         start: StreamStart::new(cursor),
         is_ready: query.get("requireHello") != Some("true"),
     };
-    let position = Some(encoding.start.position(log));
+    let reader = Some(log.register_reader(encoding.start.position(log)));
     let (network, encoding) = (network.clone(), Box::new(encoding));
-    Ok(StreamSetup { network, server, prelude: Vec::new(), position, encoding })
+    Ok(StreamSetup { network, server, prelude: Vec::new(), reader, encoding })
 }
 
 /// The encoding of version 1.

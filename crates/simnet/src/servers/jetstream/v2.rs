@@ -50,7 +50,7 @@ pub(super) fn stream(
         network: network.clone(),
         server,
         prelude,
-        position,
+        reader: position.map(|position| log.register_reader(position)),
         encoding: Box::new(encoding),
     })
 }
