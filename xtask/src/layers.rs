@@ -117,7 +117,7 @@ const fn row(layer: u8, name: &'static str, uses: Uses) -> Crate {
     Crate { name, layer, uses }
 }
 
-const TABLE: [Crate; 22] = [
+const TABLE: [Crate; 23] = [
     row(1, "kernels", Uses::Only(&[])),
     row(2, "codec", Uses::Only(&["kernels"])),
     row(2, "crypto", Uses::Only(&["kernels"])),
@@ -130,6 +130,13 @@ const TABLE: [Crate; 22] = [
     row(5, "allocator", Uses::Only(&[])),
     row(5, "mapping", Uses::Only(&[])),
     row(6, "delivery", Uses::Only(&["net", "store", "kernels"])),
+    row(
+        6,
+        "archive",
+        Uses::Only(&[
+            "verify", "atproto", "codec", "crypto", "kernels", "mapping", "store", "simnet",
+        ]),
+    ),
     row(7, "wireproof", Uses::AllBelow),
     row(7, "bench-protocol", Uses::Only(&[])),
     row(8, "bench", Uses::AllBelow),

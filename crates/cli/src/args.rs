@@ -7,6 +7,7 @@ use clap_complete::Shell;
 use wireproof::kernels::cpu::Level;
 
 use crate::admin::{AccountsCommand, CollectionsCommand, PauseArgs, ResumeArgs, StatusArgs};
+use crate::archive::ArchiveCommand;
 use crate::bench::BenchArgs;
 use crate::capture::CaptureArgs;
 use crate::config::ConfigCommand;
@@ -72,6 +73,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Sim(SimCommand),
     Follow(Box<FollowArgs>),
+    #[command(subcommand)]
+    Archive(ArchiveCommand),
     #[command(subcommand)]
     Accounts(AccountsCommand),
     #[command(subcommand)]

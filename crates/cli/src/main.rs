@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod admin;
+mod archive;
 mod args;
 mod batch;
 mod bench;
@@ -80,6 +81,7 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Nostr(command) => nostr::run(&command, output),
         Command::Sim(command) => sim::run(&command, output),
         Command::Follow(args) => follow::run(&args),
+        Command::Archive(command) => archive::run(command, output),
         Command::Accounts(command) => admin::accounts(&command, output),
         Command::Collections(command) => admin::collections(&command, output),
         Command::Status(args) => admin::status(&args, output),

@@ -178,6 +178,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "archive")]
+pub use archive;
 #[cfg(feature = "delivery")]
 pub use delivery;
 #[cfg(feature = "net")]

@@ -165,6 +165,15 @@ impl FollowArgs {
         options
     }
 
+    /// These options without those that say what is printed and delivered, which the environment can set.
+    pub(super) fn without_delivery(mut self) -> Self {
+        (self.jetstream, self.condition, self.proof, self.admin) = (None, None, None, None);
+        (self.ops, self.resync, self.verify_against) = (false, false, None);
+        (self.delivery.to, self.delivery.forget, self.delivery.all_from) = Default::default();
+        (self.delivery.ack_stdin, self.delivery.backfill) = (false, false);
+        self
+    }
+
     /// The address of the admin API, and its token.
     pub(super) fn admin(&self) -> Result<Option<(&AdminAddress, AccessToken)>, Failure> {
         let Some(address) = &self.admin else { return Ok(None) };

@@ -11,6 +11,7 @@
 mod account_log;
 mod ack_stdin;
 mod admin;
+mod archive;
 mod args;
 mod condition;
 mod control;
@@ -58,6 +59,7 @@ use repetition_marks::RepetitionMarks;
 use run::{Run, Setup};
 use writer::LineWriter;
 
+pub(crate) use archive::{ArchiveFollowArgs, run_to_archive, seal_all, wal_folder};
 pub(crate) use args::FollowArgs;
 pub(crate) use state::state_folder;
 

@@ -35,6 +35,12 @@ impl Unstored {
         }
     }
 
+    /// Keeps the acknowledgement of an event that could not be stored, and stops the run for this reason.
+    pub(super) fn refuse(&self, ack: Ack, reason: String) {
+        self.keep(ack);
+        self.fail(reason);
+    }
+
     /// Stops the run for this reason, unless there is an earlier one.
     pub(super) fn fail(&self, reason: String) {
         self.lock().error.get_or_insert(reason);

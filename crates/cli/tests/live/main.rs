@@ -2,6 +2,7 @@
 //!
 //! | module | |
 //! |---|---|
+//! | `archives` | `archive follow`, and the other commands about its archive |
 //! | `admin` | `follow --admin`, and the commands that use it |
 //! | `conditions` | `follow --where` |
 //! | `line_proofs` | `follow --proof`, and `frames verify-lines` |
@@ -25,6 +26,7 @@
 
 mod account_changes;
 mod admin;
+mod archives;
 mod clock;
 mod conditions;
 mod deliveries;

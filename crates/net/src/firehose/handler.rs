@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use atproto::event::{Event, FrameError};
 use bytes::Bytes;
 use verify::InvalidRecords;
-use verify::sync::{Chain, Outcome, SyncEffect, SyncRejection};
+use verify::sync::{Outcome, SyncRejection};
 
 use super::ack::{Ack, Batch, ChangedStates, RunState, Ticket};
 use super::checkpoint::PendingStates;
@@ -165,27 +165,11 @@ pub enum Verdict<'a> {
 }
 
 impl Verdict<'_> {
-    /// The stable code.
-    ///
-    /// | code | the event |
-    /// |---|---|
-    /// | `verified` | is verified, and continues the known state or starts it |
-    /// | `verified/broken` | is verified, but the event before it is missing |
-    /// | `verified/unmended` | is verified, but the account is still desynchronized |
-    /// | `verified/unproved` | is signed; a leniency of the policy accepted the rest |
-    /// | `unchecked` | has no signature |
-    /// | `not-asked` | was not verified, as verification is off |
-    /// | any other | breaks the rule of this code |
+    /// The stable code: that of the [outcome](Outcome::code), `not-asked` if verification is off, or the code of the rule
+    /// that the event breaks.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Judged(Outcome::Commit(_, Chain::Unproved(_))) => "verified/unproved",
-            Self::Judged(Outcome::Commit(_, Chain::Broken(_))) => "verified/broken",
-            Self::Judged(Outcome::Commit(_, Chain::StillDesynchronized)) => "verified/unmended",
-            Self::Judged(Outcome::Sync(_, SyncEffect::Desynchronized)) => "verified/broken",
-            Self::Judged(Outcome::Commit(..) | Outcome::Sync(..)) => "verified",
-            Self::Judged(Outcome::Ignored(why)) => why.code(),
-            Self::Judged(Outcome::Rejected(why)) => why.code(),
-            Self::Judged(Outcome::Unjudged(_)) => "unchecked",
+            Self::Judged(outcome) => outcome.code(),
             Self::UnknownKey(_) => "signature/no-key",
             Self::NotVerified => "not-asked",
             Self::Undecodable(error) => SyncRejection::Frame(*error).code(),

@@ -166,6 +166,29 @@ impl Ignored {
 }
 
 impl Outcome<'_> {
+    /// The stable code.
+    ///
+    /// | code | the event |
+    /// |---|---|
+    /// | `verified` | is verified, and continues the known state or starts it |
+    /// | `verified/broken` | is verified, but the event before it is missing |
+    /// | `verified/unmended` | is verified, but the account is still desynchronized |
+    /// | `verified/unproved` | is signed; a leniency of the policy accepted the rest |
+    /// | `unchecked` | has no signature |
+    /// | any other | breaks the rule of this code |
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Commit(_, Chain::Unproved(_)) => "verified/unproved",
+            Self::Commit(_, Chain::Broken(_)) => "verified/broken",
+            Self::Commit(_, Chain::StillDesynchronized) => "verified/unmended",
+            Self::Sync(_, SyncEffect::Desynchronized) => "verified/broken",
+            Self::Commit(..) | Self::Sync(..) => "verified",
+            Self::Ignored(why) => why.code(),
+            Self::Rejected(why) => why.code(),
+            Self::Unjudged(_) => "unchecked",
+        }
+    }
+
     /// Whether the event is valid: its account's state is now that of its commit.
     pub fn is_accepted(&self) -> bool {
         matches!(self, Self::Commit(..) | Self::Sync(..))

@@ -1,0 +1,126 @@
+//! An archive: its tables and their logs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+
+use crate::delta::{
+    Change, Committed, Format, Log, MetaData, Snapshot, now_ms, schema_string, uuid,
+};
+use crate::error::{ArchiveError, ArchiveFault};
+use crate::storage::Storage;
+use crate::table::{DAY, Table};
+
+/// An archive in a folder or an object store. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Archive {
+    storage: Storage,
+    /// The tables as of their last use here, by [`Table`].
+    snapshots: Arc<[Mutex<Snapshot>; Table::ALL.len()]>,
+}
+
+/// The size of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableStats {
+    /// Number of entries of its log.
+    pub versions: u64,
+    /// Number of files.
+    pub files: u64,
+    /// Number of rows.
+    pub rows: u64,
+    /// Size of the files in bytes.
+    pub bytes: u64,
+    /// The first day of its rows.
+    pub first_day: Option<String>,
+    /// The last day of its rows.
+    pub last_day: Option<String>,
+}
+
+impl Archive {
+    /// The archive at this address; one that is empty gets its tables with the first rows.
+    ///
+    /// # Errors
+    /// As [`Storage::open`].
+    pub fn open(address: &str) -> Result<Self, ArchiveError> {
+        Storage::open(address).map(Self::new)
+    }
+
+    /// The archive at this address, which must have events.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and if there is no archive.
+    pub async fn open_existing(address: &str) -> Result<Self, ArchiveError> {
+        let is_missing = || ArchiveError::new(address, ArchiveFault::NoArchive);
+        let is_folder = |path: &str| std::fs::exists(path).unwrap_or(true);
+        let path = address.strip_prefix("file://").unwrap_or(address);
+        if !path.contains("://") && !is_folder(path) {
+            return Err(is_missing());
+        }
+        let archive = Self::open(address)?;
+        match archive.snapshot(Table::Events).await?.metadata {
+            Some(_) => Ok(archive),
+            None => Err(is_missing()),
+        }
+    }
+
+    /// The archive in this storage.
+    pub fn new(storage: Storage) -> Self {
+        Self { storage, snapshots: Arc::default() }
+    }
+
+    /// The files of the archive.
+    pub fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    /// The size of a table as of now.
+    ///
+    /// # Errors
+    /// If its log cannot be read.
+    pub async fn table_stats(&self, table: Table) -> Result<TableStats, ArchiveError> {
+        let snapshot = self.snapshot(table).await?;
+        let mut stats = TableStats { versions: snapshot.next_version, ..TableStats::default() };
+        for add in snapshot.files.values() {
+            let day = add.partition_values.get(DAY).cloned().flatten();
+            stats.files += 1;
+            stats.rows += add.stats().num_records;
+            stats.bytes += add.size;
+            stats.first_day = stats.first_day.into_iter().chain(day.clone()).min();
+            stats.last_day = stats.last_day.max(day);
+        }
+        Ok(stats)
+    }
+
+    /// A table as of now.
+    pub(crate) async fn snapshot(&self, table: Table) -> Result<Snapshot, ArchiveError> {
+        let mut snapshot = self.snapshots[table as usize].lock().await;
+        self.log(table).update(&mut snapshot).await?;
+        Ok(snapshot.clone())
+    }
+
+    pub(crate) async fn commit(
+        &self,
+        table: Table,
+        change: &Change,
+    ) -> Result<Committed, ArchiveError> {
+        let mut snapshot = self.snapshots[table as usize].lock().await;
+        self.log(table).commit(&mut snapshot, change, || metadata(table)).await
+    }
+
+    fn log(&self, table: Table) -> Log {
+        Log::new(self.storage.clone(), table.name())
+    }
+}
+
+fn metadata(table: Table) -> MetaData {
+    MetaData {
+        id: uuid(),
+        name: Some(table.name().to_owned()),
+        format: Format { provider: "parquet".to_owned(), options: BTreeMap::new() },
+        schema_string: schema_string(&table.schema(), &[DAY]),
+        partition_columns: vec![DAY.to_owned()],
+        configuration: BTreeMap::new(),
+        created_time: Some(now_ms()),
+    }
+}

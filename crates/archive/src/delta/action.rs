@@ -1,0 +1,112 @@
+//! The actions of a Delta log, as the Delta protocol writes them in JSON: one a line.
+//!
+//! Actions and fields that this program does not know are ignored, as the protocol demands of a reader of version 1.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// One line of an entry.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Action {
+    Protocol(Protocol),
+    MetaData(Box<MetaData>),
+    Add(Box<Add>),
+    Remove(Box<Remove>),
+    Txn(Txn),
+    CommitInfo(CommitInfo),
+}
+
+/// The versions of the protocol that the table demands.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Protocol {
+    pub(crate) min_reader_version: u32,
+    pub(crate) min_writer_version: u32,
+}
+
+/// The table itself.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MetaData {
+    pub(crate) id: String,
+    pub(crate) name: Option<String>,
+    pub(crate) format: Format,
+    pub(crate) schema_string: String,
+    pub(crate) partition_columns: Vec<String>,
+    pub(crate) configuration: BTreeMap<String, String>,
+    pub(crate) created_time: Option<i64>,
+}
+
+/// The format of the table's files.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub(crate) struct Format {
+    pub(crate) provider: String,
+    pub(crate) options: BTreeMap<String, String>,
+}
+
+/// A file of the table.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Add {
+    pub(crate) path: String,
+    pub(crate) partition_values: BTreeMap<String, Option<String>>,
+    pub(crate) size: u64,
+    pub(crate) modification_time: i64,
+    pub(crate) data_change: bool,
+    pub(crate) stats: Option<String>,
+}
+
+impl Add {
+    /// The stats; those of a foreign writer can be missing.
+    pub(crate) fn stats(&self) -> Stats {
+        self.stats.as_deref().and_then(|stats| serde_json::from_str(stats).ok()).unwrap_or_default()
+    }
+}
+
+/// A file that is no longer of the table.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Remove {
+    pub(crate) path: String,
+    pub(crate) deletion_timestamp: Option<i64>,
+    pub(crate) data_change: bool,
+    pub(crate) extended_file_metadata: Option<bool>,
+    pub(crate) partition_values: Option<BTreeMap<String, Option<String>>>,
+    pub(crate) size: Option<u64>,
+}
+
+/// How far an application has written: what makes its commits happen once.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Txn {
+    pub(crate) app_id: String,
+    pub(crate) version: i64,
+    pub(crate) last_updated: Option<i64>,
+}
+
+/// What made the entry. Its id tells an entry of this writer from an equal one of another.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CommitInfo {
+    pub(crate) timestamp: i64,
+    pub(crate) operation: String,
+    #[serde(default)]
+    pub(crate) engine_info: String,
+    #[serde(default)]
+    pub(crate) txn_id: String,
+}
+
+/// The values of a file's columns that a reader needs to skip it.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Stats {
+    pub(crate) num_records: u64,
+    #[serde(default)]
+    pub(crate) min_values: serde_json::Map<String, serde_json::Value>,
+    #[serde(default)]
+    pub(crate) max_values: serde_json::Map<String, serde_json::Value>,
+    #[serde(default)]
+    pub(crate) null_count: serde_json::Map<String, serde_json::Value>,
+}

@@ -1,0 +1,11 @@
+//! The manifest of a table: a Delta Lake log of protocol versions 1 (reader) and 2 (writer).
+//!
+//! Source: the Delta transaction log protocol, <https://github.com/delta-io/delta/blob/master/PROTOCOL.md>.
+
+mod action;
+mod log;
+mod schema;
+
+pub(crate) use action::{Add, Format, MetaData, Stats};
+pub(crate) use log::{Change, Committed, Log, Snapshot, now_ms, uuid};
+pub(crate) use schema::schema_string;

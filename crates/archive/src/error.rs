@@ -1,0 +1,99 @@
+//! Errors of an archive: the file, and what is wrong with it.
+
+use std::io;
+
+use arrow_schema::ArrowError;
+use parquet::errors::ParquetError;
+
+/// An error of an archive, and the file that it is about.
+#[derive(Debug, thiserror::Error)]
+#[error("{file}: {fault}")]
+pub struct ArchiveError {
+    /// The file's path within the archive, or the archive's address.
+    pub file: String,
+    /// The fault.
+    pub fault: ArchiveFault,
+}
+
+/// A fault of an archive.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArchiveFault {
+    /// The address is not one of an archive.
+    #[error("not the address of an archive: use a folder, or {0}")]
+    Address(&'static str),
+    /// There is no archive at the address.
+    #[error("no archive: `archive follow` and `archive import` create one")]
+    NoArchive,
+    /// A file of a local archive cannot be read or written.
+    #[error(transparent)]
+    File(#[from] io::Error),
+    /// An object cannot be read or written.
+    #[error(transparent)]
+    Object(#[from] object_store::Error),
+    /// Bytes are not a Parquet file, or rows cannot be written to one.
+    #[error(transparent)]
+    Parquet(#[from] ParquetError),
+    /// Columns have other types than the table.
+    #[error(transparent)]
+    Arrow(#[from] ArrowError),
+    /// An entry of the log is not what the Delta protocol says.
+    #[error("line {line} is no action of a Delta log: {reason}")]
+    LogLine {
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The log skips a version, or does not begin with one that this program reads.
+    #[error("version {0} of the log is missing")]
+    MissingVersion(u64),
+    /// The table demands a newer reader or writer.
+    #[error(
+        "the table demands version {demanded} of the Delta protocol; this program knows {known}"
+    )]
+    Protocol {
+        /// The version that the table demands.
+        demanded: u32,
+        /// The version that this program knows.
+        known: u32,
+    },
+    /// Other writers were faster each time.
+    #[error("{0} commits of other writers came first, one after the other")]
+    Contention(u32),
+    /// Another process writes to the archive.
+    #[error(
+        "another process holds the write-ahead log: stop it, or give this one a folder of its own"
+    )]
+    InUse,
+    /// A record of the write-ahead log is damaged, and others follow it.
+    #[error("at byte {offset}: {reason}")]
+    DamagedLog {
+        /// Bytes from the start of the file to the record.
+        offset: u64,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A file does not have the bytes that its name says.
+    #[error("the bytes have the SHA-256 {0}: the file was changed")]
+    ChangedFile(String),
+    /// A row has a value that no row can have.
+    #[error("row {row}: {reason}")]
+    Row {
+        /// The row, from 0.
+        row: u64,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+}
+
+impl ArchiveError {
+    pub(crate) fn new(file: impl Into<String>, fault: impl Into<ArchiveFault>) -> Self {
+        Self { file: file.into(), fault: fault.into() }
+    }
+
+    /// For `map_err`: the error of this file.
+    pub(crate) fn at<F: Into<ArchiveFault>>(file: &str) -> impl FnOnce(F) -> Self + '_ {
+        move |fault| Self::new(file, fault)
+    }
+}

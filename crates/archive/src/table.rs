@@ -1,0 +1,140 @@
+//! The tables of an archive and their columns.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+
+/// A table of an archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Table {
+    /// Each event as it came, with its verdict.
+    Events,
+    /// The operations of verified commits.
+    Ops,
+    /// The signed heads of whole repositories.
+    Snapshots,
+    /// The records of whole repositories.
+    Records,
+    /// The operations of did:plc accounts.
+    PlcOps,
+}
+
+impl Table {
+    /// All tables.
+    pub const ALL: [Self; 5] =
+        [Self::Events, Self::Ops, Self::Snapshots, Self::Records, Self::PlcOps];
+
+    /// The name, and the folder within the archive.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Events => "events",
+            Self::Ops => "ops",
+            Self::Snapshots => "snapshots",
+            Self::Records => "records",
+            Self::PlcOps => "plc_ops",
+        }
+    }
+
+    /// The columns of its files; `day` is in the log alone.
+    pub fn schema(self) -> SchemaRef {
+        static SCHEMAS: LazyLock<[SchemaRef; 5]> =
+            LazyLock::new(|| Table::ALL.map(|table| Arc::new(Schema::new(table.fields()))));
+        SCHEMAS[self as usize].clone()
+    }
+
+    /// The columns by which its files are sorted.
+    pub(crate) fn sorting(self) -> &'static [&'static str] {
+        match self {
+            Self::Events => &["did", "arrival"],
+            Self::Ops => &["did", "arrival", "idx"],
+            Self::Snapshots => &["did", "rev"],
+            // Records follow in the order of the tree, whose keys are whole paths.
+            Self::Records => &["did", "rev"],
+            Self::PlcOps => &["did", "seq"],
+        }
+    }
+
+    fn fields(self) -> Vec<Field> {
+        match self {
+            Self::Events => vec![
+                optional("did", DataType::Utf8),
+                required("arrival", DataType::Int64),
+                required("host", DataType::Utf8),
+                optional("seq", DataType::Int64),
+                required("kind", DataType::Utf8),
+                required("received", time()),
+                optional("time", DataType::Utf8),
+                optional("rev", DataType::Utf8),
+                optional("since", DataType::Utf8),
+                optional("commit", DataType::Binary),
+                optional("data", DataType::Binary),
+                optional("prev_data", DataType::Binary),
+                required("verdict", DataType::Utf8),
+                optional("key", DataType::Utf8),
+                optional("plc_cid", DataType::Binary),
+                required("judge", DataType::Utf8),
+                required("form", DataType::Utf8),
+                optional("frame", DataType::Binary),
+                optional("sig", DataType::Binary),
+                optional("commit_block", DataType::Binary),
+            ],
+            Self::Ops => vec![
+                required("did", DataType::Utf8),
+                required("arrival", DataType::Int64),
+                required("idx", DataType::Int16),
+                required("action", DataType::Utf8),
+                required("collection", DataType::Utf8),
+                required("rkey", DataType::Utf8),
+                optional("prev", DataType::Binary),
+                optional("cid", DataType::Binary),
+                optional("record", DataType::Binary),
+            ],
+            Self::Snapshots => vec![
+                required("did", DataType::Utf8),
+                required("host", DataType::Utf8),
+                required("fetched", time()),
+                required("rev", DataType::Utf8),
+                required("sig", DataType::Binary),
+                required("data", DataType::Binary),
+                optional("commit_block", DataType::Binary),
+                required("records", DataType::Int64),
+                required("verdict", DataType::Utf8),
+                optional("key", DataType::Utf8),
+                optional("plc_cid", DataType::Binary),
+                required("judge", DataType::Utf8),
+            ],
+            Self::Records => vec![
+                required("did", DataType::Utf8),
+                required("rev", DataType::Utf8),
+                required("collection", DataType::Utf8),
+                required("rkey", DataType::Utf8),
+                optional("cid", DataType::Binary),
+                required("record", DataType::Binary),
+            ],
+            Self::PlcOps => vec![
+                required("did", DataType::Utf8),
+                required("seq", DataType::Int64),
+                required("cid", DataType::Binary),
+                required("created", time()),
+                required("nullified", DataType::Boolean),
+                required("op", DataType::Binary),
+            ],
+        }
+    }
+}
+
+fn required(name: &str, data_type: DataType) -> Field {
+    Field::new(name, data_type, false)
+}
+
+fn optional(name: &str, data_type: DataType) -> Field {
+    Field::new(name, data_type, true)
+}
+
+/// Microseconds since 1970, UTC.
+fn time() -> DataType {
+    DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+}
+
+/// The column by which tables are partitioned: the day of `received` or `fetched`, UTC.
+pub(crate) const DAY: &str = "day";

@@ -1,0 +1,234 @@
+//! Proves an archive again: every file has the bytes that its name says, and every verified event is judged again under the
+//! key that is stored with it.
+
+use std::collections::BTreeMap;
+
+use crypto::CompressedKey;
+use futures_util::TryStreamExt;
+use object_store::ObjectStoreExt;
+use sha2::{Digest, Sha256};
+use verify::sync::{Chain, FutureWindow, Judge, MemoryState, Outcome, Policy};
+
+use crate::archive::Archive;
+use crate::error::{ArchiveError, ArchiveFault};
+use crate::rows::FULL;
+use crate::scan::EventRow;
+use crate::table::Table;
+
+/// What a verification found.
+#[derive(Clone, Debug, Default)]
+pub struct VerifyReport {
+    /// Number of files whose hash was compared with their name.
+    pub files: u64,
+    /// Number of events in the table.
+    pub events: u64,
+    /// Number of events that were proved again.
+    pub proved: u64,
+    /// Number of snapshots of repositories.
+    pub snapshots: u64,
+    /// Number of snapshots that were proved again.
+    pub proved_snapshots: u64,
+    /// Number of proved commits that do not continue the one before.
+    pub gaps: u64,
+    /// Number of events that were stored as not verified, by their code.
+    pub unverified: BTreeMap<String, u64>,
+    /// Number of refusals, by code.
+    pub refused: BTreeMap<String, u64>,
+}
+
+/// A row that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The file's path within the archive.
+    pub file: String,
+    /// The row in it, from 0; `None` for the file as a whole.
+    pub row: Option<u64>,
+    /// The account.
+    pub did: Option<String>,
+    /// The stable code of the broken rule.
+    pub code: &'static str,
+    /// The rule in words.
+    pub message: String,
+}
+
+impl VerifyReport {
+    /// Whether anything was refused.
+    pub fn is_refused(&self) -> bool {
+        !self.refused.is_empty()
+    }
+}
+
+/// A verification under way.
+pub(crate) struct Verification<'f> {
+    pub(crate) report: VerifyReport,
+    on_finding: &'f mut dyn FnMut(Finding),
+}
+
+impl Verification<'_> {
+    pub(crate) fn refuse(&mut self, finding: Finding) {
+        *self.report.refused.entry(finding.code.to_owned()).or_default() += 1;
+        (self.on_finding)(finding);
+    }
+}
+
+impl Archive {
+    /// Proves the archive again, and passes each refusal to `on_finding`.
+    ///
+    /// # Errors
+    /// If the archive cannot be read. What is wrong with its content is a finding.
+    pub async fn verify(
+        &self,
+        on_finding: &mut dyn FnMut(Finding),
+    ) -> Result<VerifyReport, ArchiveError> {
+        let mut verification = Verification { report: VerifyReport::default(), on_finding };
+        for table in Table::ALL {
+            self.check_files(table, &mut verification).await?;
+        }
+        // Rows of changed files would be read as what they are not.
+        if !verification.report.is_refused() {
+            self.prove_events(&mut verification).await?;
+            self.prove_snapshots(&mut verification).await?;
+        }
+        Ok(verification.report)
+    }
+
+    async fn check_files(
+        &self,
+        table: Table,
+        verification: &mut Verification<'_>,
+    ) -> Result<(), ArchiveError> {
+        for path in self.snapshot(table).await?.files.keys() {
+            let file = format!("{}/{path}", table.name());
+            let found = self.hash(&file).await?;
+            verification.report.files += 1;
+            if path.rsplit('/').next() != Some(&*format!("{found}.parquet")) {
+                let fault = ArchiveFault::ChangedFile(found);
+                let (row, did, code) = (None, None, "archive/file");
+                verification.refuse(Finding { file, row, did, code, message: fault.to_string() });
+            }
+        }
+        Ok(())
+    }
+
+    async fn hash(&self, file: &str) -> Result<String, ArchiveError> {
+        let object = self.storage().objects().get(&self.storage().object(file)).await;
+        let mut stream = object.map_err(ArchiveError::at(file))?.into_stream();
+        let mut hash = Sha256::new();
+        while let Some(bytes) = stream.try_next().await.map_err(ArchiveError::at(file))? {
+            hash.update(&bytes);
+        }
+        Ok(data_encoding::HEXLOWER.encode(&hash.finalize()))
+    }
+
+    async fn prove_events(&self, verification: &mut Verification<'_>) -> Result<(), ArchiveError> {
+        let (mut scan, mut prover) = (self.events().await?, Prover::new());
+        let mut batch: Vec<EventRow> = Vec::with_capacity(BATCH_LEN);
+        while let Some(row) = scan.next().await? {
+            verification.report.events += 1;
+            let event = row.event();
+            if !event.is_verified() {
+                *verification.report.unverified.entry(event.verdict.to_owned()).or_default() += 1;
+                continue;
+            }
+            if row.form() != FULL {
+                continue;
+            }
+            // An account has one key in a batch.
+            let has_other_key = batch.last().is_some_and(|last| {
+                let last = last.event();
+                last.did == event.did && last.key != event.key
+            });
+            if batch.len() == BATCH_LEN || has_other_key {
+                prover.prove(&batch, verification);
+                batch.clear();
+            }
+            batch.push(row);
+        }
+        prover.prove(&batch, verification);
+        Ok(())
+    }
+}
+
+/// Judges rows again, account by account.
+struct Prover {
+    judge: Judge,
+    state: MemoryState,
+    policy: Policy,
+}
+
+impl Prover {
+    fn new() -> Self {
+        let policy = Policy::default();
+        Self {
+            judge: Judge::builder().policy(policy).build(),
+            state: MemoryState::default(),
+            policy,
+        }
+    }
+
+    fn prove(&mut self, batch: &[EventRow], verification: &mut Verification<'_>) {
+        let events: Vec<_> = batch.iter().map(EventRow::event).collect();
+        let Some(last) = events.last() else { return };
+        let frames: Vec<&[u8]> = events.iter().map(|event| event.frame).collect();
+        let keys: BTreeMap<&str, CompressedKey> =
+            events.iter().filter_map(|event| Some((event.did?, read_key(event.key?)?))).collect();
+        let key_of = |did: &str| keys.get(did).copied();
+        let now = events.iter().map(|event| event.received).max().unwrap_or_default().max(0) as u64;
+        let Ok(judged) = self.judge.judge_batch(&frames, &key_of, &mut self.state, now);
+        for ((row, event), judged) in batch.iter().zip(&events).zip(&judged) {
+            let window = FutureWindow::new(event.received.max(0) as u64, &self.policy);
+            let refusal = match &judged.outcome {
+                Outcome::Commit(commit, chain) => {
+                    verification.report.gaps += u64::from(matches!(chain, Chain::Broken(_)));
+                    refuse_account(commit.repo, event.did)
+                        .or_else(|| refuse_future(commit.rev, window))
+                }
+                Outcome::Sync(sync, _) => {
+                    refuse_account(sync.did, event.did).or_else(|| refuse_future(sync.rev, window))
+                }
+                Outcome::Ignored(why) => Some((why.code(), why.to_string())),
+                Outcome::Rejected(why) => Some((why.code(), why.to_string())),
+                Outcome::Unjudged(_) => {
+                    Some(("archive/kind", "the event has no signature".to_owned()))
+                }
+            };
+            match refusal {
+                None => verification.report.proved += 1,
+                Some((code, message)) => {
+                    let (file, number) = row.place();
+                    verification.refuse(Finding {
+                        file: file.to_owned(),
+                        row: Some(number),
+                        did: event.did.map(str::to_owned),
+                        code,
+                        message,
+                    });
+                }
+            }
+        }
+        // Only the last account can go on in the next batch.
+        let last = last.did.unwrap_or_default();
+        let account = self.state.get(last);
+        self.state = MemoryState::default();
+        self.state.put(last, account);
+    }
+}
+
+fn read_key(key: &str) -> Option<CompressedKey> {
+    CompressedKey::from_did_key(key).ok()
+}
+
+/// The row says another account than its frame: the verdict would be about that one.
+fn refuse_account(did: &str, row: Option<&str>) -> Option<(&'static str, String)> {
+    let message = || format!("the frame is of {did}, the row of {}", row.unwrap_or("no account"));
+    (row != Some(did)).then(|| ("archive/account", message()))
+}
+
+fn refuse_future(rev: &str, window: FutureWindow) -> Option<(&'static str, String)> {
+    let rev = rev.parse().ok()?;
+    let message = || format!("revision {rev} is ahead of the time of arrival");
+    (!window.admits(rev)).then(|| ("event/future-rev", message()))
+}
+
+/// Events judged together: enough to fill the signature lanes, few enough to stay in the cache.
+const BATCH_LEN: usize = 512;

@@ -1,0 +1,20 @@
+//! The write-ahead log: what was received and is not sealed yet.
+//!
+//! A segment is a file to which groups of events are appended; a group is on the disk when its events are reported as
+//! stored. At a size or an age the segment is closed, and the next one begins. A closed segment is sealed into the tables
+//! and deleted.
+//!
+//! | name | content |
+//! |---|---|
+//! | `wal.lock` | the lock of the folder |
+//! | `writer` | the name of this writer in the tables' logs |
+//! | `00000000000000000042.wal` | segment 42 |
+//! | `00000000000000000042.sealed` | what the events of segment 42 were: a hash of each |
+
+mod record;
+mod repeats;
+mod segment;
+mod writer;
+
+pub use segment::Segment;
+pub use writer::{StoredResult, Wal, WalError, WalOptions};

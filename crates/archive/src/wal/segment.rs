@@ -1,0 +1,80 @@
+//! Closed segments, and sealing them into the tables.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use mapping::MappedFile;
+use store::crash_point;
+
+use super::record;
+use super::repeats::SealedEvents;
+use super::writer::{Wal, write_file};
+use crate::archive::Archive;
+use crate::error::ArchiveError;
+use crate::seal::{Sealed, WorkId};
+
+/// A closed segment.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Segment {
+    pub(super) number: u64,
+    pub(super) path: PathBuf,
+}
+
+impl Wal {
+    /// Seals a closed segment into the archive, and deletes it. Done again after a crash at any point, it has the same
+    /// result.
+    ///
+    /// # Errors
+    /// If the segment is damaged, or the archive cannot be written. The segment stays.
+    pub async fn seal(&self, segment: &Segment, archive: &Archive) -> Result<Sealed, ArchiveError> {
+        let name = segment.path.display().to_string();
+        let failed = |error: io::Error| ArchiveError::new(&*name, error);
+        let bytes = MappedFile::open(&segment.path).map_err(failed)?;
+        let events = record::read(&bytes).map_err(ArchiveError::at(&name))?.events;
+        let folder = self.folder();
+        let before = SealedEvents::read(&sealed_path(folder, segment.number.wrapping_sub(1)))
+            .map_err(failed)?;
+        let mut these = SealedEvents::default();
+        let is_new = |event: &_| !before.contains(event) && these.insert(event);
+        let events = events.into_iter().filter(is_new).collect();
+        let work = WorkId { writer: self.name().to_owned(), number: segment.number as i64 };
+        let sealed = archive.seal(events, &work).await?;
+        let listed = write_file(&sealed_path(folder, segment.number), &these.to_bytes());
+        listed.map_err(failed)?;
+        crash_point("archive/listed");
+        fs::remove_file(&segment.path).map_err(failed)?;
+        crash_point("archive/deleted");
+        if let Some(before) = segment.number.checked_sub(1) {
+            remove_if_there(&sealed_path(folder, before)).map_err(failed)?;
+        }
+        Ok(sealed)
+    }
+}
+
+/// The segments of a folder, by number.
+pub(super) fn segments(folder: &Path) -> io::Result<Vec<Segment>> {
+    let mut segments = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        let number = name.and_then(|name| name.strip_suffix(".wal")?.parse().ok());
+        segments.extend(number.map(|number| Segment { number, path }));
+    }
+    segments.sort();
+    Ok(segments)
+}
+
+pub(super) fn segment_path(folder: &Path, number: u64) -> PathBuf {
+    folder.join(format!("{number:020}.wal"))
+}
+
+pub(super) fn sealed_path(folder: &Path, number: u64) -> PathBuf {
+    folder.join(format!("{number:020}.sealed"))
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,391 @@
+//! The open segment: events are gathered into groups, and one thread writes and syncs each group.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use mapping::MappedFile;
+use store::crash_point;
+use store::files::Lock;
+use tokio::sync::{oneshot, watch};
+
+use super::record::{self, SEGMENT_HEADER_LEN, Salt, SegmentHeader};
+use super::segment::{Segment, segment_path, segments};
+use crate::delta::uuid;
+use crate::error::{ArchiveError, ArchiveFault};
+use crate::event::ArchivedEvent;
+
+/// Options of a [`Wal`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WalOptions {
+    /// Size in bytes at which a segment is closed. Default: 256 MiB.
+    pub max_segment_bytes: u64,
+    /// Age at which a segment is closed. Default: an hour.
+    pub max_segment_age: Duration,
+    /// Maximum time for which events are gathered before they are synced. Default: 20 ms.
+    pub max_gather: Duration,
+    /// Maximum size in bytes of events that are not synced yet: the source waits at it. Default: 64 MiB.
+    pub max_pending_bytes: usize,
+}
+
+impl Default for WalOptions {
+    fn default() -> Self {
+        Self {
+            max_segment_bytes: 256 << 20,
+            max_segment_age: Duration::from_secs(3_600),
+            max_gather: Duration::from_millis(20),
+            max_pending_bytes: 64 << 20,
+        }
+    }
+}
+
+/// Why events were not stored: those before them were.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}: {error}", path.display())]
+pub struct WalError {
+    path: Arc<Path>,
+    error: Arc<io::Error>,
+}
+
+/// Whether an event is on the disk.
+pub type StoredResult = Result<(), WalError>;
+
+type OnStored = Box<dyn FnOnce(StoredResult) + Send>;
+
+/// A write-ahead log, in a folder of this machine. One process at a time writes to it.
+#[derive(Debug)]
+pub struct Wal {
+    shared: Arc<Shared>,
+    folder: PathBuf,
+    name: String,
+    thread: Option<JoinHandle<()>>,
+    current: watch::Receiver<u64>,
+    _lock: Lock,
+}
+
+/// What the thread shares with the callers.
+#[derive(Debug)]
+struct Shared {
+    pending: Mutex<Pending>,
+    /// Notified when events are added, or something is requested.
+    added: Condvar,
+    /// Notified when events were taken.
+    taken: Condvar,
+    last_arrival: AtomicI64,
+    max_pending_bytes: usize,
+}
+
+/// The events that are not written yet.
+#[derive(Default)]
+struct Pending {
+    records: Vec<u8>,
+    on_stored: Vec<OnStored>,
+    /// Those who wait for the segment to be closed after these events.
+    closing: Vec<oneshot::Sender<()>>,
+    is_stopped: bool,
+    failure: Option<WalError>,
+}
+
+impl std::fmt::Debug for Pending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pending").field("events", &self.on_stored.len()).finish_non_exhaustive()
+    }
+}
+
+impl Wal {
+    /// Opens the log in this folder, creates it if missing, and goes on after the last whole group. The second value is the
+    /// number of bytes of an incomplete group that a crash left, whose events were never reported as stored.
+    ///
+    /// # Errors
+    /// If another process has the log, a segment is damaged, or the folder cannot be written.
+    pub fn open(folder: &Path, options: WalOptions) -> Result<(Self, u64), ArchiveError> {
+        let address = folder.display().to_string();
+        fs::create_dir_all(folder).map_err(ArchiveError::at::<io::Error>(&address))?;
+        let lock = Lock::take(&folder.join("wal"))
+            .map_err(|_| ArchiveError::new(&*address, ArchiveFault::InUse))?;
+        let name = writer_name(folder).map_err(ArchiveError::at(&address))?;
+        let (segment, last_arrival, dropped) = OpenSegment::recover(folder)?;
+        let shared = Arc::new(Shared {
+            pending: Mutex::default(),
+            added: Condvar::new(),
+            taken: Condvar::new(),
+            last_arrival: AtomicI64::new(last_arrival),
+            max_pending_bytes: options.max_pending_bytes,
+        });
+        let (sender, current) = watch::channel(segment.number);
+        let writer = Writer { shared: shared.clone(), segment, options, current: sender };
+        let thread = std::thread::Builder::new().name("archive-wal".to_owned());
+        let thread = thread.spawn(move || writer.run()).map_err(ArchiveError::at(&address))?;
+        let folder = folder.to_owned();
+        Ok((Self { shared, folder, name, thread: Some(thread), current, _lock: lock }, dropped))
+    }
+
+    /// Appends an event, whose [`arrival`](ArchivedEvent::arrival) is assigned here, and calls `on_stored` once it is on the
+    /// disk or could not be written. Events of one caller keep their order. Waits while too many bytes are not written.
+    pub fn append(
+        &self,
+        event: &ArchivedEvent<'_>,
+        on_stored: impl FnOnce(StoredResult) + Send + 'static,
+    ) {
+        let mut pending = self.shared.lock();
+        while pending.failure.is_none() && pending.records.len() >= self.shared.max_pending_bytes {
+            pending = self.shared.taken.wait(pending).expect(UNPOISONED);
+        }
+        if let Some(failure) = pending.failure.clone() {
+            drop(pending);
+            return on_stored(Err(failure));
+        }
+        let arrival = event.received.max(self.shared.last_arrival.load(Relaxed) + 1);
+        self.shared.last_arrival.store(arrival, Relaxed);
+        record::push(&mut pending.records, &ArchivedEvent { arrival, ..*event });
+        pending.on_stored.push(Box::new(on_stored));
+        self.shared.added.notify_one();
+    }
+
+    /// Closes the open segment, if it has events, so that it can be sealed.
+    pub async fn close_segment(&self) {
+        let (closed, is_closed) = oneshot::channel();
+        self.shared.lock().closing.push(closed);
+        self.shared.added.notify_one();
+        // The sender is dropped when the thread has failed: then nothing is closed any more.
+        let _ = is_closed.await;
+    }
+
+    /// The closed segments, oldest first.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn closed_segments(&self) -> Result<Vec<Segment>, ArchiveError> {
+        let current = *self.current.borrow();
+        let mut segments = segments(&self.folder)
+            .map_err(|error| ArchiveError::new(self.folder.display().to_string(), error))?;
+        segments.retain(|segment| segment.number < current);
+        Ok(segments)
+    }
+
+    /// Waits until a segment is closed. Cancel-safe.
+    pub async fn segment_closed(&self) {
+        // The sender is dropped when the thread has ended: then nothing is closed any more.
+        let _ = self.current.clone().changed().await;
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The name of this writer in the tables' logs.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Drop for Wal {
+    /// Writes what was appended.
+    fn drop(&mut self) {
+        self.shared.lock().is_stopped = true;
+        self.shared.added.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().expect(UNPOISONED)
+    }
+}
+
+/// The thread that writes.
+struct Writer {
+    shared: Arc<Shared>,
+    segment: OpenSegment,
+    options: WalOptions,
+    current: watch::Sender<u64>,
+}
+
+impl Writer {
+    fn run(mut self) {
+        loop {
+            let (mut group, is_last) = self.next_group();
+            let closing = std::mem::take(&mut group.closing);
+            let stored = match group.records.is_empty() {
+                true => Ok(()),
+                false => self.segment.append(&group.records),
+            };
+            let result = stored.and_then(|()| self.rotate(!closing.is_empty())).map_err(|error| {
+                let failure =
+                    WalError { path: self.segment.path.as_path().into(), error: error.into() };
+                self.shared.lock().failure.get_or_insert(failure).clone()
+            });
+            self.shared.taken.notify_all();
+            for closed in closing {
+                // Who no longer waits has dropped the receiver.
+                let _ = closed.send(());
+            }
+            let is_failed = result.is_err();
+            group.on_stored.into_iter().for_each(|on_stored| on_stored(result.clone()));
+            if is_last || is_failed {
+                break;
+            }
+        }
+        // After a failure, events may have come meanwhile.
+        let late = std::mem::take(&mut *self.shared.lock());
+        if let Some(failure) = late.failure.clone() {
+            self.shared.lock().failure = late.failure;
+            late.on_stored.into_iter().for_each(|on_stored| on_stored(Err(failure.clone())));
+        }
+    }
+
+    /// Waits for events, or until the segment is too old, and gathers those of a moment. The flag is whether it is the last
+    /// group.
+    fn next_group(&self) -> (Pending, bool) {
+        let mut pending = self.shared.lock();
+        let deadline = self.segment.opened + self.options.max_segment_age;
+        while pending.records.is_empty() && !pending.is_stopped && pending.closing.is_empty() {
+            let Some(remaining) = deadline
+                .checked_duration_since(Instant::now())
+                .filter(|_| self.segment.has_events())
+            else {
+                if self.segment.has_events() {
+                    break;
+                }
+                pending = self.shared.added.wait(pending).expect(UNPOISONED);
+                continue;
+            };
+            pending = self.shared.added.wait_timeout(pending, remaining).expect(UNPOISONED).0;
+        }
+        if !pending.records.is_empty() && !pending.is_stopped && !self.options.max_gather.is_zero()
+        {
+            drop(pending);
+            std::thread::sleep(self.options.max_gather);
+            pending = self.shared.lock();
+        }
+        let is_last = pending.is_stopped;
+        (std::mem::take(&mut *pending), is_last)
+    }
+
+    /// Begins the next segment, if this one is to be closed.
+    fn rotate(&mut self, closes: bool) -> io::Result<()> {
+        let is_due = closes
+            || self.segment.len >= self.options.max_segment_bytes
+            || self.segment.opened.elapsed() >= self.options.max_segment_age;
+        if is_due && self.segment.has_events() {
+            let folder = self.segment.path.parent().expect("a file of the folder").to_owned();
+            let last_arrival = self.shared.last_arrival.load(Relaxed);
+            self.segment = OpenSegment::create(&folder, self.segment.number + 1, last_arrival)?;
+            self.current.send_replace(self.segment.number);
+        }
+        Ok(())
+    }
+}
+
+/// The segment that is written.
+struct OpenSegment {
+    number: u64,
+    path: PathBuf,
+    file: File,
+    salt: Salt,
+    /// Bytes of whole groups.
+    len: u64,
+    opened: Instant,
+}
+
+impl OpenSegment {
+    /// The last segment of the folder without an incomplete group, or a new one; the arrival of the last event; and the bytes
+    /// of the incomplete group.
+    fn recover(folder: &Path) -> Result<(Self, i64, u64), ArchiveError> {
+        let address = folder.display().to_string();
+        let failed = |error: io::Error| ArchiveError::new(&*address, error);
+        let mut segments = segments(folder).map_err(failed)?;
+        let next_number = segments.last().map_or(0, |last| last.number + 1);
+        while let Some(Segment { number, path }) = segments.pop() {
+            let name = path.display().to_string();
+            let bytes = MappedFile::open(&path).map_err(ArchiveError::at(&name))?;
+            let segment = record::read(&bytes).map_err(ArchiveError::at(&name))?;
+            let Some(SegmentHeader { salt, last_arrival }) = segment.header else {
+                // Nothing was stored in it.
+                drop(bytes);
+                fs::remove_file(&path).map_err(ArchiveError::at::<io::Error>(&name))?;
+                continue;
+            };
+            let last_arrival =
+                segment.events.iter().map(|event| event.arrival).fold(last_arrival, i64::max);
+            let (len, dropped) = (segment.len, bytes.len() as u64 - segment.len);
+            drop(bytes);
+            let reopened = Self::reopen(number, path, salt, len).map_err(failed)?;
+            return Ok((reopened, last_arrival, dropped));
+        }
+        Ok((Self::create(folder, next_number, 0).map_err(failed)?, 0, 0))
+    }
+
+    fn create(folder: &Path, number: u64, last_arrival: i64) -> io::Result<Self> {
+        let path = segment_path(folder, number);
+        let salt: Salt = *::uuid::Uuid::new_v4().as_bytes().last_chunk().expect("16 bytes");
+        let mut file = File::create(&path)?;
+        file.write_all(&SegmentHeader { salt, last_arrival }.to_bytes())?;
+        file.sync_all()?;
+        File::open(folder)?.sync_all()?;
+        Ok(Self { number, path, file, salt, len: HEADER_LEN, opened: Instant::now() })
+    }
+
+    fn reopen(number: u64, path: PathBuf, salt: Salt, len: u64) -> io::Result<Self> {
+        let mut file = OpenOptions::new().write(true).open(&path)?;
+        file.set_len(len)?;
+        file.seek(SeekFrom::Start(len))?;
+        Ok(Self { number, path, file, salt, len, opened: Instant::now() })
+    }
+
+    fn has_events(&self) -> bool {
+        self.len > HEADER_LEN
+    }
+
+    /// Writes a group and syncs it. After an error nothing of it is in the segment.
+    fn append(&mut self, records: &[u8]) -> io::Result<()> {
+        let written =
+            self.file.write_all(&record::group_header(self.salt, records)).and_then(|()| {
+                self.file.write_all(records)?;
+                crash_point("archive/wal-written");
+                self.file.sync_data()
+            });
+        if let Err(error) = written {
+            let _ = self.file.set_len(self.len);
+            return Err(error);
+        }
+        crash_point("archive/wal-synced");
+        self.len += (records.len() + record::GROUP_HEADER_LEN) as u64;
+        Ok(())
+    }
+}
+
+/// The name of the writer, which is made when the log is.
+fn writer_name(folder: &Path) -> io::Result<String> {
+    let path = folder.join("writer");
+    match fs::read_to_string(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let name = format!("wireproof-{}", uuid());
+            write_file(&path, name.as_bytes())?;
+            Ok(name)
+        }
+        read => read,
+    }
+}
+
+/// Writes a file that appears whole, durably.
+pub(super) fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    File::open(folder)?.sync_all()
+}
+
+const HEADER_LEN: u64 = SEGMENT_HEADER_LEN as u64;
+
+const UNPOISONED: &str = "no panic while the lock is held";

@@ -1,0 +1,181 @@
+//! An end of the process at any crash point of the write-ahead log or of sealing loses no event and stores none twice, and
+//! writers that race for a table lose no commit.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::mpsc;
+
+use wireproof_archive::{Archive, ArchivedEvent, Table, Wal, WalOptions, WorkId};
+
+/// The points, each with the passage at which the process ends.
+const POINTS: [(&str, u64); 13] = [
+    ("archive/wal-written", 1),
+    ("archive/wal-written", 3),
+    ("archive/wal-synced", 1),
+    ("archive/wal-synced", 2),
+    ("archive/synced", 1),
+    ("archive/synced", 2),
+    ("archive/renamed", 1),
+    ("archive/uploaded", 1),
+    ("archive/uploaded", 2),
+    ("archive/committed", 1),
+    ("archive/committed", 2),
+    ("archive/listed", 1),
+    ("archive/deleted", 1),
+];
+
+#[tokio::test]
+async fn an_end_at_any_crash_point_loses_nothing_and_stores_nothing_twice() {
+    let undisturbed = tempfile::tempdir().unwrap();
+    run(undisturbed.path()).await;
+    let expected = digest(undisturbed.path()).await;
+    assert_eq!(expected.len(), EVENTS as usize);
+    for (name, passage) in POINTS {
+        let dir = tempfile::tempdir().unwrap();
+        let ended = child(dir.path(), Some((name, passage)));
+        let text = String::from_utf8_lossy(&ended.stderr);
+        let marker = fs::read_to_string(dir.path().join("marker"));
+        assert!(!ended.status.success(), "{name}@{passage} was not reached\n{text}");
+        assert_eq!(marker.ok().as_deref(), Some(name), "{name}@{passage}\n{text}");
+        let ended = child(dir.path(), None);
+        let text = String::from_utf8_lossy(&[ended.stdout, ended.stderr].concat()).into_owned();
+        assert!(ended.status.success(), "after {name}@{passage}\n{text}");
+        assert_eq!(digest(dir.path()).await, expected, "{name}@{passage}");
+    }
+}
+
+#[test]
+fn the_table_has_every_crash_point_of_the_sources() {
+    let mut named = BTreeSet::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let source = fs::read_to_string(path).unwrap();
+            let calls = source.match_indices("crash_point(\"").map(|(at, call)| at + call.len());
+            named.extend(calls.map(|at| source[at..].split('"').next().unwrap().to_owned()));
+        }
+    }
+    assert_eq!(named, POINTS.iter().map(|(name, _)| (*name).to_owned()).collect());
+}
+
+/// What the test runs in another process: without a crash point it stores and seals everything.
+#[tokio::test]
+async fn a_run_seals_every_event() {
+    let given = std::env::var_os("WIREPROOF_CRASH_FOLDER");
+    let dir = tempfile::tempdir().unwrap();
+    let folder = given.as_ref().map_or(dir.path(), Path::new);
+    run(folder).await;
+    assert_eq!(digest(folder).await.len(), EVENTS as usize);
+}
+
+/// Runs the test above in a process of its own, which ends at the point.
+fn child(folder: &Path, point: Option<(&str, u64)>) -> Output {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "a_run_seals_every_event", "--nocapture"]);
+    command.env("WIREPROOF_CRASH_FOLDER", folder);
+    if let Some((point, passage)) = point {
+        command.env("WIREPROOF_CRASH_POINT", format!("{point}@{passage}"));
+        command.env("WIREPROOF_CRASH_MARKER", folder.join("marker"));
+    }
+    command.output().unwrap()
+}
+
+/// Appends all events from the source's own cursor on, in groups, and seals half of them at a time.
+async fn run(folder: &Path) {
+    let archive = Archive::open(folder.join("archive").to_str().unwrap()).unwrap();
+    let (wal, _) = Wal::open(&folder.join("wal"), WalOptions::default()).unwrap();
+    seal_closed(&wal, &archive).await;
+    let mut cursor: i64 =
+        fs::read_to_string(folder.join("cursor")).map_or(0, |text| text.parse().unwrap());
+    while cursor < EVENTS {
+        let (sender, stored) = mpsc::channel();
+        let group = cursor + 1..=(cursor + EVENTS / 8).min(EVENTS);
+        for seq in group.clone() {
+            let (frame, sender) = (seq.to_be_bytes(), sender.clone());
+            wal.append(&event(seq, &frame), move |result| sender.send(result).unwrap());
+        }
+        drop(sender);
+        assert!(stored.iter().all(|result| result.is_ok()));
+        cursor = *group.end();
+        // The source learns of it later than the log: what it was not told, it sends again.
+        if cursor % (EVENTS / 4) == 0 {
+            fs::write(folder.join("cursor"), cursor.to_string()).unwrap();
+        }
+        if cursor == EVENTS / 2 {
+            wal.close_segment().await;
+            seal_closed(&wal, &archive).await;
+        }
+    }
+    wal.close_segment().await;
+    seal_closed(&wal, &archive).await;
+}
+
+async fn seal_closed(wal: &Wal, archive: &Archive) {
+    for segment in wal.closed_segments().unwrap() {
+        wal.seal(&segment, archive).await.unwrap();
+    }
+}
+
+fn event(seq: i64, frame: &[u8]) -> ArchivedEvent<'_> {
+    ArchivedEvent {
+        did: Some(["did:web:alice.test", "did:web:bob.test"][seq as usize % 2]),
+        arrival: 0,
+        host: "relay.test",
+        seq: Some(seq),
+        kind: "",
+        received: 1_782_864_000_000_000,
+        verdict: "frame/truncated",
+        key: None,
+        judge: "test",
+        frame,
+    }
+}
+
+/// What the tables hold, but for the numbers of the archive itself.
+async fn digest(folder: &Path) -> Vec<(Option<String>, Option<i64>, Vec<u8>)> {
+    let archive = Archive::open(folder.join("archive").to_str().unwrap()).unwrap();
+    let mut rows = Vec::new();
+    let mut events = archive.events().await.unwrap();
+    while let Some(row) = events.next().await.unwrap() {
+        let event = row.event();
+        rows.push((event.did.map(str::to_owned), event.seq, event.frame.to_vec()));
+    }
+    assert!(rows.is_sorted(), "account by account, in order of arrival");
+    rows
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn eight_writers_that_race_for_a_table_lose_no_commit() {
+    let dir = tempfile::tempdir().unwrap();
+    let address = dir.path().to_str().unwrap().to_owned();
+    let writers = (0..WRITERS).map(|writer| {
+        let address = address.clone();
+        tokio::spawn(async move {
+            let archive = Archive::open(&address).unwrap();
+            for number in 0..ROUNDS {
+                let frame = [writer.to_be_bytes(), number.to_be_bytes()].concat();
+                let event = ArchivedEvent { arrival: number, ..event(writer + 1, &frame) };
+                let work = WorkId { writer: format!("writer {writer}"), number };
+                archive.seal(vec![event], &work).await.unwrap();
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+    let archive = Archive::open(&address).unwrap();
+    let stats = archive.table_stats(Table::Events).await.unwrap();
+    let commits = (WRITERS * ROUNDS) as u64;
+    assert_eq!((stats.versions, stats.files, stats.rows), (commits, commits, commits));
+}
+
+const EVENTS: i64 = 80;
+const WRITERS: i64 = 8;
+const ROUNDS: i64 = 12;

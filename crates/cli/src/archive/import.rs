@@ -1,0 +1,213 @@
+//! `wireproof archive import`: verifies captured frames and repositories, and stores them.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::{Args, ValueHint};
+use serde::Serialize;
+use wireproof::archive::{Archive, ArchivedRepository, ImportOptions, WorkId};
+use wireproof::atproto::corpus;
+use wireproof::atproto::syntax::Did;
+use wireproof::codec::cid::{Cid, Codec};
+use wireproof::crypto::PublicKey;
+use wireproof::verify::identity::AccountKeys;
+use wireproof::verify::repository::{self, Options};
+use wireproof::verify::sync::Policy;
+
+use crate::failure::Failure;
+use crate::files;
+use crate::log::{self, Level};
+use crate::output::Output;
+use crate::verify::account_keys;
+
+/// Verify captured frames and repositories, and store them.
+///
+/// A file that was imported before adds nothing, however it is named. Frames that are refused are stored with the code of
+/// the rule that they break, so that nothing that was received is missing; repositories that are refused are not stored,
+/// and the exit code is 1.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ImportArgs {
+    /// Repositories (.car), files of firehose frames (others: a 32-bit big-endian count, then each frame after its 32-bit
+    /// length), and folders of both (.car and .bin).
+    #[arg(value_name = "FILE|DIR", required = true, value_hint = ValueHint::AnyPath)]
+    paths: Vec<PathBuf>,
+    /// The archive: a folder, or file:///FOLDER. It is created if it is missing.
+    #[arg(long, value_name = "ARCHIVE", env = "WIREPROOF_ARCHIVE")]
+    to: String,
+    /// The accounts' keys: JSON, an object of DID to did:key, or an array of objects with did and didDoc.
+    #[arg(long, value_name = "accounts.json", value_hint = ValueHint::FilePath)]
+    keys: PathBuf,
+    /// The host from which the files are.
+    #[arg(long, value_name = "HOST", default_value = "unknown")]
+    host: String,
+    /// Print one JSON document.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(args: &ImportArgs, output: Output) -> Result<(), Failure> {
+    let keys = account_keys(&args.keys)?;
+    let mut import = Import {
+        archive: Archive::open(&args.to)?,
+        keys: &keys,
+        host: &args.host,
+        summary: ImportSummary::default(),
+    };
+    for path in files_of(&args.paths)? {
+        import.summary.file_count += 1;
+        match path.extension().is_some_and(|extension| extension == "car") {
+            true => import.repository(&path).await?,
+            false => import.frames(&path).await?,
+        }
+    }
+    output.document(&import.summary, args.json, ImportSummary::to_text)?;
+    match import.summary.refused_repository_count {
+        0 => Ok(()),
+        count => Err(Failure::Refused(format!("{count} repositories were refused"))),
+    }
+}
+
+/// The files, and those of the folders by name.
+fn files_of(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let (mut files, mut rest) = (Vec::new(), VecDeque::from(paths.to_vec()));
+    while let Some(path) = rest.pop_front() {
+        if !path.is_dir() {
+            files.push(path);
+            continue;
+        }
+        let entries = fs::read_dir(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let entries = entries.map_err(Failure::file(&path))?;
+        let is_input = |path: &PathBuf| {
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            path.is_dir() || matches!(extension, Some("car" | "bin"))
+        };
+        let mut inside: Vec<PathBuf> =
+            entries.iter().map(fs::DirEntry::path).filter(is_input).collect();
+        inside.sort();
+        rest.extend(inside);
+    }
+    Ok(files)
+}
+
+/// An import under way.
+struct Import<'i> {
+    archive: Archive,
+    keys: &'i AccountKeys,
+    host: &'i str,
+    summary: ImportSummary,
+}
+
+impl Import<'_> {
+    async fn frames(&mut self, path: &Path) -> Result<(), Failure> {
+        let file = files::map(path)?;
+        let frames = corpus::frames(&file).map_err(|error| Failure::refused(path, error))?;
+        let options = ImportOptions {
+            host: self.host.to_owned(),
+            name: name(&file),
+            now_micros: now_micros(),
+            policy: Policy::default(),
+        };
+        let imported = self.archive.import_frames(frames, self.keys, &options).await?;
+        let summary = &mut self.summary;
+        summary.event_count += imported.sealed.events;
+        summary.verified_count += imported.verified;
+        summary.unchecked_count += imported.unchecked;
+        summary.refused_count += imported.refused;
+        summary.stored_files += imported.sealed.files;
+        summary.stored_bytes += imported.sealed.bytes;
+        Ok(())
+    }
+
+    async fn repository(&mut self, path: &Path) -> Result<(), Failure> {
+        let file = files::map(path)?;
+        let options = Options::default();
+        let proved = self.key_of(&file, &options).and_then(|key| {
+            let whole = repository::verify(&file, None, &key, &options);
+            Ok((key, whole.map_err(|why| format!("refused ({}): {why}", why.code()))?))
+        });
+        let (key, whole) = match proved {
+            Ok(proved) => proved,
+            Err(why) => {
+                self.summary.refused_repository_count += 1;
+                log::print(Level::Warning, &format!("{}: {why}", path.display())).ok();
+                return Ok(());
+            }
+        };
+        let archived = ArchivedRepository {
+            repository: &whole,
+            key: &key,
+            host: self.host,
+            fetched: now_micros(),
+        };
+        let work = WorkId { writer: format!("import-{}", name(&file)), number: 0 };
+        let sealed = self.archive.seal_repositories(vec![archived], &work).await?;
+        self.summary.repository_count += 1;
+        self.summary.record_count += whole.tree().records as u64;
+        self.summary.stored_files += sealed.files;
+        self.summary.stored_bytes += sealed.bytes;
+        Ok(())
+    }
+
+    /// The key of the account that the commit names.
+    fn key_of(&self, file: &[u8], options: &Options) -> Result<PublicKey, String> {
+        let parsed = repository::parse(file, options)
+            .map_err(|why| format!("refused ({}): {why}", why.code()))?;
+        let did = parsed.repository().commit().did;
+        let key = Did::parse(did).ok().and_then(|did| self.keys.get(did));
+        let key = key.ok_or_else(|| format!("--keys has no key of {did}"))?;
+        PublicKey::try_from(key).map_err(|error| format!("the key of {did}: {error}"))
+    }
+}
+
+/// The name of a file by its content.
+fn name(file: &[u8]) -> String {
+    Cid::of(Codec::Raw, file).to_string()
+}
+
+fn now_micros() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.as_micros() as i64
+}
+
+/// What JSON and text say of an import.
+#[derive(Debug, Default, Serialize)]
+struct ImportSummary {
+    file_count: u64,
+    event_count: u64,
+    verified_count: u64,
+    unchecked_count: u64,
+    refused_count: u64,
+    repository_count: u64,
+    refused_repository_count: u64,
+    record_count: u64,
+    /// Files of the archive.
+    stored_files: u64,
+    stored_bytes: u64,
+}
+
+impl ImportSummary {
+    fn to_text(&self) -> String {
+        format!(
+            "{} files\n{} events: {} verified, {} unchecked, {} refused\n{} repositories with {} records, {} refused\n\
+             {} bytes in {} files of the archive\n",
+            self.file_count,
+            self.event_count,
+            self.verified_count,
+            self.unchecked_count,
+            self.refused_count,
+            self.repository_count,
+            self.record_count,
+            self.refused_repository_count,
+            self.stored_bytes,
+            self.stored_files,
+        )
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  wireproof archive import firehose-frames.bin --keys accounts.json --to archive
+  wireproof archive import captures/ --keys accounts.json --host relay.example.com --to archive --json";

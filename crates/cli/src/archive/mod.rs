@@ -1,0 +1,62 @@
+//! `wireproof archive`: verified history in open tables, which can be proved again.
+
+mod import;
+mod replay;
+mod seal;
+mod stats;
+mod verify;
+
+use clap::{Args, Subcommand};
+use wireproof::archive::{Archive, ArchiveError};
+
+use crate::failure::Failure;
+use crate::follow::{ArchiveFollowArgs, run_to_archive};
+use crate::network;
+use crate::output::Output;
+
+/// Keep verified history in open tables, and prove it again.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ArchiveCommand {
+    Follow(Box<ArchiveFollowArgs>),
+    Import(import::ImportArgs),
+    Seal(seal::SealArgs),
+    Verify(verify::ArchiveVerifyArgs),
+    Stats(stats::StatsArgs),
+    Replay(replay::ReplayArgs),
+}
+
+/// The archive.
+#[derive(Debug, Args)]
+pub(crate) struct AddressArgs {
+    /// The archive: a folder, or file:///FOLDER.
+    #[arg(value_name = "ARCHIVE", env = "WIREPROOF_ARCHIVE")]
+    archive: String,
+}
+
+impl AddressArgs {
+    /// Opens an archive that is there.
+    async fn open(&self) -> Result<Archive, Failure> {
+        Ok(Archive::open_existing(&self.archive).await?)
+    }
+}
+
+pub(crate) fn run(command: ArchiveCommand, output: Output) -> Result<(), Failure> {
+    let runtime = match command {
+        ArchiveCommand::Follow(args) => return run_to_archive(*args),
+        _ => network::runtime()?,
+    };
+    match &command {
+        ArchiveCommand::Follow(_) => Ok(()),
+        ArchiveCommand::Import(args) => runtime.block_on(import::run(args, output)),
+        ArchiveCommand::Seal(args) => runtime.block_on(seal::run(args, output)),
+        ArchiveCommand::Verify(args) => runtime.block_on(verify::run(args, output)),
+        ArchiveCommand::Stats(args) => runtime.block_on(stats::run(args, output)),
+        ArchiveCommand::Replay(args) => runtime.block_on(replay::run(args, output)),
+    }
+}
+
+impl From<ArchiveError> for Failure {
+    fn from(error: ArchiveError) -> Self {
+        Self::Local(error.to_string())
+    }
+}

@@ -1,0 +1,73 @@
+//! `wireproof archive seal`: moves what the write-ahead log holds into the tables.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use serde::Serialize;
+use wireproof::archive::{Wal, WalOptions};
+
+use super::AddressArgs;
+use crate::failure::Failure;
+use crate::follow::{seal_all, wal_folder};
+use crate::output::Output;
+
+/// Move what the write-ahead log holds into the tables.
+///
+/// `archive follow` does so each hour, and when it ends. This command does it for one that has crashed, or whose machine is
+/// to be switched off.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct SealArgs {
+    #[command(flatten)]
+    address: AddressArgs,
+    /// Folder of the write-ahead log [default: wal in the archive's folder].
+    #[arg(long, value_name = "DIR", env = "WIREPROOF_ARCHIVE_WAL", value_hint = ValueHint::DirPath)]
+    wal: Option<PathBuf>,
+    /// Print one JSON document.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(args: &SealArgs, output: Output) -> Result<(), Failure> {
+    let archive = args.address.open().await?;
+    let folder = wal_folder(args.wal.as_deref(), &archive)?;
+    let (wal, dropped_bytes) = Wal::open(&folder, WalOptions::default())?;
+    let sealed = seal_all(&wal, &archive).await?;
+    let summary = SealSummary {
+        event_count: sealed.events,
+        stored_files: sealed.files,
+        stored_bytes: sealed.bytes,
+        dropped_bytes,
+    };
+    output.document(&summary, args.json, SealSummary::to_text)
+}
+
+/// What JSON and text say of a sealing.
+#[derive(Debug, Serialize)]
+struct SealSummary {
+    event_count: u64,
+    stored_files: u64,
+    stored_bytes: u64,
+    /// Bytes of events that a crash cut off, which were never acknowledged.
+    dropped_bytes: u64,
+}
+
+impl SealSummary {
+    fn to_text(&self) -> String {
+        let dropped = match self.dropped_bytes {
+            0 => String::new(),
+            bytes => format!(
+                "{bytes} bytes of an incomplete group were dropped: its events were not acknowledged\n"
+            ),
+        };
+        format!(
+            "{dropped}{} events sealed: {} bytes in {} files\n",
+            self.event_count, self.stored_bytes, self.stored_files
+        )
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  wireproof archive seal archive
+  wireproof archive seal archive --json | jq .event_count";

@@ -1,0 +1,143 @@
+//! `wireproof archive verify`: proves an archive again.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Instant;
+
+use clap::Args;
+use serde::Serialize;
+use wireproof::archive::{Finding, VerifyReport};
+
+use super::AddressArgs;
+use crate::failure::Failure;
+use crate::findings::Findings;
+use crate::output::Output;
+
+/// Prove an archive again.
+///
+/// Every file must have the bytes that its name says. Every verified event is judged again under the key that is stored with
+/// it: signature, tree and operations. Exit code 1 if anything is refused.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ArchiveVerifyArgs {
+    #[command(flatten)]
+    address: AddressArgs,
+    /// Show every finding [default: the first 10].
+    #[arg(long)]
+    all: bool,
+    /// Print one JSON document with all findings.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(args: &ArchiveVerifyArgs, output: Output) -> Result<(), Failure> {
+    let (archive, started) = (args.address.open().await?, Instant::now());
+    let mut findings = Findings::new(output, args.json, args.all);
+    let mut printed = Ok(());
+    let mut print = |finding: Finding| {
+        if printed.is_ok() {
+            printed = findings.add(|| FindingLine::from(finding));
+        }
+    };
+    let report = archive.verify(&mut print).await?;
+    printed?;
+    let summary = VerifySummary::new(&report, started.elapsed().as_secs_f64());
+    findings.finish(&summary, VerifySummary::to_text)?;
+    match report.is_refused() {
+        true => Err(Failure::Refused(format!(
+            "{}: {} refusals",
+            args.address.archive, summary.refused_count
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// What is refused, and where it is.
+#[derive(Debug, Serialize)]
+struct FindingLine {
+    file: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    row: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    did: Option<String>,
+    code: &'static str,
+    message: String,
+}
+
+impl From<Finding> for FindingLine {
+    fn from(Finding { file, row, did, code, message, .. }: Finding) -> Self {
+        Self { file, row, did, code, message }
+    }
+}
+
+impl fmt::Display for FindingLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file)?;
+        if let Some(row) = self.row {
+            write!(f, ", row {row}")?;
+        }
+        if let Some(did) = &self.did {
+            write!(f, ", {did}")?;
+        }
+        write!(f, ": refused ({}): {}", self.code, self.message)
+    }
+}
+
+/// What JSON and text say of a verification.
+#[derive(Debug, Serialize)]
+struct VerifySummary {
+    file_count: u64,
+    event_count: u64,
+    proved_count: u64,
+    gap_count: u64,
+    snapshot_count: u64,
+    proved_snapshot_count: u64,
+    refused_count: u64,
+    /// Refusals by code.
+    refused: BTreeMap<String, u64>,
+    /// Events that were stored as not verified, by code.
+    unverified: BTreeMap<String, u64>,
+    seconds: f64,
+}
+
+impl VerifySummary {
+    fn new(report: &VerifyReport, seconds: f64) -> Self {
+        Self {
+            file_count: report.files,
+            event_count: report.events,
+            proved_count: report.proved,
+            gap_count: report.gaps,
+            snapshot_count: report.snapshots,
+            proved_snapshot_count: report.proved_snapshots,
+            refused_count: report.refused.values().sum(),
+            refused: report.refused.clone(),
+            unverified: report.unverified.clone(),
+            seconds,
+        }
+    }
+
+    fn to_text(&self) -> String {
+        let counts = |counts: &BTreeMap<String, u64>| -> String {
+            counts.iter().map(|(code, count)| format!("  {count} {code}\n")).collect()
+        };
+        let unverified: u64 = self.unverified.values().sum();
+        format!(
+            "{} files, {} events: {} proved again, {} after a gap, {unverified} stored as not verified\n{}\
+             {} repositories: {} proved again\n{} refused\n{}",
+            self.file_count,
+            self.event_count,
+            self.proved_count,
+            self.gap_count,
+            counts(&self.unverified),
+            self.snapshot_count,
+            self.proved_snapshot_count,
+            self.refused_count,
+            counts(&self.refused),
+        )
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  wireproof archive verify archive
+  wireproof archive verify archive --json | jq .refused";

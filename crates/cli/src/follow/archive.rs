@@ -1,0 +1,276 @@
+//! `wireproof archive follow`: stores the verified events of a stream in an archive.
+//!
+//! ```text
+//! hosts ── Firehose ── Printer::event on each worker ── EventsToArchive ── Wal ── Archive::seal, on a thread
+//!              │ <──────────────── ack ──────────── once an event is synced ┘
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use clap::{Args, Parser, ValueHint};
+use tokio::sync::Notify;
+use wireproof::archive::{self, Archive, ArchivedEvent, JUDGE, Sealed, Wal, WalOptions};
+use wireproof::net::firehose::{Ack, KeyProvider};
+use wireproof::verify::sync::AccountKey;
+
+use super::args::FollowArgs;
+use super::keys::StoredKeys;
+use super::line::{EventLine, ResyncLines};
+use super::outbox_acks::Unstored;
+use super::printer::LineRecipient;
+use super::run::{Run, Setup};
+use super::stats::micros;
+use super::status::Status;
+use crate::failure::Failure;
+use crate::network;
+use crate::stream::{Start, StreamArgs};
+
+/// Store the verified events of a stream in an archive.
+///
+/// An event is acknowledged once it is synced to the write-ahead log, which is sealed into the tables each hour and at the
+/// end. After a crash at any point the next run goes on: nothing is lost, and nothing is stored twice.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ArchiveFollowArgs {
+    /// The archive: a folder, or file:///FOLDER. It is created if it is missing.
+    #[arg(long, value_name = "ARCHIVE", env = "WIREPROOF_ARCHIVE")]
+    to: String,
+    /// Folder of the write-ahead log and, without --state, of cursors, keys and account states [default: wal in the
+    /// archive's folder].
+    #[arg(long, value_name = "DIR", env = "WIREPROOF_ARCHIVE_WAL", value_hint = ValueHint::DirPath)]
+    wal: Option<PathBuf>,
+    /// Minutes after which the write-ahead log is sealed into the tables.
+    #[arg(long, value_name = "N", env = "WIREPROOF_SEAL_MINUTES", default_value_t = 60)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_440))]
+    seal_minutes: u64,
+    /// Size of the write-ahead log in MiB at which it is sealed.
+    #[arg(long, value_name = "N", env = "WIREPROOF_SEAL_MIB", default_value_t = 256)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=4_096))]
+    seal_mib: u64,
+    #[command(flatten)]
+    stream: StreamArgs,
+    /// Store only commits with operations in these collections: app.bsky.feed.post, or app.bsky.graph.* for a prefix
+    /// [default: all].
+    #[arg(long, env = "WIREPROOF_COLLECTIONS", value_name = "LIST", value_delimiter = ',')]
+    collections: Vec<String>,
+    /// Store only events of these accounts; `@FILE` names a file with one DID a line, which SIGHUP reads again
+    /// [default: all].
+    #[arg(long, env = "WIREPROOF_DIDS", value_name = "LIST|@FILE", value_delimiter = ',')]
+    dids: Vec<String>,
+    /// Folder for cursors, keys and account states [default: that of the write-ahead log].
+    #[arg(long, env = "WIREPROOF_STATE", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    state: Option<PathBuf>,
+    /// Where to start with a host that has no stored cursor: `live`, `oldest`, or after a sequence number.
+    #[arg(long, env = "WIREPROOF_CURSOR", value_name = "CURSOR", default_value = "live")]
+    cursor: Start,
+    /// Serve Prometheus metrics at /metrics of this address, and /health and /ready.
+    #[arg(long, env = "WIREPROOF_METRICS", value_name = "ADDRESS:PORT")]
+    metrics: Option<std::net::SocketAddr>,
+    /// End after N events.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    events: Option<u64>,
+    /// Number of verifying threads [default: one per core].
+    #[arg(long, env = "WIREPROOF_WORKERS", value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
+    workers: Option<u16>,
+}
+
+/// The options of `follow`, by their defaults.
+#[derive(Parser)]
+struct Defaults {
+    #[command(flatten)]
+    follow: FollowArgs,
+}
+
+impl ArchiveFollowArgs {
+    /// The options of the run, which delivers nothing.
+    fn into_follow(self, wal: &Path) -> Result<FollowArgs, Failure> {
+        let defaults = Defaults::try_parse_from(["follow"]);
+        let defaults = defaults.map_err(|error| Failure::Usage(error.to_string()))?.follow;
+        let state = Some(self.state.unwrap_or_else(|| wal.to_owned()));
+        Ok(FollowArgs {
+            stream: self.stream,
+            collections: self.collections,
+            dids: self.dids,
+            state,
+            cursor: self.cursor,
+            metrics: self.metrics,
+            events: self.events,
+            workers: self.workers,
+            ..defaults.without_delivery()
+        })
+    }
+
+    fn wal_options(&self) -> WalOptions {
+        let mut options = WalOptions::default();
+        options.max_segment_age = Duration::from_secs(self.seal_minutes * 60);
+        options.max_segment_bytes = self.seal_mib << 20;
+        options
+    }
+}
+
+pub(crate) fn run_to_archive(args: ArchiveFollowArgs) -> Result<(), Failure> {
+    super::keep_memory_small();
+    let archive = Archive::open(&args.to)?;
+    let folder = wal_folder(args.wal.as_deref(), &archive)?;
+    let (wal, dropped) = Wal::open(&folder, args.wal_options())?;
+    let follow = args.into_follow(&folder)?;
+    let runtime = network::runtime()?;
+    let result = runtime.block_on(store(&follow, Arc::new(wal), archive, dropped));
+    runtime.shutdown_background();
+    result
+}
+
+async fn store(
+    args: &FollowArgs,
+    wal: Arc<Wal>,
+    archive: Archive,
+    dropped: u64,
+) -> Result<(), Failure> {
+    let run = Run::new(Setup::new(args).await?, None, None)?;
+    if dropped > 0 {
+        run.status.print(&format!(
+            "{dropped} bytes of an incomplete group were dropped: its events were not acknowledged, and come again"
+        ));
+    }
+    let unstored = Unstored::new(run.stop.clone());
+    let sealer = Sealer::start(wal.clone(), archive.clone(), run.status.clone())?;
+    let recipient =
+        EventsToArchive { wal: wal.clone(), keys: run.keys.clone(), unstored: unstored.clone() };
+    let status = run.status.clone();
+    let followed = run.follow(recipient, None).await;
+    sealer.stop();
+    let shutdown = followed.check("stored")?;
+    if let Some(error) = unstored.error() {
+        return Err(Failure::Local(error));
+    }
+    let sealed = seal_all(&wal, &archive).await?;
+    status.print(&sealed_text(&sealed));
+    shutdown.result()
+}
+
+/// Appends events to the write-ahead log.
+struct EventsToArchive {
+    wal: Arc<Wal>,
+    keys: Arc<StoredKeys>,
+    unstored: Arc<Unstored>,
+}
+
+impl LineRecipient for EventsToArchive {
+    fn event(&self, line: &EventLine<'_, '_>, _: &mut Vec<u8>, ack: Ack) {
+        let event = line.event;
+        let key =
+            event.did.filter(|_| event.verdict.is_verified()).map(|did| self.keys.cached(did));
+        let key = key.and_then(|key| match key {
+            AccountKey::Known(key) => Some(key.to_did_key()),
+            _ => None,
+        });
+        let archived = ArchivedEvent {
+            did: event.did.filter(|did| wireproof::atproto::syntax::Did::parse(did).is_ok()),
+            arrival: 0,
+            host: line.host,
+            seq: event.seq.and_then(|seq| i64::try_from(seq).ok()),
+            kind: archive::kind(event.frame),
+            received: micros(event.received) as i64,
+            verdict: event.verdict.code(),
+            key: key.as_deref(),
+            judge: JUDGE,
+            frame: event.frame,
+        };
+        let unstored = self.unstored.clone();
+        self.wal.append(&archived, move |stored| match stored {
+            Ok(()) => ack.done(),
+            Err(error) => unstored.refuse(ack, error.to_string()),
+        });
+    }
+
+    fn repository(&self, _: &mut ResyncLines<'_, '_>, ack: Ack) -> std::io::Result<()> {
+        ack.done();
+        Ok(())
+    }
+}
+
+/// The thread that seals segments while the run goes on.
+struct Sealer {
+    thread: JoinHandle<()>,
+    stop: Arc<Notify>,
+}
+
+impl Sealer {
+    fn start(wal: Arc<Wal>, archive: Archive, status: Status) -> Result<Self, Failure> {
+        let (stop, runtime) = (Arc::<Notify>::default(), network::runtime()?);
+        let stopped = stop.clone();
+        let thread = std::thread::Builder::new().name("archive-seal".to_owned());
+        let thread = thread.spawn(move || {
+            runtime.block_on(async {
+                let is_stopping = AtomicBool::new(false);
+                let stop = async {
+                    stopped.notified().await;
+                    is_stopping.store(true, Relaxed);
+                };
+                tokio::join!(stop, async {
+                    while !is_stopping.load(Relaxed) {
+                        tokio::select! {
+                            () = wal.segment_closed() => {}
+                            () = tokio::time::sleep(RETRY_EVERY) => {}
+                        }
+                        if let Err(error) = seal_closed(&wal, &archive).await {
+                            status.warn("seal-failed", || {
+                                let why = error.message().unwrap_or_default();
+                                format!("the write-ahead log cannot be sealed, and is kept: {why}")
+                            });
+                        }
+                    }
+                });
+            });
+        });
+        let thread = thread.map_err(|error| Failure::Local(format!("a thread: {error}")))?;
+        Ok(Self { thread, stop })
+    }
+
+    /// Waits for the segment that is being sealed.
+    fn stop(self) {
+        self.stop.notify_one();
+        let _ = self.thread.join();
+    }
+}
+
+/// Closes the open segment, and seals all.
+pub(crate) async fn seal_all(wal: &Wal, archive: &Archive) -> Result<Sealed, Failure> {
+    wal.close_segment().await;
+    seal_closed(wal, archive).await
+}
+
+async fn seal_closed(wal: &Wal, archive: &Archive) -> Result<Sealed, Failure> {
+    let mut sealed = Sealed::default();
+    for segment in wal.closed_segments()? {
+        sealed += wal.seal(&segment, archive).await?;
+    }
+    Ok(sealed)
+}
+
+/// The folder of the write-ahead log: on this machine, wherever the archive is.
+pub(crate) fn wal_folder(given: Option<&Path>, archive: &Archive) -> Result<PathBuf, Failure> {
+    let beside = || archive.storage().folder().map(|folder| folder.join("wal"));
+    given.map(PathBuf::from).or_else(beside).ok_or_else(|| {
+        Failure::Usage("--wal: name a folder of this machine for the write-ahead log".to_owned())
+    })
+}
+
+/// What was sealed, for a person.
+fn sealed_text(sealed: &Sealed) -> String {
+    let Sealed { events, files, bytes, .. } = sealed;
+    format!("{events} events sealed: {bytes} bytes in {files} files")
+}
+
+/// Time after which sealing is tried again.
+const RETRY_EVERY: Duration = Duration::from_secs(1);
+
+const EXAMPLES: &str = "\
+Examples:
+  wireproof archive follow --to archive
+  wireproof archive follow --to archive --host https://relay.example.com --dids @dids.txt --cursor oldest";

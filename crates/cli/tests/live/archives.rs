@@ -1,0 +1,148 @@
+//! `archive follow`, and what the other commands make of its archive.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use simnet::servers::Server;
+use wireproof::atproto::corpus;
+
+use crate::{stderr, wireproof, with_commits};
+
+/// `archive follow` of a network's relay, from its oldest event.
+fn archive_follow(sim: &simnet::servers::Simulation, archive: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+    let port = sim.port(Server::Pds(0)).to_string();
+    command.args(["archive", "follow", "--cursor", "oldest", "--host", &sim.url(Server::Relay(0))]);
+    command
+        .args(["--plc", &sim.url(Server::Plc), "--development-port", &port, "--to"])
+        .arg(archive)
+        .args(args);
+    command.env("XDG_CONFIG_HOME", "/nonexistent").output().unwrap()
+}
+
+/// A command about an archive, with `--json`; its exit code is the second value.
+fn archive(command: &str, archive: &Path, args: &[&str]) -> (Value, Option<i32>) {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+    process.args(["archive", command]).arg(archive).arg("--json").args(args);
+    let output = process.env("XDG_CONFIG_HOME", "/nonexistent").output().unwrap();
+    let document =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+    (document, output.status.code())
+}
+
+fn rows(stats: &Value, table: &str) -> u64 {
+    let tables = stats["tables"].as_array().unwrap();
+    tables.iter().find(|line| line["table"] == table).unwrap()["rows"].as_u64().unwrap()
+}
+
+#[test]
+fn a_followed_stream_is_in_the_archive_once_proved_and_replayed_as_it_came() {
+    let (sim, dir) = (with_commits(120), tempfile::tempdir().unwrap());
+    let folder = dir.path().join("archive");
+    // Two runs: the second one goes on where the first has ended.
+    for events in ["50", "70"] {
+        let output = archive_follow(&sim, &folder, &["--events", events]);
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    let (stats, _) = archive("stats", &folder, &[]);
+    assert_eq!(rows(&stats, "events"), 120);
+    assert!(rows(&stats, "ops") >= 120);
+    let (report, code) = archive("verify", &folder, &[]);
+    assert_eq!(
+        (code, &report["event_count"], &report["refused_count"]),
+        (Some(0), &120.into(), &0.into())
+    );
+    assert_eq!(report["proved_count"], 120, "{report}");
+
+    let replayed = dir.path().join("frames.bin");
+    let (summary, _) = archive("replay", &folder, &["--to", replayed.to_str().unwrap()]);
+    assert_eq!(summary["frame_count"], 120);
+    let file = fs::read(&replayed).unwrap();
+    let seqs: Vec<_> = corpus::frames(&file).unwrap().map(seq).collect();
+    let mut sorted = seqs.clone();
+    sorted.sort();
+    sorted.dedup();
+    assert_eq!((seqs.len(), sorted.len()), (120, 120));
+}
+
+fn seq(frame: &[u8]) -> i64 {
+    let mut decoder = wireproof::atproto::event::Decoder::new(Default::default());
+    decoder.decode(frame).unwrap().seq().unwrap()
+}
+
+#[test]
+fn a_changed_file_is_named_and_the_exit_code_is_1() {
+    let (sim, dir) = (with_commits(20), tempfile::tempdir().unwrap());
+    let folder = dir.path().join("archive");
+    let output = archive_follow(&sim, &folder, &["--events", "20"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let day = fs::read_dir(folder.join("events")).unwrap().map(|entry| entry.unwrap().path());
+    let day = day.filter(|path| !path.ends_with("_delta_log")).next().unwrap();
+    let file = fs::read_dir(day).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let (report, code) = archive("verify", &folder, &[]);
+    assert_eq!((code, &report["refused"]["archive/file"]), (Some(1), &1.into()));
+    assert!(file.ends_with(report["findings"][0]["file"].as_str().unwrap()));
+}
+
+#[test]
+fn a_repository_is_imported_once_and_its_tree_is_built_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (folder, car, keys) = (
+        dir.path().join("archive"),
+        dir.path().join("repository.car"),
+        dir.path().join("accounts.json"),
+    );
+    let run = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+        let output = command.args(args).env("XDG_CONFIG_HOME", "/nonexistent").output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        output.stdout
+    };
+    run(&[
+        "corpus",
+        "generate",
+        "repository",
+        "--records",
+        "700",
+        "--out",
+        dir.path().to_str().unwrap(),
+    ]);
+    let manifest = fs::read_to_string(dir.path().join("repository.json")).unwrap();
+    let key = &manifest[manifest.find("did:key:").unwrap()..];
+    let key = &key[..key.find('"').unwrap()];
+    let verified: Value =
+        serde_json::from_slice(&run(&["verify", car.to_str().unwrap(), "--key", key, "--json"]))
+            .unwrap();
+    fs::write(&keys, serde_json::json!({ verified["did"].as_str().unwrap(): key }).to_string())
+        .unwrap();
+    for _ in 0..2 {
+        let [car, keys, folder] = [&car, &keys, &folder].map(|path| path.to_str().unwrap());
+        run(&["archive", "import", car, "--keys", keys, "--to", folder]);
+    }
+    let (stats, _) = archive("stats", &folder, &[]);
+    assert_eq!((rows(&stats, "snapshots"), rows(&stats, "records")), (1, 700));
+    let (report, code) = archive("verify", &folder, &[]);
+    assert_eq!((code, &report["proved_snapshot_count"]), (Some(0), &1.into()), "{report}");
+}
+
+#[test]
+fn what_is_no_archive_is_refused_with_what_makes_one() {
+    let dir = tempfile::tempdir().unwrap();
+    for path in [dir.path().to_owned(), dir.path().join("missing")] {
+        let mut stats = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+        let output = stats.args(["archive", "stats"]).arg(&path).output().unwrap();
+        assert_eq!(output.status.code(), Some(4));
+        assert!(
+            stderr(&output).contains("`archive follow` and `archive import` create one"),
+            "{}",
+            stderr(&output)
+        );
+        assert!(!dir.path().join("missing").exists());
+    }
+}
