@@ -64,6 +64,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The crates that `wireproof` re-exports, and itself.
-const CRATES: [&str; 10] = [
-    "atproto", "codec", "crypto", "delivery", "kernels", "net", "nostr", "store", "verify", "wireproof",
+const CRATES: [&str; 11] = [
+    "archive", "atproto", "codec", "crypto", "delivery", "kernels", "net", "nostr", "store", "verify",
+    "wireproof",
 ];

@@ -1,4 +1,4 @@
-//! Python libraries that read the Nostr events that we write: set up in `target/python/` as pinned in
+//! Python libraries that read the Nostr events and the archives that we write: set up in `target/python/` as pinned in
 //! `conformance/python/`.
 
 use std::fs;
@@ -8,9 +8,14 @@ use std::process::Stdio;
 use crate::left_out;
 use crate::process::{self, at};
 
-/// Writes Nostr events in every format and has Python read them.
+/// Writes Nostr events in every format, and an archive, and has Python read them.
 pub(crate) fn run() -> Result<(), String> {
     let python = python(&process::target("python"))?;
+    read_events(&python)?;
+    read_archive(&python)
+}
+
+fn read_events(python: &Path) -> Result<(), String> {
     let encoded = process::target("python/nostr-encoded.jsonl");
     let file = fs::File::create(&encoded).map_err(|error| at(&encoded, &error))?;
     let mut example = process::command(&process::program("examples/nostr_encoded")?, &[]);
@@ -19,6 +24,27 @@ pub(crate) fn run() -> Result<(), String> {
     let file = fs::File::open(&encoded).map_err(|error| at(&encoded, &error))?;
     let python = python.to_string_lossy();
     process::run(process::command(&python, &["conformance/python/read_nostr.py"]).stdin(file))
+}
+
+/// Archives generated frames and a generated repository.
+fn read_archive(python: &Path) -> Result<(), String> {
+    let wireproof = process::program("wireproof")?;
+    let (corpus, archive) = (process::target("python/corpus"), process::target("python/archive"));
+    if archive.exists() {
+        fs::remove_dir_all(&archive).map_err(|error| at(&archive, &error))?;
+    }
+    let script = r#"
+        "$1" corpus generate frames --frames 300 --out "$2"
+        "$1" corpus generate repository --records 300 --out "$2"
+        did=$(grep -o 'did:plc:[a-z2-7]*' "$2/repository.json" | head -n 1)
+        key=$(grep -o 'did:key:[A-Za-z0-9]*' "$2/repository.json" | head -n 1)
+        echo "{\"$did\":\"$key\"}" > "$2/repository-keys.json"
+        "$1" archive import "$2/firehose-frames.bin" --keys "$2/accounts.json" --to "$3"
+        "$1" archive import "$2/repository.car" --keys "$2/repository-keys.json" --to "$3"
+        "$1" archive stats "$3" --json | "$4" conformance/python/read_archive.py "$3"
+    "#;
+    let mut shell = process::command("sh", &["-ec", script, "read_archive", &wireproof]);
+    process::run(shell.arg(corpus).arg(archive).arg(python))
 }
 
 /// The interpreter, with the libraries installed.

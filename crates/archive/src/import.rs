@@ -2,7 +2,6 @@
 
 use atproto::event::Event;
 use atproto::syntax::Did;
-use crypto::CompressedKey;
 use verify::sync::{AccountKey, AccountState, Judge, KeySource, MemoryState, Outcome, Policy};
 
 use crate::archive::Archive;
@@ -110,17 +109,13 @@ impl<'o, K: KeySource> Importer<'o, K> {
                 _ => self.imported.refused += 1,
             }
             let did = judged.event.and_then(account).filter(|did| Did::parse(did).is_ok());
-            let key = did.map(|did| self.keys.key(did)).filter(|_| judged.outcome.is_accepted());
             part.push(JudgedFrame {
                 frame,
                 did: did.map(Box::from),
                 seq: judged.event.and_then(|event| event.seq()),
                 arrival: self.arrival,
                 code,
-                key: key.and_then(|key| match key {
-                    AccountKey::Known(key) => Some(did_key(&key)),
-                    _ => None,
-                }),
+                key: judged.key.map(|key| key.to_did_key().into()),
             });
             self.arrival += 1;
             if let Outcome::Unjudged(Event::Account(account)) = judged.outcome {
@@ -183,10 +178,6 @@ fn account<'a>(event: &Event<'a>) -> Option<&'a str> {
         Event::Account(account) => Some(account.did),
         _ => None,
     }
-}
-
-fn did_key(key: &CompressedKey) -> Box<str> {
-    key.to_did_key().into()
 }
 
 /// The program and the policy that judge.

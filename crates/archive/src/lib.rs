@@ -1,11 +1,60 @@
 //! Archives: verified history in open tables, which anyone can prove again.
+//!
+//! ```text
+//! events ── Wal::append ──> write-ahead log ── Wal::seal ──┐
+//! frames of a file ── Archive::import_frames ──────────────┼──> Parquet files ──> Delta Lake log
+//! repositories ── Archive::seal_repositories ──────────────┘          │
+//!                       Archive::verify, replay, events <─────────────┘
+//! ```
+//!
+//! An [`Archive`] is a folder or a prefix of an object store with five [tables](Table). Their files are Parquet under a log of the
+//! Delta Lake protocol, so other programs read them as they are; `docs/formats/archive.md` describes every column. A frame is
+//! stored as it came, with its verdict and the key under which it was verified. [`Archive::verify`] compares every file with its
+//! name, and judges every verified event and every repository again.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let address = folder.path().to_str().ok_or("a path")?;
+//! use wireproof::archive::{Archive, ImportOptions};
+//! use wireproof::verify::sync::Policy;
+//!
+//! let archive = Archive::open(address)?;
+//! let options = ImportOptions {
+//!     host: "relay.example.com".to_owned(),
+//!     name: "monday".to_owned(),
+//!     now_micros: 1_782_864_000_000_000,
+//!     policy: Policy::default(),
+//! };
+//! // From the accounts' DID documents; without a key an event is stored as what was not verified.
+//! let key_of = |_did: &str| None;
+//! let frames: [&[u8]; 1] = [b"\xa1\x62op\x20\xa1\x65error\x6cFutureCursor"];
+//! let imported = archive.import_frames(frames, &key_of, &options).await?;
+//! assert_eq!((imported.sealed.events, imported.unchecked), (1, 1));
+//!
+//! let report = archive.verify(&mut |finding| println!("{}: {}", finding.file, finding.message)).await?;
+//! assert!(!report.is_refused());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Guarantees
+//!
+//! - An event that was reported as stored is in the tables once, whatever process ends when: an end between any two durable steps
+//!   repeats the work with the same result.
+//! - Several writers may seal into one archive: each commit is won by one of them, and the others follow it.
+//! - The bytes of a file depend on its rows alone, and its name is their SHA-256.
+//! - A row group has at most 16 MiB before compression, plus what is written at once: what a reader holds of each file.
 
 #![forbid(unsafe_code)]
 
 mod archive;
 mod delta;
+mod erase;
 mod error;
 mod event;
+mod hidden;
 mod import;
 mod object_file;
 mod prove_snapshots;
@@ -21,8 +70,10 @@ mod verify;
 mod wal;
 
 pub use archive::{Archive, TableStats};
+pub use erase::Erased;
 pub use error::{ArchiveError, ArchiveFault};
 pub use event::{ArchivedEvent, kind};
+pub use hidden::{HideList, Subject};
 pub use import::{ImportOptions, Imported, JUDGE};
 pub use replay::Replayed;
 pub use repository::ArchivedRepository;

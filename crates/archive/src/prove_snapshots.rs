@@ -10,7 +10,7 @@ use kernels::sha256;
 use crate::archive::Archive;
 use crate::error::ArchiveError;
 use crate::scan::{RecordColumns, Row, Scan, SnapshotColumns};
-use crate::verify::{Finding, Verification};
+use crate::verify::{Finding, Rule, Verification};
 
 impl Archive {
     pub(crate) async fn prove_snapshots(
@@ -143,17 +143,16 @@ impl TreeOfRecords {
                 }
             };
             self.records += 1;
-            let Some(value) = value else {
-                self.fault
-                    .get_or_insert_with(|| format!("{key}: the record is not what its CID names"));
-                continue;
+            let inserted = match value {
+                None => Err("the record is not what its CID names".to_owned()),
+                Some(value) => match self.builder.insert(key.as_bytes(), AnyCid::from(value)) {
+                    Ok(None) => Ok(()),
+                    Ok(Some(_)) => Err("the path is there twice".to_owned()),
+                    Err(error) => Err(error.to_string()),
+                },
             };
-            match self.builder.insert(key.as_bytes(), AnyCid::from(value)) {
-                Ok(None) => {}
-                Ok(Some(_)) => {
-                    drop(self.fault.get_or_insert_with(|| format!("{key} is there twice")))
-                }
-                Err(error) => drop(self.fault.get_or_insert_with(|| format!("{key}: {error}"))),
+            if let Err(fault) = inserted {
+                self.fault.get_or_insert_with(|| format!("{key}: {fault}"));
             }
         }
     }
@@ -171,27 +170,27 @@ fn check(row: &Row<SnapshotColumns>, built: Option<&Built>) -> Result<(), (&'sta
     let (columns, index) = (row.columns(), row.index());
     let refused = |code, message: &str| Err((code, message.to_owned()));
     let data = Cid::from_bytes(columns.data.value(index));
-    let Some(data) = data else { return refused("archive/row", "data is no CID") };
+    let Some(data) = data else { return refused(Rule::Value.code(), "data is no CID") };
     let Ok(sig) = columns.sig.value(index).try_into() else {
-        return refused("archive/row", "sig has other than 64 bytes");
+        return refused(Rule::Value.code(), "sig has other than 64 bytes");
     };
     let root = match built {
         Some(built) if built.records == columns.records.value(index) => built.root.clone(),
         // A repository without records has no row.
         None if columns.records.value(index) == 0 => Ok(Builder::new().finish().root()),
         Some(_) | None => {
-            return refused("archive/records", "the table has another number of records");
+            return refused(Rule::Records.code(), "the table has another number of records");
         }
     };
     match root {
         Ok(root) if root == data => {}
         Ok(root) => {
             return Err((
-                "archive/records",
+                Rule::Records.code(),
                 format!("the records give the tree {root}, the commit has {data}"),
             ));
         }
-        Err(fault) => return Err(("archive/records", fault)),
+        Err(fault) => return Err((Rule::Records.code(), fault)),
     }
     let commit = UnsignedCommit {
         did: columns.did.value(index),
@@ -209,13 +208,13 @@ fn check(row: &Row<SnapshotColumns>, built: Option<&Built>) -> Result<(), (&'sta
             {
                 parsed.signing_bytes().to_vec()
             }
-            _ => return refused("archive/row", "commit_block is not the commit of its row"),
+            _ => return refused(Rule::Value.code(), "commit_block is not the commit of its row"),
         },
     };
     let key = columns.key.value(index);
     let key = match PublicKey::from_did_key(key) {
         Ok(key) => key,
-        Err(error) => return Err(("archive/row", format!("key {key}: {error}"))),
+        Err(error) => return Err((Rule::Value.code(), format!("key {key}: {error}"))),
     };
     key.verify(&message, sig).map_err(|fault| ("signature/wrong", fault.to_string()))
 }

@@ -30,7 +30,7 @@ struct Group {
 }
 
 impl Archive {
-    /// Passes the frames of verified and unsigned events from `since` on to `on_frame`, in order of arrival, until that
+    /// Passes the frames of verified and unsigned events that are not hidden, from `since` on, to `on_frame`, in order of arrival, until that
     /// returns an error. Events without a frame are left out.
     ///
     /// # Errors
@@ -91,7 +91,9 @@ impl Archive {
         let failed = |error: std::io::Error| ArchiveError::new(self.storage().address(), error);
         let mut file = std::io::BufWriter::new(tempfile::tempfile().map_err(failed)?);
         let (mut index, mut start) = (Vec::new(), 0);
-        let mut scan = EventScan::of(self.scan_files(group.paths.iter().cloned()).await?);
+        let hidden = self.hide_list().await?;
+        let mut scan =
+            EventScan { hidden, scan: self.scan_files(group.paths.iter().cloned()).await? };
         while let Some(row) = scan.next().await? {
             let event = row.event();
             let is_replayed = event.is_verified() || event.verdict == "unchecked";

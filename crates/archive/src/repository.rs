@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{BinaryBuilder, StringBuilder, TimestampMicrosecondBuilder};
+use arrow_array::builder::{BinaryBuilder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 use atproto::commit::UnsignedCommit;
 use atproto::repo::Record;
@@ -16,6 +16,7 @@ use crate::archive::Archive;
 use crate::delta::Change;
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::import::JUDGE;
+use crate::rows::timestamps;
 use crate::seal::{Sealed, WorkId, day_of};
 use crate::table::Table;
 use crate::table_file::TableFile;
@@ -34,7 +35,8 @@ pub struct ArchivedRepository<'a> {
 }
 
 impl Archive {
-    /// Stores repositories in the tables `snapshots` and `records`. The same work, done again, adds nothing.
+    /// Stores repositories in the tables `snapshots` and `records`. The same work, done again, adds nothing; those of erased
+    /// accounts are left out.
     ///
     /// # Errors
     /// If the archive cannot be written.
@@ -43,6 +45,8 @@ impl Archive {
         mut repositories: Vec<ArchivedRepository<'_>>,
         work: &WorkId,
     ) -> Result<Sealed, ArchiveError> {
+        let list = self.hide_list().await?;
+        repositories.retain(|archived| !list.is_erased(archived.place().0));
         let Some(fetched) = repositories.iter().map(|repository| repository.fetched).min() else {
             return Ok(Sealed::default());
         };
@@ -109,12 +113,6 @@ fn texts(text: &str) -> ArrayRef {
 
 fn blobs(bytes: Option<&[u8]>) -> ArrayRef {
     Arc::new(arrow_array::BinaryArray::from(vec![bytes]))
-}
-
-fn timestamps(micros: i64) -> arrow_array::TimestampMicrosecondArray {
-    let mut column = TimestampMicrosecondBuilder::new();
-    column.append_value(micros);
-    column.finish().with_timezone("UTC")
 }
 
 fn write_records(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::builder::{
     BinaryBuilder, Int16Builder, Int64Builder, StringBuilder, TimestampMicrosecondBuilder,
 };
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{ArrayRef, RecordBatch, TimestampMicrosecondArray};
 use atproto::event::{Commit, Decoder, Event, Options, Values};
 
 use crate::event::ArchivedEvent;
@@ -202,6 +202,11 @@ impl<'a> Fields<'a> {
             _ => Self::default(),
         }
     }
+}
+
+/// A column of one time in microseconds since 1970.
+pub(crate) fn timestamps(micros: i64) -> TimestampMicrosecondArray {
+    TimestampMicrosecondArray::from(vec![micros]).with_timezone("UTC")
 }
 
 /// The form of an event whose frame is stored.

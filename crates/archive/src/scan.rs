@@ -11,13 +11,14 @@ use arrow_array::{
     Array, BinaryArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
 use arrow_schema::{ArrowError, Schema};
-use futures_util::{Stream, TryStreamExt};
+use futures_util::{Stream, StreamExt, TryStreamExt};
 use parquet::arrow::ParquetRecordBatchStreamBuilder;
 use parquet::errors::ParquetError;
 
 use crate::archive::Archive;
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::event::ArchivedEvent;
+use crate::hidden::HideList;
 use crate::object_file::ObjectFile;
 use crate::table::Table;
 
@@ -105,12 +106,29 @@ impl Archive {
         Ok(scan)
     }
 
-    /// The events, account by account, those of an account in order of arrival.
+    /// The rows of a file of a table, by its path in the table's folder, with the columns of the table in their order.
+    pub(crate) async fn batches(
+        &self,
+        table: Table,
+        path: &str,
+    ) -> Result<impl Stream<Item = Result<RecordBatch, ArchiveError>> + use<>, ArchiveError> {
+        let path = format!("{}/{path}", table.name());
+        let names: Vec<String> =
+            table.schema().fields().iter().map(|field| field.name().clone()).collect();
+        let batches = open(self, table, &path).await?;
+        Ok(batches.map(move |batch| {
+            let batch = batch.map_err(ArchiveError::at(&path))?;
+            let columns = names.iter().map(|name| column(&batch, name).clone()).collect();
+            RecordBatch::try_new(table.schema(), columns).map_err(ArchiveError::at(&path))
+        }))
+    }
+
+    /// The events that are not hidden, account by account, those of an account in order of arrival.
     ///
     /// # Errors
     /// If the archive cannot be read.
     pub async fn events(&self) -> Result<EventScan, ArchiveError> {
-        self.scan().await.map(EventScan)
+        Ok(EventScan { hidden: self.hide_list().await?, scan: self.scan().await? })
     }
 }
 
@@ -145,14 +163,8 @@ struct ScannedFile<C> {
 
 impl<C: Columns> ScannedFile<C> {
     async fn open(archive: &Archive, path: String) -> Result<Self, ArchiveError> {
-        let storage = archive.storage();
-        let object = ObjectFile { objects: storage.objects().clone(), path: storage.object(&path) };
-        let builder = ParquetRecordBatchStreamBuilder::new(object).await;
-        let builder = builder.map_err(ArchiveError::at(&path))?;
-        check_columns(builder.schema(), &C::TABLE.schema()).map_err(ArchiveError::at(&path))?;
-        let stream =
-            builder.with_batch_size(BATCH_ROWS).build().map_err(ArchiveError::at(&path))?;
-        Ok(Self { path: path.into(), batches: Box::pin(stream), rows: 0, head: VecDeque::new() })
+        let batches = open(archive, C::TABLE, &path).await?;
+        Ok(Self { path: path.into(), batches, rows: 0, head: VecDeque::new() })
     }
 
     /// The next row, which stays the next one.
@@ -171,6 +183,17 @@ impl<C: Columns> ScannedFile<C> {
     }
 }
 
+/// Opens a file of a table, by its path within the archive.
+async fn open(archive: &Archive, table: Table, path: &str) -> Result<Batches, ArchiveError> {
+    let storage = archive.storage();
+    let object = ObjectFile { objects: storage.objects().clone(), path: storage.object(path) };
+    let builder = ParquetRecordBatchStreamBuilder::new(object).await;
+    let builder = builder.map_err(ArchiveError::at(path))?;
+    check_columns(builder.schema(), &table.schema()).map_err(ArchiveError::at(path))?;
+    let stream = builder.with_batch_size(BATCH_ROWS).build();
+    Ok(Box::pin(stream.map_err(ArchiveError::at(path))?))
+}
+
 /// Checks that a file has the columns of its table with their types, whoever wrote it.
 fn check_columns(found: &Schema, table: &Schema) -> Result<(), ArchiveFault> {
     for column in table.fields() {
@@ -184,20 +207,25 @@ fn check_columns(found: &Schema, table: &Schema) -> Result<(), ArchiveFault> {
     Ok(())
 }
 
-/// The events of an archive, account by account, those of an account in order of arrival.
-pub struct EventScan(Scan<EventColumns>);
+/// The events of an archive that are not hidden, account by account, those of an account in order of arrival.
+pub struct EventScan {
+    pub(crate) scan: Scan<EventColumns>,
+    pub(crate) hidden: HideList,
+}
 
 impl EventScan {
-    pub(crate) fn of(scan: Scan<EventColumns>) -> Self {
-        Self(scan)
-    }
-
     /// The next event; `None` at the end.
     ///
     /// # Errors
     /// If a file cannot be read.
     pub async fn next(&mut self) -> Result<Option<EventRow>, ArchiveError> {
-        Ok(self.0.next().await?.map(EventRow))
+        while let Some(row) = self.scan.next().await? {
+            let row = EventRow(row);
+            if !self.hidden.hides(&row.event()) {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
+use atproto::event::{Decoder, Event, Options};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use store::crash_point;
@@ -54,6 +55,7 @@ impl Archive {
         mut events: Vec<ArchivedEvent<'_>>,
         work: &WorkId,
     ) -> Result<Sealed, ArchiveError> {
+        self.drop_erased(&mut events).await?;
         let mut by_day: BTreeMap<Date, Vec<ArchivedEvent<'_>>> = BTreeMap::new();
         let mut sealed = Sealed { events: events.len() as u64, ..Sealed::default() };
         for event in events.drain(..) {
@@ -78,6 +80,29 @@ impl Archive {
             crash_point("archive/committed");
         }
         Ok(sealed)
+    }
+
+    /// Drops events of erased accounts, up to the one that says that its account is active again.
+    async fn drop_erased(&self, events: &mut Vec<ArchivedEvent<'_>>) -> Result<(), ArchiveError> {
+        let mut list = self.hide_list().await?;
+        if list.erased_accounts() == 0 {
+            return Ok(());
+        }
+        let (mut decoder, mut restored) = (Decoder::new(Options::default()), Vec::new());
+        events.sort_by_key(|event| event.arrival);
+        events.retain(|event| {
+            let Some(did) = event.did.filter(|did| list.is_erased(did)) else { return true };
+            let is_active = calls_active(&mut decoder, event);
+            if is_active {
+                list.restore(did);
+                restored.push((did.to_owned(), event.received));
+            }
+            is_active
+        });
+        for (did, received) in restored {
+            self.mark_restored(&did, &list, received).await?;
+        }
+        Ok(())
     }
 
     /// Writes the files of one day: events of the same order as in the tables.
@@ -126,6 +151,12 @@ impl DayFiles {
         }
         Ok(())
     }
+}
+
+/// Whether an event says that its account is active.
+fn calls_active(decoder: &mut Decoder, event: &ArchivedEvent<'_>) -> bool {
+    event.verdict == "unchecked"
+        && matches!(decoder.decode(event.frame), Ok(Event::Account(account)) if account.active)
 }
 
 /// Splits events into groups whose rows are built at once.

@@ -83,7 +83,7 @@ impl Storage {
         let staged = match &self.folder {
             Some(folder) => {
                 let folder = folder.join(STAGING);
-                fs::create_dir_all(&folder).and_then(|()| NamedTempFile::new_in(folder))
+                fs::create_dir_all(&folder).and_then(|()| temporary_file(&folder))
             }
             None => NamedTempFile::new(),
         };
@@ -142,6 +142,14 @@ impl Storage {
             Err(error) => Err(ArchiveError::new(path, error)),
         }
     }
+
+    /// Deletes a file. One that does not exist is no error.
+    pub(crate) async fn delete(&self, path: &str) -> Result<(), ArchiveError> {
+        match self.objects.delete(&self.object(path)).await {
+            Ok(()) | Err(ObjectError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(ArchiveError::new(path, error)),
+        }
+    }
 }
 
 /// Writes a file that appears whole, under a name that was free.
@@ -150,7 +158,7 @@ fn put_new_file(folder: &FilePath, path: &str, bytes: &[u8]) -> io::Result<bool>
     create_parent(folder, &target)?;
     let staging = folder.join(STAGING);
     fs::create_dir_all(&staging)?;
-    let mut staged = NamedTempFile::new_in(staging)?;
+    let mut staged = temporary_file(&staging)?;
     staged.write_all(bytes)?;
     staged.as_file().sync_all()?;
     match staged.persist_noclobber(&target) {
@@ -158,6 +166,14 @@ fn put_new_file(folder: &FilePath, path: &str, bytes: &[u8]) -> io::Result<bool>
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error.error),
     }
+}
+
+/// A temporary file, to be renamed, with the permissions of an ordinary new file.
+pub(crate) fn temporary_file(folder: &FilePath) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(folder)
 }
 
 /// Creates the folders of a file, durably.

@@ -15,14 +15,14 @@ pub enum Table {
     Snapshots,
     /// The records of whole repositories.
     Records,
-    /// The operations of did:plc accounts.
-    PlcOps,
+    /// What readers leave out.
+    Hidden,
 }
 
 impl Table {
     /// All tables.
     pub const ALL: [Self; 5] =
-        [Self::Events, Self::Ops, Self::Snapshots, Self::Records, Self::PlcOps];
+        [Self::Events, Self::Ops, Self::Snapshots, Self::Records, Self::Hidden];
 
     /// The name, and the folder within the archive.
     pub fn name(self) -> &'static str {
@@ -31,7 +31,7 @@ impl Table {
             Self::Ops => "ops",
             Self::Snapshots => "snapshots",
             Self::Records => "records",
-            Self::PlcOps => "plc_ops",
+            Self::Hidden => "hidden",
         }
     }
 
@@ -50,7 +50,7 @@ impl Table {
             Self::Snapshots => &["did", "rev"],
             // Records follow in the order of the tree, whose keys are whole paths.
             Self::Records => &["did", "rev"],
-            Self::PlcOps => &["did", "seq"],
+            Self::Hidden => &["at", "did"],
         }
     }
 
@@ -111,13 +111,14 @@ impl Table {
                 optional("cid", DataType::Binary),
                 required("record", DataType::Binary),
             ],
-            Self::PlcOps => vec![
-                required("did", DataType::Utf8),
-                required("seq", DataType::Int64),
-                required("cid", DataType::Binary),
-                required("created", time()),
-                required("nullified", DataType::Boolean),
-                required("op", DataType::Binary),
+            Self::Hidden => vec![
+                required("at", time()),
+                required("action", DataType::Utf8),
+                optional("did", DataType::Utf8),
+                optional("collection", DataType::Utf8),
+                optional("rkey", DataType::Utf8),
+                optional("account", DataType::Binary),
+                required("reason", DataType::Utf8),
             ],
         }
     }
@@ -136,5 +137,5 @@ fn time() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
 }
 
-/// The column by which tables are partitioned: the day of `received` or `fetched`, UTC.
+/// The column by which tables are partitioned: the day of `received`, `fetched` or `at`, UTC.
 pub(crate) const DAY: &str = "day";

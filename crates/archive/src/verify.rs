@@ -12,7 +12,7 @@ use verify::sync::{Chain, FutureWindow, Judge, MemoryState, Outcome, Policy};
 use crate::archive::Archive;
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::rows::FULL;
-use crate::scan::EventRow;
+use crate::scan::{EventColumns, EventRow, Scan};
 use crate::table::Table;
 
 /// What a verification found.
@@ -49,6 +49,48 @@ pub struct Finding {
     pub code: &'static str,
     /// The rule in words.
     pub message: String,
+}
+
+/// A rule of archives, besides those of the events in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// A file has the bytes that its name says.
+    File,
+    /// A row is of the account of its frame.
+    Account,
+    /// A verified event has a signature.
+    Kind,
+    /// A form is known.
+    Form,
+    /// An erased account has no rows.
+    Erased,
+    /// The records of a snapshot are those that the account signed.
+    Records,
+    /// A column has a value of its kind.
+    Value,
+}
+
+impl Rule {
+    /// The stable code.
+    pub(crate) fn code(self) -> &'static str {
+        match self {
+            Self::File => "archive/file",
+            Self::Account => "archive/account",
+            Self::Kind => "archive/kind",
+            Self::Form => "archive/form",
+            Self::Erased => "archive/erased",
+            Self::Records => "archive/records",
+            Self::Value => "archive/value",
+        }
+    }
+}
+
+impl Finding {
+    fn of(row: &EventRow, code: &'static str, message: String) -> Self {
+        let (file, number) = row.place();
+        let did = row.event().did.map(str::to_owned);
+        Self { file: file.to_owned(), row: Some(number), did, code, message }
+    }
 }
 
 impl VerifyReport {
@@ -103,7 +145,7 @@ impl Archive {
             verification.report.files += 1;
             if path.rsplit('/').next() != Some(&*format!("{found}.parquet")) {
                 let fault = ArchiveFault::ChangedFile(found);
-                let (row, did, code) = (None, None, "archive/file");
+                let (row, did, code) = (None, None, Rule::File.code());
                 verification.refuse(Finding { file, row, did, code, message: fault.to_string() });
             }
         }
@@ -121,16 +163,24 @@ impl Archive {
     }
 
     async fn prove_events(&self, verification: &mut Verification<'_>) -> Result<(), ArchiveError> {
-        let (mut scan, mut prover) = (self.events().await?, Prover::new());
+        let mut scan: Scan<EventColumns> = self.scan().await?;
+        let (list, mut prover) = (self.hide_list().await?, Prover::new());
         let mut batch: Vec<EventRow> = Vec::with_capacity(BATCH_LEN);
         while let Some(row) = scan.next().await? {
             verification.report.events += 1;
+            let row = EventRow(row);
             let event = row.event();
+            if event.did.is_some_and(|did| list.is_erased(did)) {
+                let message = "the account was erased, and has a row again: erase it again";
+                verification.refuse(Finding::of(&row, Rule::Erased.code(), message.to_owned()));
+            }
             if !event.is_verified() {
                 *verification.report.unverified.entry(event.verdict.to_owned()).or_default() += 1;
                 continue;
             }
             if row.form() != FULL {
+                let message = format!("the form {} is unknown", row.form());
+                verification.refuse(Finding::of(&row, Rule::Form.code(), message));
                 continue;
             }
             // An account has one key in a batch.
@@ -189,21 +239,12 @@ impl Prover {
                 Outcome::Ignored(why) => Some((why.code(), why.to_string())),
                 Outcome::Rejected(why) => Some((why.code(), why.to_string())),
                 Outcome::Unjudged(_) => {
-                    Some(("archive/kind", "the event has no signature".to_owned()))
+                    Some((Rule::Kind.code(), "the event has no signature".to_owned()))
                 }
             };
             match refusal {
                 None => verification.report.proved += 1,
-                Some((code, message)) => {
-                    let (file, number) = row.place();
-                    verification.refuse(Finding {
-                        file: file.to_owned(),
-                        row: Some(number),
-                        did: event.did.map(str::to_owned),
-                        code,
-                        message,
-                    });
-                }
+                Some((code, message)) => verification.refuse(Finding::of(row, code, message)),
             }
         }
         // Only the last account can go on in the next batch.
@@ -221,7 +262,7 @@ fn read_key(key: &str) -> Option<CompressedKey> {
 /// The row says another account than its frame: the verdict would be about that one.
 fn refuse_account(did: &str, row: Option<&str>) -> Option<(&'static str, String)> {
     let message = || format!("the frame is of {did}, the row of {}", row.unwrap_or("no account"));
-    (row != Some(did)).then(|| ("archive/account", message()))
+    (row != Some(did)).then(|| (Rule::Account.code(), message()))
 }
 
 fn refuse_future(rev: &str, window: FutureWindow) -> Option<(&'static str, String)> {

@@ -4,11 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
+use arrow_array::cast::AsArray;
+use atproto::event::{Account, Decoder, Event};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use simnet::firehose::{Corpus, Spec};
 use verify::identity::AccountKeys;
 use verify::sync::Policy;
 use wireproof_archive::{
-    Archive, ArchiveFault, ArchivedEvent, ImportOptions, Imported, VerifyReport, Wal, WalOptions,
+    Archive, ArchiveFault, ArchivedEvent, ImportOptions, Imported, Subject, VerifyReport, Wal,
+    WalOptions, WorkId,
 };
 
 /// A stream, and the keys of its accounts.
@@ -219,6 +223,23 @@ async fn an_incomplete_group_is_dropped_and_what_was_stored_before_is_kept() {
 }
 
 #[tokio::test]
+async fn a_damaged_group_at_the_end_of_a_closed_segment_is_an_error_and_the_segment_stays() {
+    let (stream, (folder, archive)) = (Stream::new(), archive());
+    let wal_folder = folder.path().join("wal");
+    let (wal, _) = Wal::open(&wal_folder, WalOptions::default()).unwrap();
+    stream.append(&wal, &stream.frames[..10]);
+    wal.close_segment().await;
+    let [segment] = &wal.closed_segments().unwrap()[..] else { panic!("one segment") };
+    let path = wal_folder.join("00000000000000000000.wal");
+    let mut bytes = fs::read(&path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let refused = wal.seal(segment, &archive).await.unwrap_err();
+    assert!(matches!(refused.fault, ArchiveFault::DamagedLog { .. }), "{refused}");
+    assert_eq!(wal.closed_segments().unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn one_process_at_a_time_writes_a_log() {
     let folder = tempfile::tempdir().unwrap();
     let first = Wal::open(folder.path(), WalOptions::default()).unwrap();
@@ -226,4 +247,163 @@ async fn one_process_at_a_time_writes_a_log() {
     assert!(matches!(second.fault, ArchiveFault::InUse), "{second}");
     drop(first);
     Wal::open(folder.path(), WalOptions::default()).unwrap();
+}
+
+/// The DIDs of the events that are shown, and their number.
+async fn accounts(archive: &Archive) -> std::collections::BTreeMap<String, usize> {
+    let mut accounts = std::collections::BTreeMap::new();
+    let mut events = archive.events().await.unwrap();
+    while let Some(row) = events.next().await.unwrap() {
+        *accounts.entry(row.event().did.unwrap().to_owned()).or_default() += 1;
+    }
+    accounts
+}
+
+async fn replayed(archive: &Archive) -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    let each = |replayed: wireproof_archive::Replayed<'_>| {
+        frames.push(replayed.frame.to_vec());
+        Ok::<(), wireproof_archive::ArchiveError>(())
+    };
+    archive.replay(i64::MIN, each).await.unwrap();
+    frames
+}
+
+#[tokio::test]
+async fn a_hidden_account_is_left_out_by_readers_proved_by_verify_and_shown_again() {
+    let (stream, (_folder, archive)) = (Stream::new(), archive());
+    stream.import(&archive).await;
+    let before = accounts(&archive).await;
+    let (did, count) = before.iter().max_by_key(|(_, count)| **count).unwrap();
+    let subject = Subject::Account(did.clone());
+    archive.hide(&subject, "a test", NOW).await.unwrap();
+    assert!(!accounts(&archive).await.contains_key(did));
+    assert_eq!(replayed(&archive).await.len(), stream.frames.len() - count);
+    assert_eq!(verify(&archive).await.0.events, stream.frames.len() as u64);
+    // The clock has gone back: the later change counts all the same.
+    archive.unhide(&subject, "a test", NOW - 1_000_000).await.unwrap();
+    assert_eq!(accounts(&archive).await, before);
+    assert_eq!(replayed(&archive).await, stream.frames);
+}
+
+#[tokio::test]
+async fn a_hidden_record_hides_the_events_that_have_it_and_no_others() {
+    let (stream, (_folder, archive)) = (Stream::new(), archive());
+    stream.import(&archive).await;
+    let mut decoder = Decoder::new(Default::default());
+    let Event::Commit(commit) = decoder.decode(&stream.frames[7]).unwrap() else {
+        panic!("a commit")
+    };
+    let (collection, rkey) = commit.ops[0].path.split_once('/').unwrap();
+    let [did, collection, rkey] = [commit.repo, collection, rkey].map(str::to_owned);
+    let path = format!("{collection}/{rkey}");
+    let subject = Subject::Record { did: did.clone(), collection, rkey };
+    archive.hide(&subject, "a test", NOW).await.unwrap();
+    let mut has_record = |frame: &Vec<u8>| match decoder.decode(frame).unwrap() {
+        Event::Commit(commit) => commit.repo == did && commit.ops.iter().any(|op| op.path == path),
+        _ => false,
+    };
+    let expected: Vec<_> =
+        stream.frames.iter().filter(|frame| !has_record(frame)).cloned().collect();
+    assert!(expected.len() < stream.frames.len());
+    assert_eq!(replayed(&archive).await, expected);
+}
+
+#[tokio::test]
+async fn of_an_erased_account_no_record_is_in_any_file_and_the_others_are_still_proved() {
+    let (stream, (folder, archive)) = (Stream::new(), archive());
+    stream.import(&archive).await;
+    let before = accounts(&archive).await;
+    let (did, count) = before.iter().max_by_key(|(_, count)| **count).unwrap();
+    let secrets = records_of(&stream.frames, did);
+    assert!(
+        secrets.iter().any(|secret| is_stored(folder.path(), secret)),
+        "the search finds what is there"
+    );
+    let erased = archive.erase(did, "deleted", NOW).await.unwrap();
+    assert!(erased.rows > *count as u64 && erased.files == 2, "{erased:?}");
+    for secret in &secrets {
+        assert!(!is_stored(folder.path(), secret));
+    }
+    let mut others = before.clone();
+    others.remove(did);
+    assert_eq!(accounts(&archive).await, others);
+    let (report, _) = verify(&archive).await;
+    assert!(!report.is_refused(), "{report:?}");
+    assert_eq!(report.proved, (stream.frames.len() - count) as u64);
+    assert!(archive.hide_list().await.unwrap().is_erased(did));
+}
+
+#[tokio::test]
+async fn an_erased_account_does_not_come_back_before_it_is_active_again() {
+    let (stream, (folder, archive)) = (Stream::new(), archive());
+    stream.import(&archive).await;
+    let did = accounts(&archive).await.into_keys().next().unwrap();
+    archive.erase(&did, "deleted", NOW).await.unwrap();
+    let active = Event::Account(Account {
+        seq: 9,
+        did: &did,
+        time: "2026-07-01T00:00:00Z",
+        active: true,
+        status: None,
+    });
+    let inactive = Event::Account(Account {
+        seq: 7,
+        did: &did,
+        time: "2026-07-01T00:00:00Z",
+        active: false,
+        status: Some("deleted"),
+    });
+    let frames = [inactive.to_frame(), b"before".to_vec(), active.to_frame(), b"after".to_vec()];
+    let events: Vec<_> = (1..)
+        .zip(&frames)
+        .map(|(number, frame)| ArchivedEvent {
+            did: Some(&did),
+            arrival: NOW + number,
+            verdict: "unchecked",
+            ..event(number, frame)
+        })
+        .collect();
+    let before = WorkId { writer: "test".to_owned(), number: 1 };
+    archive.seal(events[..2].to_vec(), &before).await.unwrap();
+    assert!(!accounts(&archive).await.contains_key(&did));
+    archive.seal(events[1..].to_vec(), &WorkId { number: 2, ..before }).await.unwrap();
+    assert_eq!(accounts(&archive).await[&did], 2, "the event that says so, and the one after it");
+    assert!(!archive.hide_list().await.unwrap().is_erased(&did));
+    drop(folder);
+}
+
+/// The records that the commits of an account have, long enough to be found nowhere else.
+fn records_of(frames: &[Vec<u8>], did: &str) -> Vec<Vec<u8>> {
+    let mut decoder = Decoder::new(Default::default());
+    let mut records = Vec::new();
+    for frame in frames {
+        let Ok(Event::Commit(commit)) = decoder.decode(frame) else { continue };
+        if commit.repo == did {
+            let blocks =
+                commit.ops.iter().filter_map(|op| op.record).map(|block| block.data.to_vec());
+            records.extend(blocks.filter(|data| data.len() > 40));
+        }
+    }
+    records
+}
+
+/// Whether bytes are in any file of an archive, Parquet's compressed pages read.
+fn is_stored(folder: &Path, bytes: &[u8]) -> bool {
+    files(folder).iter().any(|path| {
+        let is_table = path.extension().is_some_and(|extension| extension == "parquet");
+        let found = |haystack: &[u8]| haystack.windows(bytes.len()).any(|window| window == bytes);
+        let raw = fs::read(path).unwrap();
+        if !is_table {
+            return found(&raw);
+        }
+        let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(raw))
+            .unwrap()
+            .build()
+            .unwrap();
+        reader.map(Result::unwrap).any(|batch| {
+            let columns = batch.columns().iter().filter_map(|column| column.as_binary_opt::<i32>());
+            columns.into_iter().any(|column| column.iter().flatten().any(&found))
+        })
+    })
 }

@@ -6,6 +6,6 @@ mod action;
 mod log;
 mod schema;
 
-pub(crate) use action::{Add, Format, MetaData, Stats};
+pub(crate) use action::{Add, Format, MetaData, Remove, Stats};
 pub(crate) use log::{Change, Committed, Log, Snapshot, now_ms, uuid};
 pub(crate) use schema::schema_string;

@@ -10,7 +10,7 @@ use super::record;
 use super::repeats::SealedEvents;
 use super::writer::{Wal, write_file};
 use crate::archive::Archive;
-use crate::error::ArchiveError;
+use crate::error::{ArchiveError, ArchiveFault};
 use crate::seal::{Sealed, WorkId};
 
 /// A closed segment.
@@ -30,13 +30,18 @@ impl Wal {
         let name = segment.path.display().to_string();
         let failed = |error: io::Error| ArchiveError::new(&*name, error);
         let bytes = MappedFile::open(&segment.path).map_err(failed)?;
-        let events = record::read(&bytes).map_err(ArchiveError::at(&name))?.events;
+        let read = record::read(&bytes).map_err(ArchiveError::at(&name))?;
+        if read.len != bytes.len() as u64 {
+            // An incomplete group was cut off before the segment was closed.
+            let (offset, reason) = (read.len, "a damaged group at the end");
+            return Err(ArchiveError::new(&*name, ArchiveFault::DamagedLog { offset, reason }));
+        }
         let folder = self.folder();
         let before = SealedEvents::read(&sealed_path(folder, segment.number.wrapping_sub(1)))
             .map_err(failed)?;
         let mut these = SealedEvents::default();
         let is_new = |event: &_| !before.contains(event) && these.insert(event);
-        let events = events.into_iter().filter(is_new).collect();
+        let events = read.events.into_iter().filter(is_new).collect();
         let work = WorkId { writer: self.name().to_owned(), number: segment.number as i64 };
         let sealed = archive.seal(events, &work).await?;
         let listed = write_file(&sealed_path(folder, segment.number), &these.to_bytes());

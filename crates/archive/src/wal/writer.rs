@@ -18,6 +18,7 @@ use super::segment::{Segment, segment_path, segments};
 use crate::delta::uuid;
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::event::ArchivedEvent;
+use crate::storage::temporary_file;
 
 /// Options of a [`Wal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -379,7 +380,7 @@ fn writer_name(folder: &Path) -> io::Result<String> {
 /// Writes a file that appears whole, durably.
 pub(super) fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    let mut file = temporary_file(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist(path)?;

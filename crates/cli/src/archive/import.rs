@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueHint};
 use serde::Serialize;
@@ -16,6 +15,7 @@ use wireproof::verify::identity::AccountKeys;
 use wireproof::verify::repository::{self, Options};
 use wireproof::verify::sync::Policy;
 
+use super::now_micros;
 use crate::failure::Failure;
 use crate::files;
 use crate::log::{self, Level};
@@ -165,11 +165,6 @@ impl Import<'_> {
 /// The name of a file by its content.
 fn name(file: &[u8]) -> String {
     Cid::of(Codec::Raw, file).to_string()
-}
-
-fn now_micros() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    now.as_micros() as i64
 }
 
 /// What JSON and text say of an import.

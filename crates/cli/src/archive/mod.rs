@@ -1,10 +1,13 @@
 //! `wireproof archive`: verified history in open tables, which can be proved again.
 
+mod hide;
 mod import;
 mod replay;
 mod seal;
 mod stats;
 mod verify;
+
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
 use wireproof::archive::{Archive, ArchiveError};
@@ -23,6 +26,9 @@ pub(crate) enum ArchiveCommand {
     Verify(verify::ArchiveVerifyArgs),
     Stats(stats::StatsArgs),
     Replay(replay::ReplayArgs),
+    Hide(hide::HideArgs),
+    Unhide(hide::UnhideArgs),
+    Erase(hide::EraseArgs),
 }
 
 /// The archive.
@@ -52,7 +58,16 @@ pub(crate) fn run(command: ArchiveCommand, output: Output) -> Result<(), Failure
         ArchiveCommand::Verify(args) => runtime.block_on(verify::run(args, output)),
         ArchiveCommand::Stats(args) => runtime.block_on(stats::run(args, output)),
         ArchiveCommand::Replay(args) => runtime.block_on(replay::run(args, output)),
+        ArchiveCommand::Hide(args) => runtime.block_on(hide::hide(args, output)),
+        ArchiveCommand::Unhide(args) => runtime.block_on(hide::unhide(args, output)),
+        ArchiveCommand::Erase(args) => runtime.block_on(hide::erase(args, output)),
     }
+}
+
+/// Microseconds since 1970.
+fn now_micros() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_micros()).unwrap_or(i64::MAX)
 }
 
 impl From<ArchiveError> for Failure {

@@ -14,11 +14,9 @@ use std::time::Duration;
 use clap::{Args, Parser, ValueHint};
 use tokio::sync::Notify;
 use wireproof::archive::{self, Archive, ArchivedEvent, JUDGE, Sealed, Wal, WalOptions};
-use wireproof::net::firehose::{Ack, KeyProvider};
-use wireproof::verify::sync::AccountKey;
+use wireproof::net::firehose::Ack;
 
 use super::args::FollowArgs;
-use super::keys::StoredKeys;
 use super::line::{EventLine, ResyncLines};
 use super::outbox_acks::Unstored;
 use super::printer::LineRecipient;
@@ -139,8 +137,7 @@ async fn store(
     }
     let unstored = Unstored::new(run.stop.clone());
     let sealer = Sealer::start(wal.clone(), archive.clone(), run.status.clone())?;
-    let recipient =
-        EventsToArchive { wal: wal.clone(), keys: run.keys.clone(), unstored: unstored.clone() };
+    let recipient = EventsToArchive { wal: wal.clone(), unstored: unstored.clone() };
     let status = run.status.clone();
     let followed = run.follow(recipient, None).await;
     sealer.stop();
@@ -156,19 +153,13 @@ async fn store(
 /// Appends events to the write-ahead log.
 struct EventsToArchive {
     wal: Arc<Wal>,
-    keys: Arc<StoredKeys>,
     unstored: Arc<Unstored>,
 }
 
 impl LineRecipient for EventsToArchive {
     fn event(&self, line: &EventLine<'_, '_>, _: &mut Vec<u8>, ack: Ack) {
         let event = line.event;
-        let key =
-            event.did.filter(|_| event.verdict.is_verified()).map(|did| self.keys.cached(did));
-        let key = key.and_then(|key| match key {
-            AccountKey::Known(key) => Some(key.to_did_key()),
-            _ => None,
-        });
+        let key = event.key.map(|key| key.to_did_key());
         let archived = ArchivedEvent {
             did: event.did.filter(|did| wireproof::atproto::syntax::Did::parse(did).is_ok()),
             arrival: 0,

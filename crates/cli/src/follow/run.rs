@@ -87,7 +87,7 @@ pub(super) struct Run<'a> {
     pub(super) outdated: Arc<Notify>,
     /// The histories of the run, if accounts get theirs.
     pub(super) histories: Option<Arc<Histories>>,
-    pub(super) keys: Arc<StoredKeys>,
+    keys: Arc<StoredKeys>,
     firehose: Firehose,
     states: Vec<StoreState>,
     endpoint: Option<Metrics>,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use atproto::event::{Event, FrameError};
 use bytes::Bytes;
+use crypto::CompressedKey;
 use verify::InvalidRecords;
 use verify::sync::{Outcome, SyncRejection};
 
@@ -148,6 +149,8 @@ pub struct DeliveredEvent<'a> {
     pub event: Option<&'a Event<'a>>,
     /// The result of verification.
     pub verdict: Verdict<'a>,
+    /// The key under which a verified event was verified.
+    pub key: Option<CompressedKey>,
 }
 
 /// The result of verifying an event.
@@ -277,6 +280,7 @@ impl<H: Handler> BatchDelivery<'_, H> {
         queued: &QueuedEvent,
         event: Option<&Event<'_>>,
         verdict: Verdict<'_>,
+        key: Option<CompressedKey>,
     ) {
         let code = verdict.code();
         match self.verdicts.iter_mut().find(|(known, _)| *known == code) {
@@ -296,6 +300,7 @@ impl<H: Handler> BatchDelivery<'_, H> {
             received: received.received,
             event,
             verdict,
+            key,
         };
         let ack = self.batch.ack(Some(self.delivered));
         self.delivered += 1;

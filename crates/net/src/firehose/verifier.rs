@@ -158,8 +158,9 @@ impl<S: ChainState> Verifier<S> {
         let mut effects = Effects { state, keys, handler, resyncs_new, desynchronized: vec![] };
         let mut delivery = dispatcher.start(resolved.clone().map(|at| &events[at]));
         for at in resolved {
-            let (queued, Judged { event, outcome }) = (&events[at], &judged[at]);
-            delivery.deliver(queued, *event, verdict(outcome, queued, is_signature_only));
+            let (queued, Judged { event, outcome, key }) = (&events[at], &judged[at]);
+            let verdict = verdict(outcome, queued, is_signature_only);
+            delivery.deliver(queued, *event, verdict, *key);
             effects.apply(queued, outcome)?;
         }
         let Effects { state, desynchronized, .. } = effects;
@@ -231,8 +232,8 @@ pub(super) fn decode<H: Handler>(
     let mut delivery = dispatcher.start(queued.iter());
     for (queued, event) in queued.iter().zip(events) {
         match event {
-            Ok(event) => delivery.deliver(queued, Some(event), Verdict::NotVerified),
-            Err(error) => delivery.deliver(queued, None, Verdict::Undecodable(*error)),
+            Ok(event) => delivery.deliver(queued, Some(event), Verdict::NotVerified, None),
+            Err(error) => delivery.deliver(queued, None, Verdict::Undecodable(*error), None),
         }
     }
     delivery.finish(Vec::new());

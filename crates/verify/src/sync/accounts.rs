@@ -27,6 +27,16 @@ pub enum AccountKey {
     OtherHost,
 }
 
+impl AccountKey {
+    /// The key, if it is known.
+    pub fn known(self) -> Option<CompressedKey> {
+        match self {
+            Self::Known(key) => Some(key),
+            Self::Unknown | Self::OtherHost => None,
+        }
+    }
+}
+
 impl From<Option<CompressedKey>> for AccountKey {
     fn from(key: Option<CompressedKey>) -> Self {
         key.map_or(Self::Unknown, Self::Known)

@@ -94,7 +94,7 @@ impl Judge {
         let result = &decoder.decode_batch(&[frame])[0];
         let claim = match read_claim(result, policy) {
             Ok(claim) => claim,
-            Err(outcome) => return Ok(Judged { event: result.as_ref().ok(), outcome }),
+            Err(outcome) => return Ok(Judged { event: result.as_ref().ok(), outcome, key: None }),
         };
         let key = keys.key(claim.did);
         let mut account = [AccountState::UNKNOWN];
@@ -106,7 +106,8 @@ impl Judge {
         if outcome.is_accepted() {
             state.store_many(&[(claim.did, account)])?;
         }
-        Ok(Judged { event: result.as_ref().ok(), outcome })
+        let key = key.known().filter(|_| outcome.is_accepted());
+        Ok(Judged { event: result.as_ref().ok(), outcome, key })
     }
 
     /// Judges frames at `now_micros` since 1970, each as if those before it had been judged alone.
@@ -139,6 +140,7 @@ impl Judge {
             let outcome = run_checks(&claim, key, account, window, lazy);
             if outcome.is_accepted() {
                 accounts.mark_changed(number);
+                judged[frame].key = key.known();
             }
             judged[frame].outcome = outcome;
         }
@@ -242,7 +244,7 @@ fn read_all<'a>(
                 Outcome::Rejected(SyncRejection::NoKey)
             }
         };
-        Judged { event: result.as_ref().ok(), outcome }
+        Judged { event: result.as_ref().ok(), outcome, key: None }
     };
     let judged = (0..).zip(events).map(judge).collect();
     (judged, claims)

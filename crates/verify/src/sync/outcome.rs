@@ -2,6 +2,7 @@
 
 use atproto::event::{Commit, Event, Sync};
 use codec::Cid;
+use crypto::CompressedKey;
 
 use super::rejection::SyncRejection;
 use crate::Verified;
@@ -14,9 +15,11 @@ pub struct Judged<'a> {
     pub event: Option<&'a Event<'a>>,
     /// The verdict.
     pub outcome: Outcome<'a>,
+    /// The key under which an accepted event was verified.
+    pub key: Option<CompressedKey>,
 }
 
-const _: () = assert!(size_of::<Judged<'_>>() <= 112, "a batch has one for each frame");
+const _: () = assert!(size_of::<Judged<'_>>() <= 152, "a batch has one for each frame");
 
 /// A verdict.
 ///

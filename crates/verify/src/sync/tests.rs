@@ -156,6 +156,24 @@ fn a_batch_stores_the_accounts_of_accepted_events_only() {
 }
 
 #[test]
+fn accepted_events_name_the_key_that_verified_them_and_others_none() {
+    let (mut author, mut other) = (Author::of(DIDS[0]), Author::of(DIDS[1]));
+    let (create, sync, keyless) = (author.create(), author.sync(), other.create());
+    let forged = with_op(&author.create(), |op| op.prev = op.cid);
+    let frames = [&create[..], &sync, &keyless, &forged];
+    let key_of = |did: &str| keys(did).filter(|_| did == DIDS[0]);
+    let (mut batch, mut single) = (judge(|_| ()), judge(|_| ()));
+    let (mut state, mut of_single) = (MemoryState::new([1; 16]), MemoryState::new([1; 16]));
+    let Ok(judged) = batch.judge_batch(&frames, &key_of, &mut state, NOW_MICROS);
+    let found: Vec<_> = judged.iter().map(|judged| judged.key).collect();
+    assert_eq!(found, [keys(""), keys(""), None, None]);
+    for (frame, key) in frames.iter().zip(found) {
+        let Ok(judged) = single.judge(frame, &key_of, &mut of_single, NOW_MICROS);
+        assert_eq!(judged.key, key);
+    }
+}
+
+#[test]
 fn an_operation_is_rejected_for_the_field_that_contradicts_its_action() {
     let mut author = Author::of(DIDS[0]);
     let (create, delete) = (author.create(), author.delete(0));

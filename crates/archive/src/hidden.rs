@@ -1,0 +1,289 @@
+//! What readers must not show: hidden accounts and records, and accounts that were erased.
+//!
+//! Each change is a row of the table `hidden`; the last one about an account or a record counts. An erased account is named by
+//! a keyed hash alone, so that its events are dropped if they come again, until the account is active again.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::TimestampMicrosecondType;
+use arrow_array::{Array, ArrayRef, BinaryArray, RecordBatch, StringArray};
+use atproto::event::{Decoder, Event, Options};
+use futures_util::TryStreamExt;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use crate::archive::Archive;
+use crate::delta::Change;
+use crate::error::ArchiveError;
+use crate::event::ArchivedEvent;
+use crate::rows::timestamps;
+use crate::seal::day_of;
+use crate::table::Table;
+use crate::table_file::TableFile;
+
+/// What is hidden or shown again.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// All of an account.
+    Account(String),
+    /// One record.
+    Record {
+        /// The account.
+        did: String,
+        /// The collection.
+        collection: String,
+        /// The record key.
+        rkey: String,
+    },
+}
+
+impl Subject {
+    /// The account.
+    pub fn did(&self) -> &str {
+        match self {
+            Self::Account(did) | Self::Record { did, .. } => did,
+        }
+    }
+}
+
+/// What readers leave out.
+#[derive(Clone, Debug, Default)]
+pub struct HideList {
+    accounts: HashSet<String>,
+    /// The hidden records of each account: collection and record key.
+    records: HashMap<String, BTreeSet<(String, String)>>,
+    erased: HashSet<[u8; 32]>,
+    /// The key of the hashes: the identity of the table.
+    key: String,
+    /// The time of the last change.
+    last_at: i64,
+}
+
+impl HideList {
+    /// Whether nothing is left out.
+    pub fn is_empty(&self) -> bool {
+        self.accounts.is_empty() && self.records.is_empty() && self.erased.is_empty()
+    }
+
+    /// Whether nothing of an account is shown.
+    pub fn has_account(&self, did: &str) -> bool {
+        self.accounts.contains(did) || self.is_erased(did)
+    }
+
+    /// Whether a record is not shown.
+    pub fn has_record(&self, did: &str, collection: &str, rkey: &str) -> bool {
+        let is_named = |records: &BTreeSet<(String, String)>| {
+            records.contains(&(collection.to_owned(), rkey.to_owned()))
+        };
+        self.has_account(did) || self.records.get(did).is_some_and(is_named)
+    }
+
+    /// Whether an event is not shown: as its account, or with one of its records, since a frame cannot be shown in part.
+    pub(crate) fn hides(&self, event: &ArchivedEvent<'_>) -> bool {
+        let Some(did) = event.did.filter(|_| !self.is_empty()) else { return false };
+        let Some(records) = self.records.get(did) else { return self.has_account(did) };
+        let mut decoder = Decoder::new(Options::default());
+        let is_hidden = |path: &str| {
+            let (collection, rkey) = path.split_once('/').unwrap_or((path, ""));
+            records.contains(&(collection.to_owned(), rkey.to_owned()))
+        };
+        self.has_account(did)
+            || match decoder.decode(event.frame) {
+                Ok(Event::Commit(commit)) => commit.ops.iter().any(|op| is_hidden(op.path)),
+                _ => false,
+            }
+    }
+
+    /// Whether an account was erased and has not been active since.
+    pub fn is_erased(&self, did: &str) -> bool {
+        !self.erased.is_empty() && self.erased.contains(&self.hash(did))
+    }
+
+    /// Number of erased accounts.
+    pub(crate) fn erased_accounts(&self) -> usize {
+        self.erased.len()
+    }
+
+    /// An erased account is active again.
+    pub(crate) fn restore(&mut self, did: &str) {
+        let account = self.hash(did);
+        self.erased.remove(&account);
+    }
+
+    /// The name of an erased account.
+    fn hash(&self, did: &str) -> [u8; 32] {
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(self.key.as_bytes()).expect("a key of any length");
+        mac.update(did.as_bytes());
+        mac.finalize().into_bytes().into()
+    }
+
+    /// Applies the row of a change.
+    fn apply(&mut self, row: &HiddenRow) {
+        match (row.action.as_str(), &row.account, &row.subject) {
+            (ERASE, Some(account), _) => drop(self.erased.insert(*account)),
+            (RESTORE, Some(account), _) => drop(self.erased.remove(account)),
+            (HIDE, _, Some(Subject::Account(did))) => drop(self.accounts.insert(did.clone())),
+            (UNHIDE, _, Some(Subject::Account(did))) => drop(self.accounts.remove(did)),
+            (HIDE, _, Some(Subject::Record { did, collection, rkey })) => {
+                let records = self.records.entry(did.clone()).or_default();
+                records.insert((collection.clone(), rkey.clone()));
+            }
+            (UNHIDE, _, Some(Subject::Record { did, collection, rkey })) => {
+                let Some(records) = self.records.get_mut(did) else { return };
+                records.remove(&(collection.clone(), rkey.clone()));
+                if records.is_empty() {
+                    self.records.remove(did);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A row of the table.
+struct HiddenRow {
+    at: i64,
+    action: String,
+    account: Option<[u8; 32]>,
+    subject: Option<Subject>,
+}
+
+impl Archive {
+    /// What readers leave out, as of now.
+    ///
+    /// # Errors
+    /// If the archive cannot be read.
+    pub async fn hide_list(&self) -> Result<HideList, ArchiveError> {
+        let snapshot = self.snapshot(Table::Hidden).await?;
+        let key = snapshot.metadata.map(|metadata| metadata.id).unwrap_or_default();
+        let mut list = HideList { key, ..HideList::default() };
+        let mut rows = Vec::new();
+        for path in snapshot.files.keys() {
+            let mut batches = self.batches(Table::Hidden, path).await?;
+            while let Some(batch) = batches.try_next().await? {
+                rows.extend((0..batch.num_rows()).map(|row| hidden_row(&batch, row)));
+            }
+        }
+        rows.sort_by_key(|row| row.at);
+        list.last_at = rows.last().map_or(i64::MIN, |row| row.at);
+        rows.iter().for_each(|row| list.apply(row));
+        Ok(list)
+    }
+
+    /// Hides an account or a record from readers. Its bytes stay, and are proved again by `verify`.
+    ///
+    /// # Errors
+    /// If the archive cannot be written.
+    pub async fn hide(
+        &self,
+        subject: &Subject,
+        reason: &str,
+        now_micros: i64,
+    ) -> Result<(), ArchiveError> {
+        self.change_hidden(HIDE, Some(subject), None, reason, now_micros).await
+    }
+
+    /// Shows an account or a record again.
+    ///
+    /// # Errors
+    /// If the archive cannot be written.
+    pub async fn unhide(
+        &self,
+        subject: &Subject,
+        reason: &str,
+        now_micros: i64,
+    ) -> Result<(), ArchiveError> {
+        self.change_hidden(UNHIDE, Some(subject), None, reason, now_micros).await
+    }
+
+    /// Records that an account was erased.
+    pub(crate) async fn mark_erased(
+        &self,
+        did: &str,
+        reason: &str,
+        now_micros: i64,
+    ) -> Result<(), ArchiveError> {
+        if self.snapshot(Table::Hidden).await?.metadata.is_none() {
+            // The table has an identity from its first entry on.
+            let change = Change { operation: "CREATE TABLE", ..Change::default() };
+            self.commit(Table::Hidden, &change).await?;
+        }
+        let account = self.hide_list().await?.hash(did);
+        self.change_hidden(ERASE, None, Some(account), reason, now_micros).await
+    }
+
+    /// Records that an erased account is active again.
+    pub(crate) async fn mark_restored(
+        &self,
+        did: &str,
+        list: &HideList,
+        now_micros: i64,
+    ) -> Result<(), ArchiveError> {
+        self.change_hidden(RESTORE, None, Some(list.hash(did)), "active again", now_micros).await
+    }
+
+    async fn change_hidden(
+        &self,
+        action: &str,
+        subject: Option<&Subject>,
+        account: Option<[u8; 32]>,
+        reason: &str,
+        now_micros: i64,
+    ) -> Result<(), ArchiveError> {
+        // The order of changes is that of their times, whatever the clock does.
+        let at = now_micros.max(self.hide_list().await?.last_at.saturating_add(1));
+        let path = match subject {
+            Some(Subject::Record { collection, rkey, .. }) => (Some(&**collection), Some(&**rkey)),
+            _ => (None, None),
+        };
+        let text = |text: Option<&str>| -> ArrayRef { Arc::new(StringArray::from(vec![text])) };
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(timestamps(at)),
+            text(Some(action)),
+            text(subject.map(Subject::did)),
+            text(path.0),
+            text(path.1),
+            Arc::new(BinaryArray::from(vec![account.as_ref().map(|hash| &hash[..])])),
+            text(Some(reason)),
+        ];
+        let row = RecordBatch::try_new(Table::Hidden.schema(), columns)
+            .expect("the columns of the table");
+        let mut file = TableFile::create(self.storage(), Table::Hidden, day_of(at))?;
+        file.write(&row)?;
+        let add = file.finish(self.storage()).await?.into_iter().collect();
+        self.commit(Table::Hidden, &Change { operation: "WRITE", add, ..Change::default() })
+            .await?;
+        Ok(())
+    }
+}
+
+fn hidden_row(batch: &RecordBatch, row: usize) -> HiddenRow {
+    let column =
+        |name: &str| batch.column_by_name(name).expect("the file has the columns of its table");
+    let text = |name: &str| {
+        let column = column(name).as_string::<i32>();
+        column.is_valid(row).then(|| column.value(row).to_owned())
+    };
+    let account = column("account").as_binary::<i32>();
+    let subject = match (text("did"), text("collection"), text("rkey")) {
+        (Some(did), Some(collection), Some(rkey)) => {
+            Some(Subject::Record { did, collection, rkey })
+        }
+        (Some(did), ..) => Some(Subject::Account(did)),
+        _ => None,
+    };
+    HiddenRow {
+        at: column("at").as_primitive::<TimestampMicrosecondType>().value(row),
+        action: text("action").unwrap_or_default(),
+        account: account.value(row).try_into().ok(),
+        subject,
+    }
+}
+
+const HIDE: &str = "hide";
+const UNHIDE: &str = "unhide";
+const ERASE: &str = "erase";
+const RESTORE: &str = "restore";

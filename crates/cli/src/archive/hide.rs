@@ -1,0 +1,179 @@
+//! `wireproof archive hide`, `unhide` and `erase`: what readers of an archive leave out, and what leaves it.
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use wireproof::archive::Subject;
+use wireproof::atproto::syntax::{Did, Nsid, RecordKey};
+
+use super::{AddressArgs, now_micros};
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Hide an account or a record from readers.
+///
+/// Replay and readers leave out what is hidden; its bytes stay, and `archive verify` proves them. A frame with a hidden
+/// record is left out as a whole. Other programs that open the tables see it: the table `hidden` says what to leave out.
+#[derive(Debug, Args)]
+#[command(after_help = HIDE_EXAMPLES)]
+pub(crate) struct HideArgs {
+    #[command(flatten)]
+    subject: SubjectArgs,
+}
+
+/// Show a hidden account or record again.
+#[derive(Debug, Args)]
+#[command(after_help = UNHIDE_EXAMPLES)]
+pub(crate) struct UnhideArgs {
+    #[command(flatten)]
+    subject: SubjectArgs,
+}
+
+#[derive(Debug, Args)]
+struct SubjectArgs {
+    #[command(flatten)]
+    address: AddressArgs,
+    /// The account.
+    #[arg(long, value_name = "DID")]
+    did: String,
+    /// The record: COLLECTION/RKEY [default: the account as a whole].
+    #[arg(long, value_name = "PATH")]
+    record: Option<String>,
+    /// The reason, which is recorded.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    reason: String,
+    /// Print one JSON document.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Erase an account.
+///
+/// Readers leave it out at once, its rows leave every table, and the files that held them are deleted. What remains is
+/// a keyed hash of the DID, with reason and time: events of the account that come again are dropped when the write-ahead
+/// log is sealed, until the account is active again. A log that is not sealed yet has its events until then: within the
+/// time of --seal-minutes of the run, or after `archive seal`.
+#[derive(Debug, Args)]
+#[command(after_help = ERASE_EXAMPLES)]
+pub(crate) struct EraseArgs {
+    #[command(flatten)]
+    address: AddressArgs,
+    /// The account.
+    #[arg(long, value_name = "DID")]
+    did: String,
+    /// Why the account is erased.
+    #[arg(long, value_enum, value_name = "REASON", default_value_t = Reason::Deleted)]
+    reason: Reason,
+    /// Print one JSON document.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Why an account is erased.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Reason {
+    /// Its owner deleted it.
+    Deleted,
+    /// A host or a court took it down.
+    Takedown,
+}
+
+impl SubjectArgs {
+    fn subject(&self) -> Result<Subject, Failure> {
+        let did = checked_did(&self.did)?;
+        let Some(path) = &self.record else { return Ok(Subject::Account(did)) };
+        let parts = path.split_once('/').filter(|(collection, rkey)| {
+            Nsid::parse(collection).is_ok() && RecordKey::parse(rkey).is_ok()
+        });
+        let (collection, rkey) = parts
+            .ok_or_else(|| Failure::Usage(format!("--record {path}: expected COLLECTION/RKEY")))?;
+        Ok(Subject::Record { did, collection: collection.to_owned(), rkey: rkey.to_owned() })
+    }
+}
+
+fn checked_did(text: &str) -> Result<String, Failure> {
+    Did::parse(text).map_err(|error| Failure::Usage(format!("--did {text}: {error}")))?;
+    Ok(text.to_owned())
+}
+
+pub(super) async fn hide(args: &HideArgs, output: Output) -> Result<(), Failure> {
+    let args = &args.subject;
+    let (archive, subject) = (args.address.open().await?, args.subject()?);
+    archive.hide(&subject, &args.reason, now_micros()).await?;
+    print(args, "hidden", output)
+}
+
+pub(super) async fn unhide(args: &UnhideArgs, output: Output) -> Result<(), Failure> {
+    let args = &args.subject;
+    let (archive, subject) = (args.address.open().await?, args.subject()?);
+    archive.unhide(&subject, &args.reason, now_micros()).await?;
+    print(args, "shown", output)
+}
+
+fn print(args: &SubjectArgs, state: &'static str, output: Output) -> Result<(), Failure> {
+    let summary = HideSummary { did: &args.did, record: args.record.as_deref(), state };
+    output.document(&summary, args.json, HideSummary::to_text)
+}
+
+pub(super) async fn erase(args: &EraseArgs, output: Output) -> Result<(), Failure> {
+    let (archive, did) = (args.address.open().await?, checked_did(&args.did)?);
+    let reason = match args.reason {
+        Reason::Deleted => "deleted",
+        Reason::Takedown => "takedown",
+    };
+    let erased = archive.erase(&did, reason, now_micros()).await?;
+    let summary = EraseSummary {
+        row_count: erased.rows,
+        file_count: erased.files,
+        bytes: erased.bytes,
+        reason,
+    };
+    output.document(&summary, args.json, EraseSummary::to_text)
+}
+
+/// What JSON and text say of a change of the hide list.
+#[derive(Debug, Serialize)]
+struct HideSummary<'a> {
+    did: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record: Option<&'a str>,
+    state: &'static str,
+}
+
+impl HideSummary<'_> {
+    fn to_text(&self) -> String {
+        let record = self.record.map(|record| format!("/{record}")).unwrap_or_default();
+        format!("{}{record}: {}\n", self.did, self.state)
+    }
+}
+
+/// What JSON and text say of an erasure.
+#[derive(Debug, Serialize)]
+struct EraseSummary {
+    row_count: u64,
+    file_count: u64,
+    bytes: u64,
+    reason: &'static str,
+}
+
+impl EraseSummary {
+    fn to_text(&self) -> String {
+        format!(
+            "{} rows erased ({}): {} files written anew, {} bytes less\n",
+            self.row_count, self.reason, self.file_count, self.bytes
+        )
+    }
+}
+
+const HIDE_EXAMPLES: &str = "\
+Examples:
+  wireproof archive hide archive --did did:plc:ewvi7nxzyoun6zhxrhs64oiz
+  wireproof archive hide archive --did did:web:alice.example --record app.bsky.feed.post/3jt5tqkl6pb2x --reason 'court order'";
+
+const UNHIDE_EXAMPLES: &str = "\
+Examples:
+  wireproof archive unhide archive --did did:plc:ewvi7nxzyoun6zhxrhs64oiz";
+
+const ERASE_EXAMPLES: &str = "\
+Examples:
+  wireproof archive erase archive --did did:plc:ewvi7nxzyoun6zhxrhs64oiz
+  wireproof archive erase archive --did did:web:alice.example --reason takedown --json";
