@@ -7,10 +7,11 @@ use crypto::CompressedKey;
 use futures_util::TryStreamExt;
 use object_store::ObjectStoreExt;
 use sha2::{Digest, Sha256};
-use verify::sync::{Chain, FutureWindow, Judge, MemoryState, Outcome, Policy};
+use verify::sync::{Chain, FutureWindow, Ignored, Judge, Judged, MemoryState, Outcome, Policy};
 
 use crate::archive::Archive;
 use crate::error::{ArchiveError, ArchiveFault};
+use crate::event::ArchivedEvent;
 use crate::rows::FULL;
 use crate::scan::{EventColumns, EventRow, Scan};
 use crate::table::Table;
@@ -107,6 +108,14 @@ pub(crate) struct Verification<'f> {
 }
 
 impl Verification<'_> {
+    /// Counts a row as proved, unless it breaks a rule.
+    fn settle(&mut self, row: &EventRow, refusal: Option<(&'static str, String)>) {
+        match refusal {
+            None => self.report.proved += 1,
+            Some((code, message)) => self.refuse(Finding::of(row, code, message)),
+        }
+    }
+
     pub(crate) fn refuse(&mut self, finding: Finding) {
         *self.report.refused.entry(finding.code.to_owned()).or_default() += 1;
         (self.on_finding)(finding);
@@ -225,33 +234,47 @@ impl Prover {
         let key_of = |did: &str| keys.get(did).copied();
         let now = events.iter().map(|event| event.received).max().unwrap_or_default().max(0) as u64;
         let Ok(judged) = self.judge.judge_batch(&frames, &key_of, &mut self.state, now);
+        let mut repeated = Vec::new();
         for ((row, event), judged) in batch.iter().zip(&events).zip(&judged) {
-            let window = FutureWindow::new(event.received.max(0) as u64, &self.policy);
-            let refusal = match &judged.outcome {
-                Outcome::Commit(commit, chain) => {
-                    verification.report.gaps += u64::from(matches!(chain, Chain::Broken(_)));
-                    refuse_account(commit.repo, event.did)
-                        .or_else(|| refuse_future(commit.rev, window))
-                }
-                Outcome::Sync(sync, _) => {
-                    refuse_account(sync.did, event.did).or_else(|| refuse_future(sync.rev, window))
-                }
-                Outcome::Ignored(why) => Some((why.code(), why.to_string())),
-                Outcome::Rejected(why) => Some((why.code(), why.to_string())),
-                Outcome::Unjudged(_) => {
-                    Some((Rule::Kind.code(), "the event has no signature".to_owned()))
-                }
-            };
-            match refusal {
-                None => verification.report.proved += 1,
-                Some((code, message)) => verification.refuse(Finding::of(row, code, message)),
+            if let Outcome::Ignored(Ignored::Stale { .. }) = judged.outcome {
+                repeated.push(row);
+                continue;
             }
+            let is_gap = matches!(judged.outcome, Outcome::Commit(_, Chain::Broken(_)));
+            verification.report.gaps += u64::from(is_gap);
+            verification.settle(row, refusal(judged, event, &self.policy));
+        }
+        // A second writer, or a second import, has stored the revision too: it is proved alone.
+        for row in repeated {
+            let (event, mut state) = (row.event(), MemoryState::default());
+            let Ok(judged) = self.judge.judge(event.frame, &key_of, &mut state, now);
+            verification.settle(row, refusal(&judged, &event, &self.policy));
         }
         // Only the last account can go on in the next batch.
         let last = last.did.unwrap_or_default();
         let account = self.state.get(last);
         self.state = MemoryState::default();
         self.state.put(last, account);
+    }
+}
+
+/// The rule that a row breaks, and the message.
+fn refusal(
+    judged: &Judged<'_>,
+    event: &ArchivedEvent<'_>,
+    policy: &Policy,
+) -> Option<(&'static str, String)> {
+    let window = FutureWindow::new(event.received.max(0) as u64, policy);
+    match &judged.outcome {
+        Outcome::Commit(commit, _) => {
+            refuse_account(commit.repo, event.did).or_else(|| refuse_future(commit.rev, window))
+        }
+        Outcome::Sync(sync, _) => {
+            refuse_account(sync.did, event.did).or_else(|| refuse_future(sync.rev, window))
+        }
+        Outcome::Ignored(why) => Some((why.code(), why.to_string())),
+        Outcome::Rejected(why) => Some((why.code(), why.to_string())),
+        Outcome::Unjudged(_) => Some((Rule::Kind.code(), "the event has no signature".to_owned())),
     }
 }
 

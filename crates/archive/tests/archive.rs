@@ -29,10 +29,14 @@ impl Stream {
     }
 
     async fn import(&self, archive: &Archive) -> Imported {
+        self.import_as(archive, "stream", NOW).await
+    }
+
+    async fn import_as(&self, archive: &Archive, name: &str, now_micros: i64) -> Imported {
         let options = ImportOptions {
             host: "relay.test".to_owned(),
-            name: "stream".to_owned(),
-            now_micros: NOW,
+            name: name.to_owned(),
+            now_micros,
             policy: Policy::default(),
         };
         let frames = self.frames.iter().map(Vec::as_slice);
@@ -124,6 +128,19 @@ async fn an_import_that_is_repeated_adds_nothing() {
     stream.import(&archive).await;
     assert_eq!(files(folder.path()), before);
     assert_eq!(frames(&archive).await, stream.frames);
+}
+
+#[tokio::test]
+async fn what_two_writers_have_stored_is_proved_twice() {
+    let (stream, (_folder, archive)) = (Stream::new(), archive());
+    let imported = stream.import(&archive).await;
+    stream.import_as(&archive, "another", NOW + 1).await;
+    let (report, _) = verify(&archive).await;
+    assert!(!report.is_refused(), "{report:?}");
+    assert_eq!(
+        (report.events, report.proved),
+        (2 * stream.frames.len() as u64, 2 * imported.verified)
+    );
 }
 
 #[tokio::test]
