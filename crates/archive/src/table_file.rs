@@ -48,7 +48,7 @@ impl TableFile {
         self.writer.write(rows).map_err(ArchiveError::at(self.table.name()))?;
         self.stats.num_records += rows.num_rows() as u64;
         for name in &self.table.sorting()[..2] {
-            if let Some((min, max)) = rows.column_by_name(name).and_then(|column| bounds(column)) {
+            if let Some((min, max)) = rows.column_by_name(name).and_then(bounds) {
                 widen(&mut self.stats.min_values, name, min, is_less);
                 widen(&mut self.stats.max_values, name, max, |a, b| is_less(b, a));
             }

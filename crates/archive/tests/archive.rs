@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use arrow_array::cast::AsArray;
 use atproto::event::{Account, Decoder, Event};
@@ -254,6 +255,29 @@ async fn a_damaged_group_at_the_end_of_a_closed_segment_is_an_error_and_the_segm
     let refused = wal.seal(segment, &archive).await.unwrap_err();
     assert!(matches!(refused.fault, ArchiveFault::DamagedLog { .. }), "{refused}");
     assert_eq!(wal.closed_segments().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn the_source_waits_while_too_much_is_not_sealed() {
+    let (stream, (folder, archive)) = (Stream::new(), archive());
+    let mut options = WalOptions::default();
+    (options.max_segment_bytes, options.max_unsealed_bytes) = (1_000, 0);
+    let (wal, _) = Wal::open(&folder.path().join("wal"), options).unwrap();
+    // Four segments are less than an event.
+    assert!(stream.frames[0].len() > 4_000);
+    stream.append(&wal, &stream.frames[..1]);
+    let (wal, frame) = (Arc::new(wal), stream.frames[1].clone());
+    let (sender, stored) = mpsc::channel();
+    let source = wal.clone();
+    let waiting = std::thread::spawn(move || {
+        source.append(&event(2, &frame), move |result| sender.send(result).unwrap());
+    });
+    assert!(stored.recv_timeout(Duration::from_millis(200)).is_err(), "the source waits");
+    for segment in wal.closed_segments().unwrap() {
+        wal.seal(&segment, &archive).await.unwrap();
+    }
+    assert!(stored.recv().unwrap().is_ok());
+    waiting.join().unwrap();
 }
 
 #[tokio::test]

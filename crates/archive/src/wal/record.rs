@@ -32,13 +32,19 @@ pub(super) fn push(group: &mut Vec<u8>, event: &ArchivedEvent<'_>) {
     }
     let (did, key) = (event.did.unwrap_or_default(), event.key.unwrap_or_default());
     for text in [did, event.host, event.kind, event.verdict, key, event.judge] {
-        let text = &text[..text.floor_char_boundary(MAX_TEXT)];
+        let text = cut(text);
         group.extend((text.len() as u16).to_le_bytes());
         group.extend(text.as_bytes());
     }
     group.extend(event.frame);
     let len = (group.len() - start - 4) as u32;
     group[start..start + 4].copy_from_slice(&len.to_le_bytes());
+}
+
+/// The start of a text that is too long: of a kind of message that a stranger has invented.
+fn cut(text: &str) -> &str {
+    let end = (0..=text.len().min(MAX_TEXT)).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or(0)]
 }
 
 /// What the header of a segment says.

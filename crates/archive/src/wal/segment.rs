@@ -20,6 +20,13 @@ pub struct Segment {
     pub(super) path: PathBuf,
 }
 
+impl Segment {
+    /// Size in bytes.
+    pub(super) fn len(&self) -> io::Result<u64> {
+        Ok(fs::metadata(&self.path)?.len())
+    }
+}
+
 impl Wal {
     /// Seals a closed segment into the archive, and deletes it. Done again after a crash at any point, it has the same
     /// result.
@@ -49,6 +56,7 @@ impl Wal {
         crash_point("archive/listed");
         fs::remove_file(&segment.path).map_err(failed)?;
         crash_point("archive/deleted");
+        self.release(bytes.len() as u64);
         if let Some(before) = segment.number.checked_sub(1) {
             remove_if_there(&sealed_path(folder, before)).map_err(failed)?;
         }

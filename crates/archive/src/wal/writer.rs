@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -32,6 +32,8 @@ pub struct WalOptions {
     pub max_gather: Duration,
     /// Maximum size in bytes of events that are not synced yet: the source waits at it. Default: 64 MiB.
     pub max_pending_bytes: usize,
+    /// Maximum size in bytes of what is not sealed, but at least four segments: the source waits at it. Default: 16 GiB.
+    pub max_unsealed_bytes: u64,
 }
 
 impl Default for WalOptions {
@@ -41,6 +43,7 @@ impl Default for WalOptions {
             max_segment_age: Duration::from_secs(3_600),
             max_gather: Duration::from_millis(20),
             max_pending_bytes: 64 << 20,
+            max_unsealed_bytes: 16 << 30,
         }
     }
 }
@@ -79,6 +82,9 @@ struct Shared {
     taken: Condvar,
     last_arrival: AtomicI64,
     max_pending_bytes: usize,
+    /// Size in bytes of all segments.
+    unsealed_bytes: AtomicU64,
+    max_unsealed_bytes: u64,
 }
 
 /// The events that are not written yet.
@@ -111,12 +117,16 @@ impl Wal {
             .map_err(|_| ArchiveError::new(&*address, ArchiveFault::InUse))?;
         let name = writer_name(folder).map_err(ArchiveError::at(&address))?;
         let (segment, last_arrival, dropped) = OpenSegment::recover(folder)?;
+        let sizes = segments(folder).and_then(|segments| segments.iter().map(Segment::len).sum());
+        let unsealed_bytes: u64 = sizes.map_err(ArchiveError::at::<io::Error>(&address))?;
         let shared = Arc::new(Shared {
             pending: Mutex::default(),
             added: Condvar::new(),
             taken: Condvar::new(),
             last_arrival: AtomicI64::new(last_arrival),
             max_pending_bytes: options.max_pending_bytes,
+            unsealed_bytes: AtomicU64::new(unsealed_bytes),
+            max_unsealed_bytes: options.max_unsealed_bytes.max(4 * options.max_segment_bytes),
         });
         let (sender, current) = watch::channel(segment.number);
         let writer = Writer { shared: shared.clone(), segment, options, current: sender };
@@ -127,14 +137,15 @@ impl Wal {
     }
 
     /// Appends an event, whose [`arrival`](ArchivedEvent::arrival) is assigned here, and calls `on_stored` once it is on the
-    /// disk or could not be written. Events of one caller keep their order. Waits while too many bytes are not written.
+    /// disk or could not be written. Events of one caller keep their order. Waits while too many bytes are not written, or not
+    /// sealed.
     pub fn append(
         &self,
         event: &ArchivedEvent<'_>,
         on_stored: impl FnOnce(StoredResult) + Send + 'static,
     ) {
         let mut pending = self.shared.lock();
-        while pending.failure.is_none() && pending.records.len() >= self.shared.max_pending_bytes {
+        while pending.failure.is_none() && self.shared.is_full(&pending) {
             pending = self.shared.taken.wait(pending).expect(UNPOISONED);
         }
         if let Some(failure) = pending.failure.clone() {
@@ -175,6 +186,19 @@ impl Wal {
         let _ = self.current.clone().changed().await;
     }
 
+    /// Records that a segment of this size was sealed and deleted.
+    pub(super) fn release(&self, bytes: u64) {
+        let _pending = self.shared.lock();
+        let left = |unsealed: u64| Some(unsealed.saturating_sub(bytes));
+        let _ = self.shared.unsealed_bytes.fetch_update(Relaxed, Relaxed, left);
+        self.shared.taken.notify_all();
+    }
+
+    /// Size in bytes of what is not sealed.
+    pub fn unsealed_bytes(&self) -> u64 {
+        self.shared.unsealed_bytes.load(Relaxed)
+    }
+
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -197,6 +221,11 @@ impl Drop for Wal {
 }
 
 impl Shared {
+    fn is_full(&self, pending: &Pending) -> bool {
+        pending.records.len() >= self.max_pending_bytes
+            || self.unsealed_bytes.load(Relaxed) >= self.max_unsealed_bytes
+    }
+
     fn lock(&self) -> MutexGuard<'_, Pending> {
         self.pending.lock().expect(UNPOISONED)
     }
@@ -217,7 +246,7 @@ impl Writer {
             let closing = std::mem::take(&mut group.closing);
             let stored = match group.records.is_empty() {
                 true => Ok(()),
-                false => self.segment.append(&group.records),
+                false => self.append(&group.records),
             };
             let result = stored.and_then(|()| self.rotate(!closing.is_empty())).map_err(|error| {
                 let failure =
@@ -241,6 +270,13 @@ impl Writer {
             self.shared.lock().failure = late.failure;
             late.on_stored.into_iter().for_each(|on_stored| on_stored(Err(failure.clone())));
         }
+    }
+
+    fn append(&mut self, records: &[u8]) -> io::Result<()> {
+        let len = self.segment.len;
+        self.segment.append(records)?;
+        self.shared.unsealed_bytes.fetch_add(self.segment.len - len, Relaxed);
+        Ok(())
     }
 
     /// Waits for events, or until the segment is too old, and gathers those of a moment. The flag is whether it is the last
