@@ -368,7 +368,12 @@ impl Build {
                 || line.contains(": error: ")
         };
         let found = lines().find(is_error).or_else(|| lines().next_back());
-        format!("{}; see {}", one_line(found.unwrap_or("failed")), self.log.display())
+        let text = format!("{}; see {}", one_line(found.unwrap_or("failed")), self.log.display());
+        // Paths from the current folder on: a published run does not name the folders of a machine.
+        match std::env::current_dir() {
+            Ok(here) => text.replace(&format!("{}/", here.display()), ""),
+            Err(_) => text,
+        }
     }
 }
 
