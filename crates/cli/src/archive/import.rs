@@ -145,7 +145,7 @@ impl Import<'_> {
         let work = WorkId { writer: format!("import-{}", name(&file)), number: 0 };
         let sealed = self.archive.seal_repositories(vec![archived], &work).await?;
         self.summary.repository_count += 1;
-        self.summary.record_count += whole.tree().records as u64;
+        self.summary.record_count += whole.tree().records;
         self.summary.stored_files += sealed.files;
         self.summary.stored_bytes += sealed.bytes;
         Ok(())

@@ -8,7 +8,7 @@ use serde_json::Value;
 use simnet::servers::Server;
 use wireproof::atproto::corpus;
 
-use crate::{stderr, wireproof, with_commits};
+use crate::{stderr, with_commits};
 
 /// `archive follow` of a network's relay, from its oldest event.
 fn archive_follow(sim: &simnet::servers::Simulation, archive: &Path, args: &[&str]) -> Output {
@@ -78,8 +78,8 @@ fn a_changed_file_is_named_and_the_exit_code_is_1() {
     let folder = dir.path().join("archive");
     let output = archive_follow(&sim, &folder, &["--events", "20"]);
     assert!(output.status.success(), "{}", stderr(&output));
-    let day = fs::read_dir(folder.join("events")).unwrap().map(|entry| entry.unwrap().path());
-    let day = day.filter(|path| !path.ends_with("_delta_log")).next().unwrap();
+    let mut day = fs::read_dir(folder.join("events")).unwrap().map(|entry| entry.unwrap().path());
+    let day = day.find(|path| !path.ends_with("_delta_log")).unwrap();
     let file = fs::read_dir(day).unwrap().next().unwrap().unwrap().path();
     let mut bytes = fs::read(&file).unwrap();
     let middle = bytes.len() / 2;
