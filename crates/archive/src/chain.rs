@@ -55,7 +55,7 @@ pub(crate) enum ChainFault {
 /// The chains of the accounts, one after the other in the order of the table `events`. One tree is held at a time.
 pub(crate) struct Chains {
     trees: RecordTrees,
-    chain: Option<Chain>,
+    chain: Option<Box<Chain>>,
     /// How to undo the last commit.
     undo: Undo,
 }
@@ -72,7 +72,7 @@ struct Chain {
 enum Undo {
     Nothing,
     /// The commit began another chain.
-    Chain(Option<Chain>),
+    Chain(Option<Box<Chain>>),
     /// The commit continued its chain.
     Commit {
         rev: Box<str>,
@@ -125,13 +125,13 @@ impl Chains {
             return Ok(Err(ChainFault::NoBase(commit.since.unwrap_or_default().to_owned())));
         };
         let data = tree.root();
-        let mut chain = Chain {
+        let mut chain = Box::new(Chain {
             did: commit.did.into(),
             rev: commit.since.unwrap_or_default().into(),
             data,
             tree,
             ops: Vec::new(),
-        };
+        });
         Ok(chain.apply(commit).map(|(data, _)| {
             self.undo = Undo::Chain(self.chain.replace(chain));
             data

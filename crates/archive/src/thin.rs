@@ -195,18 +195,12 @@ impl Planner {
         let (true, Some(did)) = (event.is_verified() && event.kind == "#commit", event.did) else {
             return Ok(());
         };
-        match row.form() {
-            COMPACT => {
-                if !self.follow(row, did).await? {
-                    self.failed.insert(self.account);
-                }
-            }
-            FULL if event.received < self.before => {
-                if !is_single || !self.try_commit(&event, did).await? {
-                    self.plan.kept += 1;
-                }
-            }
-            _ => {}
+        if row.form() == COMPACT && !self.follow(row, did).await? {
+            self.failed.insert(self.account);
+        }
+        let is_due = row.form() == FULL && event.received < self.before;
+        if is_due && !(is_single && self.try_commit(&event, did).await?) {
+            self.plan.kept += 1;
         }
         Ok(())
     }
