@@ -35,15 +35,15 @@ pub struct ArchivedRepository<'a> {
 }
 
 impl Archive {
-    /// Stores repositories in the tables `snapshots` and `records`. The same work, done again, adds nothing; those of erased
-    /// accounts are left out.
+    /// Stores repositories in the tables `snapshots` and `records`; those of erased accounts are left out. The same work, done
+    /// again, adds nothing; without one they are stored each time, and a revision that is there twice counts once.
     ///
     /// # Errors
     /// If the archive cannot be written.
     pub async fn seal_repositories(
         &self,
         mut repositories: Vec<ArchivedRepository<'_>>,
-        work: &WorkId,
+        work: Option<&WorkId>,
     ) -> Result<Sealed, ArchiveError> {
         let list = self.hide_list().await?;
         repositories.retain(|archived| !list.is_erased(archived.place().0));
@@ -63,7 +63,7 @@ impl Archive {
             let add = file.finish(self.storage()).await?;
             sealed.files += u64::from(add.is_some());
             sealed.bytes += add.as_ref().map_or(0, |add| add.size);
-            let txn = Some((work.writer.clone(), work.number));
+            let txn = work.map(|work| (work.writer.clone(), work.number));
             let change = Change {
                 operation: "WRITE",
                 add: add.into_iter().collect(),

@@ -144,7 +144,7 @@ impl Account {
             fetched: received(day),
         };
         let work = WorkId { writer: format!("{} {}", self.did(), later(day)), number: 0 };
-        archive.seal_repositories(vec![archived], &work).await.unwrap();
+        archive.seal_repositories(vec![archived], Some(&work)).await.unwrap();
     }
 }
 
