@@ -75,9 +75,9 @@ fn serves(command: &str) -> bool {
     command.contains(" sim serve") && !command.contains("--help")
 }
 
-/// Whether a command serves a queue until it is killed. The commands after it wait for it themselves.
+/// Whether a command serves a queue or an object store until it is killed. The commands after it wait for it themselves.
 fn serves_queue(command: &str) -> bool {
-    command.contains("kafka.sh broker ") || command.contains("/nats-server ")
+    ["kafka.sh broker ", "/nats-server ", "/versitygw "].iter().any(|part| command.contains(part))
 }
 
 fn documents() -> Result<Vec<PathBuf>, String> {
@@ -216,12 +216,15 @@ impl Drop for QueueServer {
 }
 
 /// Parts of commands, and the toolchains without which they are left out.
-const NEEDS: [(&str, Toolchain); 5] = [
+const NEEDS: [(&str, Toolchain); 8] = [
     ("node --", Toolchain::Node),
     ("kafka.sh", Toolchain::Java),
     ("kafka://", Toolchain::Java),
     ("/nats-server", Toolchain::Go),
     ("nats://", Toolchain::Go),
+    ("/versitygw", Toolchain::Go),
+    ("AWS_", Toolchain::Go),
+    ("s3://", Toolchain::Go),
 ];
 
 /// Every check of an installation, without a build; the option is not stable yet.

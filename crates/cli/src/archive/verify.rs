@@ -140,4 +140,5 @@ impl VerifySummary {
 const EXAMPLES: &str = "\
 Examples:
   wireproof archive verify archive
+  AWS_REGION=eu-central-1 wireproof archive verify s3://history/relay
   wireproof archive verify archive --json | jq .refused";
