@@ -125,14 +125,16 @@ impl Storage {
 
     /// A temporary file for what [`upload`](Self::upload) stores: on the disk of a local archive.
     pub(crate) fn stage(&self) -> Result<NamedTempFile, ArchiveError> {
-        let staged = match &self.folder {
-            Some(folder) => {
-                let folder = folder.join(STAGING);
-                fs::create_dir_all(&folder).and_then(|()| temporary_file(&folder))
-            }
+        let staged = match self.staging() {
+            Some(folder) => fs::create_dir_all(&folder).and_then(|()| temporary_file(&folder)),
             None => NamedTempFile::new(),
         };
         staged.map_err(ArchiveError::at(&self.address))
+    }
+
+    /// The folder of the temporary files of a local archive.
+    pub(crate) fn staging(&self) -> Option<PathBuf> {
+        self.folder.as_ref().map(|folder| folder.join(STAGING))
     }
 
     /// Stores a file whose name says its content: one that is there already is the same.
@@ -219,15 +221,16 @@ impl Storage {
     /// Creates an object; `false` if there is one. A put whose outcome is not known is repeated: the object can then be that
     /// of the first one.
     async fn create(&self, path: &str, bytes: &Bytes) -> Result<bool, ArchiveError> {
-        let object = self.object(path);
-        let created = retried(path, async || {
-            match self.objects.put_opts(&object, bytes.clone().into(), PutMode::Create.into()).await
-            {
-                Ok(_) => Ok(true),
-                Err(ObjectError::AlreadyExists { .. } | ObjectError::Precondition { .. }) => {
-                    Ok(false)
+        let created = retried(path, || {
+            let (objects, object, bytes) = (self.objects.clone(), self.object(path), bytes.clone());
+            async move {
+                match objects.put_opts(&object, bytes.into(), PutMode::Create.into()).await {
+                    Ok(_) => Ok(true),
+                    Err(ObjectError::AlreadyExists { .. } | ObjectError::Precondition { .. }) => {
+                        Ok(false)
+                    }
+                    Err(error) => Err(error),
                 }
-                Err(error) => Err(error),
             }
         });
         created.await
@@ -236,21 +239,20 @@ impl Storage {
     /// Checks, once, that the store refuses a put to a name that is taken. One that ignores the condition would let writers
     /// overwrite each other's commits.
     async fn check_conditional_puts(&self) -> Result<(), ArchiveError> {
-        let check = async || {
-            let path = format!("{STAGING}/{}", uuid());
-            let bytes = Bytes::from_static(b"a name that is taken");
-            self.create(&path, &bytes).await?;
-            let is_replaced = self.create(&path, &bytes).await?;
-            self.delete(&path).await?;
-            match is_replaced {
-                false => Ok(()),
-                true => {
-                    let fault = StoreFault::new(StoreProblem::NoConditionalPut, "a second put");
-                    Err(ArchiveError::new(self.address(), fault))
-                }
-            }
-        };
-        self.conditional_puts.get_or_try_init(check).await.map(|_| ())
+        self.conditional_puts.get_or_try_init(|| self.put_twice()).await.map(|_| ())
+    }
+
+    async fn put_twice(&self) -> Result<(), ArchiveError> {
+        let path = format!("{STAGING}/{}", uuid());
+        let bytes = Bytes::from_static(b"a name that is taken");
+        self.create(&path, &bytes).await?;
+        let is_replaced = self.create(&path, &bytes).await?;
+        self.delete(&path).await?;
+        if is_replaced {
+            let fault = StoreFault::new(StoreProblem::NoConditionalPut, "a second put");
+            return Err(ArchiveError::new(self.address(), fault));
+        }
+        Ok(())
     }
 
     /// The content of a file; `None` if it does not exist.
@@ -291,10 +293,14 @@ impl Storage {
 
     /// Deletes a file. One that does not exist is no error.
     pub(crate) async fn delete(&self, path: &str) -> Result<(), ArchiveError> {
-        let object = self.object(path);
-        let deleted = retried(path, async || match self.objects.delete(&object).await {
-            Err(ObjectError::NotFound { .. }) => Ok(()),
-            deleted => deleted,
+        let deleted = retried(path, || {
+            let (objects, object) = (self.objects.clone(), self.object(path));
+            async move {
+                match objects.delete(&object).await {
+                    Err(ObjectError::NotFound { .. }) => Ok(()),
+                    deleted => deleted,
+                }
+            }
         });
         deleted.await
     }
@@ -302,9 +308,9 @@ impl Storage {
 
 /// Does again what failed for the time being, after the retries of the client: it repeats no request that may have been
 /// carried out.
-async fn retried<T>(
+async fn retried<T, F: Future<Output = Result<T, ObjectError>>>(
     path: &str,
-    mut request: impl AsyncFnMut() -> Result<T, ObjectError>,
+    mut request: impl FnMut() -> F,
 ) -> Result<T, ArchiveError> {
     let (mut attempt, started) = (1, Instant::now());
     loop {
@@ -376,7 +382,7 @@ fn sync_folder(file: &FilePath) -> io::Result<()> {
     }
 }
 
-/// The folder of files that have no name yet; those of a crash are deleted by the next writer.
+/// The folder of files that have no name yet; `Archive::sweep` deletes those of a crash.
 const STAGING: &str = "staging";
 
 /// Size of a part of an upload or a download: it takes a request of 30 s at 280 KiB/s.

@@ -15,7 +15,8 @@ use object_store::{
     PutResult, Result,
 };
 use wireproof_archive::{
-    Archive, ArchiveError, ArchiveFault, ArchivedEvent, Storage, StoreProblem, Table, WorkId,
+    Archive, ArchiveError, ArchiveFault, ArchivedEvent, Storage, StoreProblem, Table,
+    VerifyOptions, WorkId,
 };
 
 /// What a store in memory does wrong.
@@ -157,7 +158,7 @@ async fn a_store_that_loses_every_answer_to_a_put_of_a_commit_has_it_once() {
 async fn ranges_that_are_too_short_are_an_error_and_no_panic() {
     let archive = archive(Fault::ShortRanges, InMemory::new());
     seal(&archive, 1).await.unwrap();
-    let error = archive.verify(&mut |_| ()).await.unwrap_err();
+    let error = archive.verify(&VerifyOptions::default(), &mut |_| ()).await.unwrap_err();
     assert_eq!(problem(&error), StoreProblem::Malformed, "{error}");
     let Err(error) = read(&archive).await else { panic!("rows of a cut file") };
     assert_eq!(problem(&error), StoreProblem::Malformed, "{error}");

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use wireproof::archive::{Archive, ArchiveError, ArchiveFault, StoreProblem, Table, WorkId};
+use wireproof::archive::{
+    Archive, ArchiveError, ArchiveFault, StoreProblem, Table, VerifyOptions, WorkId,
+};
 use wireproof_interop::faults::{Fault, FaultyProxy, Request};
 use wireproof_interop::kit;
 use wireproof_interop::s3::{S3, variables};
@@ -76,7 +78,8 @@ async fn write_all(archive: &Archive) -> Result<(), ArchiveError> {
         let events = (first..).zip(&frames).map(|(seq, frame)| event(seq, frame)).collect();
         archive.seal(events, &WorkId { writer: "test".to_owned(), number }).await?;
     }
-    let report = archive.verify(&mut |finding| panic!("{finding:?}")).await?;
+    let report =
+        archive.verify(&VerifyOptions::default(), &mut |finding| panic!("{finding:?}")).await?;
     assert_eq!(report.events, 2 * EVENTS as u64);
     archive.erase("did:web:bob.test", "deleted", NOW).await?;
     Ok(())

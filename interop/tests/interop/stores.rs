@@ -15,7 +15,7 @@ use serde_json::Value;
 use simnet::servers::{Server, Simulation, Spec};
 use tokio::sync::Barrier;
 use tokio::time::sleep;
-use wireproof::archive::{Archive, ArchivedEvent, Storage, Table, WorkId};
+use wireproof::archive::{Archive, ArchivedEvent, Storage, Table, VerifyOptions, WorkId};
 use wireproof_interop::kit;
 use wireproof_interop::s3::{ACCESS_KEY, S3, SECRET_KEY, files, variables};
 
@@ -142,7 +142,10 @@ async fn a_file_of_many_parts_is_stored_whole() {
     let sealed = archive.seal(events, &WorkId { writer: "test".to_owned(), number: 0 }).await;
     let bytes = sealed.expect("a commit").bytes;
     assert!(bytes > 20 << 20, "{bytes} bytes are one part");
-    let report = archive.verify(&mut |finding| panic!("{finding:?}")).await.expect("the tables");
+    let report = archive
+        .verify(&VerifyOptions::default(), &mut |finding| panic!("{finding:?}"))
+        .await
+        .expect("the tables");
     assert_eq!((report.events, report.files), (frames.len() as u64, 1));
 }
 
@@ -293,7 +296,10 @@ async fn a_follower_stores_every_event_once_whichever_side_is_killed() {
         }
     }
     assert_eq!(stored, sent.into_iter().collect::<Vec<_>>());
-    let report = archive.verify(&mut |finding| panic!("{finding:?}")).await.expect("the tables");
+    let report = archive
+        .verify(&VerifyOptions::default(), &mut |finding| panic!("{finding:?}"))
+        .await
+        .expect("the tables");
     assert!(report.proved > 0, "{report:?}");
 }
 

@@ -1,6 +1,6 @@
 //! The log of one table: entries under `_delta_log`, each created once by the writer that comes first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -26,6 +26,8 @@ pub(crate) struct Snapshot {
     pub(crate) metadata: Option<MetaData>,
     /// The files, by path within the table's folder.
     pub(crate) files: BTreeMap<String, Add>,
+    /// The files that were removed, by path within the table's folder.
+    pub(crate) removed: BTreeSet<String>,
     /// The last version of each application.
     pub(crate) txns: BTreeMap<String, i64>,
 }
@@ -63,7 +65,11 @@ impl Log {
         loop {
             let versions = snapshot.next_version..snapshot.next_version + ahead as u64;
             let entries = stream::iter(versions.map(|version| self.entry_path(version)));
-            let entries = entries.map(async |path| self.storage.get(&path).await).buffered(ahead);
+            let entries = entries.map(|path| {
+                let storage = self.storage.clone();
+                async move { storage.get(&path).await }
+            });
+            let entries = entries.buffered(ahead);
             let mut entries = std::pin::pin!(entries);
             while let Some(entry) = entries.try_next().await? {
                 let Some(entry) = entry else { return Ok(()) };
@@ -81,8 +87,14 @@ impl Log {
                     check_protocol(protocol).map_err(ArchiveError::at(&path))?
                 }
                 Action::MetaData(metadata) => snapshot.metadata = Some(*metadata),
-                Action::Add(add) => drop(snapshot.files.insert(add.path.clone(), *add)),
-                Action::Remove(remove) => drop(snapshot.files.remove(&remove.path)),
+                Action::Add(add) => {
+                    snapshot.removed.remove(&add.path);
+                    snapshot.files.insert(add.path.clone(), *add);
+                }
+                Action::Remove(remove) => {
+                    snapshot.files.remove(&remove.path);
+                    snapshot.removed.insert(remove.path);
+                }
                 Action::Txn(txn) => drop(snapshot.txns.insert(txn.app_id, txn.version)),
                 Action::CommitInfo(_) => {}
             }

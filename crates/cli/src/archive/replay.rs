@@ -7,9 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use serde::Serialize;
 use wireproof::archive::Archive;
-use wireproof::atproto::syntax::Datetime;
 
-use super::AddressArgs;
+use super::{AddressArgs, parse_time};
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -25,24 +24,15 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     to: PathBuf,
     /// Leave out events that arrived before this time: 2026-07-01T00:00:00Z.
-    #[arg(long, value_name = "TIME")]
-    since: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    since: Option<i64>,
     /// Print one JSON document.
     #[arg(long)]
     json: bool,
 }
 
-impl ReplayArgs {
-    fn since(&self) -> Result<i64, Failure> {
-        let Some(text) = &self.since else { return Ok(i64::MIN) };
-        let time = Datetime::parse(text);
-        let time = time.map_err(|error| Failure::Usage(format!("--since {text}: {error}")))?;
-        Ok(time.unix_micros())
-    }
-}
-
 pub(super) async fn run(args: &ReplayArgs, output: Output) -> Result<(), Failure> {
-    let (archive, since) = (args.address.open().await?, args.since()?);
+    let (archive, since) = (args.address.open().await?, args.since.unwrap_or(i64::MIN));
     let summary = write(&archive, since, args).await?;
     output.document(&summary, args.json, ReplaySummary::to_text)
 }

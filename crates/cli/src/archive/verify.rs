@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU64;
 use std::time::Instant;
 
 use clap::Args;
 use serde::Serialize;
-use wireproof::archive::{Finding, VerifyReport};
+use wireproof::archive::{Finding, VerifyOptions, VerifyReport};
 
-use super::AddressArgs;
+use super::{AddressArgs, checked_did, now_micros, parse_time};
 use crate::failure::Failure;
 use crate::findings::Findings;
 use crate::output::Output;
@@ -22,6 +23,15 @@ use crate::output::Output;
 pub(crate) struct ArchiveVerifyArgs {
     #[command(flatten)]
     address: AddressArgs,
+    /// Prove the events and repositories of this account alone; files without them are not read.
+    #[arg(long, value_name = "DID")]
+    did: Option<String>,
+    /// Prove what came since then: 2026-07-01T00:00:00Z.
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    since: Option<i64>,
+    /// Prove one account in N, others each time. Every file is compared with its name all the same.
+    #[arg(long, value_name = "N")]
+    sample: Option<NonZeroU64>,
     /// Show every finding [default: the first 10].
     #[arg(long)]
     all: bool,
@@ -39,7 +49,7 @@ pub(super) async fn run(args: &ArchiveVerifyArgs, output: Output) -> Result<(), 
             printed = findings.add(|| FindingLine::from(finding));
         }
     };
-    let report = archive.verify(&mut print).await?;
+    let report = archive.verify(&args.options()?, &mut print).await?;
     printed?;
     let summary = VerifySummary::new(&report, started.elapsed().as_secs_f64());
     findings.finish(&summary, VerifySummary::to_text)?;
@@ -49,6 +59,16 @@ pub(super) async fn run(args: &ArchiveVerifyArgs, output: Output) -> Result<(), 
             args.address.archive, summary.refused_count
         ))),
         false => Ok(()),
+    }
+}
+
+impl ArchiveVerifyArgs {
+    fn options(&self) -> Result<VerifyOptions, Failure> {
+        let mut options = VerifyOptions::default();
+        options.did = self.did.as_deref().map(checked_did).transpose()?;
+        (options.since, options.sample) = (self.since, self.sample);
+        options.seed = now_micros() as u64;
+        Ok(options)
     }
 }
 
@@ -89,6 +109,8 @@ struct VerifySummary {
     file_count: u64,
     event_count: u64,
     proved_count: u64,
+    /// Proved events in compact form.
+    compact_count: u64,
     gap_count: u64,
     snapshot_count: u64,
     proved_snapshot_count: u64,
@@ -106,6 +128,7 @@ impl VerifySummary {
             file_count: report.files,
             event_count: report.events,
             proved_count: report.proved,
+            compact_count: report.compact,
             gap_count: report.gaps,
             snapshot_count: report.snapshots,
             proved_snapshot_count: report.proved_snapshots,
@@ -122,11 +145,12 @@ impl VerifySummary {
         };
         let unverified: u64 = self.unverified.values().sum();
         format!(
-            "{} files, {} events: {} proved again, {} after a gap, {unverified} stored as not verified\n{}\
+            "{} files, {} events: {} proved again ({} in compact form), {} after a gap, {unverified} stored as not verified\n{}\
              {} repositories: {} proved again\n{} refused\n{}",
             self.file_count,
             self.event_count,
             self.proved_count,
+            self.compact_count,
             self.gap_count,
             counts(&self.unverified),
             self.snapshot_count,
@@ -140,5 +164,6 @@ impl VerifySummary {
 const EXAMPLES: &str = "\
 Examples:
   wireproof archive verify archive
+  wireproof archive verify archive --since 2026-07-01T00:00:00Z --sample 100
   AWS_REGION=eu-central-1 wireproof archive verify s3://history/relay
   wireproof archive verify archive --json | jq .refused";
