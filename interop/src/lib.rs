@@ -7,6 +7,8 @@
 //! | [`postgres`] | a server of PostgreSQL |
 //! | [`kafka`] | a broker of Apache Kafka |
 //! | [`nats`] | a server of NATS JetStream |
+//! | [`s3`] | a server of S3 with atomic conditional puts |
+//! | [`faults`] | a proxy that answers 503, is silent, slow, or cuts and loses responses |
 //! | [`proxy`] | a proxy in front of a server that is out of service at times |
 //! | [`reader`] | consumers of event streams |
 //! | [`program`] | the installed programs, and processes that end with the test |
@@ -15,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod faults;
 mod http;
 pub mod kafka;
 pub mod nats;
@@ -24,3 +27,4 @@ pub mod program;
 pub mod proxy;
 pub mod reader;
 pub mod relay;
+pub mod s3;

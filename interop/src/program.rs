@@ -37,6 +37,8 @@ pub enum Part {
     Postgres,
     /// The server of NATS, which needs Go.
     Nats,
+    /// The server of S3, which needs Go.
+    S3,
     /// Apache Kafka, which needs Java.
     Kafka,
 }
@@ -50,6 +52,7 @@ impl Part {
             Self::Readers => "readers/node_modules",
             Self::Postgres => "postgres/node_modules",
             Self::Nats => "nats/nats-server",
+            Self::S3 => "s3/versitygw",
             Self::Kafka => "kafka/lib",
         }
     }
@@ -59,7 +62,7 @@ impl Part {
         match self {
             Self::Pds | Self::Readers | Self::Postgres => Some("node"),
             Self::Kafka => Some("java"),
-            Self::Relay | Self::Nats => None,
+            Self::Relay | Self::Nats | Self::S3 => None,
         }
     }
 }

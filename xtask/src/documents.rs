@@ -78,10 +78,10 @@ fn serves(command: &str) -> bool {
     command.contains(" sim serve") && !command.contains("--help")
 }
 
-/// Whether a command serves until it is killed, beside the network. The commands after the server of a queue or a database
-/// wait for it themselves.
+/// Whether a command serves until it is killed, beside the network. The commands after the server of a queue, a database or an
+/// object store wait for it themselves.
 fn serves_beside(command: &str) -> bool {
-    let servers = ["kafka.sh broker ", "/nats-server ", "postgres.sh server "];
+    let servers = ["kafka.sh broker ", "/nats-server ", "postgres.sh server ", "/versitygw "];
     servers.iter().any(|server| command.contains(server)) || admin_address(command).is_some()
 }
 
@@ -243,7 +243,7 @@ impl Drop for Beside {
 }
 
 /// Parts of commands, and the toolchains without which they are left out.
-const NEEDS: [(&str, Toolchain); 7] = [
+const NEEDS: [(&str, Toolchain); 10] = [
     ("node ", Toolchain::Node),
     ("postgres.sh", Toolchain::Node),
     ("postgres://", Toolchain::Node),
@@ -251,6 +251,9 @@ const NEEDS: [(&str, Toolchain); 7] = [
     ("kafka://", Toolchain::Java),
     ("/nats-server", Toolchain::Go),
     ("nats://", Toolchain::Go),
+    ("/versitygw", Toolchain::Go),
+    ("AWS_", Toolchain::Go),
+    ("s3://", Toolchain::Go),
 ];
 
 /// Attempts to reach an admin API: a minute.

@@ -32,6 +32,7 @@ pub(crate) fn set_up(without: &Without) -> Result<(), String> {
         // The verifier last: the tests take it as the sign that both are there.
         go_programs("relay", &[("relay", RELAY), ("verify", ".")])?;
         go_programs("nats", &[("nats-server", NATS)])?;
+        go_programs("s3", &[("versitygw", S3)])?;
     }
     if without.has(Toolchain::Java) { kafka(&folder().join("kafka")) } else { Ok(()) }
 }
@@ -182,5 +183,6 @@ fn remove(folder: &Path) -> Result<(), String> {
 
 const RELAY: &str = "github.com/bluesky-social/indigo/cmd/relay";
 const NATS: &str = "github.com/nats-io/nats-server/v2";
+const S3: &str = "github.com/versity/versitygw/cmd/versitygw";
 const TAP: &str = "github.com/bluesky-social/indigo/cmd/tap";
 const MODULE: &str = "github.com/bluesky-social/indigo@v0.0.0-20260605210604-af2fec94f34c";

@@ -63,7 +63,7 @@ pub struct Output<W: Write> {
 
 enum Sink<W: Write> {
     Lines(W),
-    Records(GzEncoder<W>),
+    Records(Box<GzEncoder<W>>),
 }
 
 /// Why a file cannot be written.
@@ -96,7 +96,8 @@ impl<W: Write> Output<W> {
 
     /// Writes `.pb.gz`.
     pub fn records(out: W) -> Self {
-        Self::new(Sink::Records(GzEncoder::new(out, Compression::default())))
+        let encoder = GzEncoder::new(out, Compression::default());
+        Self::new(Sink::Records(Box::new(encoder)))
     }
 
     fn new(out: Sink<W>) -> Self {

@@ -5,6 +5,8 @@ use std::io;
 use arrow_schema::ArrowError;
 use parquet::errors::ParquetError;
 
+use crate::store_fault::StoreFault;
+
 /// An error of an archive, and the file that it is about.
 #[derive(Debug, thiserror::Error)]
 #[error("{file}: {fault}")]
@@ -20,20 +22,34 @@ pub struct ArchiveError {
 #[non_exhaustive]
 pub enum ArchiveFault {
     /// The address is not one of an archive.
-    #[error("not the address of an archive: use a folder, or {0}")]
-    Address(&'static str),
+    #[error(
+        "not the address of an archive: use a folder, file://, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or \
+         az://CONTAINER/PREFIX"
+    )]
+    Address,
+    /// The program has no object stores.
+    #[error(
+        "the feature `object-stores` of this program is off: build it with it, or use a folder"
+    )]
+    NoObjectStores,
+    /// The environment has no settings of an object store, or has unusable ones.
+    #[error("the settings of the object store: {0}")]
+    Settings(String),
     /// There is no archive at the address.
     #[error("no archive: `archive follow` and `archive import` create one")]
     NoArchive,
     /// A file of a local archive cannot be read or written.
     #[error(transparent)]
     File(#[from] io::Error),
-    /// An object cannot be read or written.
+    /// A file of a local archive cannot be read.
     #[error(transparent)]
-    Object(#[from] object_store::Error),
+    Object(object_store::Error),
+    /// An object store did not do what was asked.
+    #[error(transparent)]
+    Store(#[from] StoreFault),
     /// Bytes are not a Parquet file, or rows cannot be written to one.
     #[error(transparent)]
-    Parquet(#[from] ParquetError),
+    Parquet(ParquetError),
     /// Columns have other types than the table.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
@@ -87,7 +103,34 @@ pub enum ArchiveFault {
     },
 }
 
+impl From<object_store::Error> for ArchiveFault {
+    fn from(error: object_store::Error) -> Self {
+        match StoreFault::of(&error) {
+            Some(fault) => Self::Store(fault),
+            None => Self::Object(error),
+        }
+    }
+}
+
+impl From<ParquetError> for ArchiveFault {
+    /// The error of the file's object, if it is one.
+    fn from(error: ParquetError) -> Self {
+        match error {
+            ParquetError::External(error) => match error.downcast::<object_store::Error>() {
+                Ok(error) => Self::from(*error),
+                Err(error) => Self::Parquet(ParquetError::External(error)),
+            },
+            error => Self::Parquet(error),
+        }
+    }
+}
+
 impl ArchiveError {
+    /// Whether the same may succeed later: an object store does not answer, or not in time.
+    pub fn is_temporary(&self) -> bool {
+        matches!(&self.fault, ArchiveFault::Store(fault) if fault.is_temporary())
+    }
+
     pub(crate) fn new(file: impl Into<String>, fault: impl Into<ArchiveFault>) -> Self {
         Self { file: file.into(), fault: fault.into() }
     }

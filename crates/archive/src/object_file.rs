@@ -7,10 +7,13 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, TryFutureExt};
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt};
+use object_store::{
+    Error, GetOptions, GetRange, OBJECT_STORE_COALESCE_DEFAULT, ObjectStore, ObjectStoreExt,
+    coalesce_ranges,
+};
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::async_reader::{AsyncFileReader, MetadataSuffixFetch};
-use parquet::errors::{ParquetError, Result};
+use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 
 /// Reads ranges of an object.
@@ -21,25 +24,39 @@ pub(crate) struct ObjectFile {
 }
 
 impl AsyncFileReader for ObjectFile {
-    fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes>> {
-        self.objects.get_range(&self.path, range).map_err(failed).boxed()
+    fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes, ParquetError>> {
+        let bytes = async move {
+            let bytes = self.objects.get_range(&self.path, range.clone()).await?;
+            whole_range(&range, bytes)
+        };
+        bytes.map_err(failed).boxed()
     }
 
-    fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, Result<Vec<Bytes>>> {
-        async move { self.objects.get_ranges(&self.path, &ranges).await.map_err(failed) }.boxed()
+    fn get_byte_ranges(
+        &mut self,
+        ranges: Vec<Range<u64>>,
+    ) -> BoxFuture<'_, Result<Vec<Bytes>, ParquetError>> {
+        let bytes = async move {
+            let (objects, path) = (&self.objects, &self.path);
+            let fetch = |range: Range<u64>| async move {
+                whole_range(&range, objects.get_range(path, range.clone()).await?)
+            };
+            coalesce_ranges(&ranges, fetch, OBJECT_STORE_COALESCE_DEFAULT).await
+        };
+        bytes.map_err(failed).boxed()
     }
 
     fn get_metadata<'a>(
         &'a mut self,
         options: Option<&'a ArrowReaderOptions>,
-    ) -> BoxFuture<'a, Result<Arc<ParquetMetaData>>> {
+    ) -> BoxFuture<'a, Result<Arc<ParquetMetaData>, ParquetError>> {
         let reader = ParquetMetaDataReader::new().with_arrow_reader_options(options);
         reader.load_via_suffix_and_finish(self).map_ok(Arc::new).boxed()
     }
 }
 
 impl MetadataSuffixFetch for &mut ObjectFile {
-    fn fetch_suffix(&mut self, suffix: usize) -> BoxFuture<'_, Result<Bytes>> {
+    fn fetch_suffix(&mut self, suffix: usize) -> BoxFuture<'_, Result<Bytes, ParquetError>> {
         let options =
             GetOptions { range: Some(GetRange::Suffix(suffix as u64)), ..GetOptions::default() };
         async move {
@@ -50,6 +67,17 @@ impl MetadataSuffixFetch for &mut ObjectFile {
     }
 }
 
-fn failed(error: object_store::Error) -> ParquetError {
+/// Checks that a range has all its bytes: those who read it take parts of it by their places.
+pub(crate) fn whole_range(range: &Range<u64>, bytes: Bytes) -> Result<Bytes, Error> {
+    match bytes.len() as u64 == range.end - range.start {
+        true => Ok(bytes),
+        false => Err(Error::Generic {
+            store: "range",
+            source: format!("{} bytes instead of {range:?}", bytes.len()).into(),
+        }),
+    }
+}
+
+fn failed(error: Error) -> ParquetError {
     ParquetError::External(Box::new(error))
 }

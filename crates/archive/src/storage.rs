@@ -7,15 +7,22 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
-use object_store::{Error as ObjectError, ObjectStore, ObjectStoreExt, PutMode};
+use object_store::{Error as ObjectError, ObjectStore, ObjectStoreExt, PutMode, WriteMultipart};
 use store::crash_point;
 use tempfile::NamedTempFile;
+use tokio::io::AsyncReadExt;
+use tokio::sync::OnceCell;
 
+use crate::delta::uuid;
 use crate::error::{ArchiveError, ArchiveFault};
+use crate::object_file::whole_range;
+use crate::store_fault::{self, StoreFault, StoreProblem};
 
 /// The files of an archive. Clones share them.
 #[derive(Clone, Debug)]
@@ -26,37 +33,75 @@ pub struct Storage {
     /// The folder, if it is one.
     folder: Option<Arc<FilePath>>,
     address: Arc<str>,
+    /// Set once the object store has refused a put to a name that was taken.
+    conditional_puts: Arc<OnceCell<()>>,
 }
 
 impl Storage {
-    /// The archive in this folder, or at this `file://` address. A folder that does not exist is created by the first
-    /// write.
+    /// The archive in this folder, or at this address: `file://`, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX`,
+    /// `az://CONTAINER/PREFIX` or `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX`. A folder that does not exist is
+    /// created. The options of object stores are those that their SDKs read from the environment; nothing is requested.
     ///
     /// # Errors
-    /// If the address is of another kind, or the folder cannot be created.
+    /// If the address is of another kind, the folder cannot be created, or the environment has unusable options.
     pub fn open(address: &str) -> Result<Self, ArchiveError> {
-        let path = match address.split_once("://") {
-            None => address,
-            Some(("file", path)) => path,
-            Some(_) => return Err(ArchiveError::new(address, ArchiveFault::Address("file://"))),
+        let variables = std::env::vars_os();
+        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
         };
+        Self::open_with(address, &variables.filter_map(text).collect::<Vec<_>>())
+    }
+
+    /// As [`open`](Self::open), with these variables instead of those of the environment.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(address: &str, variables: &[(String, String)]) -> Result<Self, ArchiveError> {
+        match address.split_once("://") {
+            None => Self::of_folder(address, address),
+            Some(("file", path)) => Self::of_folder(address, path),
+            Some((scheme, place)) => Self::of_address(address, scheme, place, variables)
+                .map_err(ArchiveError::at(address)),
+        }
+    }
+
+    fn of_folder(address: &str, path: &str) -> Result<Self, ArchiveError> {
         let failed = ArchiveError::at::<io::Error>(address);
         let folder =
             fs::create_dir_all(path).and_then(|()| fs::canonicalize(path)).map_err(failed)?;
         let objects =
             LocalFileSystem::new_with_prefix(&folder).map_err(ArchiveError::at(address))?;
-        Ok(Self {
-            objects: Arc::new(objects),
-            root: Path::default(),
-            folder: Some(folder.into()),
-            address: address.into(),
-        })
+        let folder = Some(folder.into());
+        let address = address.into();
+        Ok(Self { folder, address, ..Self::of_objects(Arc::new(objects), Path::default()) })
+    }
+
+    fn of_address(
+        address: &str,
+        scheme: &str,
+        place: &str,
+        variables: &[(String, String)],
+    ) -> Result<Self, ArchiveFault> {
+        let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
+        let is_known = ["s3", "s3a", "gs", "az", "abfs", "abfss"].contains(&scheme);
+        let prefix = Path::parse(prefix.trim_end_matches('/')).ok();
+        let prefix = prefix.filter(|_| is_known && is_bucket(bucket));
+        let prefix = prefix.ok_or(ArchiveFault::Address)?;
+        #[cfg(feature = "object-stores")]
+        let objects = crate::object_stores::open(scheme, bucket, variables)?;
+        #[cfg(not(feature = "object-stores"))]
+        let objects = {
+            let _ = variables;
+            return Err(ArchiveFault::NoObjectStores);
+        };
+        #[cfg_attr(not(feature = "object-stores"), expect(unreachable_code))]
+        Ok(Self { address: address.into(), ..Self::of_objects(objects, prefix) })
     }
 
     /// The archive under `root` of this object store, whose puts with [`PutMode::Create`] must be atomic.
     pub fn of_objects(objects: Arc<dyn ObjectStore>, root: Path) -> Self {
         let address = format!("{objects}/{root}").into();
-        Self { objects, root, folder: None, address }
+        Self { objects, root, folder: None, address, conditional_puts: Arc::default() }
     }
 
     /// The address, for messages.
@@ -113,14 +158,56 @@ impl Storage {
     }
 
     async fn upload_object(&self, path: &str, staged: NamedTempFile) -> Result<(), ArchiveError> {
-        let mut upload =
-            object_store::buffered::BufWriter::new(self.objects.clone(), self.object(path));
-        let copied = async {
-            let mut file = tokio::fs::File::from_std(staged.reopen()?);
-            tokio::io::copy(&mut file, &mut upload).await?;
-            tokio::io::AsyncWriteExt::shutdown(&mut upload).await
+        let object = self.object(path);
+        let failed = ArchiveError::at::<io::Error>(path);
+        let (file, len) = match staged.reopen().and_then(|file| Ok((file.metadata()?.len(), file)))
+        {
+            Ok((len, file)) => (tokio::fs::File::from_std(file), len),
+            Err(error) => return Err(failed(error)),
         };
-        copied.await.map_err(ArchiveError::at(path))
+        let Err(error) = self.upload_parts(path, &object, file, len).await else { return Ok(()) };
+        // The answer to the last request may be what was lost.
+        match self.objects.head(&object).await {
+            Ok(stored) if stored.size == len => Ok(()),
+            _ => Err(error),
+        }
+    }
+
+    /// Stores a file, a large one in parts of which some are under way at a time.
+    async fn upload_parts(
+        &self,
+        path: &str,
+        object: &Path,
+        mut file: tokio::fs::File,
+        len: u64,
+    ) -> Result<(), ArchiveError> {
+        if len <= PART_BYTES as u64 {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes).await.map_err(ArchiveError::at::<io::Error>(path))?;
+            self.objects.put(object, bytes.into()).await.map_err(ArchiveError::at(path))?;
+            return Ok(());
+        }
+        let upload = self.objects.put_multipart(object).await.map_err(ArchiveError::at(path))?;
+        let mut upload = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
+        loop {
+            let mut part = vec![0; 1 << 20];
+            let read = file.read(&mut part).await.map_err(ArchiveFault::from);
+            let ready = upload.wait_for_capacity(MAX_PARTS).await.map_err(ArchiveFault::from);
+            match ready.and(read) {
+                Ok(0) => break,
+                Ok(count) => {
+                    part.truncate(count);
+                    upload.put(part.into());
+                }
+                Err(fault) => {
+                    // Parts that stay cost space until the store's own rules remove them.
+                    let _ = upload.abort().await;
+                    return Err(ArchiveError::new(path, fault));
+                }
+            }
+        }
+        upload.finish().await.map_err(ArchiveError::at(path))?;
+        Ok(())
     }
 
     /// Stores a file under a name that must be free; `false` if it is not.
@@ -128,12 +215,45 @@ impl Storage {
         if let Some(folder) = &self.folder {
             return put_new_file(folder, path, &bytes).map_err(ArchiveError::at(path));
         }
-        let object = self.object(path);
-        match self.objects.put_opts(&object, bytes.into(), PutMode::Create.into()).await {
-            Ok(_) => Ok(true),
-            Err(ObjectError::AlreadyExists { .. } | ObjectError::Precondition { .. }) => Ok(false),
-            Err(error) => Err(ArchiveError::new(path, error)),
+        self.check_conditional_puts().await?;
+        self.create(path, &bytes).await
+    }
+
+    /// Creates an object; `false` if there is one. A put whose outcome is not known is repeated: the object can then be that
+    /// of the first one.
+    async fn create(&self, path: &str, bytes: &Bytes) -> Result<bool, ArchiveError> {
+        let created = retried(path, || {
+            let (objects, object, bytes) = (self.objects.clone(), self.object(path), bytes.clone());
+            async move {
+                match objects.put_opts(&object, bytes.into(), PutMode::Create.into()).await {
+                    Ok(_) => Ok(true),
+                    Err(ObjectError::AlreadyExists { .. } | ObjectError::Precondition { .. }) => {
+                        Ok(false)
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+        });
+        created.await
+    }
+
+    /// Checks, once, that the store refuses a put to a name that is taken. One that ignores the condition would let writers
+    /// overwrite each other's commits.
+    async fn check_conditional_puts(&self) -> Result<(), ArchiveError> {
+        self.conditional_puts.get_or_try_init(|| self.put_twice()).await.map(|_| ())
+    }
+
+    async fn put_twice(&self) -> Result<(), ArchiveError> {
+        let path = format!("{STAGING}/{}", uuid());
+        let bytes = Bytes::from_static(b"a name that is taken");
+        self.create(&path, &bytes).await?;
+        let is_replaced = self.create(&path, &bytes).await?;
+        self.delete(&path).await?;
+        if is_replaced {
+            let fault = StoreFault::new(StoreProblem::NoConditionalPut, "a second put");
+            return Err(ArchiveError::new(self.address(), fault));
         }
+        Ok(())
     }
 
     /// The content of a file; `None` if it does not exist.
@@ -141,18 +261,77 @@ impl Storage {
         let read = async { self.objects.get(&self.object(path)).await?.bytes().await };
         match read.await {
             Ok(bytes) => Ok(Some(bytes)),
-            Err(ObjectError::NotFound { .. }) => Ok(None),
+            Err(error @ ObjectError::NotFound { .. }) => {
+                match store_fault::is_missing_bucket(&store_fault::text_of(&error)) {
+                    true => Err(ArchiveError::new(self.address(), error)),
+                    false => Ok(None),
+                }
+            }
             Err(error) => Err(ArchiveError::new(path, error)),
         }
     }
 
+    /// The content of a file in parts, each of its own request: a large file takes longer than a request may.
+    pub(crate) fn read(
+        &self,
+        path: &str,
+    ) -> impl Stream<Item = Result<Bytes, ArchiveError>> + Send + use<> {
+        let (objects, object, path) = (self.objects.clone(), self.object(path), path.to_owned());
+        let parts = async move {
+            let len = objects.head(&object).await?.size;
+            let starts = (0..len).step_by(PART_BYTES);
+            Ok::<_, ObjectError>(stream::iter(starts).then(move |start| {
+                let (objects, object) = (objects.clone(), object.clone());
+                async move {
+                    let range = start..len.min(start + PART_BYTES as u64);
+                    whole_range(&range, objects.get_range(&object, range.clone()).await?)
+                }
+            }))
+        };
+        let parts = stream::once(parts).try_flatten();
+        parts.map_err(move |error: ObjectError| ArchiveError::new(&*path, error))
+    }
+
     /// Deletes a file. One that does not exist is no error.
     pub(crate) async fn delete(&self, path: &str) -> Result<(), ArchiveError> {
-        match self.objects.delete(&self.object(path)).await {
-            Ok(()) | Err(ObjectError::NotFound { .. }) => Ok(()),
-            Err(error) => Err(ArchiveError::new(path, error)),
-        }
+        let deleted = retried(path, || {
+            let (objects, object) = (self.objects.clone(), self.object(path));
+            async move {
+                match objects.delete(&object).await {
+                    Err(ObjectError::NotFound { .. }) => Ok(()),
+                    deleted => deleted,
+                }
+            }
+        });
+        deleted.await
     }
+}
+
+/// Does again what failed for the time being, after the retries of the client: it repeats no request that may have been
+/// carried out.
+async fn retried<T, F: Future<Output = Result<T, ObjectError>>>(
+    path: &str,
+    mut request: impl FnMut() -> F,
+) -> Result<T, ArchiveError> {
+    let (mut attempt, started) = (1, Instant::now());
+    loop {
+        let error = match request().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => ArchiveError::new(path, error),
+        };
+        let is_last = attempt == MAX_ATTEMPTS || started.elapsed() > MAX_RETRY_TIME;
+        if is_last || !error.is_temporary() {
+            return Err(error);
+        }
+        tokio::time::sleep(RETRY_DELAY * attempt).await;
+        attempt += 1;
+    }
+}
+
+/// Whether a name can be that of a bucket or container, with an account's host after it.
+fn is_bucket(name: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b".-_@".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_part)
 }
 
 /// Writes a file that appears whole, under a name that was free.
@@ -206,3 +385,18 @@ fn sync_folder(file: &FilePath) -> io::Result<()> {
 
 /// The folder of files that have no name yet; `Archive::sweep` deletes those of a crash.
 const STAGING: &str = "staging";
+
+/// Size of a part of an upload or a download: it takes a request of 30 s at 280 KiB/s.
+const PART_BYTES: usize = 8 << 20;
+
+/// Parts of an upload that are under way at a time: 32 MiB.
+const MAX_PARTS: usize = 4;
+
+/// Attempts at a request that the client does not repeat by itself.
+const MAX_ATTEMPTS: u32 = 3;
+
+/// Time after which no further attempt begins.
+const MAX_RETRY_TIME: Duration = Duration::from_secs(45);
+
+/// Delay before the second attempt; the third one comes after twice as much.
+const RETRY_DELAY: Duration = Duration::from_millis(500);

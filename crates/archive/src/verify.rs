@@ -6,7 +6,6 @@ use std::num::NonZeroU64;
 
 use crypto::CompressedKey;
 use futures_util::TryStreamExt;
-use object_store::ObjectStoreExt;
 use sha2::{Digest, Sha256};
 use verify::sync::{Chain, FutureWindow, Ignored, Judge, Judged, MemoryState, Outcome, Policy};
 
@@ -238,10 +237,8 @@ impl Archive {
     }
 
     async fn hash(&self, file: &str) -> Result<String, ArchiveError> {
-        let object = self.storage().objects().get(&self.storage().object(file)).await;
-        let mut stream = object.map_err(ArchiveError::at(file))?.into_stream();
-        let mut hash = Sha256::new();
-        while let Some(bytes) = stream.try_next().await.map_err(ArchiveError::at(file))? {
+        let (mut parts, mut hash) = (std::pin::pin!(self.storage().read(file)), Sha256::new());
+        while let Some(bytes) = parts.try_next().await? {
             hash.update(&bytes);
         }
         Ok(data_encoding::HEXLOWER.encode(&hash.finalize()))

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::action::{Action, Add, CommitInfo, MetaData, Protocol, Remove, Txn};
 use crate::error::{ArchiveError, ArchiveFault};
@@ -57,12 +58,25 @@ impl Log {
         Self { storage, table: table.to_owned() }
     }
 
-    /// Reads the entries that follow those of the snapshot.
+    /// Reads the entries that follow those of the snapshot, the more at a time the more there are: an object store answers
+    /// each after some time.
     pub(crate) async fn update(&self, snapshot: &mut Snapshot) -> Result<(), ArchiveError> {
-        while let Some(entry) = self.storage.get(&self.entry_path(snapshot.next_version)).await? {
-            self.apply(snapshot, &entry)?;
+        let mut ahead = 1;
+        loop {
+            let versions = snapshot.next_version..snapshot.next_version + ahead as u64;
+            let entries = stream::iter(versions.map(|version| self.entry_path(version)));
+            let entries = entries.map(|path| {
+                let storage = self.storage.clone();
+                async move { storage.get(&path).await }
+            });
+            let entries = entries.buffered(ahead);
+            let mut entries = std::pin::pin!(entries);
+            while let Some(entry) = entries.try_next().await? {
+                let Some(entry) = entry else { return Ok(()) };
+                self.apply(snapshot, &entry)?;
+            }
+            ahead = MAX_AHEAD.min(2 * ahead);
         }
-        Ok(())
     }
 
     fn apply(&self, snapshot: &mut Snapshot, entry: &[u8]) -> Result<(), ArchiveError> {
@@ -208,6 +222,9 @@ pub(crate) fn uuid() -> String {
 const PROTOCOL: Protocol = Protocol { min_reader_version: 1, min_writer_version: 2 };
 
 const KNOWN: [&str; 6] = ["protocol", "metaData", "add", "remove", "txn", "commitInfo"];
+
+/// Entries that are read at a time.
+const MAX_AHEAD: usize = 32;
 
 /// Attempts at a commit while other writers come first.
 const MAX_ATTEMPTS: u32 = 1_000;

@@ -34,7 +34,8 @@ pub(crate) struct ImportArgs {
     /// length), and folders of both (.car and .bin).
     #[arg(value_name = "FILE|DIR", required = true, value_hint = ValueHint::AnyPath)]
     paths: Vec<PathBuf>,
-    /// The archive: a folder, or file:///FOLDER. It is created if it is missing.
+    /// The archive: a folder, file:///FOLDER, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX. It is created
+    /// if it is missing; a bucket is not.
     #[arg(long, value_name = "ARCHIVE", env = "WIREPROOF_ARCHIVE")]
     to: String,
     /// The accounts' keys: JSON, an object of DID to did:key, or an array of objects with did and didDoc.

@@ -13,7 +13,7 @@ mod verify;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
-use wireproof::archive::{Archive, ArchiveError};
+use wireproof::archive::{Archive, ArchiveError, ArchiveFault};
 use wireproof::atproto::syntax::{Datetime, Did};
 
 use crate::failure::Failure;
@@ -42,7 +42,8 @@ pub(crate) enum ArchiveCommand {
 /// The archive.
 #[derive(Debug, Args)]
 pub(crate) struct AddressArgs {
-    /// The archive: a folder, or file:///FOLDER.
+    /// The archive: a folder, file:///FOLDER, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX. Object stores
+    /// take their options from the environment: AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, AWS_REGION and so on.
     #[arg(value_name = "ARCHIVE", env = "WIREPROOF_ARCHIVE")]
     archive: String,
 }
@@ -96,6 +97,11 @@ fn now_micros() -> i64 {
 
 impl From<ArchiveError> for Failure {
     fn from(error: ArchiveError) -> Self {
-        Self::Local(error.to_string())
+        let message = error.to_string();
+        match error.fault {
+            ArchiveFault::Address | ArchiveFault::Settings(_) => Self::Usage(message),
+            ArchiveFault::Store(_) => Self::Network(message),
+            _ => Self::Local(message),
+        }
     }
 }

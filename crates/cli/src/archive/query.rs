@@ -186,21 +186,23 @@ async fn write(mut rows: Rows, format: Format, out: impl Write + Send) -> Result
 
 /// Writes rows in one of the formats that other programs read.
 enum RowWriter<W: Write + Send> {
-    Csv(csv::Writer<W>),
+    Csv(Box<csv::Writer<W>>),
     Ndjson(W),
     Parquet(Box<ArrowWriter<W>>),
-    Arrow(StreamWriter<W>),
+    Arrow(Box<StreamWriter<W>>),
 }
 
 impl<W: Write + Send> RowWriter<W> {
     fn new(format: Format, schema: &SchemaRef, out: W) -> Result<Self, Failure> {
         Ok(match format {
-            Format::Table | Format::Csv => Self::Csv(csv::Writer::new(out)),
+            Format::Table | Format::Csv => Self::Csv(Box::new(csv::Writer::new(out))),
             Format::Ndjson => Self::Ndjson(out),
             Format::Parquet => Self::Parquet(Box::new(
                 ArrowWriter::try_new(out, schema.clone(), None).map_err(unwritten)?,
             )),
-            Format::Arrow => Self::Arrow(StreamWriter::try_new(out, schema).map_err(failed)?),
+            Format::Arrow => {
+                Self::Arrow(Box::new(StreamWriter::try_new(out, schema).map_err(failed)?))
+            }
         })
     }
 

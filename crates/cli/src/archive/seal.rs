@@ -1,10 +1,10 @@
 //! `wireproof archive seal`: moves what the write-ahead log holds into the tables.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use serde::Serialize;
-use wireproof::archive::{Wal, WalOptions};
+use wireproof::archive::{Archive, Wal, WalOptions};
 
 use super::AddressArgs;
 use crate::failure::Failure;
@@ -28,8 +28,20 @@ pub(crate) struct SealArgs {
     json: bool,
 }
 
+impl SealArgs {
+    /// The archive. One whose first events are still in the log has no tables yet.
+    async fn open(&self) -> Result<Archive, Failure> {
+        let address = &self.address.archive;
+        let beside = || Path::new(address.strip_prefix("file://").unwrap_or(address)).join("wal");
+        match self.wal.clone().unwrap_or_else(beside).is_dir() {
+            true => Ok(Archive::open(address)?),
+            false => self.address.open().await,
+        }
+    }
+}
+
 pub(super) async fn run(args: &SealArgs, output: Output) -> Result<(), Failure> {
-    let archive = args.address.open().await?;
+    let archive = args.open().await?;
     let folder = wal_folder(args.wal.as_deref(), &archive)?;
     let (wal, dropped_bytes) = Wal::open(&folder, WalOptions::default())?;
     let sealed = seal_all(&wal, &archive).await?;

@@ -165,4 +165,5 @@ const EXAMPLES: &str = "\
 Examples:
   wireproof archive verify archive
   wireproof archive verify archive --since 2026-07-01T00:00:00Z --sample 100
+  AWS_REGION=eu-central-1 wireproof archive verify s3://history/relay
   wireproof archive verify archive --json | jq .refused";

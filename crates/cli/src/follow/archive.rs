@@ -18,7 +18,7 @@ use mapping::MappedFile;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use wireproof::archive::{
-    self, Archive, ArchivedEvent, ArchivedRepository, JUDGE, Sealed, Wal, WalOptions,
+    self, Archive, ArchivedEvent, ArchivedRepository, JUDGE, Sealed, Table, Wal, WalOptions,
 };
 use wireproof::net::firehose::Ack;
 use wireproof::verify::repository;
@@ -41,7 +41,8 @@ use crate::stream::{Start, StreamArgs};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ArchiveFollowArgs {
-    /// The archive: a folder, or file:///FOLDER. It is created if it is missing.
+    /// The archive: a folder, file:///FOLDER, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX. It is created
+    /// if it is missing; a bucket is not.
     #[arg(long, value_name = "ARCHIVE", env = "WIREPROOF_ARCHIVE")]
     to: String,
     /// Folder of the write-ahead log and, without --state, of cursors, keys and account states [default: wal in the
@@ -142,6 +143,7 @@ async fn store(
     dropped: u64,
 ) -> Result<(), Failure> {
     let run = Run::new(Setup::new(args).await?, None, None)?;
+    check_tables(&archive, &run.status).await?;
     if dropped > 0 {
         run.status.print(&format!(
             "{dropped} bytes of an incomplete group were dropped: its events were not acknowledged, and come again"
@@ -218,6 +220,16 @@ impl LineRecipient for EventsToArchive {
         }
         Ok(())
     }
+}
+
+/// Reads a table, so that wrong credentials are reported at once and not after an hour of events. A store that is away for
+/// a while is waited for by the write-ahead log.
+async fn check_tables(archive: &Archive, status: &Status) -> Result<(), Failure> {
+    match archive.table_stats(Table::Events).await {
+        Err(error) if error.is_temporary() => status.warn("store-away", || error.to_string()),
+        read => drop(read?),
+    }
+    Ok(())
 }
 
 /// The thread that seals segments while the run goes on.
@@ -299,4 +311,5 @@ const RETRY_EVERY: Duration = Duration::from_secs(1);
 const EXAMPLES: &str = "\
 Examples:
   wireproof archive follow --to archive
+  wireproof archive follow --to s3://history/relay --wal /var/lib/wireproof
   wireproof archive follow --to archive --host https://relay.example.com --dids @dids.txt --cursor oldest";

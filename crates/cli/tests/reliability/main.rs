@@ -23,6 +23,7 @@
 //! | `lost_state` | a state that is deleted, emptied or opened twice during a run ends it, with the cursor |
 //! | `webhook_receivers` | a receiver of webhooks has every record, through kills of either side, failures and slow answers |
 //! | `websocket_clients` | WebSocket clients have every record, through kills of the process and of clients |
+//! | `unwritable_archive` | a full disk or a missing permission ends a command about an archive, and loses nothing |
 //! | `unusable_state` | a state that cannot be read or written is an error that names the cure, or is recovered |
 //!
 //! The tests are short by default; `WIREPROOF_SOAK=1`, as set by `cargo xtask soak`, runs them in full.
@@ -54,6 +55,7 @@ mod slow_reader;
 mod stalled_resync;
 mod stops;
 mod unusable_state;
+mod unwritable_archive;
 #[path = "../webhook/mod.rs"]
 mod webhook;
 mod webhook_receivers;

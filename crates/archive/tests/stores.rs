@@ -1,0 +1,235 @@
+//! Object stores that misbehave: a store without conditional puts is refused, and answers with other bytes end no process.
+//! Addresses, and what the environment says of them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::stream::BoxStream;
+use futures_util::{FutureExt, StreamExt};
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, Error, GetOptions, GetRange, GetResult, GetResultPayload, ListResult,
+    MultipartUpload, ObjectMeta, ObjectStore, PutMode, PutMultipartOptions, PutOptions, PutPayload,
+    PutResult, Result,
+};
+use wireproof_archive::{
+    Archive, ArchiveError, ArchiveFault, ArchivedEvent, Storage, StoreProblem, Table,
+    VerifyOptions, WorkId,
+};
+
+/// What a store in memory does wrong.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// Puts replace what is there.
+    IgnoresConditions,
+    /// Each range has a byte less than it says.
+    ShortRanges,
+    /// Of a put that was carried out, the first answer is lost.
+    LosesAnswers,
+}
+
+#[derive(Debug)]
+struct FaultyStore {
+    objects: InMemory,
+    fault: Fault,
+}
+
+impl fmt::Display for FaultyStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.fault)
+    }
+}
+
+#[async_trait]
+impl ObjectStore for FaultyStore {
+    async fn put_opts(
+        &self,
+        path: &Path,
+        payload: PutPayload,
+        mut options: PutOptions,
+    ) -> Result<PutResult> {
+        if let Fault::IgnoresConditions = self.fault {
+            options.mode = PutMode::Overwrite;
+        }
+        let stored = self.objects.put_opts(path, payload, options).await?;
+        match self.fault {
+            Fault::LosesAnswers => {
+                Err(Error::Generic { store: "test", source: "the connection is closed".into() })
+            }
+            _ => Ok(stored),
+        }
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        path: &Path,
+        options: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        self.objects.put_multipart_opts(path, options).await
+    }
+
+    async fn get_opts(&self, path: &Path, options: GetOptions) -> Result<GetResult> {
+        let is_cut = matches!(self.fault, Fault::ShortRanges)
+            && matches!(options.range, Some(GetRange::Bounded(_)));
+        let result = self.objects.get_opts(path, options).await?;
+        if !is_cut {
+            return Ok(result);
+        }
+        let (meta, range) = (result.meta.clone(), result.range.clone());
+        let attributes = result.attributes.clone();
+        let bytes = result.bytes().await?;
+        let cut = bytes.slice(..bytes.len() - 1);
+        let payload = GetResultPayload::Stream(async { Ok(cut) }.into_stream().boxed());
+        Ok(GetResult { payload, meta, range, attributes })
+    }
+
+    fn delete_stream(
+        &self,
+        paths: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
+        self.objects.delete_stream(paths)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.objects.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.objects.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.objects.copy_opts(from, to, options).await
+    }
+}
+
+fn archive(fault: Fault, objects: InMemory) -> Archive {
+    Archive::new(Storage::of_objects(Arc::new(FaultyStore { objects, fault }), Path::from("root")))
+}
+
+async fn seal(archive: &Archive, number: i64) -> std::result::Result<(), ArchiveError> {
+    let event = ArchivedEvent {
+        did: Some("did:web:alice.test"),
+        arrival: number,
+        host: "relay.test",
+        seq: Some(number),
+        kind: "",
+        received: 1_782_864_000_000_000,
+        verdict: "frame/truncated",
+        key: None,
+        judge: "test",
+        frame: b"a frame",
+    };
+    let work = WorkId { writer: "test".to_owned(), number };
+    archive.seal(vec![event], &work).await.map(drop)
+}
+
+fn problem(error: &ArchiveError) -> StoreProblem {
+    match &error.fault {
+        ArchiveFault::Store(fault) => fault.problem,
+        _ => panic!("{error}"),
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_ignores_conditions_gets_no_commit() {
+    let archive = archive(Fault::IgnoresConditions, InMemory::new());
+    let error = seal(&archive, 1).await.unwrap_err();
+    assert_eq!(problem(&error), StoreProblem::NoConditionalPut, "{error}");
+    assert!(error.to_string().contains("use a store"), "{error}");
+    assert_eq!(archive.table_stats(Table::Events).await.unwrap().versions, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_loses_every_answer_to_a_put_of_a_commit_has_it_once() {
+    let objects = InMemory::new();
+    let lossy = archive(Fault::LosesAnswers, objects);
+    // The file of a table has its hash as its name, so it is looked for; the commit finds itself.
+    seal(&lossy, 1).await.unwrap();
+    seal(&lossy, 2).await.unwrap();
+    seal(&lossy, 2).await.unwrap();
+    let stats = lossy.table_stats(Table::Events).await.unwrap();
+    assert_eq!((stats.versions, stats.rows), (2, 2));
+}
+
+#[tokio::test]
+async fn ranges_that_are_too_short_are_an_error_and_no_panic() {
+    let archive = archive(Fault::ShortRanges, InMemory::new());
+    seal(&archive, 1).await.unwrap();
+    let error = archive.verify(&VerifyOptions::default(), &mut |_| ()).await.unwrap_err();
+    assert_eq!(problem(&error), StoreProblem::Malformed, "{error}");
+    let Err(error) = read(&archive).await else { panic!("rows of a cut file") };
+    assert_eq!(problem(&error), StoreProblem::Malformed, "{error}");
+    assert!(error.file.starts_with("events/day=2026-07-01/"), "{error}");
+}
+
+async fn read(archive: &Archive) -> std::result::Result<(), ArchiveError> {
+    let mut events = archive.events().await?;
+    while events.next().await?.is_some() {}
+    Ok(())
+}
+
+#[cfg(feature = "object-stores")]
+#[test]
+fn an_address_is_a_folder_or_a_prefix_of_a_bucket() {
+    let key = ("AZURE_STORAGE_ACCOUNT_KEY", "c2VjcmV0");
+    let variables = [
+        ("AWS_ACCESS_KEY_ID", "ada"),
+        ("AWS_SECRET_ACCESS_KEY", "secret"),
+        ("AZURE_STORAGE_ACCOUNT_NAME", "ada"),
+        key,
+        ("GOOGLE_SKIP_SIGNATURE", "true"),
+    ];
+    for address in [
+        "s3://history",
+        "s3://history/relays/one/",
+        "gs://history/relays/one",
+        "az://history/relays/one",
+        "abfss://history@ada.dfs.core.windows.net/relays/one",
+    ] {
+        let opened = open_with(address, &variables).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((opened.address(), opened.folder()), (address, None));
+    }
+    for address in [
+        "s3://",
+        "s3:///relays",
+        "s3://two words/relays",
+        "s3://history//relays",
+        "s3://history/../relays",
+        "http://history.example/relays",
+        "ftp://history/relays",
+    ] {
+        let error = open_with(address, &variables).unwrap_err();
+        assert!(matches!(error.fault, ArchiveFault::Address), "{address}: {error}");
+        assert!(error.to_string().contains("s3://BUCKET/PREFIX"), "{error}");
+    }
+}
+
+#[cfg(feature = "object-stores")]
+#[test]
+fn an_endpoint_without_tls_must_be_allowed() {
+    let endpoint = ("AWS_ENDPOINT_URL", "http://127.0.0.1:1");
+    let error = open_with("s3://history", &[endpoint]).unwrap_err();
+    assert!(matches!(error.fault, ArchiveFault::Settings(_)), "{error}");
+    assert!(error.to_string().contains("set AWS_ALLOW_HTTP=true"), "{error}");
+    open_with("s3://history", &[endpoint, ("AWS_ALLOW_HTTP", "true")]).unwrap();
+}
+
+#[cfg(feature = "object-stores")]
+#[test]
+fn options_that_the_environment_has_not_are_named() {
+    let error = open_with("az://history/relays", &[]).unwrap_err();
+    assert!(matches!(error.fault, ArchiveFault::Settings(_)), "{error}");
+    assert!(error.to_string().to_lowercase().contains("account"), "{error}");
+}
+
+#[cfg(feature = "object-stores")]
+fn open_with(
+    address: &str,
+    variables: &[(&str, &str)],
+) -> std::result::Result<Storage, ArchiveError> {
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    Storage::open_with(address, &variables.iter().map(owned).collect::<Vec<_>>())
+}
