@@ -8,6 +8,7 @@
 //! | [`kafka`] | a broker of Apache Kafka |
 //! | [`nats`] | a server of NATS JetStream |
 //! | [`s3`] | a server of S3 with atomic conditional puts |
+//! | [`azure`] | a server of Azure blobs |
 //! | [`faults`] | a proxy that answers 503, is silent, slow, or cuts and loses responses |
 //! | [`proxy`] | a proxy in front of a server that is out of service at times |
 //! | [`reader`] | consumers of event streams |
@@ -17,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod azure;
 pub mod faults;
 mod http;
 pub mod kafka;

@@ -39,6 +39,8 @@ pub enum Part {
     Nats,
     /// The server of S3, which needs Go.
     S3,
+    /// The server of Azure blobs, a package of Node.
+    Azure,
     /// Apache Kafka, which needs Java.
     Kafka,
 }
@@ -53,6 +55,7 @@ impl Part {
             Self::Postgres => "postgres/node_modules",
             Self::Nats => "nats/nats-server",
             Self::S3 => "s3/versitygw",
+            Self::Azure => "azure/node_modules",
             Self::Kafka => "kafka/lib",
         }
     }
@@ -60,7 +63,7 @@ impl Part {
     /// The toolchain without which it is left out, although it may have been installed before.
     fn toolchain(self) -> Option<&'static str> {
         match self {
-            Self::Pds | Self::Readers | Self::Postgres => Some("node"),
+            Self::Pds | Self::Readers | Self::Postgres | Self::Azure => Some("node"),
             Self::Kafka => Some("java"),
             Self::Relay | Self::Nats | Self::S3 => None,
         }

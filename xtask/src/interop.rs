@@ -23,7 +23,7 @@ pub(crate) fn run(without: &Without) -> Result<(), String> {
 /// Sets up each part whose toolchain is present.
 pub(crate) fn set_up(without: &Without) -> Result<(), String> {
     if without.has(Toolchain::Node) {
-        for part in ["pds", "readers", "postgres"] {
+        for part in ["pds", "readers", "postgres", "azure"] {
             packages(&source(part), &folder().join(part))?;
         }
     }

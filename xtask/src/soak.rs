@@ -49,8 +49,8 @@ fn reliability(tests: &[&String]) -> Result<(), String> {
     process::run(command.env("WIREPROOF_SOAK", "1"))
 }
 
-/// Runs the interop tests whose length can be chosen: those with the reference servers, and those of destinations that are
-/// killed.
+/// Runs the interop tests whose length can be chosen: those with the reference servers, those of destinations that are killed,
+/// and the races for object stores.
 fn interop() -> Result<(), String> {
     let without = Without::default();
     interop::set_up(&without)?;
@@ -58,6 +58,7 @@ fn interop() -> Result<(), String> {
     let args = ["test", "--release", "-p", "wireproof-interop", "--test", "interop", "--"];
     let mut command = process::command("cargo", &args);
     command.args(["printed_state", "after_kills_of_either_side", "whichever_side_is_killed"]);
+    command.arg("of_eight_writers").arg("eight_writers_that_race");
     command.arg("--nocapture");
     command.args(["--test-threads", "1"]);
     interop::configure(&mut command, &without);

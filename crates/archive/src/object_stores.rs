@@ -93,12 +93,11 @@ fn retries() -> RetryConfig {
 }
 
 /// The variables with the URL of a store, each with the one that allows plain HTTP.
-const ENDPOINTS: [(&str, &str); 7] = [
+const ENDPOINTS: [(&str, &str); 6] = [
     ("AWS_ENDPOINT", "AWS_ALLOW_HTTP"),
     ("AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP"),
     ("AWS_ENDPOINT_URL_S3", "AWS_ALLOW_HTTP"),
     ("AZURE_ENDPOINT", "AZURE_ALLOW_HTTP"),
     ("AZURE_STORAGE_ENDPOINT", "AZURE_ALLOW_HTTP"),
     ("GOOGLE_BASE_URL", "GOOGLE_ALLOW_HTTP"),
-    ("GOOGLE_STORAGE_BASE_URL", "GOOGLE_ALLOW_HTTP"),
 ];

@@ -3,6 +3,7 @@
 //! Deleted files are gone at once: a program that reads one of them at that moment fails, and succeeds when it reads the table
 //! again.
 
+use std::path::Path as FilePath;
 use std::time::Duration;
 use std::{fs, io};
 
@@ -15,6 +16,7 @@ use crate::archive::Archive;
 use crate::delta::{Add, Change, Committed, Remove, Snapshot, now_ms};
 use crate::error::ArchiveError;
 use crate::scan::Selection;
+use crate::storage::STAGING;
 use crate::table::Table;
 
 /// Files of a table, and those in their place.
@@ -85,22 +87,39 @@ impl Archive {
                 }
             }
         }
-        self.sweep_staging().map_err(ArchiveError::at::<io::Error>(self.storage().address()))?;
+        match self.storage().staging() {
+            Some(folder) => sweep_folder(&folder)
+                .map_err(ArchiveError::at::<io::Error>(self.storage().address()))?,
+            None => self.sweep_staging(now).await?,
+        }
         Ok(young)
     }
 
-    /// Deletes files without a name that a process has left a day ago.
-    fn sweep_staging(&self) -> io::Result<()> {
-        let Some(folder) = self.storage().staging() else { return Ok(()) };
-        for entry in fs::read_dir(folder).into_iter().flatten() {
-            let entry = entry?;
-            let age = entry.metadata().and_then(|file| file.modified()).map(|time| time.elapsed());
-            if age.is_ok_and(|age| age.is_ok_and(|age| age > MAX_UPLOAD)) {
-                fs::remove_file(entry.path())?;
+    /// Deletes the objects that check conditional puts of a process that ended a day ago.
+    async fn sweep_staging(&self, now: i64) -> Result<(), ArchiveError> {
+        let folder = self.storage().object(STAGING);
+        let mut objects = self.storage().objects().list(Some(&folder));
+        while let Some(object) = objects.try_next().await.map_err(ArchiveError::at(STAGING))? {
+            let age_ms = now.saturating_sub(object.last_modified.timestamp_millis());
+            let path = path_in(&object.location, &folder);
+            if let Some(path) = path.filter(|_| age_ms > MAX_UPLOAD.as_millis() as i64) {
+                self.storage().delete(&format!("{STAGING}/{path}")).await?;
             }
         }
         Ok(())
     }
+}
+
+/// Deletes files without a name that a process has left a day ago.
+fn sweep_folder(folder: &FilePath) -> io::Result<()> {
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let entry = entry?;
+        let age = entry.metadata().and_then(|file| file.modified()).map(|time| time.elapsed());
+        if age.is_ok_and(|age| age.is_ok_and(|age| age > MAX_UPLOAD)) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// The path of an object within a folder.

@@ -84,17 +84,11 @@ impl Storage {
     ) -> Result<Self, ArchiveFault> {
         let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
         let is_known = ["s3", "s3a", "gs", "az", "abfs", "abfss"].contains(&scheme);
-        let prefix = Path::parse(prefix.trim_end_matches('/')).ok();
-        let prefix = prefix.filter(|_| is_known && is_bucket(bucket));
+        // Some stores keep empty parts of a path, and others leave them out.
+        let is_usable = is_known && is_bucket(bucket) && !prefix.starts_with('/');
+        let prefix = Path::parse(prefix.trim_end_matches('/')).ok().filter(|_| is_usable);
         let prefix = prefix.ok_or(ArchiveFault::Address)?;
-        #[cfg(feature = "object-stores")]
-        let objects = crate::object_stores::open(scheme, bucket, variables)?;
-        #[cfg(not(feature = "object-stores"))]
-        let objects = {
-            let _ = variables;
-            return Err(ArchiveFault::NoObjectStores);
-        };
-        #[cfg_attr(not(feature = "object-stores"), expect(unreachable_code))]
+        let objects = open_objects(scheme, bucket, variables)?;
         Ok(Self { address: address.into(), ..Self::of_objects(objects, prefix) })
     }
 
@@ -328,6 +322,18 @@ async fn retried<T, F: Future<Output = Result<T, ObjectError>>>(
     }
 }
 
+#[cfg(feature = "object-stores")]
+use crate::object_stores::open as open_objects;
+
+#[cfg(not(feature = "object-stores"))]
+fn open_objects(
+    _: &str,
+    _: &str,
+    _: &[(String, String)],
+) -> Result<Arc<dyn ObjectStore>, ArchiveFault> {
+    Err(ArchiveFault::NoObjectStores)
+}
+
 /// Whether a name can be that of a bucket or container, with an account's host after it.
 fn is_bucket(name: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b".-_@".contains(&byte);
@@ -383,8 +389,8 @@ fn sync_folder(file: &FilePath) -> io::Result<()> {
     }
 }
 
-/// The folder of files that have no name yet; `Archive::sweep` deletes those of a crash.
-const STAGING: &str = "staging";
+/// The folder of files that have no name yet, and in a bucket of the objects that check conditional puts; `Archive::sweep` deletes those of a crash.
+pub(crate) const STAGING: &str = "staging";
 
 /// Size of a part of an upload or a download: it takes a request of 30 s at 280 KiB/s.
 const PART_BYTES: usize = 8 << 20;

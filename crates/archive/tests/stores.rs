@@ -3,15 +3,16 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
-use futures_util::{FutureExt, StreamExt};
+use futures_util::{FutureExt, StreamExt, TryStreamExt};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
     CopyOptions, Error, GetOptions, GetRange, GetResult, GetResultPayload, ListResult,
-    MultipartUpload, ObjectMeta, ObjectStore, PutMode, PutMultipartOptions, PutOptions, PutPayload,
+    MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions, PutPayload,
     PutResult, Result,
 };
 use wireproof_archive::{
@@ -26,13 +27,15 @@ enum Fault {
     IgnoresConditions,
     /// Each range has a byte less than it says.
     ShortRanges,
-    /// Of a put that was carried out, the first answer is lost.
+    /// Of a put that was carried out, the answer is lost.
     LosesAnswers,
+    /// None but the age of all objects, in hours.
+    Aged(u64),
 }
 
 #[derive(Debug)]
 struct FaultyStore {
-    objects: InMemory,
+    objects: Arc<InMemory>,
     fault: Fault,
 }
 
@@ -93,7 +96,15 @@ impl ObjectStore for FaultyStore {
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.objects.list(prefix)
+        let age = Duration::from_secs(match self.fault {
+            Fault::Aged(hours) => hours * 3_600,
+            _ => 0,
+        });
+        let aged = move |mut object: ObjectMeta| {
+            object.last_modified -= age;
+            object
+        };
+        self.objects.list(prefix).map_ok(aged).boxed()
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
@@ -105,7 +116,7 @@ impl ObjectStore for FaultyStore {
     }
 }
 
-fn archive(fault: Fault, objects: InMemory) -> Archive {
+fn archive(fault: Fault, objects: Arc<InMemory>) -> Archive {
     Archive::new(Storage::of_objects(Arc::new(FaultyStore { objects, fault }), Path::from("root")))
 }
 
@@ -135,7 +146,7 @@ fn problem(error: &ArchiveError) -> StoreProblem {
 
 #[tokio::test]
 async fn a_store_that_ignores_conditions_gets_no_commit() {
-    let archive = archive(Fault::IgnoresConditions, InMemory::new());
+    let archive = archive(Fault::IgnoresConditions, Arc::default());
     let error = seal(&archive, 1).await.unwrap_err();
     assert_eq!(problem(&error), StoreProblem::NoConditionalPut, "{error}");
     assert!(error.to_string().contains("use a store"), "{error}");
@@ -144,7 +155,7 @@ async fn a_store_that_ignores_conditions_gets_no_commit() {
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_loses_every_answer_to_a_put_of_a_commit_has_it_once() {
-    let objects = InMemory::new();
+    let objects = Arc::<InMemory>::default();
     let lossy = archive(Fault::LosesAnswers, objects);
     // The file of a table has its hash as its name, so it is looked for; the commit finds itself.
     seal(&lossy, 1).await.unwrap();
@@ -156,13 +167,37 @@ async fn a_store_that_loses_every_answer_to_a_put_of_a_commit_has_it_once() {
 
 #[tokio::test]
 async fn ranges_that_are_too_short_are_an_error_and_no_panic() {
-    let archive = archive(Fault::ShortRanges, InMemory::new());
+    let archive = archive(Fault::ShortRanges, Arc::default());
     seal(&archive, 1).await.unwrap();
     let error = archive.verify(&VerifyOptions::default(), &mut |_| ()).await.unwrap_err();
     assert_eq!(problem(&error), StoreProblem::Malformed, "{error}");
     let Err(error) = read(&archive).await else { panic!("rows of a cut file") };
     assert_eq!(problem(&error), StoreProblem::Malformed, "{error}");
     assert!(error.file.starts_with("events/day=2026-07-01/"), "{error}");
+}
+
+#[tokio::test]
+async fn what_processes_left_in_a_bucket_is_deleted_a_day_later_and_nothing_else() {
+    let objects = Arc::<InMemory>::default();
+    let left = ["root/staging/probe", "root/events/day=2026-07-01/orphan.parquet"].map(Path::from);
+    for path in &left {
+        objects.put(path, PutPayload::from_static(b"left")).await.unwrap();
+    }
+    let paths = async || {
+        let listed: Vec<_> = objects.list(None).try_collect().await.unwrap();
+        listed.into_iter().map(|object| object.location).collect::<Vec<_>>()
+    };
+    let store = |fault| archive(fault, objects.clone());
+    seal(&store(Fault::Aged(0)), 1).await.unwrap();
+    let with_all = paths().await;
+    for hours in [0, 23] {
+        store(Fault::Aged(hours)).compact(0).await.unwrap();
+        assert_eq!(paths().await, with_all, "{hours} hours");
+    }
+    store(Fault::Aged(25)).compact(0).await.unwrap();
+    let kept: Vec<_> = with_all.into_iter().filter(|path| !left.contains(path)).collect();
+    assert_eq!(paths().await, kept);
+    store(Fault::Aged(25)).verify(&VerifyOptions::default(), &mut |_| ()).await.unwrap();
 }
 
 async fn read(archive: &Archive) -> std::result::Result<(), ArchiveError> {

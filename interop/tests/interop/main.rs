@@ -9,7 +9,9 @@
 //! | `kafka` | a topic of Kafka that `follow --to` fills, through kills of both sides and a rebalance of its readers; what it refuses |
 //! | `nats` | a stream of NATS JetStream that `follow --to` fills, through kills of both sides; what it refuses |
 //! | `readers` | consumers of other projects follow the simulator |
-//! | `stores` | archives in an S3 server: races of writers, kills of both sides, every command; what is refused |
+//! | `stores` | archives in an S3 server: kills of both sides, every command; what is refused |
+//! | `store_races` | races of writers for objects and tables in servers of S3 and of Azure blobs |
+//! | `store_upkeep` | an archive in an S3 server is followed, merged, made compact, proved and erased |
 //! | `store_faults` | the same store behind a proxy that answers 503, is silent, slow, or cuts and loses responses |
 //! | `taps` | the client of tap receives the channel of `wireproof follow --to ws://…` |
 //! | `writes` | the importer of the reference PDS and indigo's verifier, with repositories and frames that we write |
@@ -30,6 +32,8 @@ mod queue;
 mod readers;
 mod requests;
 mod store_faults;
+mod store_races;
+mod store_upkeep;
 mod stores;
 mod taps;
 mod writes;

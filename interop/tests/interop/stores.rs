@@ -1,23 +1,17 @@
-//! Archives in an object store: what is followed and imported, through kills of both sides and races of writers, and what is
-//! refused.
+//! Archives in an object store: what is imported and followed, through kills of both sides, and what is refused.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
-use object_store::aws::AmazonS3Builder;
-use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode};
 use serde_json::Value;
 use simnet::servers::{Server, Simulation, Spec};
-use tokio::sync::Barrier;
 use tokio::time::sleep;
 use wireproof::archive::{Archive, ArchivedEvent, Storage, Table, VerifyOptions, WorkId};
 use wireproof_interop::kit;
-use wireproof_interop::s3::{ACCESS_KEY, S3, SECRET_KEY, files, variables};
+use wireproof_interop::s3::{S3, SECRET_KEY, files, variables};
 
 use crate::activity::wireproof;
 use crate::{round_time, scaled};
@@ -27,7 +21,11 @@ pub(crate) const BUCKET: &str = "history";
 pub(crate) const ADDRESS: &str = "s3://history/relays/one";
 
 pub(crate) fn open(variables: &[(String, String)]) -> Archive {
-    Archive::new(Storage::open_with(ADDRESS, variables).expect("an address"))
+    open_at(ADDRESS, variables)
+}
+
+pub(crate) fn open_at(address: &str, variables: &[(String, String)]) -> Archive {
+    Archive::new(Storage::open_with(address, variables).expect("an address"))
 }
 
 /// An event that was refused when it came.
@@ -70,69 +68,6 @@ pub(crate) async fn file_counts(s3: &S3, archive: &Archive) -> (usize, u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_eight_writers_that_create_one_object_exactly_one_wins() {
-    let kit = kit!(S3);
-    let s3 = S3::start(&kit, BUCKET).await;
-    let client = || {
-        let builder = AmazonS3Builder::new().with_bucket_name(BUCKET).with_allow_http(true);
-        let builder = builder.with_endpoint(format!("http://127.0.0.1:{}", s3.port()));
-        let builder = builder.with_access_key_id(ACCESS_KEY).with_secret_access_key(SECRET_KEY);
-        Arc::new(builder.build().expect("a client")) as Arc<dyn ObjectStore>
-    };
-    let (clients, barrier): (Vec<_>, _) =
-        ((0..WRITERS).map(|_| client()).collect(), Arc::new(Barrier::new(WRITERS)));
-    for round in 0..scaled(30, 1_000) {
-        let races = clients.iter().cloned().enumerate().map(|(writer, client)| {
-            let (barrier, path) = (barrier.clone(), format!("race/{round}").into());
-            tokio::spawn(async move {
-                barrier.wait().await;
-                let bytes = writer.to_string().into_bytes();
-                client.put_opts(&path, bytes.into(), PutMode::Create.into()).await
-            })
-        });
-        let results = join_all(races).await.into_iter().map(|result| result.expect("a task"));
-        let (mut winners, mut others) = (Vec::new(), 0);
-        for (writer, result) in results.enumerate() {
-            match result {
-                Ok(_) => winners.push(writer),
-                Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => others += 1,
-                Err(error) => panic!("round {round}, writer {writer}: {error}"),
-            }
-        }
-        assert_eq!((winners.len(), others), (1, WRITERS - 1), "round {round}");
-        let stored = clients[0].get(&format!("race/{round}").into()).await.expect("an object");
-        let stored = stored.bytes().await.expect("its bytes");
-        assert_eq!(stored, winners[0].to_string(), "round {round}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn eight_writers_that_race_for_the_tables_lose_no_commit() {
-    let kit = kit!(S3);
-    let s3 = S3::start(&kit, BUCKET).await;
-    let rounds = scaled(5, 125);
-    let writers = (0..WRITERS as i64).map(|writer| {
-        let archive = open(&s3.variables());
-        tokio::spawn(async move {
-            for number in 0..rounds {
-                let seq = writer * rounds + number;
-                let (frame, work) = (seq.to_be_bytes(), format!("writer {writer}"));
-                let work = WorkId { writer: work, number };
-                archive.seal(vec![event(seq, &frame)], &work).await.expect("a commit");
-            }
-        })
-    });
-    for writer in writers.collect::<Vec<_>>() {
-        writer.await.expect("a writer");
-    }
-    let archive = open(&s3.variables());
-    let commits = WRITERS as u64 * rounds as u64;
-    let stats = archive.table_stats(Table::Events).await.expect("a log");
-    assert_eq!((stats.versions, stats.files, stats.rows), (commits, commits, commits));
-    assert_eq!(seqs(&archive).await, (0..commits as i64).collect::<Vec<_>>());
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_file_of_many_parts_is_stored_whole() {
     let kit = kit!(S3);
     let s3 = S3::start(&kit, BUCKET).await;
@@ -170,13 +105,13 @@ fn command(args: &[&str], variables: &[(String, String)]) -> Command {
 }
 
 /// The document that the command prints.
-fn json(args: &[&str], variables: &[(String, String)]) -> Value {
+pub(crate) fn json(args: &[&str], variables: &[(String, String)]) -> Value {
     let output = command(args, variables).arg("--json").output().expect("the command starts");
     assert!(output.status.success(), "{args:?}: {}", errors(&output));
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-fn errors(output: &Output) -> String {
+pub(crate) fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -240,7 +175,7 @@ fn first_did(keys: &Value) -> String {
 }
 
 /// `archive follow` of the relay of a network, from its oldest event.
-fn follow(sim: &Simulation, wal: &Path, environment: &[(String, String)]) -> Command {
+pub(crate) fn follow(sim: &Simulation, wal: &Path, environment: &[(String, String)]) -> Command {
     let mut command = command(&["follow", "--to", ADDRESS, "--cursor", "oldest"], environment);
     let port = sim.port(Server::Pds(0)).to_string();
     command.args(["--host", &sim.url(Server::Relay(0)), "--plc", &sim.url(Server::Plc)]);
@@ -351,8 +286,6 @@ async fn what_cannot_be_used_is_refused_with_the_cure_and_without_the_secret() {
 
 /// A command, its environment, its exit code, and what its message names.
 type Case<'a> = (&'a [&'a str], &'a [(String, String)], i32, &'a str);
-
-const WRITERS: usize = 8;
 
 /// Crash points of a run, each with the passage at which it ends.
 const POINTS: [&str; 7] = [

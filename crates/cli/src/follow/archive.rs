@@ -156,6 +156,7 @@ async fn store(
         archive: archive.clone(),
         runtime: Handle::current(),
         unstored: unstored.clone(),
+        status: run.status.clone(),
     };
     let status = run.status.clone();
     let followed = run.follow(recipient, None).await;
@@ -175,6 +176,7 @@ struct EventsToArchive {
     archive: Archive,
     runtime: Handle,
     unstored: Arc<Unstored>,
+    status: Status,
 }
 
 impl LineRecipient for EventsToArchive {
@@ -206,19 +208,22 @@ impl LineRecipient for EventsToArchive {
         let options = repository::Options::default();
         let repository = repository::verify(&car, Some(&resynced.did), &resynced.key, &options);
         let repository = repository.map_err(io::Error::other)?;
-        let archived = ArchivedRepository {
-            repository: &repository,
-            key: &resynced.key,
-            host: &resynced.host,
-            fetched: micros(SystemTime::now()) as i64,
-        };
-        // What is not acknowledged is fetched again: the same revision twice is one.
-        let sealed = self.runtime.block_on(self.archive.seal_repositories(vec![archived], None));
-        match sealed {
-            Ok(_) => ack.done(),
-            Err(error) => self.unstored.refuse(ack, error.to_string()),
+        let fetched = micros(SystemTime::now()) as i64;
+        loop {
+            let (repository, key, host) = (&repository, &resynced.key, &*resynced.host);
+            let archived = vec![ArchivedRepository { repository, key, host, fetched }];
+            // What is not acknowledged is fetched again: the same revision twice is one.
+            match self.runtime.block_on(self.archive.seal_repositories(archived, None)) {
+                Ok(_) => ack.done(),
+                Err(error) if error.is_temporary() && !self.unstored.is_stopping() => {
+                    self.status.warn("store-away", || error.to_string());
+                    std::thread::sleep(RETRY_EVERY);
+                    continue;
+                }
+                Err(error) => self.unstored.refuse(ack, error.to_string()),
+            }
+            return Ok(());
         }
-        Ok(())
     }
 }
 

@@ -47,6 +47,11 @@ impl Unstored {
         self.stop.request();
     }
 
+    /// Whether the run stops, for whatever reason.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stop.is_requested()
+    }
+
     /// The first error.
     pub(super) fn error(&self) -> Option<String> {
         self.lock().error.clone()
