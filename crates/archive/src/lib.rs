@@ -63,6 +63,9 @@ mod repository;
 mod rows;
 mod scan;
 mod seal;
+#[cfg(feature = "serve")]
+mod serve;
+mod spill;
 mod storage;
 mod table;
 mod table_file;
@@ -75,11 +78,13 @@ pub use error::{ArchiveError, ArchiveFault};
 pub use event::{ArchivedEvent, kind};
 pub use hidden::{HideList, Subject};
 pub use import::{ImportOptions, Imported, JUDGE};
-pub use replay::Replayed;
+pub use replay::{Replay, Replayed, ReplayedEvent};
 pub use repository::ArchivedRepository;
 pub use scan::{EventRow, EventScan};
 pub use seal::{Sealed, WorkId};
+#[cfg(feature = "serve")]
+pub use serve::{ArchiveServer, EventRate, ServeMetrics, ServeOptions};
 pub use storage::Storage;
 pub use table::Table;
 pub use verify::{Finding, VerifyReport};
-pub use wal::{Segment, StoredResult, Wal, WalError, WalOptions};
+pub use wal::{Segment, StoredResult, Unsealed, Wal, WalError, WalOptions};

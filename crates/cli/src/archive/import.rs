@@ -20,6 +20,7 @@ use crate::failure::Failure;
 use crate::files;
 use crate::log::{self, Level};
 use crate::output::Output;
+use crate::progress::ProgressLine;
 use crate::verify::account_keys;
 
 /// Verify captured frames and repositories, and store them.
@@ -56,13 +57,16 @@ pub(super) async fn run(args: &ImportArgs, output: Output) -> Result<(), Failure
         host: &args.host,
         summary: ImportSummary::default(),
     };
-    for path in files_of(&args.paths)? {
+    let (paths, mut progress) = (files_of(&args.paths)?, ProgressLine::new());
+    for (done, path) in paths.iter().enumerate() {
+        progress.at(path.display().to_string(), done as u64, paths.len() as u64);
         import.summary.file_count += 1;
         match path.extension().is_some_and(|extension| extension == "car") {
-            true => import.repository(&path).await?,
-            false => import.frames(&path).await?,
+            true => progress.during(import.repository(path)).await?,
+            false => progress.during(import.frames(path)).await?,
         }
     }
+    progress.end();
     output.document(&import.summary, args.json, ImportSummary::to_text)?;
     match import.summary.refused_repository_count {
         0 => Ok(()),

@@ -4,6 +4,7 @@ mod hide;
 mod import;
 mod replay;
 mod seal;
+mod serve;
 mod stats;
 mod verify;
 
@@ -26,6 +27,7 @@ pub(crate) enum ArchiveCommand {
     Verify(verify::ArchiveVerifyArgs),
     Stats(stats::StatsArgs),
     Replay(replay::ReplayArgs),
+    Serve(serve::ServeArgs),
     Hide(hide::HideArgs),
     Unhide(hide::UnhideArgs),
     Erase(hide::EraseArgs),
@@ -58,6 +60,7 @@ pub(crate) fn run(command: ArchiveCommand, output: Output) -> Result<(), Failure
         ArchiveCommand::Verify(args) => runtime.block_on(verify::run(args, output)),
         ArchiveCommand::Stats(args) => runtime.block_on(stats::run(args, output)),
         ArchiveCommand::Replay(args) => runtime.block_on(replay::run(args, output)),
+        ArchiveCommand::Serve(args) => runtime.block_on(serve::run(args, output)),
         ArchiveCommand::Hide(args) => runtime.block_on(hide::hide(args, output)),
         ArchiveCommand::Unhide(args) => runtime.block_on(hide::unhide(args, output)),
         ArchiveCommand::Erase(args) => runtime.block_on(hide::erase(args, output)),

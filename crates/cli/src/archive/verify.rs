@@ -6,12 +6,13 @@ use std::time::Instant;
 
 use clap::Args;
 use serde::Serialize;
-use wireproof::archive::{Finding, VerifyReport};
+use wireproof::archive::{Finding, Table, VerifyReport};
 
 use super::AddressArgs;
 use crate::failure::Failure;
 use crate::findings::Findings;
 use crate::output::Output;
+use crate::progress::ProgressLine;
 
 /// Prove an archive again.
 ///
@@ -39,7 +40,11 @@ pub(super) async fn run(args: &ArchiveVerifyArgs, output: Output) -> Result<(), 
             printed = findings.add(|| FindingLine::from(finding));
         }
     };
-    let report = archive.verify(&mut print).await?;
+    let mut progress = ProgressLine::new();
+    let rows = archive.table_stats(Table::Events).await?.rows;
+    progress.step(format!("{rows} events"));
+    let report = progress.during(archive.verify(&mut print)).await?;
+    progress.end();
     printed?;
     let summary = VerifySummary::new(&report, started.elapsed().as_secs_f64());
     findings.finish(&summary, VerifySummary::to_text)?;

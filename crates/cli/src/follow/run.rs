@@ -22,7 +22,7 @@ use super::control::Control;
 use super::histories::Histories;
 use super::keys::StoredKeys;
 use super::line::LineContent;
-use super::metrics::{FirehoseSeries, Metrics, Readiness};
+use super::metrics::{ArchiveCounts, FirehoseSeries, Metrics, Readiness};
 use super::printer::{LineRecipient, Printer};
 use super::reload;
 use super::repetition_marks::RepetitionMarks;
@@ -43,6 +43,8 @@ pub(super) struct Setup<'a> {
     pub(super) store: Store,
     pub(super) hosts: Hosts,
     pub(super) network: Network,
+    /// What the run writes to an archive, for its metrics.
+    pub(super) archive: Option<Arc<ArchiveCounts>>,
     listener: Option<TcpListener>,
     admin: Option<AdminSocket>,
 }
@@ -62,7 +64,7 @@ impl<'a> Setup<'a> {
             None => None,
         };
         let store = state::open(args)?;
-        Ok(Self { args, selection, store, hosts, network, listener, admin })
+        Ok(Self { args, selection, store, hosts, network, archive: None, listener, admin })
     }
 }
 
@@ -104,7 +106,7 @@ impl<'a> Run<'a> {
         outbox: Option<Outbox>,
         websocket: Option<Arc<WebSocketMetrics>>,
     ) -> Result<Self, Failure> {
-        let Setup { args, selection, store, hosts, network, listener, admin } = setup;
+        let Setup { args, selection, store, hosts, network, archive, listener, admin } = setup;
         let keys = Arc::new(stored_keys(args, &hosts, &network, &store)?);
         let statuses = ServerStatuses::new(network.xrpc.clone(), network.resolver.clone());
         let mut options = options(args, &hosts, &network, keys.clone());
@@ -160,6 +162,7 @@ impl<'a> Run<'a> {
                 websocket,
                 condition,
                 level,
+                archive,
             };
             Metrics::new(listener, series, readiness, &status)
         });

@@ -11,7 +11,20 @@ use wireproof::atproto::corpus;
 use crate::{stderr, with_commits};
 
 /// `archive follow` of a network's relay, from its oldest event.
-fn archive_follow(sim: &simnet::servers::Simulation, archive: &Path, args: &[&str]) -> Output {
+pub(crate) fn archive_follow(
+    sim: &simnet::servers::Simulation,
+    archive: &Path,
+    args: &[&str],
+) -> Output {
+    archive_following(sim, archive, args).output().unwrap()
+}
+
+/// The command of [`archive_follow`].
+pub(crate) fn archive_following(
+    sim: &simnet::servers::Simulation,
+    archive: &Path,
+    args: &[&str],
+) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
     let port = sim.port(Server::Pds(0)).to_string();
     command.args(["archive", "follow", "--cursor", "oldest", "--host", &sim.url(Server::Relay(0))]);
@@ -19,7 +32,8 @@ fn archive_follow(sim: &simnet::servers::Simulation, archive: &Path, args: &[&st
         .args(["--plc", &sim.url(Server::Plc), "--development-port", &port, "--to"])
         .arg(archive)
         .args(args);
-    command.env("XDG_CONFIG_HOME", "/nonexistent").output().unwrap()
+    command.env("XDG_CONFIG_HOME", "/nonexistent");
+    command
 }
 
 /// A command about an archive, with `--json`; its exit code is the second value.
