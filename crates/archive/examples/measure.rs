@@ -7,7 +7,7 @@ use atproto::corpus;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use verify::identity::AccountKeys;
 use verify::sync::Policy;
-use wireproof_archive::{Archive, ImportOptions};
+use wireproof_archive::{Archive, ImportOptions, VerifyOptions};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let imported = archive.import_frames(corpus::frames(&file)?, &keys, &options).await?;
     let events = imported.sealed.events;
     println!("{imported:?}, {} keys", keys.len());
-    println!("{:?}", archive.verify(&mut |_| ()).await?);
+    println!("{:?}", archive.verify(&VerifyOptions::default(), &mut |_| ()).await?);
     println!(
         "{} bytes an event raw, {} stored",
         file.len() as u64 / events,

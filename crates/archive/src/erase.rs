@@ -6,8 +6,10 @@ use arrow_select::filter::filter_record_batch;
 use futures_util::TryStreamExt;
 
 use crate::archive::Archive;
-use crate::delta::{Add, Change, Committed, Remove, Snapshot, now_ms};
+use crate::delta::Snapshot;
 use crate::error::{ArchiveError, ArchiveFault};
+use crate::replace::{Replacement, bytes};
+use crate::scan::can_have;
 use crate::table::{DAY, Table};
 use crate::table_file::TableFile;
 
@@ -20,13 +22,14 @@ pub struct Erased {
     pub files: u64,
     /// Bytes that the archive is smaller by.
     pub bytes: u64,
+    /// Number of files of the last day that no log names: of a writer at work, or of one that ended. What they have of the
+    /// account is gone when it is erased again a day later.
+    pub uncommitted_files: u64,
 }
 
-/// The files of a table without an account.
-#[derive(Default)]
+/// The files of a table that have an account, and those without it.
 struct Rewrite {
-    add: Vec<Add>,
-    remove: Vec<Remove>,
+    files: Replacement,
     rows: u64,
 }
 
@@ -51,6 +54,7 @@ impl Archive {
         for table in Table::ALL {
             self.erase_from(table, did, &mut erased).await?;
         }
+        erased.uncommitted_files = self.sweep().await?;
         Ok(erased)
     }
 
@@ -62,33 +66,14 @@ impl Archive {
     ) -> Result<(), ArchiveError> {
         for _ in 0..MAX_ATTEMPTS {
             let rewrite = self.rewrite_without(table, &self.snapshot(table).await?, did).await?;
-            if rewrite.remove.is_empty() {
+            // Another writer may have changed one of the files.
+            if self.replace(table, &rewrite.files).await? {
+                let Replacement { old, new, .. } = &rewrite.files;
+                erased.rows += rewrite.rows;
+                erased.files += old.len() as u64;
+                erased.bytes = erased.bytes.saturating_add(bytes(old).saturating_sub(bytes(new)));
                 return Ok(());
             }
-            let removed: Vec<(String, u64)> = rewrite
-                .remove
-                .iter()
-                .map(|file| (file.path.clone(), file.size.unwrap_or(0)))
-                .collect();
-            let added: u64 = rewrite.add.iter().map(|file| file.size).sum();
-            let change = Change {
-                operation: "DELETE",
-                add: rewrite.add,
-                remove: rewrite.remove,
-                ..Change::default()
-            };
-            if self.commit(table, &change).await? == Committed::Superseded {
-                // Another writer has changed one of the files.
-                continue;
-            }
-            for (path, size) in &removed {
-                self.storage().delete(&format!("{}/{path}", table.name())).await?;
-                erased.bytes = erased.bytes.saturating_add(*size);
-            }
-            erased.bytes = erased.bytes.saturating_sub(added);
-            erased.files += removed.len() as u64;
-            erased.rows += rewrite.rows;
-            return Ok(());
         }
         Err(ArchiveError::new(table.name(), ArchiveFault::Contention(MAX_ATTEMPTS)))
     }
@@ -99,7 +84,8 @@ impl Archive {
         snapshot: &Snapshot,
         did: &str,
     ) -> Result<Rewrite, ArchiveError> {
-        let mut rewrite = Rewrite::default();
+        let files = Replacement { old: Vec::new(), new: Vec::new(), changes_data: true };
+        let mut rewrite = Rewrite { files, rows: 0 };
         for add in snapshot.files.values().filter(|add| can_have(add, did)) {
             let day = add.partition_values.get(DAY).cloned().flatten().unwrap_or_default();
             let day = day.parse().unwrap_or_default();
@@ -112,22 +98,12 @@ impl Archive {
             }
             if rows > 0 {
                 rewrite.rows += rows;
-                rewrite.remove.push(remove(add));
-                rewrite.add.extend(file.finish(self.storage()).await?);
+                rewrite.files.old.push(add.clone());
+                rewrite.files.new.extend(file.finish(self.storage()).await?);
             }
         }
         Ok(rewrite)
     }
-}
-
-/// Whether a file can have rows of an account, by the bounds that the log states.
-fn can_have(add: &Add, did: &str) -> bool {
-    let stats = add.stats();
-    let bound = |values: &serde_json::Map<String, serde_json::Value>| {
-        values.get("did").and_then(|value| value.as_str()).map(str::to_owned)
-    };
-    bound(&stats.min_values).is_none_or(|min| *min <= *did)
-        && bound(&stats.max_values).is_none_or(|max| *did <= *max)
 }
 
 /// The rows of other accounts, and of none.
@@ -137,17 +113,6 @@ fn without(batch: &RecordBatch, did: &str) -> Result<RecordBatch, ArchiveFault> 
     let is_kept = |row| accounts.is_null(row) || accounts.value(row) != did;
     let kept: BooleanArray = (0..batch.num_rows()).map(|row| Some(is_kept(row))).collect();
     Ok(filter_record_batch(batch, &kept)?)
-}
-
-fn remove(add: &Add) -> Remove {
-    Remove {
-        path: add.path.clone(),
-        deletion_timestamp: Some(now_ms()),
-        data_change: true,
-        extended_file_metadata: Some(true),
-        partition_values: Some(add.partition_values.clone()),
-        size: Some(add.size),
-    }
 }
 
 /// Attempts while other writers change the files.

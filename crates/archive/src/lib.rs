@@ -17,7 +17,7 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
 //! # let address = folder.path().to_str().ok_or("a path")?;
-//! use wireproof::archive::{Archive, ImportOptions};
+//! use wireproof::archive::{Archive, ImportOptions, VerifyOptions};
 //! use wireproof::verify::sync::Policy;
 //!
 //! let archive = Archive::open(address)?;
@@ -33,7 +33,7 @@
 //! let imported = archive.import_frames(frames, &key_of, &options).await?;
 //! assert_eq!((imported.sealed.events, imported.unchecked), (1, 1));
 //!
-//! let report = archive.verify(&mut |finding| println!("{}: {}", finding.file, finding.message)).await?;
+//! let report = archive.verify(&VerifyOptions::default(), &mut |finding| println!("{}: {}", finding.file, finding.message)).await?;
 //! assert!(!report.is_refused());
 //! # Ok(())
 //! # }
@@ -50,14 +50,20 @@
 #![forbid(unsafe_code)]
 
 mod archive;
+mod chain;
+mod compact;
 mod delta;
 mod erase;
 mod error;
 mod event;
 mod hidden;
 mod import;
+mod merge;
 mod object_file;
+mod prove_compact;
 mod prove_snapshots;
+mod record_trees;
+mod replace;
 mod replay;
 mod repository;
 mod rows;
@@ -65,14 +71,18 @@ mod scan;
 mod seal;
 #[cfg(feature = "serve")]
 mod serve;
+mod signatures;
+mod signed_commit;
 mod spill;
 mod storage;
 mod table;
 mod table_file;
+mod thin;
 mod verify;
 mod wal;
 
 pub use archive::{Archive, TableStats};
+pub use compact::Compacted;
 pub use erase::Erased;
 pub use error::{ArchiveError, ArchiveFault};
 pub use event::{ArchivedEvent, kind};
@@ -86,5 +96,6 @@ pub use seal::{Sealed, WorkId};
 pub use serve::{ArchiveServer, EventRate, ServeMetrics, ServeOptions};
 pub use storage::Storage;
 pub use table::Table;
-pub use verify::{Finding, VerifyReport};
+pub use thin::Thinned;
+pub use verify::{Finding, VerifyOptions, VerifyReport};
 pub use wal::{Segment, StoredResult, Unsealed, Wal, WalError, WalOptions};

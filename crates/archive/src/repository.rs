@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use arrow_array::builder::{BinaryBuilder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
-use atproto::commit::UnsignedCommit;
 use atproto::repo::Record;
 use codec::Cid;
 use codec::cid::Codec;
@@ -18,6 +17,7 @@ use crate::error::{ArchiveError, ArchiveFault};
 use crate::import::JUDGE;
 use crate::rows::timestamps;
 use crate::seal::{Sealed, WorkId, day_of};
+use crate::signed_commit::unusual_block;
 use crate::table::Table;
 use crate::table_file::TableFile;
 
@@ -35,15 +35,15 @@ pub struct ArchivedRepository<'a> {
 }
 
 impl Archive {
-    /// Stores repositories in the tables `snapshots` and `records`. The same work, done again, adds nothing; those of erased
-    /// accounts are left out.
+    /// Stores repositories in the tables `snapshots` and `records`; those of erased accounts are left out. The same work, done
+    /// again, adds nothing; without one they are stored each time, and a revision that is there twice counts once.
     ///
     /// # Errors
     /// If the archive cannot be written.
     pub async fn seal_repositories(
         &self,
         mut repositories: Vec<ArchivedRepository<'_>>,
-        work: &WorkId,
+        work: Option<&WorkId>,
     ) -> Result<Sealed, ArchiveError> {
         let list = self.hide_list().await?;
         repositories.retain(|archived| !list.is_erased(archived.place().0));
@@ -63,7 +63,7 @@ impl Archive {
             let add = file.finish(self.storage()).await?;
             sealed.files += u64::from(add.is_some());
             sealed.bytes += add.as_ref().map_or(0, |add| add.size);
-            let txn = Some((work.writer.clone(), work.number));
+            let txn = work.map(|work| (work.writer.clone(), work.number));
             let change = Change {
                 operation: "WRITE",
                 add: add.into_iter().collect(),
@@ -85,11 +85,7 @@ impl ArchivedRepository<'_> {
 
 fn snapshot_row(archived: &ArchivedRepository<'_>) -> RecordBatch {
     let (repository, commit) = (archived.repository, archived.repository.commit());
-    let block = UnsignedCommit { did: commit.did, rev: commit.rev, data: commit.data, prev: None };
-    let block = block.with_signature(commit.sig);
-    // Where the fields do not give the bytes of the commit, they are stored.
-    let is_usual = Cid::of(Codec::DagCbor, &block) == repository.root();
-    let unusual = (!is_usual).then(|| repository.commit_block());
+    let unusual = unusual_block(commit, repository.commit_block());
     let columns: Vec<ArrayRef> = vec![
         texts(commit.did),
         texts(archived.host),

@@ -6,7 +6,9 @@ use arrow_array::builder::{
     BinaryBuilder, Int16Builder, Int64Builder, StringBuilder, TimestampMicrosecondBuilder,
 };
 use arrow_array::{ArrayRef, RecordBatch, TimestampMicrosecondArray};
-use atproto::event::{Commit, Decoder, Event, Options, Values};
+use atproto::event::{Commit, Decoder, Event, Options, RepoOp, Values};
+use codec::Cid;
+use codec::cid::Codec;
 
 use crate::event::ArchivedEvent;
 use crate::table::Table;
@@ -22,33 +24,47 @@ pub(crate) struct RowBuilder {
     decoder: Decoder,
 }
 
+/// A decoder of stored frames, for their fields.
+pub(crate) fn field_decoder() -> Decoder {
+    let mut options = Options::default();
+    (options.trust_hashes, options.values) = (true, Values::ValidateOnly);
+    Decoder::new(options)
+}
+
 impl RowBuilder {
     pub(crate) fn new() -> Self {
-        let mut options = Options::default();
-        (options.trust_hashes, options.values) = (true, Values::ValidateOnly);
-        Self { decoder: Decoder::new(options) }
+        Self { decoder: field_decoder() }
     }
 
     /// The rows of these events, in their order, with frames in full.
     pub(crate) fn build(&mut self, events: &[ArchivedEvent<'_>]) -> Rows {
         let frames: Vec<&[u8]> = events.iter().map(|event| event.frame).collect();
         let decoded = self.decoder.decode_batch(&frames);
-        let (mut event_columns, mut op_columns) = (EventColumns::default(), OpColumns::default());
+        let (mut event_rows, mut op_rows) = (EventRows::default(), OpRows::default());
         for (event, decoded) in events.iter().zip(decoded) {
             let decoded = decoded.as_ref().ok();
-            event_columns.push(event, decoded);
+            event_rows.push(event, &Fields::of(decoded), &Form::Full);
             if let (Some(did), Some(Event::Commit(commit)), true) =
                 (event.did, decoded, event.is_verified())
             {
-                op_columns.push(did, event.arrival, commit);
+                op_rows.push(did, event.arrival, commit);
             }
         }
-        Rows { events: event_columns.finish(), ops: op_columns.finish() }
+        Rows { events: event_rows.finish(), ops: op_rows.finish() }
     }
 }
 
+/// What is stored of a frame.
+pub(crate) enum Form<'a> {
+    /// The frame as it came.
+    Full,
+    /// What the operations do not give: the signature of the commit, and its block if its fields do not give that.
+    Compact { sig: &'a [u8; 64], commit_block: Option<&'a [u8]> },
+}
+
+/// Builders of the columns of `events`.
 #[derive(Default)]
-struct EventColumns {
+pub(crate) struct EventRows {
     did: StringBuilder,
     arrival: Int64Builder,
     host: StringBuilder,
@@ -71,9 +87,8 @@ struct EventColumns {
     commit_block: BinaryBuilder,
 }
 
-impl EventColumns {
-    fn push(&mut self, event: &ArchivedEvent<'_>, decoded: Option<&Event<'_>>) {
-        let fields = Fields::of(decoded);
+impl EventRows {
+    pub(crate) fn push(&mut self, event: &ArchivedEvent<'_>, fields: &Fields<'_>, form: &Form<'_>) {
         self.did.append_option(event.did);
         self.arrival.append_value(event.arrival);
         self.host.append_value(event.host);
@@ -83,7 +98,7 @@ impl EventColumns {
         self.time.append_option(fields.time);
         self.rev.append_option(fields.rev);
         self.since.append_option(fields.since);
-        // What the frame holds is not stored twice.
+        // The frame or the operations give these.
         self.commit.append_null();
         self.data.append_null();
         self.prev_data.append_null();
@@ -91,13 +106,24 @@ impl EventColumns {
         self.key.append_option(event.key);
         self.plc_cid.append_null();
         self.judge.append_value(event.judge);
-        self.form.append_value(FULL);
-        self.frame.append_value(event.frame);
-        self.sig.append_null();
-        self.commit_block.append_null();
+        match *form {
+            Form::Full => {
+                self.form.append_value(FULL);
+                self.frame.append_value(event.frame);
+                self.sig.append_null();
+                self.commit_block.append_null();
+            }
+            Form::Compact { sig, commit_block } => {
+                self.form.append_value(COMPACT);
+                self.frame.append_null();
+                self.sig.append_value(sig);
+                self.commit_block.append_option(commit_block);
+            }
+        }
     }
 
-    fn finish(mut self) -> RecordBatch {
+    /// The rows so far; those that follow begin anew.
+    pub(crate) fn finish(&mut self) -> RecordBatch {
         batch(
             Table::Events,
             vec![
@@ -126,8 +152,9 @@ impl EventColumns {
     }
 }
 
+/// Builders of the columns of `ops`.
 #[derive(Default)]
-struct OpColumns {
+pub(crate) struct OpRows {
     did: StringBuilder,
     arrival: Int64Builder,
     idx: Int16Builder,
@@ -139,24 +166,43 @@ struct OpColumns {
     record: BinaryBuilder,
 }
 
-impl OpColumns {
+impl OpRows {
+    /// The operations of a commit whose frame is stored.
     fn push(&mut self, did: &str, arrival: i64, commit: &Commit<'_>) {
         for (idx, op) in commit.ops.iter().enumerate() {
-            let (collection, rkey) = op.path.split_once('/').unwrap_or((op.path, ""));
-            self.did.append_value(did);
-            self.arrival.append_value(arrival);
-            self.idx.append_value(idx as i16);
-            self.action.append_value(op.action.as_str());
-            self.collection.append_value(collection);
-            self.rkey.append_value(rkey);
+            self.push_path(did, arrival, idx, op);
             // The frame holds these.
-            self.prev.append_null();
             self.cid.append_null();
             self.record.append_null();
         }
     }
 
-    fn finish(mut self) -> RecordBatch {
+    /// The operations of a commit whose frame is not stored, with the records.
+    pub(crate) fn push_records(&mut self, did: &str, arrival: i64, commit: &Commit<'_>) {
+        for (idx, op) in commit.ops.iter().enumerate() {
+            self.push_path(did, arrival, idx, op);
+            let record = op.record.map(|block| block.data);
+            let usual = record.map(|record| Cid::of(Codec::DagCbor, record));
+            let unusual = op.cid.filter(|cid| usual.is_none_or(|usual| usual.as_cid_ref() != *cid));
+            self.cid.append_option(unusual.map(|cid| cid.as_bytes()));
+            self.record.append_option(record);
+        }
+    }
+
+    fn push_path(&mut self, did: &str, arrival: i64, idx: usize, op: &RepoOp<'_>) {
+        let (collection, rkey) = op.path.split_once('/').unwrap_or((op.path, ""));
+        self.did.append_value(did);
+        self.arrival.append_value(arrival);
+        self.idx.append_value(idx as i16);
+        self.action.append_value(op.action.as_str());
+        self.collection.append_value(collection);
+        self.rkey.append_value(rkey);
+        // The frame holds it, or the operations before give it.
+        self.prev.append_null();
+    }
+
+    /// The rows so far; those that follow begin anew.
+    pub(crate) fn finish(&mut self) -> RecordBatch {
         batch(
             Table::Ops,
             vec![
@@ -180,14 +226,14 @@ fn batch(table: Table, columns: Vec<ArrayRef>) -> RecordBatch {
 
 /// The fields of an event that have columns.
 #[derive(Default)]
-struct Fields<'a> {
-    time: Option<&'a str>,
-    rev: Option<&'a str>,
-    since: Option<&'a str>,
+pub(crate) struct Fields<'a> {
+    pub(crate) time: Option<&'a str>,
+    pub(crate) rev: Option<&'a str>,
+    pub(crate) since: Option<&'a str>,
 }
 
 impl<'a> Fields<'a> {
-    fn of(event: Option<&Event<'a>>) -> Self {
+    pub(crate) fn of(event: Option<&Event<'a>>) -> Self {
         match event {
             Some(Event::Commit(commit)) => {
                 Self { time: Some(commit.time), rev: Some(commit.rev), since: commit.since }
@@ -211,3 +257,6 @@ pub(crate) fn timestamps(micros: i64) -> TimestampMicrosecondArray {
 
 /// The form of an event whose frame is stored.
 pub(crate) const FULL: &str = "full";
+
+/// The form of a commit of which the signature and the operations are stored.
+pub(crate) const COMPACT: &str = "compact";

@@ -16,15 +16,20 @@ use parquet::arrow::ParquetRecordBatchStreamBuilder;
 use parquet::errors::ParquetError;
 
 use crate::archive::Archive;
+use crate::delta::Add;
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::event::ArchivedEvent;
 use crate::hidden::HideList;
 use crate::object_file::ObjectFile;
-use crate::table::Table;
+use crate::signed_commit::StoredCommit;
+use crate::table::{DAY, Table};
 
 /// The columns of a few rows of a table.
 pub(crate) trait Columns: Sized + Send + Sync + 'static {
     const TABLE: Table;
+
+    /// Whether all rows of a place are in one file, and those of another file repeat them.
+    const IS_ONE_RUN: bool = false;
 
     /// The columns of rows that have the table's schema.
     fn new(rows: &RecordBatch) -> Self;
@@ -33,12 +38,40 @@ pub(crate) trait Columns: Sized + Send + Sync + 'static {
     fn key(&self, row: usize) -> Key;
 }
 
+/// The rows that are read: all by default. Files without any of them are not opened.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Selection {
+    /// The account; rows of others can come too.
+    pub(crate) did: Option<String>,
+    /// The day of the files, as the log states it.
+    pub(crate) day: Option<String>,
+}
+
+impl Selection {
+    /// Whether a file can have such rows, by what the log states.
+    pub(crate) fn has(&self, add: &Add) -> bool {
+        let day = || add.partition_values.get(DAY).cloned().flatten();
+        self.did.as_ref().is_none_or(|did| can_have(add, did))
+            && (self.day.is_none() || self.day == day())
+    }
+}
+
+/// Whether a file can have rows of an account, by the bounds that the log states.
+pub(crate) fn can_have(add: &Add, did: &str) -> bool {
+    let stats = add.stats();
+    let bound = |values: &serde_json::Map<String, serde_json::Value>| {
+        values.get("did").and_then(|value| value.as_str()).map(str::to_owned)
+    };
+    bound(&stats.min_values).is_none_or(|min| *min <= *did)
+        && bound(&stats.max_values).is_none_or(|max| *did <= *max)
+}
+
 /// The place of a row in the order of its table; rows of the same place stay in the order of their files.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
-    did: Option<Box<str>>,
-    number: i64,
-    text: Option<Box<str>>,
+    pub(crate) did: Option<Box<str>>,
+    pub(crate) number: i64,
+    pub(crate) text: Option<Box<str>>,
 }
 
 /// A row. Clones share the bytes.
@@ -64,6 +97,24 @@ impl<C> Row<C> {
         self.index
     }
 
+    /// The rows that were read together with this one.
+    pub(crate) fn batch(&self) -> &RecordBatch {
+        &self.rows.batch
+    }
+
+    /// Whether both have one place in the table's order.
+    pub(crate) fn is_at_place_of(&self, other: &Self) -> bool
+    where
+        C: Columns,
+    {
+        self.columns().key(self.index) == other.columns().key(other.index)
+    }
+
+    /// Whether both were read together.
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.rows, &other.rows)
+    }
+
     /// The path of the file within the archive, and the row in it from 0.
     pub(crate) fn place(&self) -> (&str, u64) {
         (&self.rows.file, self.rows.first + self.index as u64)
@@ -76,6 +127,7 @@ struct FileRows<C> {
     file: Arc<str>,
     /// The row of the file with which they begin.
     first: u64,
+    batch: RecordBatch,
     columns: C,
 }
 
@@ -88,9 +140,13 @@ pub(crate) struct Scan<C> {
 
 impl Archive {
     /// Scans a table, as of now.
-    pub(crate) async fn scan<C: Columns>(&self) -> Result<Scan<C>, ArchiveError> {
-        let snapshot = self.snapshot(C::TABLE).await?;
-        self.scan_files(snapshot.files.into_keys()).await
+    pub(crate) async fn scan<C: Columns>(
+        &self,
+        selection: &Selection,
+    ) -> Result<Scan<C>, ArchiveError> {
+        let files = self.snapshot(C::TABLE).await?.files.into_values();
+        let selected = files.filter(|add| selection.has(add)).map(|add| add.path);
+        self.scan_files(selected).await
     }
 
     /// Scans files of a table, by their paths in its folder.
@@ -128,7 +184,8 @@ impl Archive {
     /// # Errors
     /// If the archive cannot be read.
     pub async fn events(&self) -> Result<EventScan, ArchiveError> {
-        Ok(EventScan { hidden: self.hide_list().await?, scan: self.scan().await? })
+        let scan = self.scan(&Selection::default()).await?;
+        Ok(EventScan { hidden: self.hide_list().await?, scan })
     }
 }
 
@@ -139,6 +196,27 @@ impl<C: Columns> Scan<C> {
         let row = self.files[file].head.pop_front().expect("the heap has files with a row");
         self.push_head(file).await?;
         Ok(Some(row))
+    }
+
+    /// Skips the rows before a place.
+    pub(crate) async fn skip_to(&mut self, place: &Key) -> Result<(), ArchiveError> {
+        while self.heads.peek().is_some_and(|Reverse((key, _))| key < place) {
+            let Some(Reverse((_, file))) = self.heads.pop() else { break };
+            self.files[file].skip_to(place).await?;
+            self.push_head(file).await?;
+        }
+        Ok(())
+    }
+
+    /// The next row, if it is before a place; it stays the next one if it is not.
+    pub(crate) async fn next_before(
+        &mut self,
+        place: &Key,
+    ) -> Result<Option<Row<C>>, ArchiveError> {
+        match self.heads.peek() {
+            Some(Reverse((key, _))) if key < place => self.next().await,
+            _ => Ok(None),
+        }
     }
 
     async fn push_head(&mut self, file: usize) -> Result<(), ArchiveError> {
@@ -173,13 +251,24 @@ impl<C: Columns> ScannedFile<C> {
             let batch = self.batches.try_next().await.map_err(ArchiveError::at(&self.path))?;
             let Some(batch) = batch else { return Ok(None) };
             let count = batch.num_rows();
-            let rows =
-                FileRows { file: self.path.clone(), first: self.rows, columns: C::new(&batch) };
-            let rows = Arc::new(rows);
+            let (file, columns) = (self.path.clone(), C::new(&batch));
+            let rows = Arc::new(FileRows { file, first: self.rows, batch, columns });
             self.rows += count as u64;
             self.head.extend((0..count).map(|index| Row { rows: rows.clone(), index }));
         }
         Ok(self.head.front())
+    }
+
+    /// Drops the rows before a place.
+    async fn skip_to(&mut self, place: &Key) -> Result<(), ArchiveError> {
+        while self.fill().await?.is_some() {
+            let before = self.head.partition_point(|row| row.columns().key(row.index()) < *place);
+            self.head.drain(..before);
+            if !self.head.is_empty() {
+                break;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -248,6 +337,22 @@ impl EventRow {
     pub fn place(&self) -> (&str, u64) {
         self.0.place()
     }
+
+    /// The revision before, as the event states it.
+    pub(crate) fn since(&self) -> Option<&str> {
+        optional(&self.0.columns().since, self.0.index())
+    }
+
+    /// A commit in compact form; `None` without an account or a revision.
+    pub(crate) fn commit(&self) -> Option<StoredCommit<'_>> {
+        let (columns, index) = (self.0.columns(), self.0.index());
+        Some(StoredCommit {
+            did: optional(&columns.did, index)?,
+            rev: optional(&columns.rev, index)?,
+            sig: columns.sig.value(index),
+            block: optional_bytes(&columns.commit_block, index),
+        })
+    }
 }
 
 /// The columns of `events`.
@@ -259,11 +364,15 @@ pub(crate) struct EventColumns {
     seq: Int64Array,
     kind: StringArray,
     received: TimestampMicrosecondArray,
+    rev: StringArray,
+    since: StringArray,
     verdict: StringArray,
     key: StringArray,
     judge: StringArray,
     form: StringArray,
     frame: BinaryArray,
+    sig: BinaryArray,
+    commit_block: BinaryArray,
 }
 
 impl Columns for EventColumns {
@@ -277,11 +386,15 @@ impl Columns for EventColumns {
             seq: integers(rows, "seq"),
             kind: text(rows, "kind"),
             received: times(rows, "received"),
+            rev: text(rows, "rev"),
+            since: text(rows, "since"),
             verdict: text(rows, "verdict"),
             key: text(rows, "key"),
             judge: text(rows, "judge"),
             form: text(rows, "form"),
             frame: bytes(rows, "frame"),
+            sig: bytes(rows, "sig"),
+            commit_block: bytes(rows, "commit_block"),
         }
     }
 
@@ -311,14 +424,65 @@ impl EventColumns {
     }
 }
 
+/// The columns of `ops`.
+#[derive(Debug)]
+pub(crate) struct OpColumns {
+    did: StringArray,
+    arrival: Int64Array,
+    action: StringArray,
+    collection: StringArray,
+    rkey: StringArray,
+    cid: BinaryArray,
+    record: BinaryArray,
+}
+
+impl Columns for OpColumns {
+    const TABLE: Table = Table::Ops;
+
+    fn new(rows: &RecordBatch) -> Self {
+        Self {
+            did: text(rows, "did"),
+            arrival: integers(rows, "arrival"),
+            action: text(rows, "action"),
+            collection: text(rows, "collection"),
+            rkey: text(rows, "rkey"),
+            cid: bytes(rows, "cid"),
+            record: bytes(rows, "record"),
+        }
+    }
+
+    fn key(&self, row: usize) -> Key {
+        Key { did: Some(self.did.value(row).into()), number: self.arrival.value(row), text: None }
+    }
+}
+
+impl Row<OpColumns> {
+    pub(crate) fn action(&self) -> &str {
+        self.columns().action.value(self.index())
+    }
+
+    /// The collection and the record key.
+    pub(crate) fn path(&self) -> (&str, &str) {
+        let (columns, index) = (self.columns(), self.index());
+        (columns.collection.value(index), columns.rkey.value(index))
+    }
+
+    /// The CID of the record, if it is stored, and its bytes, if they are.
+    pub(crate) fn record(&self) -> (Option<&[u8]>, Option<&[u8]>) {
+        let (columns, index) = (self.columns(), self.index());
+        (optional_bytes(&columns.cid, index), optional_bytes(&columns.record, index))
+    }
+}
+
 /// The columns of `snapshots`.
 #[derive(Debug)]
 pub(crate) struct SnapshotColumns {
     pub(crate) did: StringArray,
+    pub(crate) fetched: TimestampMicrosecondArray,
     pub(crate) rev: StringArray,
-    pub(crate) sig: BinaryArray,
+    sig: BinaryArray,
     pub(crate) data: BinaryArray,
-    pub(crate) commit_block: BinaryArray,
+    commit_block: BinaryArray,
     pub(crate) records: Int64Array,
     pub(crate) key: StringArray,
 }
@@ -329,6 +493,7 @@ impl Columns for SnapshotColumns {
     fn new(rows: &RecordBatch) -> Self {
         Self {
             did: text(rows, "did"),
+            fetched: times(rows, "fetched"),
             rev: text(rows, "rev"),
             sig: bytes(rows, "sig"),
             data: bytes(rows, "data"),
@@ -340,6 +505,19 @@ impl Columns for SnapshotColumns {
 
     fn key(&self, row: usize) -> Key {
         place(self.did.value(row), self.rev.value(row))
+    }
+}
+
+impl Row<SnapshotColumns> {
+    /// The commit.
+    pub(crate) fn commit(&self) -> StoredCommit<'_> {
+        let (columns, index) = (self.columns(), self.index());
+        StoredCommit {
+            did: columns.did.value(index),
+            rev: columns.rev.value(index),
+            sig: columns.sig.value(index),
+            block: optional_bytes(&columns.commit_block, index),
+        }
     }
 }
 
@@ -356,6 +534,7 @@ pub(crate) struct RecordColumns {
 
 impl Columns for RecordColumns {
     const TABLE: Table = Table::Records;
+    const IS_ONE_RUN: bool = true;
 
     fn new(rows: &RecordBatch) -> Self {
         Self {
@@ -373,12 +552,34 @@ impl Columns for RecordColumns {
     }
 }
 
+/// The columns of `hidden` by which it is sorted.
+#[derive(Debug)]
+pub(crate) struct HiddenColumns {
+    at: TimestampMicrosecondArray,
+}
+
+impl Columns for HiddenColumns {
+    const TABLE: Table = Table::Hidden;
+
+    fn new(rows: &RecordBatch) -> Self {
+        Self { at: times(rows, "at") }
+    }
+
+    fn key(&self, row: usize) -> Key {
+        Key { did: None, number: self.at.value(row), text: None }
+    }
+}
+
 /// The place of what belongs to a revision of an account.
-fn place(did: &str, rev: &str) -> Key {
+pub(crate) fn place(did: &str, rev: &str) -> Key {
     Key { did: Some(did.into()), number: 0, text: Some(rev.into()) }
 }
 
 fn optional(column: &StringArray, row: usize) -> Option<&str> {
+    column.is_valid(row).then(|| column.value(row))
+}
+
+fn optional_bytes(column: &BinaryArray, row: usize) -> Option<&[u8]> {
     column.is_valid(row).then(|| column.value(row))
 }
 

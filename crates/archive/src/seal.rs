@@ -12,6 +12,7 @@ use crate::archive::Archive;
 use crate::delta::{Add, Change, Committed};
 use crate::error::ArchiveError;
 use crate::event::ArchivedEvent;
+use crate::merge::MAX_FILE_BYTES;
 use crate::rows::RowBuilder;
 use crate::table::Table;
 use crate::table_file::TableFile;
@@ -187,6 +188,3 @@ const GROUP_EVENTS: usize = 256;
 
 /// Bytes of frames whose rows are built at once.
 const GROUP_BYTES: usize = 4 << 20;
-
-/// Size of a file at which the next one begins.
-const MAX_FILE_BYTES: usize = 256 << 20;

@@ -80,14 +80,16 @@ impl Storage {
 
     /// A temporary file for what [`upload`](Self::upload) stores: on the disk of a local archive.
     pub(crate) fn stage(&self) -> Result<NamedTempFile, ArchiveError> {
-        let staged = match &self.folder {
-            Some(folder) => {
-                let folder = folder.join(STAGING);
-                fs::create_dir_all(&folder).and_then(|()| temporary_file(&folder))
-            }
+        let staged = match self.staging() {
+            Some(folder) => fs::create_dir_all(&folder).and_then(|()| temporary_file(&folder)),
             None => NamedTempFile::new(),
         };
         staged.map_err(ArchiveError::at(&self.address))
+    }
+
+    /// The folder of the temporary files of a local archive.
+    pub(crate) fn staging(&self) -> Option<PathBuf> {
+        self.folder.as_ref().map(|folder| folder.join(STAGING))
     }
 
     /// Stores a file whose name says its content: one that is there already is the same.
@@ -201,5 +203,5 @@ fn sync_folder(file: &FilePath) -> io::Result<()> {
     }
 }
 
-/// The folder of files that have no name yet; those of a crash are deleted by the next writer.
+/// The folder of files that have no name yet; `Archive::sweep` deletes those of a crash.
 const STAGING: &str = "staging";

@@ -2,6 +2,7 @@
 //! key that is stored with it.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 use crypto::CompressedKey;
 use futures_util::TryStreamExt;
@@ -12,19 +13,59 @@ use verify::sync::{Chain, FutureWindow, Ignored, Judge, Judged, MemoryState, Out
 use crate::archive::Archive;
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::event::ArchivedEvent;
-use crate::rows::FULL;
-use crate::scan::{EventColumns, EventRow, Scan};
+use crate::prove_compact::CompactProver;
+use crate::rows::{COMPACT, FULL};
+use crate::scan::{EventColumns, EventRow, Scan, Selection};
 use crate::table::Table;
+
+/// What is verified: all of the archive by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct VerifyOptions {
+    /// One account. Files that cannot have rows of it are not read.
+    pub did: Option<String>,
+    /// The first time of arrival, in microseconds since 1970.
+    pub since: Option<i64>,
+    /// One account in so many, by a hash of its DID and `seed`.
+    pub sample: Option<NonZeroU64>,
+    /// Decides which accounts are of the sample.
+    pub seed: u64,
+}
+
+impl VerifyOptions {
+    fn has_account(&self, did: &str) -> bool {
+        let is_sampled = |every: NonZeroU64| {
+            let mut hash = Sha256::new();
+            hash.update(self.seed.to_le_bytes());
+            hash.update(did);
+            let digest: [u8; 32] = hash.finalize().into();
+            let (number, _) = digest.split_first_chunk().expect("32 bytes");
+            u64::from_le_bytes(*number).is_multiple_of(every.get())
+        };
+        self.did.as_ref().is_none_or(|only| *only == *did) && self.sample.is_none_or(is_sampled)
+    }
+
+    /// Whether events without an account are verified too.
+    fn has_all_accounts(&self) -> bool {
+        self.did.is_none() && self.sample.is_none()
+    }
+
+    fn selection(&self) -> Selection {
+        Selection { did: self.did.clone(), ..Selection::default() }
+    }
+}
 
 /// What a verification found.
 #[derive(Clone, Debug, Default)]
 pub struct VerifyReport {
     /// Number of files whose hash was compared with their name.
     pub files: u64,
-    /// Number of events in the table.
+    /// Number of events.
     pub events: u64,
     /// Number of events that were proved again.
     pub proved: u64,
+    /// Number of proved events that are stored in compact form.
+    pub compact: u64,
     /// Number of snapshots of repositories.
     pub snapshots: u64,
     /// Number of snapshots that were proved again.
@@ -67,6 +108,12 @@ pub(crate) enum Rule {
     Erased,
     /// The records of a snapshot are those that the account signed.
     Records,
+    /// The operations of a compact commit can be applied.
+    Operations,
+    /// What a compact commit continues is in the archive.
+    Base,
+    /// The account signed it.
+    Signature,
     /// A column has a value of its kind.
     Value,
 }
@@ -81,6 +128,9 @@ impl Rule {
             Self::Form => "archive/form",
             Self::Erased => "archive/erased",
             Self::Records => "archive/records",
+            Self::Operations => "archive/operations",
+            Self::Base => "archive/base",
+            Self::Signature => "signature/wrong",
             Self::Value => "archive/value",
         }
     }
@@ -104,12 +154,30 @@ impl VerifyReport {
 /// A verification under way.
 pub(crate) struct Verification<'f> {
     pub(crate) report: VerifyReport,
+    options: &'f VerifyOptions,
     on_finding: &'f mut dyn FnMut(Finding),
 }
 
 impl Verification<'_> {
+    /// Whether an account is verified.
+    pub(crate) fn has_account(&self, did: &str) -> bool {
+        self.options.has_account(did)
+    }
+
+    /// The first time of arrival that is verified.
+    pub(crate) fn since(&self) -> i64 {
+        self.options.since.unwrap_or(i64::MIN)
+    }
+
+    /// Whether a row is verified.
+    fn has(&self, event: &ArchivedEvent<'_>) -> bool {
+        let is_of_account =
+            event.did.map_or(self.options.has_all_accounts(), |did| self.has_account(did));
+        is_of_account && event.received >= self.since()
+    }
+
     /// Counts a row as proved, unless it breaks a rule.
-    fn settle(&mut self, row: &EventRow, refusal: Option<(&'static str, String)>) {
+    pub(crate) fn settle(&mut self, row: &EventRow, refusal: Option<(&'static str, String)>) {
         match refusal {
             None => self.report.proved += 1,
             Some((code, message)) => self.refuse(Finding::of(row, code, message)),
@@ -129,16 +197,18 @@ impl Archive {
     /// If the archive cannot be read. What is wrong with its content is a finding.
     pub async fn verify(
         &self,
+        options: &VerifyOptions,
         on_finding: &mut dyn FnMut(Finding),
     ) -> Result<VerifyReport, ArchiveError> {
-        let mut verification = Verification { report: VerifyReport::default(), on_finding };
+        let report = VerifyReport::default();
+        let mut verification = Verification { report, options, on_finding };
         for table in Table::ALL {
             self.check_files(table, &mut verification).await?;
         }
         // Rows of changed files would be read as what they are not.
         if !verification.report.is_refused() {
             self.prove_events(&mut verification).await?;
-            self.prove_snapshots(&mut verification).await?;
+            self.prove_snapshots(&options.selection(), &mut verification).await?;
         }
         Ok(verification.report)
     }
@@ -148,7 +218,13 @@ impl Archive {
         table: Table,
         verification: &mut Verification<'_>,
     ) -> Result<(), ArchiveError> {
-        for path in self.snapshot(table).await?.files.keys() {
+        // The rows of `hidden` are sorted by time, and decide about every account.
+        let selection = match table {
+            Table::Hidden => Selection::default(),
+            _ => verification.options.selection(),
+        };
+        let snapshot = self.snapshot(table).await?;
+        for (path, _) in snapshot.files.iter().filter(|(_, add)| selection.has(add)) {
             let file = format!("{}/{path}", table.name());
             let found = self.hash(&file).await?;
             verification.report.files += 1;
@@ -172,38 +248,43 @@ impl Archive {
     }
 
     async fn prove_events(&self, verification: &mut Verification<'_>) -> Result<(), ArchiveError> {
-        let mut scan: Scan<EventColumns> = self.scan().await?;
-        let (list, mut prover) = (self.hide_list().await?, Prover::new());
-        let mut batch: Vec<EventRow> = Vec::with_capacity(BATCH_LEN);
+        let selection = verification.options.selection();
+        let mut scan: Scan<EventColumns> = self.scan(&selection).await?;
+        let (list, mut prover, mut compact) = (self.hide_list().await?, Prover::new(), None);
         while let Some(row) = scan.next().await? {
-            verification.report.events += 1;
             let row = EventRow(row);
-            let event = row.event();
-            if event.did.is_some_and(|did| list.is_erased(did)) {
+            let (event, is_selected) = (row.event(), verification.has(&row.event()));
+            verification.report.events += u64::from(is_selected);
+            if is_selected && event.did.is_some_and(|did| list.is_erased(did)) {
                 let message = "the account was erased, and has a row again: erase it again";
                 verification.refuse(Finding::of(&row, Rule::Erased.code(), message.to_owned()));
             }
-            if !event.is_verified() {
-                *verification.report.unverified.entry(event.verdict.to_owned()).or_default() += 1;
-                continue;
+            match (event.is_verified(), row.form()) {
+                (false, _) if is_selected => {
+                    let code = event.verdict.to_owned();
+                    *verification.report.unverified.entry(code).or_default() += 1;
+                }
+                // What a later commit of its account continues.
+                (true, COMPACT) if event.did.is_some_and(|did| verification.has_account(did)) => {
+                    if compact.is_none() {
+                        compact = Some(CompactProver::open(self, &selection).await?);
+                    }
+                    if let Some(compact) = &mut compact {
+                        compact.prove(row, is_selected, verification).await?;
+                    }
+                }
+                (true, FULL) if is_selected => prover.add(row, verification),
+                (true, form) if is_selected => {
+                    let message = format!("the form {form} is unknown");
+                    verification.refuse(Finding::of(&row, Rule::Form.code(), message));
+                }
+                _ => {}
             }
-            if row.form() != FULL {
-                let message = format!("the form {} is unknown", row.form());
-                verification.refuse(Finding::of(&row, Rule::Form.code(), message));
-                continue;
-            }
-            // An account has one key in a batch.
-            let has_other_key = batch.last().is_some_and(|last| {
-                let last = last.event();
-                last.did == event.did && last.key != event.key
-            });
-            if batch.len() == BATCH_LEN || has_other_key {
-                prover.prove(&batch, verification);
-                batch.clear();
-            }
-            batch.push(row);
         }
-        prover.prove(&batch, verification);
+        prover.prove(verification);
+        if let Some(compact) = &mut compact {
+            compact.finish(verification);
+        }
         Ok(())
     }
 }
@@ -212,20 +293,34 @@ impl Archive {
 struct Prover {
     judge: Judge,
     state: MemoryState,
-    policy: Policy,
+    batch: Vec<EventRow>,
 }
 
 impl Prover {
     fn new() -> Self {
-        let policy = Policy::default();
         Self {
-            judge: Judge::builder().policy(policy).build(),
+            judge: Judge::builder().policy(Policy::default()).build(),
             state: MemoryState::default(),
-            policy,
+            batch: Vec::with_capacity(BATCH_LEN),
         }
     }
 
-    fn prove(&mut self, batch: &[EventRow], verification: &mut Verification<'_>) {
+    /// Proves a row, together with others.
+    fn add(&mut self, row: EventRow, verification: &mut Verification<'_>) {
+        // An account has one key in a batch.
+        let has_other_key = self.batch.last().is_some_and(|last| {
+            let (last, event) = (last.event(), row.event());
+            last.did == event.did && last.key != event.key
+        });
+        if self.batch.len() == BATCH_LEN || has_other_key {
+            self.prove(verification);
+        }
+        self.batch.push(row);
+    }
+
+    /// Proves the rows so far.
+    fn prove(&mut self, verification: &mut Verification<'_>) {
+        let batch = std::mem::take(&mut self.batch);
         let events: Vec<_> = batch.iter().map(EventRow::event).collect();
         let Some(last) = events.last() else { return };
         let frames: Vec<&[u8]> = events.iter().map(|event| event.frame).collect();
@@ -242,13 +337,13 @@ impl Prover {
             }
             let is_gap = matches!(judged.outcome, Outcome::Commit(_, Chain::Broken(_)));
             verification.report.gaps += u64::from(is_gap);
-            verification.settle(row, refusal(judged, event, &self.policy));
+            verification.settle(row, refusal(judged, event));
         }
         // A second writer, or a second import, has stored the revision too: it is proved alone.
         for row in repeated {
             let (event, mut state) = (row.event(), MemoryState::default());
             let Ok(judged) = self.judge.judge(event.frame, &key_of, &mut state, now);
-            verification.settle(row, refusal(&judged, &event, &self.policy));
+            verification.settle(row, refusal(&judged, &event));
         }
         // Only the last account can go on in the next batch.
         let last = last.did.unwrap_or_default();
@@ -259,18 +354,12 @@ impl Prover {
 }
 
 /// The rule that a row breaks, and the message.
-fn refusal(
-    judged: &Judged<'_>,
-    event: &ArchivedEvent<'_>,
-    policy: &Policy,
-) -> Option<(&'static str, String)> {
-    let window = FutureWindow::new(event.received.max(0) as u64, policy);
+fn refusal(judged: &Judged<'_>, event: &ArchivedEvent<'_>) -> Option<(&'static str, String)> {
     match &judged.outcome {
-        Outcome::Commit(commit, _) => {
-            refuse_account(commit.repo, event.did).or_else(|| refuse_future(commit.rev, window))
-        }
+        Outcome::Commit(commit, _) => refuse_account(commit.repo, event.did)
+            .or_else(|| refuse_future(commit.rev, event.received)),
         Outcome::Sync(sync, _) => {
-            refuse_account(sync.did, event.did).or_else(|| refuse_future(sync.rev, window))
+            refuse_account(sync.did, event.did).or_else(|| refuse_future(sync.rev, event.received))
         }
         Outcome::Ignored(why) => Some((why.code(), why.to_string())),
         Outcome::Rejected(why) => Some((why.code(), why.to_string())),
@@ -288,8 +377,10 @@ fn refuse_account(did: &str, row: Option<&str>) -> Option<(&'static str, String)
     (row != Some(did)).then(|| (Rule::Account.code(), message()))
 }
 
-fn refuse_future(rev: &str, window: FutureWindow) -> Option<(&'static str, String)> {
+/// A revision that is ahead of the time of arrival.
+pub(crate) fn refuse_future(rev: &str, received: i64) -> Option<(&'static str, String)> {
     let rev = rev.parse().ok()?;
+    let window = FutureWindow::new(received.max(0) as u64, &Policy::default());
     let message = || format!("revision {rev} is ahead of the time of arrival");
     (!window.admits(rev)).then(|| ("event/future-rev", message()))
 }

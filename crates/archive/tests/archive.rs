@@ -1,19 +1,21 @@
 //! Archives of simulated streams: sealed once, proved again, and refused where a byte was changed.
 
+mod common;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use arrow_array::cast::AsArray;
+use common::{archive, files, is_stored};
+
 use atproto::event::{Account, Decoder, Event};
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use simnet::firehose::{Corpus, Spec};
 use verify::identity::AccountKeys;
 use verify::sync::Policy;
 use wireproof_archive::{
-    Archive, ArchiveFault, ArchivedEvent, ImportOptions, Imported, Subject, VerifyReport, Wal,
-    WalOptions, WorkId,
+    Archive, ArchiveFault, ArchivedEvent, ImportOptions, Imported, Subject, VerifyOptions,
+    VerifyReport, Wal, WalOptions, WorkId,
 };
 
 /// A stream, and the keys of its accounts.
@@ -74,29 +76,13 @@ fn event(seq: i64, frame: &[u8]) -> ArchivedEvent<'_> {
 /// 2026-07-01 in microseconds.
 const NOW: i64 = 1_782_864_000_000_000;
 
-fn archive() -> (tempfile::TempDir, Archive) {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = Archive::open(folder.path().to_str().unwrap()).unwrap();
-    (folder, archive)
-}
-
-/// All files below a folder.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() { folders.push(path) } else { files.push(path) }
-        }
-    }
-    files.sort();
-    files
-}
-
 /// The report of a verification, and the files that it names.
 async fn verify(archive: &Archive) -> (VerifyReport, Vec<String>) {
     let mut files = Vec::new();
-    let report = archive.verify(&mut |finding| files.push(finding.file)).await.unwrap();
+    let report = archive
+        .verify(&VerifyOptions::default(), &mut |finding| files.push(finding.file))
+        .await
+        .unwrap();
     (report, files)
 }
 
@@ -187,7 +173,7 @@ async fn a_changed_byte_in_a_log_never_panics() {
             changed[offset] ^= 1;
             fs::write(&path, changed).unwrap();
             // Some bytes are of texts that nobody reads; what matters is that it ends.
-            let _ = archive.verify(&mut |_| ()).await;
+            let _ = archive.verify(&VerifyOptions::default(), &mut |_| ()).await;
         }
         fs::write(&path, bytes).unwrap();
     }
@@ -427,24 +413,4 @@ fn records_of(frames: &[Vec<u8>], did: &str) -> Vec<Vec<u8>> {
         }
     }
     records
-}
-
-/// Whether bytes are in any file of an archive, Parquet's compressed pages read.
-fn is_stored(folder: &Path, bytes: &[u8]) -> bool {
-    files(folder).iter().any(|path| {
-        let is_table = path.extension().is_some_and(|extension| extension == "parquet");
-        let found = |haystack: &[u8]| haystack.windows(bytes.len()).any(|window| window == bytes);
-        let raw = fs::read(path).unwrap();
-        if !is_table {
-            return found(&raw);
-        }
-        let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(raw))
-            .unwrap()
-            .build()
-            .unwrap();
-        reader.map(Result::unwrap).any(|batch| {
-            let columns = batch.columns().iter().filter_map(|column| column.as_binary_opt::<i32>());
-            columns.into_iter().any(|column| column.iter().flatten().any(&found))
-        })
-    })
 }

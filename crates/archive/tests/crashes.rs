@@ -1,5 +1,5 @@
-//! An end of the process at any crash point of the write-ahead log or of sealing loses no event and stores none twice, and
-//! writers that race for a table lose no commit.
+//! An end of the process at any crash point of the write-ahead log, of sealing or of thinning loses no event and stores none
+//! twice, and writers that race for a table lose no commit.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,10 +7,13 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::mpsc;
 
-use wireproof_archive::{Archive, ArchivedEvent, Table, Wal, WalOptions, WorkId};
+use atproto::repo::RepositoryWriter;
+use atproto::syntax::{Did, Tid};
+use crypto::{Curve, SecretKey};
+use wireproof_archive::{Archive, ArchivedEvent, Table, VerifyOptions, Wal, WalOptions, WorkId};
 
 /// The points, each with the passage at which the process ends.
-const POINTS: [(&str, u64); 13] = [
+const POINTS: [(&str, u64); 15] = [
     ("archive/wal-written", 1),
     ("archive/wal-written", 3),
     ("archive/wal-synced", 1),
@@ -24,6 +27,8 @@ const POINTS: [(&str, u64); 13] = [
     ("archive/committed", 2),
     ("archive/listed", 1),
     ("archive/deleted", 1),
+    ("archive/replaced", 1),
+    ("archive/replaced", 2),
 ];
 
 #[tokio::test]
@@ -87,8 +92,9 @@ fn child(folder: &Path, point: Option<(&str, u64)>) -> Output {
     command.output().unwrap()
 }
 
-/// Appends all events from the source's own cursor on, in groups, and seals half of them at a time.
+/// Appends all events from the source's own cursor on, in groups, seals half of them at a time, and stores all in compact form.
 async fn run(folder: &Path) {
+    let commits = commits();
     let archive = Archive::open(folder.join("archive").to_str().unwrap()).unwrap();
     let (wal, _) = Wal::open(&folder.join("wal"), WalOptions::default()).unwrap();
     seal_closed(&wal, &archive).await;
@@ -98,8 +104,8 @@ async fn run(folder: &Path) {
         let (sender, stored) = mpsc::channel();
         let group = cursor + 1..=(cursor + EVENTS / 8).min(EVENTS);
         for seq in group.clone() {
-            let (frame, sender) = (seq.to_be_bytes(), sender.clone());
-            wal.append(&event(seq, &frame), move |result| sender.send(result).unwrap());
+            let (commit, sender) = (&commits[seq as usize - 1], sender.clone());
+            wal.append(&commit.event(seq), move |result| sender.send(result).unwrap());
         }
         drop(sender);
         assert!(stored.iter().all(|result| result.is_ok()));
@@ -115,6 +121,45 @@ async fn run(folder: &Path) {
     }
     wal.close_segment().await;
     seal_closed(&wal, &archive).await;
+    archive.thin(i64::MAX).await.unwrap();
+}
+
+/// A commit of one of two accounts.
+struct Commit {
+    did: String,
+    key: String,
+    frame: Vec<u8>,
+}
+
+impl Commit {
+    fn event(&self, seq: i64) -> ArchivedEvent<'_> {
+        ArchivedEvent {
+            did: Some(&self.did),
+            kind: "#commit",
+            verdict: "verified",
+            key: Some(&self.key),
+            ..event(seq, &self.frame)
+        }
+    }
+}
+
+/// The commits of all events, the same in each process.
+fn commits() -> Vec<Commit> {
+    let mut accounts = ["did:web:alice.test", "did:web:bob.test"].map(|did| {
+        let secret = SecretKey::from_bytes(Curve::K256, &[did.len() as u8; 32]).unwrap();
+        (secret, RepositoryWriter::new(Did::parse(did).unwrap()))
+    });
+    let commit = |seq: i64| {
+        let (secret, repository) = &mut accounts[seq as usize % 2];
+        let path = format!("app.test.note/{seq:013}");
+        repository.create(&path, b"\xa1\x65$type\x6dapp.test.note").unwrap();
+        let rev = Tid::new(RECEIVED as u64 - 1_000_000 + seq as u64, 0);
+        let commit = repository.commit(rev, |message| secret.sign(message)).unwrap();
+        let frame = commit.to_frame(seq, "2026-07-01T00:00:00Z").unwrap();
+        let did = repository.did().as_str().to_owned();
+        Commit { did, key: secret.public_key().to_did_key(), frame }
+    };
+    (1..=EVENTS).map(commit).collect()
 }
 
 async fn seal_closed(wal: &Wal, archive: &Archive) {
@@ -130,7 +175,7 @@ fn event(seq: i64, frame: &[u8]) -> ArchivedEvent<'_> {
         host: "relay.test",
         seq: Some(seq),
         kind: "",
-        received: 1_782_864_000_000_000,
+        received: RECEIVED,
         verdict: "frame/truncated",
         key: None,
         judge: "test",
@@ -138,7 +183,7 @@ fn event(seq: i64, frame: &[u8]) -> ArchivedEvent<'_> {
     }
 }
 
-/// What the tables hold, but for the numbers of the archive itself.
+/// What the tables hold, but for the numbers of the archive itself: all of it proved, in compact form.
 async fn digest(folder: &Path) -> Vec<(Option<String>, Option<i64>, Vec<u8>)> {
     let archive = Archive::open(folder.join("archive").to_str().unwrap()).unwrap();
     let mut rows = Vec::new();
@@ -148,6 +193,10 @@ async fn digest(folder: &Path) -> Vec<(Option<String>, Option<i64>, Vec<u8>)> {
         rows.push((event.did.map(str::to_owned), event.seq, event.frame.to_vec()));
     }
     assert!(rows.is_sorted(), "account by account, in order of arrival");
+    let report = archive.verify(&VerifyOptions::default(), &mut |_| ()).await.unwrap();
+    assert!(!report.is_refused(), "{report:?}");
+    assert_eq!(report.compact, EVENTS as u64);
+    assert_eq!(archive.table_stats(Table::Ops).await.unwrap().rows, EVENTS as u64);
     rows
 }
 
@@ -177,5 +226,9 @@ async fn eight_writers_that_race_for_a_table_lose_no_commit() {
 }
 
 const EVENTS: i64 = 80;
+
+/// 2026-07-01 in microseconds.
+const RECEIVED: i64 = 1_782_864_000_000_000;
+
 const WRITERS: i64 = 8;
 const ROUNDS: i64 = 12;

@@ -105,7 +105,7 @@ pub(crate) fn object_code(error: &CommitError) -> &'static str {
 }
 
 /// The stable code of a fault of a signature.
-pub(crate) fn signature_code(fault: SignatureFault) -> &'static str {
+pub fn signature_code(fault: SignatureFault) -> &'static str {
     match fault {
         SignatureFault::Length(_) => "commit/signature-length",
         SignatureFault::RRange | SignatureFault::SRange => "signature/range",

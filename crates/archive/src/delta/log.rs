@@ -1,6 +1,6 @@
 //! The log of one table: entries under `_delta_log`, each created once by the writer that comes first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -25,6 +25,8 @@ pub(crate) struct Snapshot {
     pub(crate) metadata: Option<MetaData>,
     /// The files, by path within the table's folder.
     pub(crate) files: BTreeMap<String, Add>,
+    /// The files that were removed, by path within the table's folder.
+    pub(crate) removed: BTreeSet<String>,
     /// The last version of each application.
     pub(crate) txns: BTreeMap<String, i64>,
 }
@@ -71,8 +73,14 @@ impl Log {
                     check_protocol(protocol).map_err(ArchiveError::at(&path))?
                 }
                 Action::MetaData(metadata) => snapshot.metadata = Some(*metadata),
-                Action::Add(add) => drop(snapshot.files.insert(add.path.clone(), *add)),
-                Action::Remove(remove) => drop(snapshot.files.remove(&remove.path)),
+                Action::Add(add) => {
+                    snapshot.removed.remove(&add.path);
+                    snapshot.files.insert(add.path.clone(), *add);
+                }
+                Action::Remove(remove) => {
+                    snapshot.files.remove(&remove.path);
+                    snapshot.removed.insert(remove.path);
+                }
                 Action::Txn(txn) => drop(snapshot.txns.insert(txn.app_id, txn.version)),
                 Action::CommitInfo(_) => {}
             }

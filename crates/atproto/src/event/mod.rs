@@ -298,6 +298,13 @@ impl Action {
             Self::Delete => "delete",
         }
     }
+
+    /// The action of this name in the protocol.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Create, Self::Update, Self::Delete]
+            .into_iter()
+            .find(|action| action.as_str() == name)
+    }
 }
 
 /// The blocks of an event by CID, found at a cost that stays linear in the event, whatever its blocks.

@@ -137,12 +137,8 @@ fn read_op<'a>(reader: &mut Reader<'a>) -> Result<RepoOp<'a>, FrameError> {
 
 fn read_action(reader: &mut Reader<'_>) -> Result<Action, FrameError> {
     let start = reader.offset();
-    match reader.text()? {
-        "create" => Ok(Action::Create),
-        "update" => Ok(Action::Update),
-        "delete" => Ok(Action::Delete),
-        _ => fail(start, FrameFault::Field("action")),
-    }
+    let action = Action::parse(reader.text()?);
+    action.map_or_else(|| fail(start, FrameFault::Field("action")), Ok)
 }
 
 fn read_blobs<'a>(

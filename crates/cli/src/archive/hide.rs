@@ -3,9 +3,9 @@
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use wireproof::archive::Subject;
-use wireproof::atproto::syntax::{Did, Nsid, RecordKey};
+use wireproof::atproto::syntax::{Nsid, RecordKey};
 
-use super::{AddressArgs, now_micros};
+use super::{AddressArgs, checked_did, now_micros};
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -90,11 +90,6 @@ impl SubjectArgs {
     }
 }
 
-fn checked_did(text: &str) -> Result<String, Failure> {
-    Did::parse(text).map_err(|error| Failure::Usage(format!("--did {text}: {error}")))?;
-    Ok(text.to_owned())
-}
-
 pub(super) async fn hide(args: &HideArgs, output: Output) -> Result<(), Failure> {
     let args = &args.subject;
     let (archive, subject) = (args.address.open().await?, args.subject()?);
@@ -125,6 +120,7 @@ pub(super) async fn erase(args: &EraseArgs, output: Output) -> Result<(), Failur
         row_count: erased.rows,
         file_count: erased.files,
         bytes: erased.bytes,
+        uncommitted_file_count: erased.uncommitted_files,
         reason,
     };
     output.document(&summary, args.json, EraseSummary::to_text)
@@ -152,13 +148,22 @@ struct EraseSummary {
     row_count: u64,
     file_count: u64,
     bytes: u64,
+    /// Files of the last day that no log names, which can have rows of the account.
+    uncommitted_file_count: u64,
     reason: &'static str,
 }
 
 impl EraseSummary {
     fn to_text(&self) -> String {
+        let uncommitted = match self.uncommitted_file_count {
+            0 => String::new(),
+            count => format!(
+                "{count} files of the last day are in no log: of a writer at work, or of one that ended. Erase the account \
+                 again in a day\n"
+            ),
+        };
         format!(
-            "{} rows erased ({}): {} files written anew, {} bytes less\n",
+            "{} rows erased ({}): {} files written anew, {} bytes less\n{uncommitted}",
             self.row_count, self.reason, self.file_count, self.bytes
         )
     }

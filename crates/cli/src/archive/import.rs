@@ -147,7 +147,7 @@ impl Import<'_> {
             fetched: now_micros(),
         };
         let work = WorkId { writer: format!("import-{}", name(&file)), number: 0 };
-        let sealed = self.archive.seal_repositories(vec![archived], &work).await?;
+        let sealed = self.archive.seal_repositories(vec![archived], Some(&work)).await?;
         self.summary.repository_count += 1;
         self.summary.record_count += whole.tree().records;
         self.summary.stored_files += sealed.files;

@@ -1,5 +1,6 @@
 //! `wireproof archive`: verified history in open tables, which can be proved again.
 
+mod compact;
 mod hide;
 mod import;
 mod replay;
@@ -12,6 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
 use wireproof::archive::{Archive, ArchiveError};
+use wireproof::atproto::syntax::{Datetime, Did};
 
 use crate::failure::Failure;
 use crate::follow::{ArchiveFollowArgs, run_to_archive};
@@ -24,6 +26,8 @@ pub(crate) enum ArchiveCommand {
     Follow(Box<ArchiveFollowArgs>),
     Import(import::ImportArgs),
     Seal(seal::SealArgs),
+    Compact(compact::CompactArgs),
+    Thin(compact::ThinArgs),
     Verify(verify::ArchiveVerifyArgs),
     Stats(stats::StatsArgs),
     Replay(replay::ReplayArgs),
@@ -57,6 +61,8 @@ pub(crate) fn run(command: ArchiveCommand, output: Output) -> Result<(), Failure
         ArchiveCommand::Follow(_) => Ok(()),
         ArchiveCommand::Import(args) => runtime.block_on(import::run(args, output)),
         ArchiveCommand::Seal(args) => runtime.block_on(seal::run(args, output)),
+        ArchiveCommand::Compact(args) => runtime.block_on(compact::compact(args, output)),
+        ArchiveCommand::Thin(args) => runtime.block_on(compact::thin(args, output)),
         ArchiveCommand::Verify(args) => runtime.block_on(verify::run(args, output)),
         ArchiveCommand::Stats(args) => runtime.block_on(stats::run(args, output)),
         ArchiveCommand::Replay(args) => runtime.block_on(replay::run(args, output)),
@@ -65,6 +71,16 @@ pub(crate) fn run(command: ArchiveCommand, output: Output) -> Result<(), Failure
         ArchiveCommand::Unhide(args) => runtime.block_on(hide::unhide(args, output)),
         ArchiveCommand::Erase(args) => runtime.block_on(hide::erase(args, output)),
     }
+}
+
+fn checked_did(text: &str) -> Result<String, Failure> {
+    Did::parse(text).map_err(|error| Failure::Usage(format!("--did {text}: {error}")))?;
+    Ok(text.to_owned())
+}
+
+/// A time as microseconds since 1970.
+fn parse_time(text: &str) -> Result<i64, String> {
+    Datetime::parse(text).map(|time| time.unix_micros()).map_err(|error| error.to_string())
 }
 
 /// Microseconds since 1970.

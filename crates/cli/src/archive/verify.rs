@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU64;
 use std::time::Instant;
 
 use clap::Args;
 use serde::Serialize;
-use wireproof::archive::{Finding, Table, VerifyReport};
+use wireproof::archive::{Finding, Table, VerifyOptions, VerifyReport};
 
-use super::AddressArgs;
+use super::{AddressArgs, checked_did, now_micros, parse_time};
 use crate::failure::Failure;
 use crate::findings::Findings;
 use crate::output::Output;
@@ -23,6 +24,15 @@ use crate::progress::ProgressLine;
 pub(crate) struct ArchiveVerifyArgs {
     #[command(flatten)]
     address: AddressArgs,
+    /// Prove the events and repositories of this account alone; files without them are not read.
+    #[arg(long, value_name = "DID")]
+    did: Option<String>,
+    /// Prove what came since then: 2026-07-01T00:00:00Z.
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    since: Option<i64>,
+    /// Prove one account in N, others each time. Every file is compared with its name all the same.
+    #[arg(long, value_name = "N")]
+    sample: Option<NonZeroU64>,
     /// Show every finding [default: the first 10].
     #[arg(long)]
     all: bool,
@@ -43,7 +53,7 @@ pub(super) async fn run(args: &ArchiveVerifyArgs, output: Output) -> Result<(), 
     let mut progress = ProgressLine::new();
     let rows = archive.table_stats(Table::Events).await?.rows;
     progress.step(format!("{rows} events"));
-    let report = progress.during(archive.verify(&mut print)).await?;
+    let report = progress.during(archive.verify(&args.options()?, &mut print)).await?;
     progress.end();
     printed?;
     let summary = VerifySummary::new(&report, started.elapsed().as_secs_f64());
@@ -54,6 +64,16 @@ pub(super) async fn run(args: &ArchiveVerifyArgs, output: Output) -> Result<(), 
             args.address.archive, summary.refused_count
         ))),
         false => Ok(()),
+    }
+}
+
+impl ArchiveVerifyArgs {
+    fn options(&self) -> Result<VerifyOptions, Failure> {
+        let mut options = VerifyOptions::default();
+        options.did = self.did.as_deref().map(checked_did).transpose()?;
+        (options.since, options.sample) = (self.since, self.sample);
+        options.seed = now_micros() as u64;
+        Ok(options)
     }
 }
 
@@ -94,6 +114,8 @@ struct VerifySummary {
     file_count: u64,
     event_count: u64,
     proved_count: u64,
+    /// Proved events in compact form.
+    compact_count: u64,
     gap_count: u64,
     snapshot_count: u64,
     proved_snapshot_count: u64,
@@ -111,6 +133,7 @@ impl VerifySummary {
             file_count: report.files,
             event_count: report.events,
             proved_count: report.proved,
+            compact_count: report.compact,
             gap_count: report.gaps,
             snapshot_count: report.snapshots,
             proved_snapshot_count: report.proved_snapshots,
@@ -127,11 +150,12 @@ impl VerifySummary {
         };
         let unverified: u64 = self.unverified.values().sum();
         format!(
-            "{} files, {} events: {} proved again, {} after a gap, {unverified} stored as not verified\n{}\
+            "{} files, {} events: {} proved again ({} in compact form), {} after a gap, {unverified} stored as not verified\n{}\
              {} repositories: {} proved again\n{} refused\n{}",
             self.file_count,
             self.event_count,
             self.proved_count,
+            self.compact_count,
             self.gap_count,
             counts(&self.unverified),
             self.snapshot_count,
@@ -145,4 +169,5 @@ impl VerifySummary {
 const EXAMPLES: &str = "\
 Examples:
   wireproof archive verify archive
+  wireproof archive verify archive --since 2026-07-01T00:00:00Z --sample 100
   wireproof archive verify archive --json | jq .refused";

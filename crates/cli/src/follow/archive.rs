@@ -5,16 +5,23 @@
 //!              │ <──────────────── ack ──────────── once an event is synced ┘
 //! ```
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, ValueHint};
+use mapping::MappedFile;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use wireproof::archive::{self, Archive, ArchivedEvent, JUDGE, Sealed, Wal, WalOptions};
+use wireproof::archive::{
+    self, Archive, ArchivedEvent, ArchivedRepository, JUDGE, Sealed, Wal, WalOptions,
+};
 use wireproof::net::firehose::Ack;
+use wireproof::verify::repository;
 
 use super::args::FollowArgs;
 use super::line::{EventLine, ResyncLines};
@@ -60,6 +67,10 @@ pub(crate) struct ArchiveFollowArgs {
     /// [default: all].
     #[arg(long, env = "WIREPROOF_DIDS", value_name = "LIST|@FILE", value_delimiter = ',')]
     dids: Vec<String>,
+    /// Download and verify the repository of an account whose chain is broken, and store its records: `archive thin` needs them
+    /// for the commits after it.
+    #[arg(long, env = "WIREPROOF_RESYNC", value_parser = FalseyValueParser::new())]
+    resync: bool,
     /// Folder for cursors, keys and account states [default: that of the write-ahead log].
     #[arg(long, env = "WIREPROOF_STATE", value_name = "DIR", value_hint = ValueHint::DirPath)]
     state: Option<PathBuf>,
@@ -97,6 +108,7 @@ impl ArchiveFollowArgs {
             dids: self.dids,
             state,
             cursor: self.cursor,
+            resync: self.resync,
             metrics: self.metrics,
             events: self.events,
             workers: self.workers,
@@ -141,7 +153,12 @@ async fn store(
     }
     let unstored = Unstored::new(run.stop.clone());
     let sealer = Sealer::start(wal.clone(), archive.clone(), counts, run.status.clone())?;
-    let recipient = EventsToArchive { wal: wal.clone(), unstored: unstored.clone() };
+    let recipient = EventsToArchive {
+        wal: wal.clone(),
+        archive: archive.clone(),
+        runtime: Handle::current(),
+        unstored: unstored.clone(),
+    };
     let status = run.status.clone();
     let followed = run.follow(recipient, None).await;
     sealer.stop();
@@ -154,9 +171,11 @@ async fn store(
     shutdown.result()
 }
 
-/// Appends events to the write-ahead log.
+/// Appends events to the write-ahead log, and stores repositories.
 struct EventsToArchive {
     wal: Arc<Wal>,
+    archive: Archive,
+    runtime: Handle,
     unstored: Arc<Unstored>,
 }
 
@@ -183,8 +202,24 @@ impl LineRecipient for EventsToArchive {
         });
     }
 
-    fn repository(&self, _: &mut ResyncLines<'_, '_>, ack: Ack) -> std::io::Result<()> {
-        ack.done();
+    fn repository(&self, lines: &mut ResyncLines<'_, '_>, ack: Ack) -> io::Result<()> {
+        let resynced = lines.repository();
+        let car = MappedFile::of(resynced.file())?;
+        let options = repository::Options::default();
+        let repository = repository::verify(&car, Some(&resynced.did), &resynced.key, &options);
+        let repository = repository.map_err(io::Error::other)?;
+        let archived = ArchivedRepository {
+            repository: &repository,
+            key: &resynced.key,
+            host: &resynced.host,
+            fetched: micros(SystemTime::now()) as i64,
+        };
+        // What is not acknowledged is fetched again: the same revision twice is one.
+        let sealed = self.runtime.block_on(self.archive.seal_repositories(vec![archived], None));
+        match sealed {
+            Ok(_) => ack.done(),
+            Err(error) => self.unstored.refuse(ack, error.to_string()),
+        }
         Ok(())
     }
 }

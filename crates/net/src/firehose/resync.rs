@@ -113,6 +113,8 @@ pub struct ResyncedRepo {
     pub did: Box<str>,
     /// Its commit, from which later events continue.
     pub head: Head,
+    /// The key under which it was verified.
+    pub key: PublicKey,
     /// Number of records.
     pub records: u64,
     /// Number of [invalid](verify::InvalidRecord) records among them.
@@ -139,7 +141,10 @@ impl ResyncedRepo {
     pub(super) fn new(did: &str, head: Head) -> io::Result<Self> {
         let (records, invalid_records, bytes) = (0, 0, 0);
         let (did, host, file) = (did.into(), "pds.test".into(), tempfile::tempfile()?.into());
-        Ok(Self { did, head, records, invalid_records, bytes, host, file })
+        let key =
+            PublicKey::from_did_key("did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme");
+        let key = key.map_err(io::Error::other)?;
+        Ok(Self { did, head, key, records, invalid_records, bytes, host, file })
     }
 
     /// The file of the archive, with all records of the account: they replace what a consumer has of it. A record can be
@@ -426,9 +431,9 @@ impl Resyncer {
             verified => verified?,
         };
         let Archive { host, bytes, file } = archive;
-        let VerifiedArchive { head, records, invalid_records } = verified;
+        let VerifiedArchive { head, key, records, invalid_records } = verified;
         let did = did.as_str().into();
-        let resynced = ResyncedRepo { did, head, records, invalid_records, bytes, host, file };
+        let resynced = ResyncedRepo { did, head, key, records, invalid_records, bytes, host, file };
         resynced.check_window(future_window(&self.policy))?;
         match known {
             Some(Head { rev: known, .. }) if head.rev < known => {
@@ -540,9 +545,10 @@ struct Archive {
 }
 
 /// The result of verifying an archive.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct VerifiedArchive {
     head: Head,
+    key: PublicKey,
     records: u64,
     invalid_records: u64,
 }
@@ -559,7 +565,8 @@ fn verify_archive(
         let rev = Tid::parse(commit.rev).expect("a repository with another rev is rejected");
         let head = Head { rev, data: commit.data, commit: whole.root() };
         let invalid_records = whole.invalid_records().records;
-        VerifiedArchive { head, records: whole.tree().records, invalid_records }
+        let records = whole.tree().records;
+        VerifiedArchive { head, key: key.clone(), records, invalid_records }
     }))
 }
 

@@ -1,0 +1,248 @@
+//! Proves commits by their operations: each must have signed the tree that its operations leave of the one before.
+//!
+//! A chain begins at a repository in the table `records`, or at the empty one, and each commit of it continues the revision
+//! that it names as `since`. What a chain begins at needs no proof of its own: a signature covers the whole tree.
+
+use atproto::event::{Action, Commit};
+use atproto::mst::{Tree, TreeError};
+use codec::{AnyCid, Cid};
+use kernels::sha256;
+
+use crate::archive::Archive;
+use crate::error::ArchiveError;
+use crate::record_trees::{RecordTrees, record_cid};
+use crate::scan::{OpColumns, Row, Selection};
+
+/// A commit and what it did.
+#[derive(Clone, Debug)]
+pub(crate) struct ChainCommit<'a> {
+    pub(crate) did: &'a str,
+    pub(crate) rev: &'a str,
+    /// The revision before.
+    pub(crate) since: Option<&'a str>,
+    pub(crate) ops: Vec<ChainOp>,
+}
+
+/// An operation on a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ChainOp {
+    action: Action,
+    /// The path of the record.
+    key: String,
+    /// The record after the operation.
+    value: Option<Cid>,
+}
+
+/// Why operations give no tree.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum ChainFault {
+    #[error("revision {0}, which it continues, is not in the archive")]
+    NoBase(String),
+    #[error("it is not newer than {0}, which it continues")]
+    Order(String),
+    #[error("{0}: the record is not what its CID names")]
+    Record(String),
+    #[error("{0}: the operation is neither create, update nor delete")]
+    Action(String),
+    #[error("{0}: a record is created that is there, or another one changed that is not")]
+    Presence(String),
+    #[error("{0}: {1}")]
+    Tree(String, TreeError),
+    #[error("the revision is there with other operations")]
+    OtherOperations,
+}
+
+/// The chains of the accounts, one after the other in the order of the table `events`. One tree is held at a time.
+pub(crate) struct Chains {
+    trees: RecordTrees,
+    chain: Option<Box<Chain>>,
+    /// How to undo the last commit.
+    undo: Undo,
+}
+
+/// What an account's last commit has left.
+struct Chain {
+    did: Box<str>,
+    rev: Box<str>,
+    data: Cid,
+    tree: Tree,
+    ops: Vec<ChainOp>,
+}
+
+enum Undo {
+    Nothing,
+    /// The commit began another chain.
+    Chain(Option<Box<Chain>>),
+    /// The commit continued its chain.
+    Commit {
+        rev: Box<str>,
+        data: Cid,
+        ops: Vec<ChainOp>,
+        values: Vec<Option<AnyCid>>,
+    },
+}
+
+impl Chains {
+    pub(crate) async fn open(
+        archive: &Archive,
+        selection: &Selection,
+    ) -> Result<Self, ArchiveError> {
+        let trees = RecordTrees::open(archive, selection).await?;
+        Ok(Self { trees, chain: None, undo: Undo::Nothing })
+    }
+
+    /// The root of the tree that a commit leaves, which is now the last one of its chain. After a fault the chain is as before.
+    pub(crate) async fn apply(
+        &mut self,
+        commit: ChainCommit<'_>,
+    ) -> Result<Result<Cid, ChainFault>, ArchiveError> {
+        self.undo = Undo::Nothing;
+        let order = |since: &str| ChainFault::Order(since.to_owned());
+        if let Some(since) = commit.since.filter(|since| *since >= commit.rev) {
+            return Ok(Err(order(since)));
+        }
+        if let Some(chain) = self.chain.as_mut().filter(|chain| *chain.did == *commit.did) {
+            if *chain.rev == *commit.rev {
+                // Another writer has stored the commit too.
+                let is_same = chain.ops == commit.ops;
+                return Ok(is_same.then_some(chain.data).ok_or(ChainFault::OtherOperations));
+            }
+            if Some(&*chain.rev) == commit.since {
+                return Ok(chain.apply(commit).map(|(data, undo)| {
+                    self.undo = undo;
+                    data
+                }));
+            }
+            if *commit.rev < *chain.rev {
+                return Ok(Err(order(&chain.rev)));
+            }
+        }
+        let tree = match commit.since {
+            None => Some(Tree::empty()),
+            Some(since) => self.trees.at(commit.did, since).await?,
+        };
+        let Some(mut tree) = tree else {
+            return Ok(Err(ChainFault::NoBase(commit.since.unwrap_or_default().to_owned())));
+        };
+        let data = tree.root();
+        let mut chain = Box::new(Chain {
+            did: commit.did.into(),
+            rev: commit.since.unwrap_or_default().into(),
+            data,
+            tree,
+            ops: Vec::new(),
+        });
+        Ok(chain.apply(commit).map(|(data, _)| {
+            self.undo = Undo::Chain(self.chain.replace(chain));
+            data
+        }))
+    }
+
+    /// Undoes the last commit.
+    pub(crate) fn undo(&mut self) {
+        match std::mem::replace(&mut self.undo, Undo::Nothing) {
+            Undo::Nothing => {}
+            Undo::Chain(chain) => self.chain = chain,
+            Undo::Commit { rev, data, ops, values } => {
+                if let Some(chain) = &mut self.chain {
+                    let applied = std::mem::replace(&mut chain.ops, ops);
+                    chain.restore(&applied, values);
+                    (chain.rev, chain.data) = (rev, data);
+                }
+            }
+        }
+    }
+}
+
+impl Chain {
+    fn apply(&mut self, commit: ChainCommit<'_>) -> Result<(Cid, Undo), ChainFault> {
+        let mut values = Vec::with_capacity(commit.ops.len());
+        for op in &commit.ops {
+            match self.apply_op(op) {
+                Ok(before) => values.push(before),
+                Err(fault) => {
+                    self.restore(&commit.ops, values);
+                    return Err(fault);
+                }
+            }
+        }
+        let data = self.tree.root();
+        let undo = Undo::Commit {
+            rev: std::mem::replace(&mut self.rev, commit.rev.into()),
+            data: std::mem::replace(&mut self.data, data),
+            ops: std::mem::replace(&mut self.ops, commit.ops),
+            values,
+        };
+        Ok((data, undo))
+    }
+
+    /// Applies an operation; returns the record before.
+    fn apply_op(&mut self, op: &ChainOp) -> Result<Option<AnyCid>, ChainFault> {
+        let before = self
+            .put(&op.key, op.value.map(AnyCid::from))
+            .map_err(|error| ChainFault::Tree(op.key.clone(), error))?;
+        let is_new = op.action == Action::Create;
+        if before.is_none() != is_new {
+            self.restore(std::slice::from_ref(op), vec![before]);
+            return Err(ChainFault::Presence(op.key.clone()));
+        }
+        Ok(before)
+    }
+
+    fn put(&mut self, key: &str, value: Option<AnyCid>) -> Result<Option<AnyCid>, TreeError> {
+        match value {
+            Some(value) => self.tree.insert(key.as_bytes(), value),
+            None => self.tree.remove(key.as_bytes()),
+        }
+    }
+
+    /// Puts back what was before these operations, the last one first.
+    fn restore(&mut self, ops: &[ChainOp], values: Vec<Option<AnyCid>>) {
+        for (op, before) in ops.iter().zip(values).rev() {
+            // The key was put or removed before, in a tree that is all in memory.
+            let restored = self.put(&op.key, before);
+            debug_assert!(restored.is_ok(), "{restored:?}");
+        }
+    }
+}
+
+/// The operations of a commit whose frame is stored; its records are hashed here.
+pub(crate) fn ops_of_frame(commit: &Commit<'_>) -> Result<Vec<ChainOp>, ChainFault> {
+    let blocks: Vec<&[u8]> =
+        commit.ops.iter().map(|op| op.record.map_or(&[][..], |block| block.data)).collect();
+    let ops = commit.ops.iter().zip(sha256::digest_many(&blocks));
+    ops.map(|(op, digest)| {
+        let wrong = || ChainFault::Record(op.path.to_owned());
+        let value = match (op.cid, op.record) {
+            (None, _) => None,
+            (Some(cid), Some(_)) => {
+                Some(record_cid(Some(cid.as_bytes()), &digest).ok_or_else(wrong)?)
+            }
+            (Some(cid), None) => Some(Cid::from_bytes(cid.as_bytes()).ok_or_else(wrong)?),
+        };
+        Ok(ChainOp { action: op.action, key: op.path.to_owned(), value })
+    })
+    .collect()
+}
+
+/// The operations of a commit of which these are the rows.
+pub(crate) fn ops_of_rows(rows: &[Row<OpColumns>]) -> Result<Vec<ChainOp>, ChainFault> {
+    let blocks: Vec<&[u8]> = rows.iter().map(|row| row.record().1.unwrap_or_default()).collect();
+    let ops = rows.iter().zip(sha256::digest_many(&blocks));
+    ops.map(|(row, digest)| {
+        let (collection, rkey) = row.path();
+        let key = format!("{collection}/{rkey}");
+        let action = Action::parse(row.action()).ok_or_else(|| ChainFault::Action(key.clone()))?;
+        let value = match (action, row.record()) {
+            (Action::Delete, _) => None,
+            (_, (Some(cid), None)) => Cid::from_bytes(cid),
+            (_, (stored, Some(_))) => record_cid(stored, &digest),
+            (_, (None, None)) => None,
+        };
+        if value.is_none() && action != Action::Delete {
+            return Err(ChainFault::Record(key));
+        }
+        Ok(ChainOp { action, key, value })
+    })
+    .collect()
+}

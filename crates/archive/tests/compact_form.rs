@@ -1,0 +1,522 @@
+//! Commits in compact form: proved by their operations alone, and refused where anything of them was changed.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
+use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, BinaryArray, RecordBatch, StringArray};
+use atproto::repo::RepositoryWriter;
+use atproto::syntax::{Did, Tid};
+use common::{archive, files, is_stored};
+use crypto::{Curve, PublicKey, SecretKey};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use sha2::{Digest, Sha256};
+use verify::identity::AccountKeys;
+use verify::repository::{self, Options};
+use verify::sync::Policy;
+use wireproof_archive::{
+    Archive, ArchivedRepository, ImportOptions, Table, Thinned, VerifyOptions, VerifyReport, WorkId,
+};
+
+/// Accounts that write, and the frames of their commits.
+struct Writers {
+    accounts: Vec<Account>,
+    random: u64,
+    micros: u64,
+    seq: i64,
+}
+
+struct Account {
+    secret: SecretKey,
+    repository: RepositoryWriter,
+    paths: Vec<String>,
+}
+
+impl Writers {
+    fn new(accounts: u8, seed: u64) -> Self {
+        let account = |number: u8| {
+            let curve = if number.is_multiple_of(3) { Curve::P256 } else { Curve::K256 };
+            Account {
+                secret: SecretKey::from_bytes(curve, &[number + 1; 32]).unwrap(),
+                repository: RepositoryWriter::new(
+                    Did::parse(&format!("did:web:account{number}.test")).unwrap(),
+                ),
+                paths: Vec::new(),
+            }
+        };
+        let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        Self { accounts: (0..accounts).map(account).collect(), random, micros: DAY_0, seq: 0 }
+    }
+
+    fn random(&mut self, below: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random % below
+    }
+
+    /// A commit of one to three operations of an account.
+    fn commit(&mut self, account: usize) -> Vec<u8> {
+        let count = 1 + self.random(3);
+        for _ in 0..count {
+            let (choice, number) = (self.random(10), self.random(1 << 40));
+            let account = &mut self.accounts[account];
+            let known = (number as usize).checked_rem(account.paths.len());
+            match known {
+                Some(known) if choice < 2 => {
+                    // One record is changed once in a commit.
+                    let path = account.paths.swap_remove(known);
+                    account.repository.delete(&path).unwrap();
+                }
+                Some(known) if choice < 4 => {
+                    let path = &account.paths[known];
+                    account.repository.update(path, &record(path, number, "an update")).unwrap();
+                }
+                _ => {
+                    let path = format!("app.test.c{}/{number:013}", number % 3);
+                    account.repository.create(&path, &record(&path, number, "a post")).unwrap();
+                    account.paths.push(path);
+                }
+            }
+        }
+        self.micros += 1_000_000;
+        self.seq += 1;
+        let (micros, seq) = (self.micros, self.seq);
+        let Account { secret, repository, .. } = &mut self.accounts[account];
+        let commit =
+            repository.commit(Tid::new(micros, 0), |message| secret.sign(message)).unwrap();
+        commit.to_frame(seq, "2026-07-01T00:00:00Z").unwrap()
+    }
+
+    /// Commits of random accounts.
+    fn commits(&mut self, count: usize) -> Vec<Vec<u8>> {
+        let accounts = self.accounts.len() as u64;
+        (0..count)
+            .map(|_| {
+                let account = self.random(accounts) as usize;
+                self.commit(account)
+            })
+            .collect()
+    }
+
+    fn keys(&self) -> AccountKeys {
+        let keys: BTreeMap<&str, String> = self
+            .accounts
+            .iter()
+            .map(|account| (account.did(), account.secret.public_key().to_did_key()))
+            .collect();
+        AccountKeys::from_json(&serde_json::to_vec(&keys).unwrap()).unwrap()
+    }
+
+    /// Archives frames that came on a day.
+    async fn import(&self, archive: &Archive, frames: &[Vec<u8>], name: &str, day: i64) {
+        let options = ImportOptions {
+            host: "relay.test".to_owned(),
+            name: name.to_owned(),
+            now_micros: later(day),
+            policy: Policy::default(),
+        };
+        let frames = frames.iter().map(Vec::as_slice);
+        archive.import_frames(frames, &self.keys(), &options).await.unwrap();
+    }
+}
+
+impl Account {
+    fn did(&self) -> &str {
+        self.repository.did().as_str()
+    }
+
+    /// Archives the repository as it is.
+    async fn snapshot(&mut self, archive: &Archive, day: i64) {
+        let car = self.repository.export(Vec::new()).unwrap();
+        let key: PublicKey = self.secret.public_key();
+        let repository = repository::verify(&car, None, &key, &Options::default()).unwrap();
+        let archived = ArchivedRepository {
+            repository: &repository,
+            key: &key,
+            host: "pds.test",
+            fetched: received(day),
+        };
+        let work = WorkId { writer: format!("{} {}", self.did(), later(day)), number: 0 };
+        archive.seal_repositories(vec![archived], Some(&work)).await.unwrap();
+    }
+}
+
+/// DAG-CBOR of a record with a text that is found nowhere else.
+fn record(path: &str, number: u64, text: &str) -> Vec<u8> {
+    let text = format!("{text} of number {number:020}, which no other record has");
+    let mut record = b"\xa2\x64text\x78".to_vec();
+    record.push(text.len() as u8);
+    record.extend(text.as_bytes());
+    record.extend(b"\x65$type\x6b");
+    record.extend(path.split('/').next().unwrap().as_bytes());
+    record
+}
+
+/// 2026-07-01 in microseconds.
+const DAY_0: u64 = 1_782_864_000_000_000;
+
+/// Noon of a day.
+fn received(day: i64) -> i64 {
+    DAY_0 as i64 + (day * 24 + 12) * 3_600_000_000
+}
+
+/// A time of a day that no other call returns.
+fn later(day: i64) -> i64 {
+    static CALLS: AtomicI64 = AtomicI64::new(0);
+    received(day) + CALLS.fetch_add(1, Relaxed) * 1_000_000
+}
+
+/// The time before which everything of a day and the days before it came.
+fn after(day: i64) -> i64 {
+    DAY_0 as i64 + (day + 1) * 24 * 3_600_000_000
+}
+
+async fn verify(archive: &Archive) -> VerifyReport {
+    archive.verify(&VerifyOptions::default(), &mut |_| ()).await.unwrap()
+}
+
+/// The codes of what is refused.
+async fn codes(archive: &Archive) -> Vec<String> {
+    verify(archive).await.refused.into_keys().collect()
+}
+
+async fn rows(archive: &Archive, table: Table) -> u64 {
+    archive.table_stats(table).await.unwrap().rows
+}
+
+#[tokio::test]
+async fn commits_from_the_first_one_on_are_made_compact_and_proved_by_their_operations() {
+    let (mut writers, (folder, archive)) = (Writers::new(5, 1), archive());
+    let (old, new) = (writers.commits(200), writers.commits(50));
+    writers.import(&archive, &old, "old", 0).await;
+    writers.import(&archive, &new, "new", 1).await;
+    let ops = rows(&archive, Table::Ops).await;
+    let thinned = archive.thin(after(0)).await.unwrap();
+    assert_eq!((thinned.commits, thinned.kept), (200, 0), "{thinned:?}");
+    assert!(thinned.bytes_after * 3 < thinned.bytes_before, "{thinned:?}");
+    let report = verify(&archive).await;
+    assert!(!report.is_refused(), "{report:?}");
+    assert_eq!((report.events, report.proved, report.compact), (250, 250, 200));
+    assert_eq!(rows(&archive, Table::Ops).await, ops);
+    // What was replaced is gone.
+    let tables =
+        files(folder.path()).into_iter().filter(|path| path.extension().unwrap() != "json");
+    assert_eq!(tables.count() as u64, report.files);
+
+    // A later day continues the chains, and what is compact stays as it is.
+    let again = archive.thin(after(0)).await.unwrap();
+    assert_eq!(again, Thinned::default());
+    let thinned = archive.thin(after(1)).await.unwrap();
+    assert_eq!((thinned.commits, thinned.kept), (50, 0), "{thinned:?}");
+    let report = verify(&archive).await;
+    assert!(!report.is_refused(), "{report:?}");
+    assert_eq!((report.proved, report.compact), (250, 250));
+}
+
+#[tokio::test]
+async fn commits_after_a_repository_are_made_compact_and_without_it_stay_full() {
+    let mut writers = Writers::new(2, 2);
+    let before = writers.commits(40);
+    let (with, without) = (archive(), archive());
+    for account in &mut writers.accounts {
+        account.snapshot(&with.1, 0).await;
+    }
+    let after_it = writers.commits(40);
+    for archive in [&with.1, &without.1] {
+        writers.import(archive, &after_it, "stream", 0).await;
+    }
+    let thinned = with.1.thin(after(0)).await.unwrap();
+    assert_eq!((thinned.commits, thinned.kept), (40, 0), "{thinned:?}");
+    assert!(!verify(&with.1).await.is_refused());
+    let thinned = without.1.thin(after(0)).await.unwrap();
+    assert_eq!((thinned.commits, thinned.kept), (0, 40), "{thinned:?}");
+
+    // Without the repository nothing proves what is compact: it is named as such.
+    for table in ["snapshots", "records"] {
+        fs::remove_dir_all(with.0.path().join(table)).unwrap();
+    }
+    let reopened = Archive::open(with.0.path().to_str().unwrap()).unwrap();
+    let report = verify(&reopened).await;
+    assert_eq!(report.refused, BTreeMap::from([("archive/base".to_owned(), 40)]), "{report:?}");
+    drop(before);
+}
+
+#[tokio::test]
+async fn commits_after_a_missing_one_stay_full_until_a_repository() {
+    let (mut writers, (_folder, archive)) = (Writers::new(1, 3), archive());
+    let mut frames = writers.commits(30);
+    frames.remove(10);
+    writers.import(&archive, &frames, "stream", 0).await;
+    writers.accounts[0].snapshot(&archive, 0).await;
+    let later = writers.commits(10);
+    writers.import(&archive, &later, "later", 0).await;
+    let thinned = archive.thin(after(0)).await.unwrap();
+    assert_eq!((thinned.commits, thinned.kept), (10 + 10, 19), "{thinned:?}");
+    let report = verify(&archive).await;
+    assert!(!report.is_refused(), "{report:?}");
+    assert_eq!((report.proved, report.compact), (39, 20));
+}
+
+#[tokio::test]
+async fn what_two_writers_have_stored_is_made_compact_twice() {
+    let (mut writers, (_folder, archive)) = (Writers::new(3, 4), archive());
+    let frames = writers.commits(60);
+    writers.import(&archive, &frames, "one", 0).await;
+    writers.import(&archive, &frames, "another", 1).await;
+    archive.thin(after(1)).await.unwrap();
+    let report = verify(&archive).await;
+    assert!(!report.is_refused(), "{report:?}");
+    assert_eq!(report.proved, 120);
+    assert!(report.compact >= 60, "{report:?}");
+}
+
+/// Histories with missing commits, repositories at any time, several writers and several thinnings are proved after each.
+#[tokio::test]
+async fn whatever_was_made_compact_is_proved() {
+    for seed in 0..24 {
+        let (mut writers, (_folder, archive)) = (Writers::new(4, 100 + seed), archive());
+        let (mut events, mut compact) = (0, 0);
+        for day in 0..6 {
+            let mut frames = writers.commits(25);
+            if writers.random(2) == 0 {
+                frames.remove(writers.random(25) as usize);
+            }
+            if writers.random(3) == 0 {
+                let account = writers.random(4) as usize;
+                if writers.accounts[account].repository.head().is_some() {
+                    writers.accounts[account].snapshot(&archive, day).await;
+                }
+            }
+            writers.import(&archive, &frames, &format!("day {day}"), day).await;
+            events += frames.len() as u64;
+            if writers.random(4) == 0 {
+                writers.import(&archive, &frames, &format!("again {day}"), day).await;
+                events += frames.len() as u64;
+            }
+            match writers.random(3) {
+                0 => drop(archive.thin(after(day - 1)).await.unwrap()),
+                1 => drop(archive.compact(after(day)).await.unwrap()),
+                _ => {}
+            }
+            let report = verify(&archive).await;
+            assert!(!report.is_refused(), "seed {seed}, day {day}: {report:?}");
+            assert_eq!((report.events, report.proved), (events, events), "seed {seed}");
+            assert!(report.compact >= compact, "seed {seed}");
+            compact = report.compact;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_changed_value_of_a_compact_commit_is_refused() {
+    type Edit = fn(ArrayRef) -> ArrayRef;
+    let edits: [(&str, &str, &str, Edit); 8] = [
+        ("ops", "record", "signature/wrong", |column| flip(column)),
+        ("ops", "record", "archive/operations", |column| without_first(column)),
+        ("ops", "action", "archive/operations", |column| first_text(column, "update")),
+        ("ops", "action", "archive/operations", |column| first_text(column, "invent")),
+        ("ops", "rkey", "signature/wrong", |column| first_text(column, "another")),
+        ("events", "sig", "signature/wrong", |column| flip(column)),
+        ("events", "rev", "signature/wrong", |column| first_text(column, "3laaaaaaaaa2a")),
+        ("events", "form", "archive/form", |column| first_text(column, "invented")),
+    ];
+    for (table, column, code, edit) in edits {
+        let (mut writers, (folder, archive)) = (Writers::new(1, 5), archive());
+        // One commit, so that no later one is refused for what it continues.
+        let frames = [writers.commit(0)];
+        writers.import(&archive, &frames, "stream", 0).await;
+        assert_eq!(archive.thin(after(0)).await.unwrap().commits, 1);
+        assert!(codes(&archive).await.is_empty());
+        change(folder.path(), table, column, edit);
+        let changed = Archive::open(folder.path().to_str().unwrap()).unwrap();
+        assert_eq!(codes(&changed).await, [code], "{table}.{column}");
+    }
+}
+
+#[tokio::test]
+async fn a_commit_that_is_gone_is_missed_by_the_one_after_it() {
+    let (mut writers, (folder, archive)) = (Writers::new(1, 6), archive());
+    let frames = writers.commits(3);
+    writers.import(&archive, &frames, "stream", 0).await;
+    archive.thin(after(0)).await.unwrap();
+    // The second of three rows becomes one of no chain.
+    change(folder.path(), "events", "verdict", |column| {
+        let mut values: Vec<_> = column.as_string::<i32>().iter().flatten().collect();
+        values[1] = "event/rev";
+        Arc::new(StringArray::from(values))
+    });
+    let changed = Archive::open(folder.path().to_str().unwrap()).unwrap();
+    assert_eq!(codes(&changed).await, ["archive/base"]);
+}
+
+#[tokio::test]
+async fn files_of_past_days_are_merged_and_have_the_same_rows() {
+    let (mut writers, (folder, archive)) = (Writers::new(4, 7), archive());
+    for part in 0..6 {
+        let frames = writers.commits(20);
+        writers.import(&archive, &frames, &format!("part {part}"), part / 3).await;
+        for account in &mut writers.accounts {
+            if account.repository.head().is_some() {
+                account.snapshot(&archive, part / 3).await;
+                // The same revision once more.
+                account.snapshot(&archive, part / 3 + 10).await;
+            }
+        }
+    }
+    let before = verify(&archive).await;
+    let replayed = frames(&archive).await;
+    let records = rows(&archive, Table::Records).await;
+    let compacted = archive.compact(after(0)).await.unwrap();
+    assert!(compacted.files_after < compacted.files, "{compacted:?}");
+    let after_it = verify(&archive).await;
+    assert!(!after_it.is_refused(), "{after_it:?}");
+    assert_eq!(
+        (after_it.events, after_it.proved, after_it.snapshots, after_it.proved_snapshots),
+        (before.events, before.proved, before.snapshots, before.proved_snapshots)
+    );
+    assert_eq!(frames(&archive).await, replayed);
+    assert!(rows(&archive, Table::Records).await <= records);
+    assert!(after_it.files < before.files);
+    let tables =
+        files(folder.path()).into_iter().filter(|path| path.extension().unwrap() != "json");
+    assert_eq!(tables.count() as u64, after_it.files);
+    assert_eq!(archive.compact(after(0)).await.unwrap().files, 0);
+}
+
+#[tokio::test]
+async fn of_an_erased_account_nothing_compact_is_in_any_file_and_the_others_are_still_proved() {
+    let (mut writers, (folder, archive)) = (Writers::new(3, 8), archive());
+    let frames = writers.commits(60);
+    writers.import(&archive, &frames, "stream", 0).await;
+    archive.thin(after(0)).await.unwrap();
+    let did = writers.accounts[1].did().to_owned();
+    let text = b"which no other record has".as_slice();
+    assert!(is_stored(folder.path(), text));
+    let erased = archive.erase(&did, "deleted", received(1)).await.unwrap();
+    assert!(erased.rows > 0 && erased.uncommitted_files == 0, "{erased:?}");
+    let report = verify(&archive).await;
+    assert!(!report.is_refused() && report.compact > 0, "{report:?}");
+    for account in [0, 2] {
+        archive.erase(writers.accounts[account].did(), "deleted", received(1)).await.unwrap();
+    }
+    assert!(!is_stored(folder.path(), text));
+}
+
+#[tokio::test]
+async fn files_that_no_log_names_are_deleted_after_a_day_and_counted_before() {
+    let (mut writers, (folder, archive)) = (Writers::new(1, 9), archive());
+    let frames = writers.commits(3);
+    writers.import(&archive, &frames, "stream", 0).await;
+    let day = folder.path().join("events/day=2026-07-01");
+    let (young, old) = (day.join("young.parquet"), day.join("old.parquet"));
+    fs::write(&young, "of a writer at work").unwrap();
+    let staged = folder.path().join("staging/.tmp");
+    for path in [&old, &staged] {
+        fs::write(path, "left behind").unwrap();
+        let file = fs::File::options().write(true).open(path).unwrap();
+        let day = std::time::Duration::from_secs(25 * 3_600);
+        file.set_modified(std::time::SystemTime::now() - day).unwrap();
+    }
+    let erased = archive.erase("did:web:nobody.test", "deleted", received(1)).await.unwrap();
+    assert_eq!(erased.uncommitted_files, 1);
+    assert!(young.exists() && !old.exists() && !staged.exists());
+    assert!(!verify(&archive).await.is_refused());
+}
+
+#[tokio::test]
+async fn one_account_a_time_and_a_sample_are_verified_alone() {
+    let (mut writers, (_folder, archive)) = (Writers::new(12, 10), archive());
+    let (first, second) = (writers.commits(100), writers.commits(100));
+    writers.import(&archive, &first, "first", 0).await;
+    writers.import(&archive, &second, "second", 1).await;
+    archive.thin(after(0)).await.unwrap();
+    let with = async |set: &dyn Fn(&mut VerifyOptions)| {
+        let mut options = VerifyOptions::default();
+        set(&mut options);
+        let report = archive.verify(&options, &mut |_| ()).await.unwrap();
+        assert!(!report.is_refused(), "{options:?}: {report:?}");
+        assert_eq!(report.events, report.proved);
+        report
+    };
+    let of_one: Vec<u64> = {
+        let mut counts = Vec::new();
+        for account in &writers.accounts {
+            let did = account.did().to_owned();
+            let report = with(&|options| options.did = Some(did.clone())).await;
+            counts.push(report.events);
+        }
+        counts
+    };
+    assert_eq!(of_one.iter().sum::<u64>(), 200);
+    let since = with(&|options| options.since = Some(received(1))).await;
+    assert_eq!((since.events, since.compact), (100, 0));
+    let mut sampled = 0;
+    for seed in 0..8 {
+        let set = |options: &mut VerifyOptions| {
+            (options.sample, options.seed) = (std::num::NonZeroU64::new(4), seed);
+        };
+        sampled += with(&set).await.events;
+    }
+    assert!((100..800).contains(&sampled), "{sampled} of 8 times 200, one in four");
+}
+
+async fn frames(archive: &Archive) -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    let each = |replayed: wireproof_archive::Replayed<'_>| {
+        frames.push(replayed.frame.to_vec());
+        Ok::<(), wireproof_archive::ArchiveError>(())
+    };
+    archive.replay(i64::MIN, each).await.unwrap();
+    frames
+}
+
+/// A column of which the first value has another bit.
+fn flip(column: ArrayRef) -> ArrayRef {
+    let mut values: Vec<Option<Vec<u8>>> =
+        column.as_binary::<i32>().iter().map(|value| value.map(<[u8]>::to_vec)).collect();
+    *values.iter_mut().flatten().next().unwrap().last_mut().unwrap() ^= 1;
+    Arc::new(BinaryArray::from_iter(values))
+}
+
+fn without_first(column: ArrayRef) -> ArrayRef {
+    let mut values: Vec<Option<&[u8]>> = column.as_binary::<i32>().iter().collect();
+    values[0] = None;
+    Arc::new(BinaryArray::from_iter(values))
+}
+
+fn first_text(column: ArrayRef, text: &str) -> ArrayRef {
+    let mut values: Vec<Option<&str>> = column.as_string::<i32>().iter().collect();
+    values[0] = Some(text);
+    Arc::new(StringArray::from(values))
+}
+
+/// Writes the file of a table anew with a changed column, under its new name, as who has write access could.
+fn change(archive: &Path, table: &str, column: &str, edit: fn(ArrayRef) -> ArrayRef) {
+    let day = archive.join(table).join("day=2026-07-01");
+    let [path] = &files(&day)[..] else { panic!("one file of {table}") };
+    let reader = ParquetRecordBatchReaderBuilder::try_new(fs::File::open(path).unwrap()).unwrap();
+    let batches: Vec<RecordBatch> = reader.build().unwrap().map(Result::unwrap).collect();
+    let batch = arrow_select::concat::concat_batches(&batches[0].schema(), &batches).unwrap();
+    let mut columns = batch.columns().to_vec();
+    let index = batch.schema().index_of(column).unwrap();
+    columns[index] = edit(columns[index].clone());
+    let changed = RecordBatch::try_new(batch.schema(), columns).unwrap();
+    let mut writer = ArrowWriter::try_new(Vec::new(), changed.schema(), None).unwrap();
+    writer.write(&changed).unwrap();
+    let bytes = writer.into_inner().unwrap();
+    let name = format!("{}.parquet", data_encoding::HEXLOWER.encode(&Sha256::digest(&bytes)));
+    let old = path.file_name().unwrap().to_str().unwrap().to_owned();
+    fs::remove_file(path).unwrap();
+    fs::write(day.join(&name), bytes).unwrap();
+    for entry in files(&archive.join(table).join("_delta_log")) {
+        let text = fs::read_to_string(&entry).unwrap().replace(&old, &name);
+        fs::write(entry, text).unwrap();
+    }
+}

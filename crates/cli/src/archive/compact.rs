@@ -1,0 +1,133 @@
+//! `wireproof archive compact` and `thin`: fewer files, and fewer bytes for what came days ago.
+
+use clap::Args;
+use serde::Serialize;
+use wireproof::archive::{Compacted, Thinned};
+
+use super::{AddressArgs, now_micros};
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Merge the files of past days.
+///
+/// What was sealed each hour becomes few files, in which the rows of an account are beside each other: they compress better,
+/// and readers open fewer of them. Rows stay as they are. Run it once a day.
+#[derive(Debug, Args)]
+#[command(after_help = COMPACT_EXAMPLES)]
+pub(crate) struct CompactArgs {
+    #[command(flatten)]
+    address: AddressArgs,
+    /// Merge the files of days that ended N days ago or earlier; 0 merges those of yesterday too.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=36_500))]
+    days: u32,
+    /// Print one JSON document.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Store past commits in compact form.
+///
+/// A compact commit is its signature and its operations with their records, without tree nodes. It is proved by building the
+/// tree: the chain of commits begins at a repository of the archive or at the account's first commit. A commit that no chain
+/// proves stays as it is, and so does what is not a commit. Frames of compact commits cannot be replayed.
+#[derive(Debug, Args)]
+#[command(after_help = THIN_EXAMPLES)]
+pub(crate) struct ThinArgs {
+    #[command(flatten)]
+    address: AddressArgs,
+    /// Days for which frames are kept.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=36_500))]
+    days: u32,
+    /// Print one JSON document.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn compact(args: &CompactArgs, output: Output) -> Result<(), Failure> {
+    let archive = args.address.open().await?;
+    let summary = CompactSummary::new(&archive.compact(days_ago(args.days)).await?);
+    output.document(&summary, args.json, CompactSummary::to_text)
+}
+
+pub(super) async fn thin(args: &ThinArgs, output: Output) -> Result<(), Failure> {
+    let archive = args.address.open().await?;
+    let summary = ThinSummary::new(&archive.thin(days_ago(args.days)).await?);
+    output.document(&summary, args.json, ThinSummary::to_text)
+}
+
+/// The time so many days ago, in microseconds since 1970.
+fn days_ago(days: u32) -> i64 {
+    now_micros() - i64::from(days) * MICROS_A_DAY
+}
+
+/// What JSON and text say of merged files.
+#[derive(Debug, Serialize)]
+struct CompactSummary {
+    file_count: u64,
+    file_count_after: u64,
+    bytes: u64,
+    bytes_after: u64,
+}
+
+impl CompactSummary {
+    fn new(compacted: &Compacted) -> Self {
+        Self {
+            file_count: compacted.files,
+            file_count_after: compacted.files_after,
+            bytes: compacted.bytes_before,
+            bytes_after: compacted.bytes_after,
+        }
+    }
+
+    fn to_text(&self) -> String {
+        format!(
+            "{} files with {} bytes merged into {} with {}\n",
+            self.file_count, self.bytes, self.file_count_after, self.bytes_after
+        )
+    }
+}
+
+/// What JSON and text say of commits in compact form.
+#[derive(Debug, Serialize)]
+struct ThinSummary {
+    commit_count: u64,
+    /// Commits of that time that stay as they are.
+    kept_count: u64,
+    file_count: u64,
+    bytes: u64,
+    bytes_after: u64,
+}
+
+impl ThinSummary {
+    fn new(thinned: &Thinned) -> Self {
+        Self {
+            commit_count: thinned.commits,
+            kept_count: thinned.kept,
+            file_count: thinned.files,
+            bytes: thinned.bytes_before,
+            bytes_after: thinned.bytes_after,
+        }
+    }
+
+    fn to_text(&self) -> String {
+        format!(
+            "{} commits are in compact form now, {} stay as they are: no chain proves them\n\
+             {} files replaced: {} bytes before, {} after\n",
+            self.commit_count, self.kept_count, self.file_count, self.bytes, self.bytes_after
+        )
+    }
+}
+
+const MICROS_A_DAY: i64 = 24 * 3_600 * 1_000_000;
+
+const COMPACT_EXAMPLES: &str = "\
+Examples:
+  wireproof archive compact archive
+  wireproof archive compact archive --days 2 --json";
+
+const THIN_EXAMPLES: &str = "\
+Examples:
+  wireproof archive thin archive
+  wireproof archive thin archive --days 30 --json";
