@@ -7,6 +7,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use codec::cbor::{Encoder, KeyOrder, Reader};
 
@@ -69,6 +70,8 @@ pub struct Replay {
     /// The last event that was read.
     last: Option<ReplayedEvent>,
     left_out: u64,
+    /// When the view was last compared with the archive; `None` if another one does so.
+    looked: Option<Instant>,
 }
 
 /// What an archive has, as of a moment.
@@ -107,7 +110,9 @@ impl Archive {
         &self,
         arrivals: RangeInclusive<i64>,
     ) -> Result<Replay, ArchiveError> {
-        Ok(Replay::new(self.clone(), self.replay_view(None).await?, arrivals))
+        let view = self.replay_view(None).await?;
+        let looked = Some(Instant::now());
+        Ok(Replay { looked, ..Replay::new(self.clone(), view, arrivals) })
     }
 
     /// Passes the frames of verified and unsigned events that are not hidden, from `since` on, to `on_frame`, in order of arrival, until that
@@ -160,6 +165,8 @@ impl Archive {
             })
             .collect();
         files.sort_by_key(|file| *file.arrivals.start());
+        // What was replaced can have events of an erased account.
+        self.spilled().retain(|path| snapshot.files.contains_key(path));
         Ok(Arc::new(ReplayView { files, hidden, versions }))
     }
 }
@@ -211,6 +218,7 @@ impl Replay {
             finished: HashSet::new(),
             last: None,
             left_out: 0,
+            looked: None,
         };
         replay.set_view(view);
         replay
@@ -226,12 +234,16 @@ impl Replay {
         self
     }
 
-    /// The next event; `None` at the end of what is sealed, until the next [`refresh`](Self::refresh).
+    /// The next event; `None` at the end of what is sealed, until the next [`refresh`](Self::refresh). What is hidden or erased
+    /// meanwhile is left out after a second.
     ///
     /// # Errors
     /// If the archive cannot be read.
     pub async fn next(&mut self) -> Result<Option<ReplayedEvent>, ArchiveError> {
         loop {
+            if self.looked.is_some_and(|looked| looked.elapsed() >= LOOK_INTERVAL) {
+                self.refresh().await?;
+            }
             self.open_due().await?;
             let Some(event) = self.take_earliest() else { return Ok(None) };
             if event.number <= self.after || self.view.hidden.hides(&event.event()) {
@@ -251,7 +263,12 @@ impl Replay {
     /// If the archive cannot be read.
     pub async fn refresh(&mut self) -> Result<(), ArchiveError> {
         let view = self.archive.replay_view(Some(&self.view)).await?;
-        self.set_view(view);
+        if let Some(looked) = &mut self.looked {
+            *looked = Instant::now();
+        }
+        if !Arc::ptr_eq(&view, &self.view) {
+            self.set_view(view);
+        }
         Ok(())
     }
 
@@ -299,7 +316,7 @@ impl Replay {
                 break;
             }
             let path = next.path.clone();
-            // An erasure since then has replaced the file, or hidden its account.
+            // The file may have been replaced since then, or its account erased.
             self.refresh().await?;
             if self.pending.front().is_none_or(|next| next.path != path) {
                 continue;
@@ -374,3 +391,6 @@ fn renumbered(frame: &[u8], seq: i64) -> Option<Vec<u8>> {
     }
     None
 }
+
+/// Interval at which a replay looks at the archive.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);

@@ -99,7 +99,8 @@ pub(crate) fn compare(one: &ArchivedEvent<'_>, other: &ArchivedEvent<'_>) -> Ord
 #[derive(Debug, Default)]
 pub(crate) struct SpilledFiles {
     files: Mutex<HashMap<String, Weak<SpilledFile>>>,
-    recent: Mutex<VecDeque<Arc<SpilledFile>>>,
+    /// By their paths.
+    recent: Mutex<VecDeque<(String, Arc<SpilledFile>)>>,
     /// Held by the one who reads a file.
     turn: tokio::sync::Mutex<()>,
 }
@@ -121,11 +122,16 @@ impl SpilledFiles {
         files.insert(path.to_owned(), Arc::downgrade(&file));
         drop(files);
         let mut recent = lock(&self.recent);
-        recent.push_back(file.clone());
+        recent.push_back((path.to_owned(), file.clone()));
         if recent.len() > MAX_RECENT {
             recent.pop_front();
         }
         Ok(file)
+    }
+
+    /// Drops the files that nobody reads and whose paths `is_kept` rejects.
+    pub(crate) fn retain(&self, is_kept: impl Fn(&str) -> bool) {
+        lock(&self.recent).retain(|(path, _)| is_kept(path));
     }
 }
 

@@ -8,6 +8,7 @@
 //! | `postgres` | the tables that `follow --to` writes in PostgreSQL, through kills of both sides; what it refuses |
 //! | `kafka` | a topic of Kafka that `follow --to` fills, through kills of both sides and a rebalance of its readers; what it refuses |
 //! | `nats` | a stream of NATS JetStream that `follow --to` fills, through kills of both sides; what it refuses |
+//! | `archives` | consumers of other projects, and `follow`, catch up from `wireproof archive serve` |
 //! | `readers` | consumers of other projects follow the simulator |
 //! | `taps` | the client of tap receives the channel of `wireproof follow --to ws://…` |
 //! | `writes` | the importer of the reference PDS and indigo's verifier, with repositories and frames that we write |
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod activity;
+mod archives;
 mod certificates;
 mod client;
 mod delivery;

@@ -65,6 +65,9 @@ async fn read(
     loop {
         replay.set_end((*options.arrivals.end()).min(horizon(shared)));
         while let Some(event) = replay.next().await? {
+            if views.has_changed().unwrap_or_default() {
+                replay.set_view(views.borrow_and_update().clone());
+            }
             if let Some(rate) = &rate {
                 rate.ready().await;
             }
