@@ -1,4 +1,5 @@
-//! Every message of a Jetstream becomes at most one item: an event with valid fields, or an unrecognized message.
+//! Every message of a Jetstream becomes at most one item, an event with valid fields or an unrecognized message, and at most one
+//! notice, such as that its sequence number is lower than the one before.
 
 use std::sync::{Arc, LazyLock};
 
@@ -22,7 +23,9 @@ pub(crate) fn run(input: &[u8]) {
     let is_compressed = mode & 2 != 0;
     let stream = messages.iter().flat_map(|message| sent(message, *mode)).collect();
     let items = receive(stream, version, is_compressed);
-    assert!(items.len() <= messages.len());
+    let (notices, items): (Vec<_>, Vec<_>) =
+        items.into_iter().partition(|item| matches!(item, JetstreamItem::Notice(_)));
+    assert!(items.len() <= messages.len() && notices.len() <= messages.len());
     for item in items {
         match item {
             JetstreamItem::Event(event) => assert_valid(&event),

@@ -5,13 +5,16 @@
 //! install` checks its arguments, the manifest and the lock file without building: a release build has
 //! minutes of its own and no other claim. Benchmarks are shortened to one pass over a small corpus with our
 //! own rows, since the peers have a stage of their own. A command that serves until Ctrl-C runs beside the following commands of its
-//! document, as the servers of queues do. A line that only sets variables sets them for all following lines.
+//! document, as the servers of queues and databases do, and a `follow` with an admin API. A line that only sets variables sets them
+//! for all following lines.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::left_out;
 use crate::process::{self, at};
@@ -40,7 +43,7 @@ pub(crate) fn run_commands(without: &Without) -> Result<(), String> {
 
 /// Runs commands in order, with `program` as the program that they build.
 fn run_all(commands: &[String], program: &str) -> Result<(), String> {
-    let (mut server, mut queues, mut variables) = (None::<Server>, Vec::new(), String::new());
+    let (mut server, mut beside, mut variables) = (None::<Server>, Vec::new(), String::new());
     for command in commands.iter().map(|command| shortened(&built(command, program))) {
         println!("$ {command}");
         if sets_variables(&command) {
@@ -49,8 +52,8 @@ fn run_all(commands: &[String], program: &str) -> Result<(), String> {
             // The previous server may use the same ports.
             server.take().map_or(Ok(()), Server::end)?;
             server = Some(Server::start(&variables, &command)?);
-        } else if serves_queue(&command) {
-            queues.push(QueueServer::start(&command)?);
+        } else if serves_beside(&command) {
+            beside.push(Beside::start(&variables, &command)?);
         } else {
             let script = format!("{variables}{command}");
             process::run(&mut process::command("sh", &["-ec", &script]))?;
@@ -59,9 +62,9 @@ fn run_all(commands: &[String], program: &str) -> Result<(), String> {
     server.map_or(Ok(()), Server::end)
 }
 
-/// Whether a line only sets variables.
+/// Whether a line only sets variables, or unsets them.
 fn sets_variables(command: &str) -> bool {
-    if command.starts_with("export ") {
+    if command.starts_with("export ") || command.starts_with("unset ") {
         return true;
     }
     let Some((name, value)) = command.split_once('=') else { return false };
@@ -75,9 +78,17 @@ fn serves(command: &str) -> bool {
     command.contains(" sim serve") && !command.contains("--help")
 }
 
-/// Whether a command serves a queue until it is killed. The commands after it wait for it themselves.
-fn serves_queue(command: &str) -> bool {
-    command.contains("kafka.sh broker ") || command.contains("/nats-server ")
+/// Whether a command serves until it is killed, beside the network. The commands after the server of a queue or a database
+/// wait for it themselves.
+fn serves_beside(command: &str) -> bool {
+    let servers = ["kafka.sh broker ", "/nats-server ", "postgres.sh server "];
+    servers.iter().any(|server| command.contains(server)) || admin_address(command).is_some()
+}
+
+/// The address of the admin API that a `follow` serves.
+fn admin_address(command: &str) -> Option<&str> {
+    let (_, options) = command.split_once(" follow ")?;
+    options.split_once(" --admin ")?.1.split(' ').next()
 }
 
 fn documents() -> Result<Vec<PathBuf>, String> {
@@ -196,18 +207,34 @@ impl Drop for Server {
     }
 }
 
-/// The server of a queue; dropping it kills it.
-struct QueueServer(Child);
+/// A process that serves beside the network; dropping it kills it.
+struct Beside(Child);
 
-impl QueueServer {
-    fn start(command: &str) -> Result<Self, String> {
+impl Beside {
+    /// Starts `command` with these variables, and waits until its admin API can be reached if it has one.
+    fn start(variables: &str, command: &str) -> Result<Self, String> {
         // `exec`, so that the process is the server and not the shell.
-        let mut shell = process::command("sh", &["-ec", &format!("exec {command}")]);
-        process::start(&mut shell).map(Self)
+        let mut shell = process::command("sh", &["-ec", &format!("{variables}exec {command}")]);
+        let mut beside = process::start(&mut shell).map(Self)?;
+        admin_address(command).map_or(Ok(()), |address| beside.wait_for(address))?;
+        Ok(beside)
+    }
+
+    fn wait_for(&mut self, address: &str) -> Result<(), String> {
+        for _ in 0..ATTEMPTS {
+            if TcpStream::connect(address).is_ok() {
+                return Ok(());
+            }
+            if let Ok(Some(status)) = self.0.try_wait() {
+                return Err(format!("ended before it served {address}: {status}"));
+            }
+            std::thread::sleep(BETWEEN_ATTEMPTS);
+        }
+        Err(format!("{address} cannot be reached"))
     }
 }
 
-impl Drop for QueueServer {
+impl Drop for Beside {
     fn drop(&mut self) {
         // Killing a process that has ended is an error without consequence.
         let _ = self.0.kill();
@@ -216,13 +243,19 @@ impl Drop for QueueServer {
 }
 
 /// Parts of commands, and the toolchains without which they are left out.
-const NEEDS: [(&str, Toolchain); 5] = [
-    ("node --", Toolchain::Node),
+const NEEDS: [(&str, Toolchain); 7] = [
+    ("node ", Toolchain::Node),
+    ("postgres.sh", Toolchain::Node),
+    ("postgres://", Toolchain::Node),
     ("kafka.sh", Toolchain::Java),
     ("kafka://", Toolchain::Java),
     ("/nats-server", Toolchain::Go),
     ("nats://", Toolchain::Go),
 ];
+
+/// Attempts to reach an admin API: a minute.
+const ATTEMPTS: u32 = 600;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 
 /// Every check of an installation, without a build; the option is not stable yet.
 const CHECK_INSTALL: &str = "RUSTC_BOOTSTRAP=1 cargo install --dry-run -Zunstable-options";

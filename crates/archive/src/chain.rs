@@ -138,6 +138,11 @@ impl Chains {
         }))
     }
 
+    /// The tree that the last commit leaves.
+    pub(crate) fn tree(&mut self) -> Option<&mut Tree> {
+        self.chain.as_mut().map(|chain| &mut chain.tree)
+    }
+
     /// Undoes the last commit.
     pub(crate) fn undo(&mut self) {
         match std::mem::replace(&mut self.undo, Undo::Nothing) {

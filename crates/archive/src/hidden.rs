@@ -82,18 +82,21 @@ impl HideList {
 
     /// Whether an event is not shown: as its account, or with one of its records, since a frame cannot be shown in part.
     pub(crate) fn hides(&self, event: &ArchivedEvent<'_>) -> bool {
-        let Some(did) = event.did.filter(|_| !self.is_empty()) else { return false };
-        let Some(records) = self.records.get(did) else { return self.has_account(did) };
-        let mut decoder = Decoder::new(Options::default());
+        let did = event.did.filter(|_| !self.is_empty());
+        did.is_some_and(|did| self.has_account(did) || self.hides_frame(did, event.frame))
+    }
+
+    /// Whether a frame of an account has an operation on a hidden record.
+    pub fn hides_frame(&self, did: &str, frame: &[u8]) -> bool {
+        let Some(records) = self.records.get(did) else { return false };
         let is_hidden = |path: &str| {
             let (collection, rkey) = path.split_once('/').unwrap_or((path, ""));
             records.contains(&(collection.to_owned(), rkey.to_owned()))
         };
-        self.has_account(did)
-            || match decoder.decode(event.frame) {
-                Ok(Event::Commit(commit)) => commit.ops.iter().any(|op| is_hidden(op.path)),
-                _ => false,
-            }
+        match Decoder::new(Options::default()).decode(frame) {
+            Ok(Event::Commit(commit)) => commit.ops.iter().any(|op| is_hidden(op.path)),
+            _ => false,
+        }
     }
 
     /// Whether an account was erased and has not been active since.

@@ -43,7 +43,7 @@ impl RecordTrees {
 
     /// The tree of a revision; `None` if it is not there, or before one that was asked for.
     pub(crate) async fn at(&mut self, did: &str, rev: &str) -> Result<Option<Tree>, ArchiveError> {
-        if self.next.as_ref().is_some_and(|row| place(row) < (did, rev)) {
+        if self.next.as_ref().is_some_and(|row| row.revision() < (did, rev)) {
             self.next = None;
         }
         if self.next.is_none() {
@@ -51,7 +51,7 @@ impl RecordTrees {
             self.next = self.records.next().await?;
         }
         match &self.next {
-            Some(row) if place(row) == (did, rev) => {}
+            Some(row) if row.revision() == (did, rev) => {}
             _ => return Ok(None),
         }
         Ok(self.build_next().await?.and_then(|built| built.tree.ok()))
@@ -69,7 +69,7 @@ impl RecordTrees {
         };
         let (mut tree, mut chunk) = (Growing::new(), vec![first.clone()]);
         while let Some(row) = self.records.next().await? {
-            if place(&first) != place(&row) {
+            if first.revision() != row.revision() {
                 self.next = Some(row);
                 break;
             }
@@ -80,15 +80,10 @@ impl RecordTrees {
             }
         }
         tree.add(&chunk);
-        let (did, rev) = place(&first);
+        let (did, rev) = first.revision();
         let (did, rev, records) = (did.into(), rev.into(), tree.records);
         Ok(Some(RecordTree { did, rev, records, tree: tree.finish() }))
     }
-}
-
-fn place(row: &Row<RecordColumns>) -> (&str, &str) {
-    let (columns, index) = (row.columns(), row.index());
-    (columns.did.value(index), columns.rev.value(index))
 }
 
 /// A tree that grows by records in order.

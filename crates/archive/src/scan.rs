@@ -21,6 +21,7 @@ use crate::error::{ArchiveError, ArchiveFault};
 use crate::event::ArchivedEvent;
 use crate::hidden::HideList;
 use crate::object_file::ObjectFile;
+use crate::row_groups::{groups_of, rows_before};
 use crate::signed_commit::StoredCommit;
 use crate::table::{DAY, Table};
 
@@ -58,12 +59,7 @@ impl Selection {
 
 /// Whether a file can have rows of an account, by the bounds that the log states.
 pub(crate) fn can_have(add: &Add, did: &str) -> bool {
-    let stats = add.stats();
-    let bound = |values: &serde_json::Map<String, serde_json::Value>| {
-        values.get("did").and_then(|value| value.as_str()).map(str::to_owned)
-    };
-    bound(&stats.min_values).is_none_or(|min| *min <= *did)
-        && bound(&stats.max_values).is_none_or(|max| *did <= *max)
+    add.stats().dids().is_none_or(|(first, last)| first <= did && did <= last)
 }
 
 /// The place of a row in the order of its table; rows of the same place stay in the order of their files.
@@ -146,7 +142,7 @@ impl Archive {
     ) -> Result<Scan<C>, ArchiveError> {
         let files = self.snapshot(C::TABLE).await?.files.into_values();
         let selected = files.filter(|add| selection.has(add)).map(|add| add.path);
-        self.scan_files(selected).await
+        self.scan_selected(selected, selection.did.as_deref()).await
     }
 
     /// Scans files of a table, by their paths in its folder.
@@ -154,9 +150,18 @@ impl Archive {
         &self,
         paths: impl IntoIterator<Item = String>,
     ) -> Result<Scan<C>, ArchiveError> {
+        self.scan_selected(paths, None).await
+    }
+
+    async fn scan_selected<C: Columns>(
+        &self,
+        paths: impl IntoIterator<Item = String>,
+        did: Option<&str>,
+    ) -> Result<Scan<C>, ArchiveError> {
         let mut scan = Scan { files: Vec::new(), heads: BinaryHeap::new() };
         for path in paths {
-            scan.files.push(ScannedFile::open(self, format!("{}/{path}", C::TABLE.name())).await?);
+            let path = format!("{}/{path}", C::TABLE.name());
+            scan.files.push(ScannedFile::open(self, path, did).await?);
             scan.push_head(scan.files.len() - 1).await?;
         }
         Ok(scan)
@@ -171,12 +176,18 @@ impl Archive {
         let path = format!("{}/{path}", table.name());
         let names: Vec<String> =
             table.schema().fields().iter().map(|field| field.name().clone()).collect();
-        let batches = open(self, table, &path).await?;
+        let (_, batches) = open(self, table, &path, None).await?;
         Ok(batches.map(move |batch| {
             let batch = batch.map_err(ArchiveError::at(&path))?;
             let columns = names.iter().map(|name| column(&batch, name).clone()).collect();
             RecordBatch::try_new(table.schema(), columns).map_err(ArchiveError::at(&path))
         }))
+    }
+
+    /// A file, by its path within the archive, for the Parquet reader.
+    pub(crate) fn object_file(&self, path: &str) -> ObjectFile {
+        let storage = self.storage();
+        ObjectFile { objects: storage.objects().clone(), path: storage.object(path) }
     }
 
     /// The events that are not hidden, account by account, those of an account in order of arrival.
@@ -240,9 +251,13 @@ struct ScannedFile<C> {
 }
 
 impl<C: Columns> ScannedFile<C> {
-    async fn open(archive: &Archive, path: String) -> Result<Self, ArchiveError> {
-        let batches = open(archive, C::TABLE, &path).await?;
-        Ok(Self { path: path.into(), batches, rows: 0, head: VecDeque::new() })
+    async fn open(
+        archive: &Archive,
+        path: String,
+        did: Option<&str>,
+    ) -> Result<Self, ArchiveError> {
+        let (rows, batches) = open(archive, C::TABLE, &path, did).await?;
+        Ok(Self { path: path.into(), batches, rows, head: VecDeque::new() })
     }
 
     /// The next row, which stays the next one.
@@ -272,19 +287,29 @@ impl<C: Columns> ScannedFile<C> {
     }
 }
 
-/// Opens a file of a table, by its path within the archive.
-async fn open(archive: &Archive, table: Table, path: &str) -> Result<Batches, ArchiveError> {
-    let storage = archive.storage();
-    let object = ObjectFile { objects: storage.objects().clone(), path: storage.object(path) };
-    let builder = ParquetRecordBatchStreamBuilder::new(object).await;
-    let builder = builder.map_err(ArchiveError::at(path))?;
+/// Opens a file of a table, by its path within the archive, at the first row group that can have rows of an account. Returns
+/// the number of rows before it, and the rows.
+async fn open(
+    archive: &Archive,
+    table: Table,
+    path: &str,
+    did: Option<&str>,
+) -> Result<(u64, Batches), ArchiveError> {
+    let builder = ParquetRecordBatchStreamBuilder::new(archive.object_file(path)).await;
+    let mut builder = builder.map_err(ArchiveError::at(path))?.with_batch_size(BATCH_ROWS);
     check_columns(builder.schema(), &table.schema()).map_err(ArchiveError::at(path))?;
-    let stream = builder.with_batch_size(BATCH_ROWS).build();
-    Ok(Box::pin(stream.map_err(ArchiveError::at(path))?))
+    let mut rows = 0;
+    if let Some(did) = did {
+        let groups = groups_of(builder.metadata(), did, did);
+        rows = rows_before(builder.metadata(), groups.start);
+        builder = builder.with_row_groups(groups.collect());
+    }
+    let stream = builder.build().map_err(ArchiveError::at(path))?;
+    Ok((rows, Box::pin(stream)))
 }
 
 /// Checks that a file has the columns of its table with their types, whoever wrote it.
-fn check_columns(found: &Schema, table: &Schema) -> Result<(), ArchiveFault> {
+pub(crate) fn check_columns(found: &Schema, table: &Schema) -> Result<(), ArchiveFault> {
     for column in table.fields() {
         let (name, other) = (column.name(), found.field_with_name(column.name())?);
         if other.data_type() != column.data_type() {
@@ -457,6 +482,10 @@ impl Columns for OpColumns {
 }
 
 impl Row<OpColumns> {
+    pub(crate) fn arrival(&self) -> i64 {
+        self.columns().arrival.value(self.index())
+    }
+
     pub(crate) fn action(&self) -> &str {
         self.columns().action.value(self.index())
     }
@@ -519,6 +548,11 @@ impl Row<SnapshotColumns> {
             block: optional_bytes(&columns.commit_block, index),
         }
     }
+
+    /// Number of records.
+    pub(crate) fn records(&self) -> i64 {
+        self.columns().records.value(self.index())
+    }
 }
 
 /// The columns of `records`.
@@ -549,6 +583,24 @@ impl Columns for RecordColumns {
 
     fn key(&self, row: usize) -> Key {
         place(self.did.value(row), self.rev.value(row))
+    }
+}
+
+impl Row<RecordColumns> {
+    /// The account and the revision.
+    pub(crate) fn revision(&self) -> (&str, &str) {
+        (self.columns().did.value(self.index()), self.columns().rev.value(self.index()))
+    }
+
+    /// The collection and the record key.
+    pub(crate) fn path(&self) -> (&str, &str) {
+        let (columns, index) = (self.columns(), self.index());
+        (columns.collection.value(index), columns.rkey.value(index))
+    }
+
+    /// The bytes of the record.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.columns().record.value(self.index())
     }
 }
 

@@ -39,6 +39,16 @@ impl StoredCommit<'_> {
             Err(_) => refused("commit_block is not the commit of its row"),
         }
     }
+
+    /// The block of the commit with this root of the tree; `None` if the columns are not those of a commit.
+    pub(crate) fn to_block(self, data: Cid) -> Option<Vec<u8>> {
+        let Self { did, rev, sig, block } = self;
+        let fields = UnsignedCommit { did, rev, data, prev: None };
+        match block {
+            Some(block) => Some(block.to_vec()),
+            None => Some(fields.with_signature(sig.try_into().ok()?)),
+        }
+    }
 }
 
 /// The block of a commit, if its fields do not give it.

@@ -69,12 +69,13 @@ impl Storage {
         self.folder.as_deref()
     }
 
-    pub(crate) fn objects(&self) -> &Arc<dyn ObjectStore> {
+    /// The object store: a folder is one too.
+    pub fn objects(&self) -> &Arc<dyn ObjectStore> {
         &self.objects
     }
 
-    /// The object of a file.
-    pub(crate) fn object(&self, path: &str) -> Path {
+    /// The object of a file, by its path within the archive.
+    pub fn object(&self, path: &str) -> Path {
         path.split('/').fold(self.root.clone(), |parent, part| parent.join(part))
     }
 

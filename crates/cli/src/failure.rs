@@ -77,12 +77,12 @@ impl Failure {
 
     /// Names the file or folder that could not be read or written.
     pub(crate) fn file(path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
-        move |error| Self::Local(format!("{}: {error}", path.display()))
+        move |error| Self::Local(format!("{}: {error}", crate::files::name(path)))
     }
 
     /// Names the file whose content is refused.
     pub(crate) fn refused(path: &std::path::Path, what: impl std::fmt::Display) -> Self {
-        Self::Refused(format!("{}: {what}", path.display()))
+        Self::Refused(format!("{}: {what}", crate::files::name(path)))
     }
 }
 

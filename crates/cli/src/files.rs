@@ -5,6 +5,8 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
+use ::bench::Results;
+use ::report::ReadError;
 use mapping::MappedFile;
 use serde::Serialize;
 use simnet::corpus::{self, FileError};
@@ -14,24 +16,20 @@ use wireproof::net::http_server::AccessToken;
 use wireproof::store::crash_point;
 
 use crate::failure::Failure;
+use crate::standard_streams;
 
-/// The name of a file for messages, and its bytes.
-pub(crate) fn read_or_stdin(path: &Path) -> Result<(String, Vec<u8>), Failure> {
-    read_or_stdin_at_most(path, usize::MAX)
+/// The bytes of a file.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    read_at_most(path, usize::MAX)
 }
 
-/// The same, up to one byte more than `max`: enough to see that it is too long.
-pub(crate) fn read_or_stdin_at_most(path: &Path, max: usize) -> Result<(String, Vec<u8>), Failure> {
-    if !is_standard_stream(path) {
-        return Ok((path.display().to_string(), read_at_most(path, max)?));
+/// The bytes of a file, up to one more than `max`: enough to see that it is too long.
+pub(crate) fn read_at_most(path: &Path, max: usize) -> Result<Vec<u8>, Failure> {
+    if is_standard_stream(path) {
+        let mut bytes = Vec::new();
+        limited(standard_streams::stdin()?.lock(), max).read_to_end(&mut bytes)?;
+        return Ok(bytes);
     }
-    let mut bytes = Vec::new();
-    limited(io::stdin().lock(), max).read_to_end(&mut bytes)?;
-    Ok((name(path), bytes))
-}
-
-/// The bytes of a file, up to one more than `max`.
-fn read_at_most(path: &Path, max: usize) -> Result<Vec<u8>, Failure> {
     let read = || {
         let file = fs::File::open(path)?;
         let len = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
@@ -52,8 +50,10 @@ pub(crate) fn is_standard_stream(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(path).map_err(Failure::file(path))
+/// The results of a benchmark in a file.
+pub(crate) fn read_results(path: &Path) -> Result<Results, Failure> {
+    let fault = |fault| ReadError { path: name(path).into(), fault };
+    Ok(::report::parse(&read(path)?).map_err(fault)?)
 }
 
 /// The token in a file of `option`.
@@ -70,17 +70,17 @@ pub(crate) fn read_secret_text(path: &Path) -> Result<String, Failure> {
 /// Reads a JSON document, up to one byte more than `max`.
 pub(crate) fn read_document(path: &Path, max: usize) -> Result<Vec<u8>, Failure> {
     let bytes = read_at_most(path, max)?;
-    refuse_wrapping(path.display(), &bytes)?;
+    refuse_wrapping(name(path), &bytes)?;
     Ok(bytes)
 }
 
 /// Maps an archive or a file of frames; standard input is read.
 pub(crate) fn map(path: &Path) -> Result<MappedFile, Failure> {
     let file = match is_standard_stream(path) {
-        true => read_or_stdin_at_most(path, MAX_ARCHIVE_BYTES)?.1.into(),
+        true => read_at_most(path, MAX_ARCHIVE_BYTES)?.into(),
         false => MappedFile::open(path).map_err(Failure::file(path))?,
     };
-    refuse_wrapping(path.display(), &file)?;
+    refuse_wrapping(name(path), &file)?;
     Ok(file)
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn map(path: &Path) -> Result<MappedFile, Failure> {
 /// can be mapped.
 pub(crate) fn open_stream(path: &Path) -> Result<Option<Box<dyn Read>>, Failure> {
     if is_standard_stream(path) {
-        return Ok(Some(Box::new(io::stdin().lock())));
+        return Ok(Some(Box::new(standard_streams::stdin()?.lock())));
     }
     let open = || {
         let file = fs::File::open(path)?;

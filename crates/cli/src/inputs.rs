@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 use crate::files;
+use crate::standard_streams;
 
 /// Inputs in the order of the arguments. Lists are read as they are needed.
 pub(crate) struct Inputs<'a> {
@@ -142,7 +143,7 @@ fn read_list(
 ) -> Result<impl Iterator<Item = Input> + Send + use<>, Failure> {
     let path = Path::new(file);
     let source: Box<dyn Read + Send> = match file {
-        "-" => Box::new(io::stdin()),
+        "-" => Box::new(standard_streams::stdin()?),
         _ => Box::new(File::open(path).map_err(Failure::file(path))?),
     };
     let (mut lines, mut number) = (BufReader::new(source), 0);

@@ -14,7 +14,8 @@ use crate::output::Output;
 /// Show a public key in every encoding.
 ///
 /// Reads a did:key, a Multikey, the base58 of legacy verification methods, and a SEC 1 point in
-/// hexadecimal, compressed or not.
+/// hexadecimal, compressed or not. The text is the data that this command judges: exit code 1 if it is no key. In an option
+/// of another command such a text is exit code 2.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct KeyArgs {
@@ -43,9 +44,10 @@ pub(crate) enum KeyCurve {
 pub(crate) fn run(args: &KeyArgs, output: Output) -> Result<(), Failure> {
     let text = match args.text.as_str() {
         "-" => {
-            let (name, bytes) = files::read_or_stdin(Path::new("-"))?;
-            String::from_utf8(bytes)
-                .map_err(|_| Failure::Local(format!("{name}: text that is not UTF-8")))?
+            let path = Path::new("-");
+            String::from_utf8(files::read(path)?).map_err(|_| {
+                Failure::Local(format!("{}: text that is not UTF-8", files::name(path)))
+            })?
         }
         text => text.to_owned(),
     };
@@ -84,11 +86,27 @@ impl Encodings {
     }
 }
 
+/// Parses the key of an option. A mistyped one is an error of usage.
+pub(crate) fn parse_option(
+    option: &str,
+    text: &str,
+    curve: Option<KeyCurve>,
+) -> Result<PublicKey, Failure> {
+    parse(text, curve).map_err(|failure| match failure {
+        Failure::Refused(message) | Failure::Usage(message) => {
+            Failure::Usage(format!("{option} {}: {message}", text.trim()))
+        }
+        other => other,
+    })
+}
+
 /// Parses a key in any encoding. One that does not name its curve is on `curve`, or on the only curve
 /// that has the point.
-pub(crate) fn parse(text: &str, curve: Option<KeyCurve>) -> Result<PublicKey, Failure> {
+fn parse(text: &str, curve: Option<KeyCurve>) -> Result<PublicKey, Failure> {
     let text = text.trim();
-    let key = if text.starts_with("did:") {
+    let key = if text.is_empty() {
+        return Err(Failure::Refused(EMPTY.to_owned()));
+    } else if text.starts_with("did:") {
         PublicKey::from_did_key(text).map_err(refused)?
     } else if let Some(point) = parse_hex(text) {
         on_curve(curve, |curve| PublicKey::from_sec1(curve, &point))?
@@ -165,6 +183,7 @@ impl KeyCurve {
     }
 }
 
+const EMPTY: &str = "not a key: the text is empty";
 const UNKNOWN_ENCODING: &str =
     "not a key: neither a did:key, nor base58 that starts with `z`, nor hexadecimal";
 const AMBIGUOUS: &str = "the point is on both curves: name one with --curve k256 or --curve p256";

@@ -35,6 +35,7 @@ mod resolve;
 mod sig;
 mod sim;
 mod stage;
+mod standard_streams;
 mod stream;
 mod verify;
 

@@ -42,7 +42,8 @@ pub(crate) struct PlcVerifyArgs {
 pub(crate) fn run(command: &PlcCommand, output: Output) -> Result<(), Failure> {
     let PlcCommand::Verify(args) = command;
     let mut options = Options::default();
-    let (name, log) = files::read_or_stdin_at_most(&args.log, options.limits.log_bytes)?;
+    let log = files::read_at_most(&args.log, options.limits.log_bytes)?;
+    let name = files::name(&args.log);
     files::refuse_wrapping(&name, &log)?;
     options.did = did(args)?;
     let history = plc::verify(&log, &options).map_err(|rejection| {

@@ -19,7 +19,7 @@ use crate::output::Output;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReportArgs {
     /// Results that `wireproof bench` wrote.
-    #[arg(value_name = "RESULTS.json", required = true, value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "RESULTS.json|-", required = true, value_hint = ValueHint::FilePath)]
     results: Vec<PathBuf>,
     /// Folder for the page, created if missing [default: report; no page if only --svg is given].
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -38,7 +38,7 @@ pub(crate) struct ReportArgs {
 
 pub(crate) fn run(args: &ReportArgs, output: Output) -> Result<(), Failure> {
     let runs: Vec<Results> =
-        args.results.iter().map(|path| ::report::read(path)).collect::<Result<_, _>>()?;
+        args.results.iter().map(|path| files::read_results(path)).collect::<Result<_, _>>()?;
     let mut written = Vec::new();
     if let Some(root) = &args.publish {
         return publish(&runs, &args.results, root, output);

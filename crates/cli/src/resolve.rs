@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use serde::Serialize;
 use tokio::runtime::Runtime;
-use wireproof::atproto::syntax::{AtIdentifier, Did, Handle, HandleBuf};
+use wireproof::atproto::syntax::{AtIdentifier, Did, DidBuf, Handle, HandleBuf};
 use wireproof::codec::printable::PrintableLines;
 use wireproof::crypto::PublicKey;
 use wireproof::net::http::Url;
@@ -188,6 +188,13 @@ impl ResolvedAccount {
         };
         self.account.host.as_ref().ok_or_else(missing)
     }
+}
+
+/// The account that a handle leads to, and that claims it.
+pub(crate) async fn claimant(network: &Network, who: AtIdentifier<'_>) -> Result<DidBuf, Failure> {
+    let account = ResolvedAccount::find(network, who, &mut Stages::default()).await?;
+    account.check_claims(who)?;
+    Ok(account.did().to_buf())
 }
 
 /// The directory that served the account's document.

@@ -17,7 +17,7 @@ pub(crate) enum SigCommand {
     /// Verify a signature over the SHA-256 of a message.
     ///
     /// The rules are those of repository data: 64 bytes r and s, not DER, both in range, s in the lower
-    /// half. Exit code 0 if the signature is valid, 1 if not.
+    /// half. Exit code 0 if the signature is valid, 1 if not, 2 for a mistyped key.
     #[command(after_help = EXAMPLES)]
     Verify(SigVerifyArgs),
 }
@@ -30,8 +30,8 @@ pub(crate) struct SigVerifyArgs {
     /// The curve of a key whose encoding does not name it.
     #[arg(long, visible_alias = "legacy", value_enum)]
     curve: Option<KeyCurve>,
-    /// The signature in hexadecimal, or a file that holds it.
-    #[arg(long, value_name = "HEX|FILE", value_hint = ValueHint::FilePath)]
+    /// The signature in hexadecimal, or a file that holds it; `-` for standard input.
+    #[arg(long, value_name = "HEX|FILE|-", value_hint = ValueHint::FilePath)]
     sig: String,
     #[command(flatten)]
     signed: SignedArgs,
@@ -58,7 +58,7 @@ struct SignedArgs {
 
 pub(crate) fn run(command: &SigCommand, output: Output) -> Result<(), Failure> {
     let SigCommand::Verify(args) = command;
-    let key = key::parse(&args.key, args.curve)?;
+    let key = key::parse_option("--key", &args.key, args.curve)?;
     let signature = signature(&args.sig)?;
     let digest = digest(&args.signed)?;
     let remark = verify(&key, &digest, &signature, args.allow_high_s).map_err(refused)?;
@@ -94,7 +94,7 @@ fn signature(text: &str) -> Result<Vec<u8>, Failure> {
         return Ok(bytes);
     }
     let path = Path::new(text);
-    if !path.exists() {
+    if !files::is_standard_stream(path) && !path.exists() {
         let message = format!("--sig {text}: neither hexadecimal digits nor a file");
         return Err(Failure::Usage(message));
     }
@@ -107,7 +107,7 @@ fn signature(text: &str) -> Result<Vec<u8>, Failure> {
 /// The SHA-256 of the message.
 fn digest(signed: &SignedArgs) -> Result<Digest, Failure> {
     if let Some(path) = &signed.message {
-        return Ok(sha256::digest(&files::read_or_stdin(path)?.1));
+        return Ok(sha256::digest(&files::read(path)?));
     }
     if let Some(digits) = &signed.hex {
         return Ok(sha256::digest(&hex_of("--hex", digits)?));

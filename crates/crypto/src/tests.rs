@@ -375,6 +375,9 @@ fn text_that_is_not_a_key_is_rejected_with_the_rule() {
     assert_eq!(unknown, Err(KeyError::MethodType));
     let wrong = PublicKey::from_verification_method(Curve::K256.legacy_type(), &multikey);
     assert_eq!(wrong, Err(KeyError::MultikeyInLegacyType));
+    let message =
+        "a Multikey in a verification method of a legacy type, whose key has no multicodec";
+    assert_eq!(wrong.unwrap_err().to_string(), message);
     let no_multicodec = PublicKey::from_legacy(Curve::K256, &coded(&[1, 2], &point));
     assert_eq!(no_multicodec, Err(KeyError::Length(35)));
     let too_short = PublicKey::from_legacy(Curve::K256, &coded(&[0xe7, 0x01], &point[..32]));

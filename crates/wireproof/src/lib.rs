@@ -14,8 +14,10 @@
 //! | `net` | identity, XRPC, firehose and Jetstream clients | `net` |
 //! | `store` | cursors, keys and account states in one SQLite file | `store` |
 //! | `delivery` | a durable outbox with acknowledgements; sinks: files, webhooks, databases; a WebSocket server | `delivery` |
+//! | `archive` | verified history in open tables, which can be proved again | `archive` |
+//! | `query` | SQL over archives | `query` |
 //!
-//! Without `net`, `store` and `delivery` nothing here reads a clock, a file, a socket or the environment: the time, the key of an
+//! Without `net`, `store`, `delivery` and `archive` nothing here reads a clock, a file, a socket or the environment: the time, the key of an
 //! account and its known state are arguments.
 //!
 //! # Features
@@ -28,7 +30,8 @@
 //! | `signing` | | secret keys |
 //! | `net`, `store`, `delivery` | | the network clients; the state file; the outbox and its sinks |
 //! | `capnp`, `flatbuffers` | | these formats of Nostr events |
-//! | `full` | | everything but `pure-rust` |
+//! | `archive`, `query` | | archives; SQL over them, by Apache DataFusion, with some 100 more dependencies |
+//! | `full` | | everything but `pure-rust` and `query` |
 //!
 //! # Decode a frame
 //!
@@ -186,6 +189,8 @@ pub use delivery;
 pub use net;
 #[cfg(feature = "nostr")]
 pub use nostr;
+#[cfg(feature = "query")]
+pub use query;
 #[cfg(feature = "store")]
 pub use store;
 #[cfg(feature = "atproto")]

@@ -151,6 +151,14 @@ impl Delivered {
         self.sim.write_commit_as(account);
     }
 
+    /// Kills the relay, and starts it again with commits that were written meanwhile.
+    pub(crate) async fn restart_source(&self) {
+        self.sim.stop_server(Server::Relay(0)).expect("a relay that ends");
+        self.sim.write_commits(10);
+        sleep(Duration::from_millis(40)).await;
+        self.sim.start_server(Server::Relay(0)).expect("a relay that starts");
+    }
+
     /// The records of the network.
     pub(crate) fn expected(&self) -> Records {
         let accounts = self.sim.expected_accounts().into_iter().map(|expected| {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_nats::jetstream;
 use async_nats::jetstream::consumer::pull::OrderedConfig;
-use async_nats::jetstream::stream::Config;
+use async_nats::jetstream::stream::{Config, DiscardPolicy};
 use futures_util::StreamExt;
 use simnet::servers::Server;
 use tokio::time::timeout;
@@ -12,9 +12,10 @@ use wireproof_interop::kit;
 use wireproof_interop::nats::Nats;
 
 use crate::certificates::Certificates;
+use crate::delivery::Delivered;
 use crate::queue::{
-    Message, Queue, check_ends, dead_letters, holds_the_stream_back, lines_prove_again, small,
-    survives_kills,
+    Message, Queue, check_ends, dead_letters, holds_the_stream_back, lines_prove_again, records,
+    small, survives_kills, wait_for_records,
 };
 
 impl Queue for Nats {
@@ -131,6 +132,43 @@ async fn an_event_that_is_too_large_is_set_aside_and_the_others_arrive() {
     let messages = nats.messages().await.expect("messages");
     assert!(!refused.is_empty() && !messages.is_empty(), "{} of {sent}", refused.len());
     assert_eq!(messages.len() + refused.len(), sent);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_stream_holds_events_back_and_gets_them_when_it_has_room() {
+    let kit = kit!(Nats);
+    let nats = Nats::start(&kit, "").await;
+    let context = jetstream::new(nats.try_connect().await.expect("a client"));
+    let subjects = vec!["at.events.*".to_owned()];
+    // Some of the events of the network.
+    let mut config = Config {
+        name: "at_events".to_owned(),
+        subjects,
+        max_bytes: 30_000,
+        discard: DiscardPolicy::New,
+        ..Config::default()
+    };
+    context.create_stream(config.clone()).await.expect("a stream");
+    let mut delivered = Delivered::new(&nats.uri());
+    delivered.start(None);
+    delivered.write(0);
+    let errors = delivered.folder.path().join("errors");
+    let reported = async || {
+        let text = std::fs::read_to_string(&errors).unwrap_or_default();
+        text.contains("maximum bytes exceeded") && text.contains("it is retried")
+    };
+    delivered.wait_until("a report of the full stream", reported).await;
+    let held = nats.messages().await.expect("messages");
+    assert!(!held.is_empty() && records(&held) != delivered.expected(), "{} messages", held.len());
+    // The process is killed meanwhile, and nothing was set aside.
+    delivered.kill();
+    delivered.start(None);
+    delivered.write(1);
+    config.max_bytes = -1;
+    context.update_stream(config).await.expect("a larger stream");
+    wait_for_records(&nats, &mut delivered).await;
+    delivered.interrupt();
+    assert_eq!(dead_letters(&delivered), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]

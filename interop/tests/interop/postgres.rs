@@ -35,7 +35,8 @@ async fn number(client: &Client, select: &str) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_kills_of_either_side_the_tables_have_every_record_and_each_commit_once() {
+async fn after_kills_of_either_side_and_of_the_source_the_tables_have_every_record_and_each_commit_once()
+ {
     let kit = kit!(Postgres);
     let mut postgres = Postgres::start(&kit, &[]).await;
     postgres.create_database("posts").await;
@@ -53,9 +54,10 @@ async fn after_kills_of_either_side_the_tables_have_every_record_and_each_commit
         delivered.start(None);
         delivered.write(round);
         sleep(crate::round_time(round)).await;
-        match round % 3 {
+        match round % 4 {
             0 => delivered.kill(),
             1 => postgres.run().await,
+            2 => delivered.restart_source().await,
             _ => {
                 // The server is away when the process starts again.
                 postgres.kill();
@@ -69,8 +71,9 @@ async fn after_kills_of_either_side_the_tables_have_every_record_and_each_commit
     }
     delivered.start(None);
     delivered.write(1);
-    // A server that is restarted in mid-stream.
+    // A server, and the source, that are restarted in mid-stream.
     postgres.run().await;
+    delivered.restart_source().await;
     delivered.write(2);
     let has_all = async |expected| records(&postgres, "posts").await.as_ref() == Some(expected);
     let expected = delivered.expected();

@@ -59,7 +59,7 @@ pub(crate) fn records(messages: &[Message]) -> Records {
     state.into_records().into_iter().filter(|(_, records)| !records.is_empty()).collect()
 }
 
-/// Kills the process at crash points and at random moments, and the server too; in the end the records that follow from the
+/// Kills the process at crash points and at random moments, and the server and the source too; in the end the records that follow from the
 /// queue are those of the network. Returns the messages.
 pub(crate) async fn survives_kills(queue: &mut impl Queue, points: &[&str]) -> Vec<Message> {
     let mut delivered = Delivered::new(&queue.uri());
@@ -74,9 +74,10 @@ pub(crate) async fn survives_kills(queue: &mut impl Queue, points: &[&str]) -> V
         delivered.start(None);
         delivered.write(round);
         sleep(crate::round_time(round)).await;
-        match round % 3 {
+        match round % 4 {
             0 => delivered.kill(),
             1 => queue.run().await,
+            2 => delivered.restart_source().await,
             _ => {
                 queue.kill();
                 delivered.kill();
@@ -88,8 +89,9 @@ pub(crate) async fn survives_kills(queue: &mut impl Queue, points: &[&str]) -> V
     delivered.start(None);
     wait_for_records(queue, &mut delivered).await;
     delivered.write(1);
-    // A server that is restarted in mid-stream.
+    // A server, and the source, that are restarted in mid-stream.
     queue.run().await;
+    delivered.restart_source().await;
     delivered.write(2);
     wait_for_records(queue, &mut delivered).await;
     // No account has a gap now, so this comes as events.
@@ -125,7 +127,7 @@ pub(crate) async fn holds_the_stream_back(queue: &mut impl Queue) {
     delivered.interrupt();
 }
 
-async fn wait_for_records(queue: &impl Queue, delivered: &mut Delivered) {
+pub(crate) async fn wait_for_records(queue: &impl Queue, delivered: &mut Delivered) {
     let expected = delivered.expected();
     let has_all = async || {
         let messages = queue.messages().await;

@@ -17,6 +17,7 @@ fn a_line_that_only_sets_variables_is_not_a_command() {
     assert!(sets_variables("KEY=$(grep -o 'a b' file | head -n 1)"));
     assert!(sets_variables("export WIREPROOF_PLC=http://localhost:1 OTHER=2"));
     assert!(sets_variables("KEY=1"));
+    assert!(sets_variables("unset KEY OTHER"));
     assert!(!sets_variables("KEY=1 cargo run"));
     assert!(!sets_variables("cargo run -- --key=1"));
 }
@@ -37,11 +38,21 @@ fn only_a_simulated_network_serves_until_terminated() {
 }
 
 #[test]
-fn servers_of_queues_run_beside_the_commands_after_them() {
-    assert!(serves_queue("docs/guide/examples/kafka.sh broker 4492"));
-    assert!(serves_queue("target/interop/nats/nats-server --jetstream"));
-    assert!(!serves_queue("docs/guide/examples/kafka.sh topic 4492 events"));
-    assert!(!serves_queue("cargo run --release -- follow --to kafka://127.0.0.1:4492/events"));
+fn servers_of_queues_and_databases_and_admin_apis_run_beside_the_commands_after_them() {
+    assert!(serves_beside("docs/guide/examples/kafka.sh broker 4492"));
+    assert!(serves_beside("target/interop/nats/nats-server --jetstream"));
+    assert!(serves_beside("docs/guide/examples/postgres.sh server 4496"));
+    assert!(serves_beside("cargo run --release -- follow --dids none --admin 127.0.0.1:2490"));
+    assert!(!serves_beside("docs/guide/examples/kafka.sh topic 4492 events"));
+    assert!(!serves_beside("docs/guide/examples/postgres.sh sql 4496 posts 'SELECT 1'"));
+    assert!(!serves_beside("cargo run --release -- follow --to kafka://127.0.0.1:4492/events"));
+    assert!(!serves_beside("cargo run --release -- accounts list --admin 127.0.0.1:2490"));
+}
+
+#[test]
+fn a_process_that_ends_before_its_admin_api_can_be_reached_is_a_failure() {
+    let started = Beside::start("", "sh -c 'exit 3' follow --admin 127.0.0.1:1");
+    assert!(started.is_err_and(|error| error.contains("ended before it served 127.0.0.1:1")));
 }
 
 #[test]

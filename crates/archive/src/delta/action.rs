@@ -110,3 +110,10 @@ pub(crate) struct Stats {
     #[serde(default)]
     pub(crate) null_count: serde_json::Map<String, serde_json::Value>,
 }
+
+impl Stats {
+    /// The least and the greatest account, if they are stated.
+    pub(crate) fn dids(&self) -> Option<(&str, &str)> {
+        Some((self.min_values.get("did")?.as_str()?, self.max_values.get("did")?.as_str()?))
+    }
+}

@@ -3,6 +3,8 @@
 mod compact;
 mod hide;
 mod import;
+#[cfg(feature = "query")]
+mod query;
 mod replay;
 mod seal;
 mod serve;
@@ -32,6 +34,8 @@ pub(crate) enum ArchiveCommand {
     Stats(stats::StatsArgs),
     Replay(replay::ReplayArgs),
     Serve(serve::ServeArgs),
+    #[cfg(feature = "query")]
+    Query(query::QueryArgs),
     Hide(hide::HideArgs),
     Unhide(hide::UnhideArgs),
     Erase(hide::EraseArgs),
@@ -55,10 +59,14 @@ impl AddressArgs {
 pub(crate) fn run(command: ArchiveCommand, output: Output) -> Result<(), Failure> {
     let runtime = match command {
         ArchiveCommand::Follow(args) => return run_to_archive(*args),
+        #[cfg(feature = "query")]
+        ArchiveCommand::Query(args) => return query::run(&args, output),
         _ => network::runtime()?,
     };
     match &command {
         ArchiveCommand::Follow(_) => Ok(()),
+        #[cfg(feature = "query")]
+        ArchiveCommand::Query(_) => Ok(()),
         ArchiveCommand::Import(args) => runtime.block_on(import::run(args, output)),
         ArchiveCommand::Seal(args) => runtime.block_on(seal::run(args, output)),
         ArchiveCommand::Compact(args) => runtime.block_on(compact::compact(args, output)),

@@ -133,10 +133,10 @@ pub(super) struct ClaimsArgs {
 #[derive(Debug, Args)]
 pub(super) struct CompareArgs {
     /// The results of the earlier run.
-    #[arg(value_name = "OLD", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "OLD|-", value_hint = ValueHint::FilePath)]
     pub(super) old: PathBuf,
     /// The results of the later run.
-    #[arg(value_name = "NEW", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "NEW|-", value_hint = ValueHint::FilePath)]
     pub(super) new: PathBuf,
     /// The tolerated loss as a part of a ratio: 0.1 is a tenth.
     #[arg(long, value_name = "PART", default_value_t = 0.1, value_parser = part)]

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &BenchArgs, backend: Option<Level>, output: Output) -> R
 }
 
 fn run_compare(args: &CompareArgs, output: Output) -> Result<(), Failure> {
-    let (old, new) = (::report::read(&args.old)?, ::report::read(&args.new)?);
+    let (old, new) = (files::read_results(&args.old)?, files::read_results(&args.new)?);
     let options = CompareOptions {
         baseline: args.baseline.clone(),
         tolerance: args.tolerance,

@@ -8,6 +8,7 @@ use toml::{Table, Value};
 
 use super::{UNTRUSTED_OPTIONS, name_in_file};
 use crate::failure::Failure;
+use crate::files;
 
 /// A parsed file.
 #[derive(Debug)]
@@ -31,6 +32,9 @@ pub(super) enum Source {
 impl ConfigFile {
     /// Reads the file at `path`. It must exist if the operator named it.
     pub(super) fn read(path: &Path, source: Source) -> Result<Option<Self>, Failure> {
+        if files::is_standard_stream(path) {
+            return Err(Failure::Usage("--config: `-` is no file here: name one".to_owned()));
+        }
         let is_optional = source != Source::Named;
         let text = match fs::read_to_string(path) {
             Ok(text) => text,

@@ -27,6 +27,7 @@ use clap::{Args, Command, Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::standard_streams;
 use file::{ConfigFile, Source};
 
 /// Show the configuration from the environment and from files.
@@ -52,7 +53,9 @@ pub(crate) struct ShowArgs {
 /// Parses the command line, with values of files as defaults.
 pub(crate) fn parse<A: Parser>() -> Result<A, Failure> {
     let files = read_files(&A::command(), named_file(A::command()).as_deref())?;
-    let matches = with_defaults(A::command(), &[], &files).get_matches();
+    let command = with_defaults(A::command(), &[], &files);
+    let matches = command.clone().get_matches();
+    standard_streams::check(&command, &matches)?;
     A::from_arg_matches(&matches).map_err(|error| error.exit())
 }
 

@@ -65,12 +65,12 @@ pub(crate) struct FollowArgs {
     /// a deletion with `"filtered":true` [default: all].
     #[arg(long = "where", env = "WIREPROOF_WHERE", value_name = "EXPR")]
     pub(super) condition: Option<Condition>,
-    /// Print only events of these accounts; `@FILE` names a file with one DID a line, which SIGHUP reads again;
-    /// `none` selects those alone that --admin adds [default: all].
+    /// Print only events of these accounts: DIDs, or handles, which are resolved at the start; `@FILE` names a file with
+    /// one DID a line, which SIGHUP reads again; `none` selects those alone that --admin adds [default: all].
     #[arg(long, env = "WIREPROOF_DIDS", value_name = "LIST|@FILE", value_delimiter = ',')]
     pub(super) dids: Vec<String>,
     /// Add the accounts of a file with one DID a line to those of --dids; `-` reads standard input.
-    #[arg(long, env = "WIREPROOF_DID_FILE", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, env = "WIREPROOF_DID_FILE", value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     pub(super) did_file: Vec<String>,
     /// Follow a Jetstream, whose JSON is not signed, in version 2 or the given one [default host:
     /// jetstream1.us-east.bsky.network].
@@ -312,7 +312,7 @@ Examples:
   wireproof follow --collections app.bsky.feed.post | jq -r '.ops[].record.text'
   wireproof follow --host https://one.example.com --host https://two.example.com --resync
   wireproof follow --dids @dids.txt --cursor oldest --state state --metrics 127.0.0.1:9464
-  wireproof follow --dids did:plc:… --collections app.bsky.feed.post --backfill --to sqlite:posts.db
+  wireproof follow --dids ada.example.com --collections app.bsky.feed.post --backfill --to sqlite:posts.db
   wireproof follow --all-from pds.example.com --to sqlite:all.db
   wireproof follow --collections app.bsky.feed.post --to ws://127.0.0.1:2480
 

@@ -22,6 +22,7 @@ use wireproof::store::{Store, StoreError, crash_point};
 use wireproof::verify::sync::AccountState;
 
 use super::args::FollowArgs;
+use super::handles;
 use super::line::{self, NOT_ASKED_CODE, UNDECODABLE, UNREADABLE_CODE};
 use super::lines_to_stdout::in_form;
 use super::metrics::{JetstreamCounts, JetstreamSeries, Metrics, Readiness};
@@ -41,9 +42,10 @@ use crate::stream::Hosts;
 
 pub(super) async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     let changes = StoredChanges::load(&state::folder(args)?)?;
-    let selection = Selection::new(&args.accounts(), &args.collections, None, changes)?;
     let hosts = Hosts::new(&args.stream.host, DEFAULT_HOST)?;
     let network = Network::open(&args.stream.network, &hosts.urls)?;
+    let accounts = handles::resolve(args.accounts(), &network).await?;
+    let selection = Selection::new(&accounts, &args.collections, None, changes)?;
     let listener = Metrics::bind(args.metrics).await?;
     let store = state::open(args)?;
     let options = options(args)?;
@@ -74,7 +76,6 @@ pub(super) async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     let (cursors, status, limit) = (&cursors, &status, args.events);
     let (form, selection, reloaded) = (args.line_form(), &selection, &Notify::new());
     let reader = Reader { stats: &stats, lines, cursors, status, limit, form, selection, reloaded };
-    let accounts = args.accounts();
     let read = tokio::select! {
         read = reader.read(client, &store, &stop) => read,
         never = reload::on_hangup(&accounts, selection, status, |_| reloaded.notify_one()) => match never {},

@@ -18,6 +18,7 @@ mod control;
 mod deliveries;
 mod delivery_args;
 mod destination;
+mod handles;
 mod histories;
 mod history_progress;
 mod jetstream;

@@ -19,6 +19,7 @@ use super::account_log::AccountLog;
 use super::admin::{AdminServer, AdminSocket};
 use super::args::FollowArgs;
 use super::control::Control;
+use super::handles;
 use super::histories::Histories;
 use super::keys::StoredKeys;
 use super::line::LineContent;
@@ -39,6 +40,8 @@ use crate::stream::{DEFAULT_RELAY, Hosts};
 /// What a run needs from outside: files, sockets and arguments.
 pub(super) struct Setup<'a> {
     pub(super) args: &'a FollowArgs,
+    /// The accounts of the arguments: DIDs and files.
+    accounts: Vec<String>,
     pub(super) selection: Selection,
     pub(super) store: Store,
     pub(super) hosts: Hosts,
@@ -53,18 +56,20 @@ impl<'a> Setup<'a> {
     pub(super) async fn new(args: &'a FollowArgs) -> Result<Self, Failure> {
         let token = args.admin()?;
         let changes = StoredChanges::load(&state::folder(args)?)?;
-        let selection =
-            Selection::new(&args.accounts(), &args.collections, args.condition.clone(), changes)?;
         let hosts = Hosts::new(&args.stream.host, DEFAULT_RELAY)?;
         let named = [hosts.urls.clone(), args.listed_servers()?].concat();
         let network = Network::open(&args.stream.network, &named)?;
+        let accounts = handles::resolve(args.accounts(), &network).await?;
+        let selection =
+            Selection::new(&accounts, &args.collections, args.condition.clone(), changes)?;
         let listener = Metrics::bind(args.metrics).await?;
         let admin = match token {
             Some((address, token)) => Some(AdminSocket::bind(address, token).await?),
             None => None,
         };
         let store = state::open(args)?;
-        Ok(Self { args, selection, store, hosts, network, archive: None, listener, admin })
+        let archive = None;
+        Ok(Self { args, accounts, selection, store, hosts, network, archive, listener, admin })
     }
 }
 
@@ -89,6 +94,7 @@ pub(super) struct Run<'a> {
     pub(super) outdated: Arc<Notify>,
     /// The histories of the run, if accounts get theirs.
     pub(super) histories: Option<Arc<Histories>>,
+    named_accounts: Vec<String>,
     keys: Arc<StoredKeys>,
     firehose: Firehose,
     states: Vec<StoreState>,
@@ -106,7 +112,8 @@ impl<'a> Run<'a> {
         outbox: Option<Outbox>,
         websocket: Option<Arc<WebSocketMetrics>>,
     ) -> Result<Self, Failure> {
-        let Setup { args, selection, store, hosts, network, archive, listener, admin } = setup;
+        let Setup { args, selection, store, hosts, network, archive, listener, admin, .. } = setup;
+        let named_accounts = setup.accounts;
         let keys = Arc::new(stored_keys(args, &hosts, &network, &store)?);
         let statuses = ServerStatuses::new(network.xrpc.clone(), network.resolver.clone());
         let mut options = options(args, &hosts, &network, keys.clone());
@@ -184,6 +191,7 @@ impl<'a> Run<'a> {
             requests,
             outdated,
             histories: None,
+            named_accounts,
             keys,
             firehose,
             states,
@@ -215,7 +223,7 @@ impl<'a> Run<'a> {
         };
         let initial_cursor = args.cursor.cursor();
         let journal = StateJournal { store, keys: self.keys, marks, initial_cursor };
-        let (accounts, histories) = (args.accounts(), self.histories);
+        let (accounts, histories) = (self.named_accounts, self.histories);
         let added = |dids| {
             if let Some(histories) = &histories {
                 histories.add(dids);

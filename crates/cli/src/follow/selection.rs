@@ -10,6 +10,7 @@ use wireproof::net::firehose::AccountSet;
 use super::condition::Condition;
 use super::stored_changes::{Changes, StoredChanges};
 use crate::failure::Failure;
+use crate::{files, standard_streams};
 
 /// Selected accounts and collections. Events without an account are always selected, and collections
 /// select commits only. Clones share the selection, which may change while events are read.
@@ -175,8 +176,8 @@ pub(super) fn read_accounts(dids: &[String]) -> Result<HashSet<String>, Failure>
 }
 
 fn read_dids(path: &Path, all: &mut HashSet<String>) -> Result<(), Failure> {
-    let text = match path == Path::new("-") {
-        true => std::io::read_to_string(std::io::stdin()),
+    let text = match files::is_standard_stream(path) {
+        true => std::io::read_to_string(standard_streams::stdin()?),
         false => std::fs::read_to_string(path),
     };
     let text = text.map_err(Failure::file(path))?;

@@ -16,13 +16,13 @@ use crate::verify::{account_keys, document_key, log_key};
 #[group(id = "line_keys", required = true, multiple = false)]
 pub(super) struct LineKeysArgs {
     /// The accounts' keys: JSON, an object of DID to did:key, or an array of objects with did and didDoc.
-    #[arg(long, value_name = "accounts.json", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "accounts.json|-", value_hint = ValueHint::FilePath)]
     keys: Option<PathBuf>,
     /// The DID document of the only account, a JSON file.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     did_doc: Option<PathBuf>,
     /// The log of the did:plc of the only account, a JSON file; it is verified too.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     plc_log: Option<PathBuf>,
     /// Look up the key of each account as it is now: at the did:plc directory, or the host of a did:web.
     #[arg(long)]

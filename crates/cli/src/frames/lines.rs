@@ -24,6 +24,7 @@ use crate::failure::Failure;
 use crate::files;
 use crate::network::NetworkArgs;
 use crate::output::Output;
+use crate::standard_streams;
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyLinesArgs {
@@ -149,7 +150,7 @@ pub(super) fn run(args: &VerifyLinesArgs, output: Output) -> Result<(), Failure>
 
 fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
     if files::is_standard_stream(path) {
-        return Ok(Box::new(std::io::stdin().lock()));
+        return Ok(Box::new(standard_streams::stdin()?.lock()));
     }
     let file = std::fs::File::open(path).map_err(Failure::file(path))?;
     Ok(Box::new(BufReader::new(file)))

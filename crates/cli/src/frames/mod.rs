@@ -50,10 +50,10 @@ pub(crate) enum FramesCommand {
 #[derive(Debug, Args)]
 pub(crate) struct FramesVerifyArgs {
     /// The frames: a 32-bit big-endian count, then each frame after its 32-bit length.
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// The accounts' keys: JSON, an object of DID to did:key, or an array of objects with did and didDoc.
-    #[arg(long, value_name = "accounts.json", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "accounts.json|-", value_hint = ValueHint::FilePath)]
     keys: PathBuf,
     /// Also exit with code 1 for these [default: none].
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]

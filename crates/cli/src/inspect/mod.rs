@@ -65,7 +65,7 @@ enum Format {
 }
 
 pub(crate) fn run(args: &InspectArgs, output: Output) -> Result<(), Failure> {
-    let (name, bytes) = files::read_or_stdin(&args.file)?;
+    let (bytes, name) = (files::read(&args.file)?, files::name(&args.file));
     files::refuse_wrapping(&name, &bytes)?;
     let format = args.format.unwrap_or_else(|| detect(&bytes));
     let limit = match args.limit {

@@ -1,6 +1,7 @@
 //! `wireproof nostr convert`: writes events in another format.
 
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 
 use ::bench::nostr::{Input, InputError, Layout, Output as EventsFile, OutputError};
 use bumpalo::Bump;
@@ -12,7 +13,7 @@ use crate::files;
 pub(super) fn run(args: &ConvertArgs) -> Result<(), Failure> {
     let input = args.events.open()?;
     let failed = |error: ConvertError| error.into_failure(args);
-    match &args.out {
+    match args.file() {
         // Bytes go to the raw stream: one that strips styles takes text only.
         None => {
             let out = BufWriter::new(io::stdout().lock());
@@ -24,6 +25,13 @@ pub(super) fn run(args: &ConvertArgs) -> Result<(), Failure> {
             let file = out.into_inner().map_err(|error| Failure::file(path)(error.into_error()))?;
             files::persist(file, path)
         }
+    }
+}
+
+impl ConvertArgs {
+    /// The file to write, unless it is standard output.
+    fn file(&self) -> Option<&Path> {
+        self.out.as_deref().filter(|path| !files::is_standard_stream(path))
     }
 }
 
@@ -65,7 +73,7 @@ impl From<OutputError> for ConvertError {
 
 impl ConvertError {
     fn into_failure(self, args: &ConvertArgs) -> Failure {
-        match (self, &args.out) {
+        match (self, args.file()) {
             (Self::Input(error), _) => error.into(),
             (Self::Output(OutputError::Io(error)), None) => error.into(),
             (Self::Output(OutputError::Io(error)), Some(path)) => Failure::file(path)(error),

@@ -91,9 +91,9 @@ pub(crate) struct ConvertArgs {
     /// The layout to write.
     #[arg(long, value_name = "LAYOUT", value_parser = layout())]
     to: Layout,
-    /// The file to write; an existing file is replaced once the new one is complete [default: standard
+    /// The file to write; an existing file is replaced once the new one is complete [default: `-`, standard
     /// output].
-    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, short, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     out: Option<PathBuf>,
 }
 
@@ -127,7 +127,7 @@ pub(crate) struct AnalyzeArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RecommendArgs {
     /// The results of a run, as `wireproof bench --json` writes them.
-    #[arg(value_name = "RESULTS.json", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "RESULTS.json|-", value_hint = ValueHint::FilePath)]
     results: PathBuf,
     /// Weight of encoding and decoding.
     #[arg(long, value_name = "WEIGHT", default_value_t = 20)]

@@ -43,7 +43,7 @@ pub(crate) enum RepoCommand {
 #[derive(Debug, Args)]
 pub(crate) struct LsArgs {
     /// The CAR file.
-    #[arg(value_name = "FILE.car", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "FILE.car|-", value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// List only the records of this collection.
     #[arg(long, value_name = "NSID")]
@@ -56,7 +56,7 @@ pub(crate) struct LsArgs {
 #[derive(Debug, Args)]
 pub(crate) struct GetArgs {
     /// The CAR file.
-    #[arg(value_name = "FILE.car", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "FILE.car|-", value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// The record: `collection/rkey`, or its at:// URI.
     #[arg(value_name = "PATH")]
@@ -69,10 +69,10 @@ pub(crate) struct GetArgs {
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
     /// The CAR file of the earlier repository.
-    #[arg(value_name = "OLD.car", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "OLD.car|-", value_hint = ValueHint::FilePath)]
     old: PathBuf,
     /// The CAR file of the later repository.
-    #[arg(value_name = "NEW.car", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "NEW.car|-", value_hint = ValueHint::FilePath)]
     new: PathBuf,
     /// Print one JSON object a line: collection, rkey, action, cid, prev.
     #[arg(long)]
@@ -82,7 +82,7 @@ pub(crate) struct DiffArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// The CAR file.
-    #[arg(value_name = "FILE.car", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "FILE.car|-", value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// The format to write.
     #[arg(long, value_enum, default_value_t = ExportFormat::Car)]

@@ -32,7 +32,7 @@ use crate::{files, resolve};
 /// Each prints one line, in their order.
 ///
 /// Exit code 0 if all of it holds, which for a record is a proof of its presence or of its absence, 1 if
-/// not, 3 if a host did not respond.
+/// not, 2 for a mistyped key or argument, 3 if a host did not respond.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {
@@ -45,7 +45,7 @@ pub(crate) struct VerifyArgs {
     #[arg(value_hint = ValueHint::FilePath)]
     pub(super) targets: Vec<String>,
     /// A CAR file of any name.
-    #[arg(long, value_name = "FILE.car", conflicts_with = "targets", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE.car|-", conflicts_with = "targets", value_hint = ValueHint::FilePath)]
     pub(super) file: Option<PathBuf>,
     /// Verify the file as the slice of this record: its at:// URI with the DID of the account, or
     /// `collection/rkey`.
@@ -95,14 +95,14 @@ pub(super) struct SignerArgs {
     #[arg(long, value_name = "KEY", help_heading = FILES)]
     pub(super) key: Option<String>,
     /// The account's DID document, a JSON file.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = FILES)]
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath, help_heading = FILES)]
     pub(super) did_doc: Option<PathBuf>,
     /// The log of the account's did:plc, a JSON file; it is verified too.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = FILES)]
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath, help_heading = FILES)]
     pub(super) plc_log: Option<PathBuf>,
     /// The keys of many accounts, in the format of `wireproof frames verify`; the DID of the commit
     /// selects the key.
-    #[arg(long, value_name = "accounts.json", value_hint = ValueHint::FilePath, help_heading = FILES)]
+    #[arg(long, value_name = "accounts.json|-", value_hint = ValueHint::FilePath, help_heading = FILES)]
     pub(super) keys: Option<PathBuf>,
     /// Verify everything except the signature.
     #[arg(long, help_heading = FILES)]

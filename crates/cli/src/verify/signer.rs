@@ -96,7 +96,8 @@ pub(super) struct NoKey;
 fn keys(args: &VerifyArgs) -> Result<(Option<DidBuf>, Keys), Failure> {
     let signer = &args.signer;
     if let Some(text) = &signer.key {
-        return Ok((None, Keys::One(Box::new(key::parse(text, args.curve)?))));
+        let key = key::parse_option("--key", text, args.curve)?;
+        return Ok((None, Keys::One(Box::new(key))));
     }
     if let Some(file) = &signer.did_doc {
         return document_key(file).map(one);

@@ -97,7 +97,8 @@ fn text_that_is_no_key_is_refused_with_the_rule() {
     let changed = K256.replace("FTS3", "FTS0");
     for (text, reason) in [
         ("hello", "neither a did:key, nor base58"),
-        ("", "0 bytes"),
+        ("", "the text is empty"),
+        (" \n", "the text is empty"),
         ("did:plc:z72i7hdynmk6r22z27h6tvur", "did:key:"),
         ("did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK", "an Ed25519 key"),
         ("z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK", "an Ed25519 key"),
@@ -223,10 +224,26 @@ fn arguments_that_make_no_sense_are_exit_code_2() {
 }
 
 #[test]
-fn a_missing_message_file_is_exit_code_4_and_a_malformed_key_exit_code_1() {
+fn a_missing_message_file_is_exit_code_4() {
     verify(Curve::K256, &[1; 64], &["--message", "no-such-file"]).code(4);
-    let no_key = ["sig", "verify", "--key", "hello", "--sig", "00", "--hex", "00"];
-    assert!(stderr(&run(&no_key).code(1)).contains("not a key"));
+}
+
+#[test]
+fn a_mistyped_key_of_an_option_is_exit_code_2_with_its_name() {
+    let both_curves = hex(&ambiguous_point());
+    for (mistyped, reason) in [
+        ("hello", "not a key: neither a did:key"),
+        ("", "not a key: the text is empty"),
+        (&K256.replace("FTS3", "FTS0"), "not a key: "),
+        (&both_curves, "--curve k256"),
+    ] {
+        let args = ["sig", "verify", "--key", mistyped, "--sig", "00", "--hex", "00"];
+        let message = stderr(&run(&args).code(2));
+        let start = format!("wireproof: --key {mistyped}: ");
+        assert!(message.starts_with(&start) && message.contains(reason), "{message}");
+    }
+    let args = ["sig", "verify", "--key", K256, "--curve", "p256", "--sig", "00", "--hex", "00"];
+    assert!(stderr(&run(&args).code(2)).contains("not a key on P-256"));
 }
 
 const K256: &str = "did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme";

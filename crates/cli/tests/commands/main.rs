@@ -18,6 +18,7 @@
 //! | `guide` | the runners of the guide, and the tables of a run |
 //! | `schemas` | every JSON document that these tests read follows the schema of its command |
 //! | `sim` | `sim serve` |
+//! | `standard_streams` | `-` in the arguments of every command |
 
 #![forbid(unsafe_code)]
 
@@ -39,6 +40,7 @@ mod report;
 #[path = "../schemas/mod.rs"]
 mod schemas;
 mod sim;
+mod standard_streams;
 
 use std::path::Path;
 

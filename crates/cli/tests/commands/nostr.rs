@@ -131,6 +131,56 @@ fn findings_are_streamed_with_all_and_capped_without_and_the_cap_is_printed() {
     assert_eq!(report["findings"].as_array().unwrap().len(), 30_000);
 }
 
+/// The peaks of `nostr verify` with a few and with many events that are refused.
+#[cfg(target_os = "linux")]
+fn assert_memory_is_bounded(name: &str, content: impl Fn(usize) -> Vec<u8>) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(name);
+    let peaks = [20_000, 2_000_000].map(|count| {
+        fs::write(&path, content(count)).unwrap();
+        let report = json(&nostr(&["verify", text(&path), "--json"]).code(1));
+        assert_eq!(report["findings"].as_array().unwrap().len(), count);
+        crate::peak_bytes(&["nostr", "verify", text(&path)])
+    });
+    assert!(peaks[1] < peaks[0] + 16_000_000, "{peaks:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_does_not_grow_with_the_number_of_refused_lines() {
+    assert_memory_is_bounded("lines.jsonl", |count| [&vec![b'\n'; count][..], b"{}"].concat());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_does_not_grow_with_the_number_of_refused_records_of_a_small_archive() {
+    assert!(gzip_of_zeros(2_000_000).len() < 20_000);
+    // A record of no bytes is its length alone: a zero.
+    assert_memory_is_bounded("archive.pb.gz", gzip_of_zeros);
+}
+
+/// A gzip file (RFC 1952) of zeros: a block with fixed codes (RFC 1951 §3.2.6), in which 258 zeros take 13 bits.
+#[cfg(target_os = "linux")]
+fn gzip_of_zeros(len: usize) -> Vec<u8> {
+    let (mut bits, mut literals) = (vec![true, true, false], len % 258);
+    literals += if len >= 258 && literals == 0 { 258 } else { 0 };
+    let literal = [false, false, true, true, false, false, false, false];
+    (0..literals).for_each(|_| bits.extend(literal));
+    // Length 258, distance 1.
+    let copy =
+        [true, true, false, false, false, true, false, true, false, false, false, false, false];
+    (0..(len - literals) / 258).for_each(|_| bits.extend(copy));
+    bits.extend([false; 7]);
+    let byte = |bits: &[bool]| bits.iter().rev().fold(0, |byte, bit| byte << 1 | u8::from(*bit));
+    let deflated = bits.chunks(8).map(byte);
+    let crc = !(0..len * 8).fold(u32::MAX, |crc, _| crc >> 1 ^ (0xedb8_8320 * (crc & 1)));
+    let mut file = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
+    file.extend(deflated);
+    file.extend(crc.to_le_bytes());
+    file.extend(u32::try_from(len).unwrap().to_le_bytes());
+    file
+}
+
 #[test]
 fn wrapped_files_and_broken_rules_of_json_are_named() {
     let dir = tempfile::tempdir().unwrap();

@@ -170,6 +170,23 @@ fn a_repository_of_another_key_or_account_is_refused_by_name() {
 }
 
 #[test]
+fn a_mistyped_key_is_exit_code_2_with_the_name_of_the_option() {
+    let made = made(BlockOrder::Streamable);
+    let key = &made.manifest.details.signing_key;
+    let mistyped = key.replacen("did:key:z", "did:key:z0", 1);
+    for mistyped in [&*mistyped, &key[..key.len() - 1], "did:web:ada.test", "zz", ""] {
+        let assert = made.verify(&["--key", mistyped]).code(2);
+        let message = stderr(&assert);
+        let start = format!("wireproof: --key {mistyped}: not a key: ");
+        assert!(message.starts_with(&start), "{message}");
+        assert!(stdout(&assert).is_empty(), "{}", stdout(&assert));
+    }
+    // A key that is one, of another account, is no mistake of typing.
+    let stranger = SecretKey::from_bytes(Curve::K256, &[7; 32]).unwrap().public_key();
+    made.verify(&["--key", &stranger.to_did_key()]).code(1);
+}
+
+#[test]
 fn the_signature_is_left_out_only_with_the_option_and_the_proof_says_so() {
     let made = made(BlockOrder::Streamable);
     made.verify(&[]).code(2);

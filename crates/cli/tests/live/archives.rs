@@ -8,7 +8,7 @@ use serde_json::Value;
 use simnet::servers::Server;
 use wireproof::atproto::corpus;
 
-use crate::{stderr, with_commits};
+use crate::{schemas, stderr, with_commits};
 
 /// `archive follow` of a network's relay, from its oldest event.
 pub(crate) fn archive_follow(
@@ -36,13 +36,14 @@ pub(crate) fn archive_following(
     command
 }
 
-/// A command about an archive, with `--json`; its exit code is the second value.
+/// A command about an archive, with `--json`: the document, which follows the schema of the command, and the exit code.
 fn archive(command: &str, archive: &Path, args: &[&str]) -> (Value, Option<i32>) {
     let mut process = Command::new(env!("CARGO_BIN_EXE_wireproof"));
     process.args(["archive", command]).arg(archive).arg("--json").args(args);
     let output = process.env("XDG_CONFIG_HOME", "/nonexistent").output().unwrap();
     let document =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+    schemas::check(&format!("archive-{command}"), &document);
     (document, output.status.code())
 }
 
@@ -137,12 +138,48 @@ fn a_repository_is_imported_once_and_its_tree_is_built_again() {
         .unwrap();
     for _ in 0..2 {
         let [car, keys, folder] = [&car, &keys, &folder].map(|path| path.to_str().unwrap());
-        run(&["archive", "import", car, "--keys", keys, "--to", folder]);
+        let import = ["archive", "import", car, "--keys", keys, "--to", folder, "--json"];
+        let imported: Value = serde_json::from_slice(&run(&import)).unwrap();
+        schemas::check("archive-import", &imported);
+        assert_eq!(
+            (&imported["repository_count"], &imported["record_count"]),
+            (&1.into(), &700.into())
+        );
     }
     let (stats, _) = archive("stats", &folder, &[]);
     assert_eq!((rows(&stats, "snapshots"), rows(&stats, "records")), (1, 700));
     let (report, code) = archive("verify", &folder, &[]);
     assert_eq!((code, &report["proved_snapshot_count"]), (Some(0), &1.into()), "{report}");
+}
+
+#[test]
+fn what_is_hidden_is_not_replayed_and_what_is_erased_leaves_the_tables() {
+    let (sim, dir) = (with_commits(60), tempfile::tempdir().unwrap());
+    let folder = dir.path().join("archive");
+    let output = archive_follow(&sim, &folder, &["--events", "60"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let (sealed, _) = archive("seal", &folder, &[]);
+    assert_eq!((&sealed["event_count"], &sealed["dropped_bytes"]), (&0.into(), &0.into()));
+
+    let replayed = dir.path().join("frames.bin");
+    let replayed = || archive("replay", &folder, &["--to", replayed.to_str().unwrap()]).0;
+    let did = &*sim.account(0).did;
+    let (hidden, code) = archive("hide", &folder, &["--did", did, "--reason", "court order"]);
+    assert_eq!((code, &hidden["did"], &hidden["state"]), (Some(0), &did.into(), &"hidden".into()));
+    let count = replayed()["frame_count"].as_u64().unwrap();
+    assert!(count < 60, "{count}");
+    assert_eq!(archive("unhide", &folder, &["--did", did]).0["state"], "shown");
+    assert_eq!(replayed()["frame_count"], 60);
+    let record = ["--did", did, "--record", "app.bsky.feed.post/3jt5tqkl6pb2x"];
+    assert_eq!(archive("hide", &folder, &record).0["record"], record[3]);
+
+    let (erased, code) = archive("erase", &folder, &["--did", did, "--reason", "takedown"]);
+    assert_eq!((code, &erased["reason"]), (Some(0), &"takedown".into()));
+    assert!(erased["row_count"].as_u64().unwrap() >= 60 - count, "{erased}");
+    assert_eq!(
+        (replayed()["frame_count"].as_u64(), archive("verify", &folder, &[]).1),
+        (Some(count), Some(0))
+    );
 }
 
 #[test]

@@ -122,6 +122,78 @@ fn the_history_of_an_account_is_in_the_table_before_its_events_and_once() {
 }
 
 #[test]
+fn posts_of_an_account_that_a_handle_names_are_in_a_table_by_one_command() {
+    let (sim, dir) = (with_commits(40), tempfile::tempdir().unwrap());
+    let (account, tables) = (sim.account(2), dir.path().join("posts.db"));
+    let to = format!("sqlite:{}", tables.display());
+    let posts = "app.bsky.feed.post";
+    let select = ["--dids", &*account.handle, "--collections", posts, "--backfill", "--to", &*to];
+    let rows = || -> BTreeSet<(String, String, String)> {
+        let file = Connection::open(&tables).unwrap();
+        let statement = "SELECT did, collection || '/' || rkey, cid FROM active_record";
+        let mut rows = file.prepare(statement).unwrap();
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        rows.query_map([], row).unwrap().collect::<Result<_, _>>().unwrap()
+    };
+    let expected = || -> BTreeSet<(String, String, String)> {
+        let records = &sim.expected_accounts()[2].records;
+        let posts = records.iter().filter(|(path, _)| path.starts_with("app.bsky.feed.post/"));
+        let row = |(path, cid): (&String, _)| (account.did.clone(), path.clone(), format!("{cid}"));
+        posts.map(row).collect()
+    };
+    let args = [&select[..], &["--events", "1"]].concat();
+    let output = follow(&sim, dir.path(), &args).output().unwrap();
+    assert!(output.status.success() && output.stdout.is_empty(), "{}", stderr(&output));
+    let notice = format!("--dids {}: {}", account.handle, account.did);
+    assert!(stderr(&output).contains(&notice), "{}", stderr(&output));
+    let history = rows();
+    assert!(!history.is_empty());
+    assert_eq!(history, expected());
+    // New posts come after the history.
+    for _ in 0..12 {
+        sim.write_commit_as(2);
+    }
+    let (running, since) = (Running::start(follow(&sim, dir.path(), &select)), Instant::now());
+    while rows() != expected() && since.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(running.interrupt().1, Some(130));
+    assert_eq!(rows(), expected());
+    assert_ne!(rows(), history);
+    let file = Connection::open(&tables).unwrap();
+    let texts: i64 = file
+        .query_row("SELECT count(json_extract(record, '$.text')) FROM record", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(usize::try_from(texts).unwrap(), rows().len());
+}
+
+#[test]
+fn a_handle_without_an_account_is_refused_before_anything_is_stored() {
+    let (sim, dir) = (with_commits(1), tempfile::tempdir().unwrap());
+    let tables = dir.path().join("posts.db");
+    let to = format!("sqlite:{}", tables.display());
+    let (code, message) =
+        refused(follow(&sim, dir.path(), &["--dids", "nobody.test", "--to", &to]));
+    assert!(message.contains("--dids nobody.test: "), "{message}");
+    assert_eq!(code, Some(2), "{message}");
+    assert!(!tables.exists());
+    let list = dir.path().join("list");
+    fs::write(&list, format!("{}\n", sim.account(0).handle)).unwrap();
+    let file = format!("@{}", list.display());
+    let (code, message) = refused(follow(&sim, dir.path(), &["--dids", &file, "--to", &to]));
+    assert_eq!(code, Some(2), "files have DIDs: {message}");
+    // A directory that is away is no mistake of the operator.
+    sim.stop_server(Server::Plc).unwrap();
+    let handle = &sim.account(0).handle;
+    let (code, message) = refused(follow(&sim, dir.path(), &["--dids", handle, "--to", &to]));
+    assert_eq!(
+        (code, message.contains(&format!("--dids {handle}: "))),
+        (Some(3), true),
+        "{message}"
+    );
+}
+
+#[test]
 fn a_reader_with_acknowledgements_gets_again_what_it_did_not_acknowledge() {
     let (sim, dir) = (with_commits(30), tempfile::tempdir().unwrap());
     let start = || {

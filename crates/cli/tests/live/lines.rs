@@ -8,7 +8,7 @@ use simnet::servers::{AccountStatus, Attack, Fault, FaultSchedule, Server, Simul
 use wireproof::codec::printable::is_invisible;
 
 use crate::schemas::{faults, read};
-use crate::{Running, file_lines, follow, lines, quiet, stderr, with_commits};
+use crate::{Running, file_lines, follow, lines, quiet, stderr, wireproof, with_commits};
 
 #[test]
 fn a_commit_has_account_operations_and_verdict() {
@@ -97,7 +97,7 @@ fn events_of_every_kind_have_a_line() {
     assert!(of("commit")["rev"].is_string());
 }
 
-/// Lines of all kinds but `info`, `resync` and `status`.
+/// Lines of all kinds but those of a cursor and of an outbox: `info`, `resync` and `status`.
 fn lines_of_a_faulty_stream() -> Vec<Value> {
     let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());
     let relay = Server::Relay(0);
@@ -132,11 +132,38 @@ fn lines_of_an_outbox() -> Vec<Value> {
     file_lines(&folder)
 }
 
+/// The first line after a cursor whose events the host has not any more.
+fn line_of_an_outdated_cursor() -> Value {
+    let spec = Spec {
+        accounts: 3,
+        records: 5,
+        pds: 1,
+        jetstreams: 0,
+        initial_commits: 20,
+        retained_events: 5,
+        ..Spec::default()
+    };
+    let (sim, dir) = (Simulation::start(spec).unwrap(), tempfile::tempdir().unwrap());
+    let state = dir.path().to_str().unwrap();
+    let follow = wireproof(&sim, "follow", &["--cursor", "1", "--state", state]);
+    Running::start(follow).take(1).remove(0)
+}
+
+#[test]
+fn a_message_of_the_host_has_a_line_with_its_name() {
+    let info = line_of_an_outdated_cursor();
+    assert_eq!((&info["kind"], &info["name"]), (&"info".into(), &"OutdatedCursor".into()));
+    assert_eq!((&info["verdict"], &info["code"]), (&"unchecked".into(), &"unchecked".into()));
+    assert!(info["message"].as_str().unwrap().contains("missing events"), "{info}");
+    assert!(info.get("seq").is_none() && info.get("did").is_none(), "{info}");
+}
+
 #[test]
 fn a_line_with_an_undocumented_key_or_without_a_required_one_breaks_its_schema() {
-    let lines = [lines_of_a_faulty_stream(), lines_of_an_outbox()].concat();
+    let info = vec![line_of_an_outdated_cursor()];
+    let lines = [lines_of_a_faulty_stream(), lines_of_an_outbox(), info].concat();
     let kinds = ["commit", "sync", "identity", "account", "error", "unknown", "undecodable"];
-    for kind in kinds.iter().chain(["status"].iter()) {
+    for kind in kinds.iter().chain(&["status", "info"]) {
         let line = lines.iter().find(|line| line["kind"] == *kind);
         let line = line.unwrap_or_else(|| panic!("a line of kind {kind}"));
         assert_eq!((faults("follow", line), &line["v"]), (Vec::new(), &1.into()));

@@ -89,7 +89,7 @@ fn after_kills_at_any_moment_the_tables_have_every_record_and_each_commit_once()
     let args = ["--to", &to, "--backfill", "--dids", &dids];
     let command = || follow::command(&sim, &folder.path().join("state"), &args);
 
-    let mut ends = 0;
+    let (mut ends, mut source_kills) = (0, 0);
     for (round, point) in POINTS.iter().enumerate() {
         let mut command = command();
         command.env("WIREPROOF_CRASH_POINT", point);
@@ -108,11 +108,17 @@ fn after_kills_at_any_moment_the_tables_have_every_record_and_each_commit_once()
         let running = Follow::spawn(command(), round);
         write(&sim, round);
         std::thread::sleep(Duration::from_millis(40 + 97 * (round as u64 % 7)));
+        if round % 2 == 1 {
+            source_kills += usize::from(follow::restart_source(&sim));
+        }
         running.kill();
         ends += 1;
     }
     let mut last = Follow::spawn(command(), ends);
     write(&sim, ends);
+    last.wait_for_connection(&sim);
+    source_kills += usize::from(follow::restart_source(&sim));
+    assert!(source_kills > 0, "the source ends while it is read");
     let expected = expected(&sim);
     // An interrupted history can be repeated while every record is there.
     last.wait_until("every record and history", |_| {
@@ -127,7 +133,7 @@ fn after_kills_at_any_moment_the_tables_have_every_record_and_each_commit_once()
     assert_eq!(found.live, found.live_ids, "no verified event is in the tables twice");
     assert!(found.history >= sim.account_count(), "a repository of each account");
     report(&format!(
-        "{ends} ends; {} events and {} lines of repositories",
+        "{ends} ends, {source_kills} of the source while it was read; {} events and {} lines of repositories",
         found.live, found.history
     ));
 }

@@ -17,6 +17,17 @@ use wireproof::store::{Options, Store};
 
 use crate::schemas;
 
+/// Kills the first relay, and starts it again with commits that were written meanwhile. Whether it was read when it ended.
+pub(crate) fn restart_source(sim: &Simulation) -> bool {
+    let relay = Server::Relay(0);
+    let is_read = !sim.backlogs(relay).is_empty();
+    sim.stop_server(relay).unwrap();
+    sim.write_commits(10);
+    std::thread::sleep(Duration::from_millis(40));
+    sim.start_server(relay).unwrap();
+    is_read
+}
+
 /// A running command. Dropping it kills the process.
 pub(crate) struct Follow {
     child: Child,
@@ -91,6 +102,11 @@ impl Follow {
     /// Waits until `count` lines have been read.
     pub(crate) fn wait_for(&mut self, count: u64) {
         self.wait_until(&format!("line {count}"), |follow| follow.count() >= count);
+    }
+
+    /// Waits until it reads the first relay.
+    pub(crate) fn wait_for_connection(&mut self, sim: &Simulation) {
+        self.wait_until("a connection", |_| !sim.backlogs(Server::Relay(0)).is_empty());
     }
 
     /// The process id.

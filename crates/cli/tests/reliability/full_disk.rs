@@ -1,16 +1,21 @@
-//! A full disk ends the run with exit code 4: a cursor that cannot be stored stays as it was, and an output file that
-//! ends within a line is continued by the next run without a loss.
+//! A full disk ends the run with exit code 4: a cursor that cannot be stored stays as it was, an output file that
+//! ends within a line is continued by the next run without a loss, and destinations get from the next run what they lack.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use rusqlite::{Connection, OpenFlags};
+use serde_json::Value;
 use simnet::servers::{Server, Simulation, Spec, WriteRate};
+use tempfile::TempDir;
 
+use crate::consumed::Consumed;
 use crate::event_log::EventLog;
-use crate::follow::{self, Follow, PrintedLine};
+use crate::follow::{self, Ended, Follow, PrintedLine};
+use crate::report;
 
 const RELAY: Server = Server::Relay(0);
 
@@ -71,6 +76,141 @@ fn the_line_that_a_full_disk_cut_off_is_printed_again_on_a_line_of_its_own() {
     assert_eq!(EventLog::of(&sim).check_delivered(&printed), 60);
 }
 
+#[test]
+fn a_full_disk_under_an_outbox_ends_the_run_with_exit_code_4_and_the_next_one_delivers_everything()
+{
+    let full = FullDisk::new();
+    let tables = full.folder.path().join("tables.db");
+    // Nobody listens there, so that events stay in the outbox.
+    let webhook = "http://127.0.0.1:9/";
+    let secret = full.folder.path().join("secret");
+    fs::write(&secret, "a secret of at least 24 bytes").unwrap();
+    let to = format!("sqlite://{}", tables.display());
+    let away = ["--to", webhook, "--webhook-secret-file", secret.to_str().unwrap(), "--to", &to];
+    let ended = full.run_limited(&away);
+    assert_eq!(ended.status.code(), Some(4), "{}", ended.errors);
+    assert!(ended.errors.contains("full"), "{}", ended.errors);
+    // The webhook is given up. The tables get what they lack.
+    let mut next = full.follow(&["--forget", &full.destination("http-"), "--to", &to]);
+    full.wait_for_tables(&mut next, &tables);
+    let ended = next.interrupt();
+    assert!(ended.is_orderly(), "{}", ended.errors);
+}
+
+#[test]
+fn a_full_disk_under_tables_ends_the_run_or_lets_it_wait_and_no_record_is_missing_afterwards() {
+    let full = FullDisk::new();
+    let tables = full.folder.path().join("tables.db");
+    let to = format!("sqlite://{}", tables.display());
+    let ended = full.run_limited(&["--to", &to]);
+    report(&format!("tables: {:?}: {}", ended.status.code(), last_line(&ended.errors)));
+    let mut next = full.follow(&["--to", &to]);
+    full.wait_for_tables(&mut next, &tables);
+    let ended = next.interrupt();
+    assert!(ended.is_orderly(), "{}", ended.errors);
+    let file = Connection::open(&tables).unwrap();
+    let number = |select: &str| -> i64 { file.query_row(select, [], |row| row.get(0)).unwrap() };
+    let verified = "FROM event WHERE live AND verdict = 'verified'";
+    let (rows, ids) = (
+        number(&format!("SELECT count(*) {verified}")),
+        number(&format!("SELECT count(DISTINCT id) {verified}")),
+    );
+    assert_eq!((rows, ids), (full.commits, full.commits), "every commit once");
+}
+
+#[test]
+fn a_full_disk_under_files_ends_the_run_or_lets_it_wait_and_no_event_is_missing_afterwards() {
+    let full = FullDisk::new();
+    let files = full.folder.path().join("files");
+    let to = format!("file://{}", files.display());
+    let ended = full.run_limited(&["--to", &to]);
+    report(&format!("files: {:?}: {}", ended.status.code(), last_line(&ended.errors)));
+    let mut next = full.follow(&["--to", &to]);
+    let lines = || -> Vec<Value> {
+        let mut paths: Vec<_> =
+            fs::read_dir(&files).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|end| end == "ndjson" || end == "part"));
+        let complete = |path: &PathBuf| {
+            let text = fs::read_to_string(path).unwrap_or_default();
+            text.rsplit_once('\n').map(|(lines, _)| lines.to_owned()).unwrap_or_default()
+        };
+        let text: Vec<String> = paths.iter().map(complete).collect();
+        let lines = text.iter().flat_map(|text| text.lines());
+        lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let ids = |lines: &[Value]| -> BTreeSet<String> {
+        let verified = lines.iter().filter(|line| line["verdict"] == "verified");
+        verified.map(|line| line["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let count = usize::try_from(full.commits).unwrap();
+    next.wait_until("every event", |_| ids(&lines()).len() == count);
+    let ended = next.interrupt();
+    assert!(ended.is_orderly(), "{}", ended.errors);
+    let mut consumed = Consumed::default();
+    // A line that comes again has the same content.
+    lines().iter().for_each(|line| consumed.apply(line));
+    assert_eq!(ids(&lines()).len(), count);
+}
+
+/// A network with more commits than files may hold.
+struct FullDisk {
+    sim: Simulation,
+    folder: TempDir,
+    commits: i64,
+}
+
+impl FullDisk {
+    fn new() -> Self {
+        let spec = Spec { accounts: 6, records: 3, jetstreams: 0, ..Spec::default() };
+        let sim = Simulation::start(Spec { initial_commits: 1_500, ..spec }).unwrap();
+        Self { sim, folder: tempfile::tempdir().unwrap(), commits: 1_500 }
+    }
+
+    fn follow(&self, more: &[&str]) -> Follow {
+        Follow::spawn(follow::command(&self.sim, &self.folder.path().join("state"), more), 1)
+    }
+
+    /// A run until a file is full: it ends, or waits and is killed.
+    fn run_limited(&self, more: &[&str]) -> Ended {
+        let mut command =
+            limited(&self.sim, &self.folder.path().join("state"), DESTINATION_LIMIT_KIB);
+        command.args(more);
+        let run = Follow::spawn(command, 0);
+        let waits = |run: &Follow| run.errors().contains("it is retried") && is_full(&run.errors());
+        let ended = run.interrupt_when(waits);
+        assert!(is_full(&ended.errors), "no file was full: {}", ended.errors);
+        assert!([Some(4), Some(130)].contains(&ended.status.code()), "{}", ended.errors);
+        ended
+    }
+
+    /// The name of the only destination of a kind, from the message of a run that does not name it.
+    fn destination(&self, kind: &str) -> String {
+        let other = format!("file://{}", self.folder.path().join("other").display());
+        let ended = self.follow(&["--to", &other]).wait();
+        let name = ended.errors.split([' ', '`', ',']).find(|word| word.starts_with(kind));
+        name.unwrap_or_else(|| panic!("{}", ended.errors)).to_owned()
+    }
+
+    fn wait_for_tables(&self, run: &mut Follow, tables: &Path) {
+        let select = "SELECT count(*) FROM event WHERE live AND verdict = 'verified'";
+        let count = || -> rusqlite::Result<i64> {
+            let file = Connection::open_with_flags(tables, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+            file.busy_timeout(Duration::from_secs(5))?;
+            file.query_row(select, [], |row| row.get(0))
+        };
+        run.wait_until("every commit", |_| count().is_ok_and(|count| count == self.commits));
+    }
+}
+
+/// Whether a message says that a file cannot grow.
+fn is_full(errors: &str) -> bool {
+    ["full", "File too large", "disk I/O"].iter().any(|text| errors.contains(text))
+}
+
+fn last_line(text: &str) -> &str {
+    text.lines().last().unwrap_or_default()
+}
+
 /// The number of events in complete lines.
 fn event_count(text: &str) -> usize {
     let (lines, _) = text.rsplit_once('\n').unwrap_or_default();
@@ -99,6 +239,9 @@ fn limited(sim: &Simulation, state: &Path, kib: usize) -> Command {
     command.args(follow::follow_args(sim, state));
     command
 }
+
+/// Limit of files in KiB at which outboxes and destinations are full.
+const DESTINATION_LIMIT_KIB: usize = 700;
 
 /// Limit of files in KiB at which the output is full.
 const OUTPUT_LIMIT_KIB: usize = 1024;

@@ -190,10 +190,10 @@ impl Hooked {
 }
 
 #[test]
-fn after_kills_of_either_side_a_receiver_of_webhooks_has_every_record() {
+fn after_kills_of_either_side_and_of_the_source_a_receiver_of_webhooks_has_every_record() {
     let hooked = Hooked::new();
     let (sim, mut receiver) = (&hooked.sim, hooked.receiver());
-    let rounds = scaled(8, 200);
+    let (rounds, mut source_kills) = (scaled(8, 200), 0);
     for round in 0..rounds {
         let running = hooked.follow(&[], round);
         sim.write_commits(40);
@@ -205,10 +205,17 @@ fn after_kills_of_either_side_a_receiver_of_webhooks_has_every_record() {
             std::thread::sleep(Duration::from_millis(40));
             receiver = hooked.receiver();
         }
+        if round % 4 > 1 {
+            source_kills += usize::from(follow::restart_source(sim));
+        }
         running.kill();
     }
-    let last = hooked.follow(&[], rounds);
+    let mut last = hooked.follow(&[], rounds);
     sim.write_commits(40);
+    last.wait_for_connection(sim);
+    source_kills += usize::from(follow::restart_source(sim));
+    assert!(source_kills > 0, "the source ends while it is read");
+    report(&format!("{source_kills} kills of the source while it was read"));
     hooked.finish(last, receiver);
 }
 

@@ -105,7 +105,8 @@ fn is_timeout(error: &std::io::Error) -> bool {
 }
 
 #[test]
-fn after_kills_of_the_process_and_of_clients_at_any_moment_both_protocols_have_every_record() {
+fn after_kills_of_the_process_the_source_and_clients_at_any_moment_both_protocols_have_every_record()
+ {
     let spec = Spec { accounts: 5, records: 130, jetstreams: 0, ..Spec::default() };
     let (sim, folder) = (Simulation::start(spec).unwrap(), tempfile::tempdir().unwrap());
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -122,7 +123,7 @@ fn after_kills_of_the_process_and_of_clients_at_any_moment_both_protocols_have_e
     let lines = Client::start(&format!("{to}/lines?consumer=lines"));
     let tap = Client::start(&format!("{to}/channel?consumer=tap"));
 
-    let rounds = scaled(8, 100);
+    let (rounds, mut source_kills) = (scaled(8, 100), 0);
     for round in 0..rounds {
         let running = spawn(round);
         sim.write_commits(40);
@@ -133,10 +134,17 @@ fn after_kills_of_the_process_and_of_clients_at_any_moment_both_protocols_have_e
             client.kill();
             std::thread::sleep(pause);
         }
+        if round % 2 == 1 {
+            source_kills += usize::from(follow::restart_source(&sim));
+        }
         running.kill();
     }
     let mut last = spawn(rounds);
     sim.write_commits(40);
+    last.wait_for_connection(&sim);
+    source_kills += usize::from(follow::restart_source(&sim));
+    assert!(source_kills > 0, "the source ends while it is read");
+    report(&format!("{source_kills} kills of the source while it was read"));
     let expected = expected(&sim);
     last.wait_until("every record", |_| lines.has(&expected) && tap.has(&expected));
     let ended = last.interrupt();

@@ -189,7 +189,10 @@ fn the_first_operation_determines_the_did_and_is_signed_by_its_own_key() {
 fn an_entry_of_another_account_is_rejected() {
     let mut log = AuditLog::new().update(0, 0, 1);
     log.entries[1].did = "did:plc:ewvi7nxzyoun6zhxrhs64oiz".parse().unwrap();
-    assert_eq!(log.fault(), (1, PlcFault::EntryDid));
+    let (index, fault) = log.fault();
+    assert_eq!((index, fault), (1, PlcFault::EntryDid));
+    let message = PlcRejection { index, fault }.to_string();
+    assert_eq!(message, "entry 1 of the log: the entry is of another DID than the first operation");
 }
 
 #[test]

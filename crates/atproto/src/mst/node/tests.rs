@@ -85,6 +85,7 @@ fn a_prefix_that_is_not_whole_is_rejected_at_its_offset() {
     for negative in [-1, -5, i64::MIN] {
         let fault = fault_of(&[raw(0, b"abc"), raw(negative, b"d")]);
         assert_eq!(fault, NodeFault::NegativePrefix, "{negative}");
+        assert_eq!(fault.to_string(), "the length of a prefix must not be negative");
     }
     // All of the previous key is a whole prefix.
     assert!(Node::parse(&block(&[raw(0, b"abc"), raw(3, b"d")], None)).is_ok());
@@ -120,7 +121,10 @@ fn keys_that_do_not_ascend_are_rejected() {
     assert_eq!(fault_of(&[raw(0, b"b"), raw(0, b"a")]), NodeFault::Order);
     assert_eq!(fault_of(&[raw(0, b"ab"), raw(1, b"a")]), NodeFault::Order);
     assert_eq!(fault_of(&[raw(0, b"a"), raw(1, b"")]), NodeFault::EmptyKey);
-    assert_eq!(fault_of(&[raw(0, b"")]), NodeFault::EmptyKey);
+    let empty = fault_of(&[raw(0, b"")]);
+    assert_eq!(empty, NodeFault::EmptyKey);
+    let message = "`k` is empty: an entry must add at least one byte to its prefix";
+    assert_eq!(empty.to_string(), message);
     // The prefix refers to the previous key, not to the one before it.
     assert_eq!(fault_of(&[raw(0, b"abc"), raw(1, b"d"), raw(3, b"e")]), NodeFault::Prefix);
     assert_eq!(fault_of(&[raw(0, b"abd"), raw(1, b"e"), raw(1, b"c")]), NodeFault::Order);

@@ -17,6 +17,9 @@ fn an_error_names_the_node_the_byte_and_the_rule() {
     assert_eq!(at(0), format!("tree node {cid}: a key is out of order"));
     assert_eq!(at(1), format!("tree node {cid}, at byte 1: a key is out of order"));
     assert_eq!(TreeError::of(TreeFault::Missing).to_string(), "the node is missing");
+    let below = TreeError::at(cid, 0, TreeFault::BelowLeaves).to_string();
+    let rule = "a link leads below layer 0, where no node is allowed";
+    assert_eq!(below, format!("tree node {cid}: {rule}"));
     let of_op = |op| inversion::InversionError { op, fault: InversionFault::Absent }.to_string();
     assert_eq!(of_op(Some(3)), format!("operation 3: {}", of_op(None)));
     assert_eq!(of_op(None), InversionFault::Absent.to_string());
