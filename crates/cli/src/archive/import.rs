@@ -63,7 +63,7 @@ pub(super) async fn run(args: &ImportArgs, output: Output) -> Result<(), Failure
         import.summary.file_count += 1;
         match path.extension().is_some_and(|extension| extension == "car") {
             true => progress.during(import.repository(path)).await?,
-            false => progress.during(import.frames(path)).await?,
+            false => import.frames(path, &mut progress).await?,
         }
     }
     progress.end();
@@ -105,9 +105,16 @@ struct Import<'i> {
 }
 
 impl Import<'_> {
-    async fn frames(&mut self, path: &Path) -> Result<(), Failure> {
+    async fn frames(&mut self, path: &Path, progress: &mut ProgressLine) -> Result<(), Failure> {
         let file = files::map(path)?;
         let frames = corpus::frames(&file).map_err(|error| Failure::refused(path, error))?;
+        let (total, message) = (frames.len() as u64, format!("frames of {}", path.display()));
+        let frames = (0..).zip(frames).inspect(|(done, _)| {
+            if done % PROGRESS_FRAMES == 0 {
+                progress.at(message.clone(), *done, total);
+            }
+        });
+        let frames = frames.map(|(_, frame)| frame);
         let options = ImportOptions {
             host: self.host.to_owned(),
             name: name(&file),
@@ -205,6 +212,9 @@ impl ImportSummary {
         )
     }
 }
+
+/// Frames between two updates of the progress.
+const PROGRESS_FRAMES: u64 = 256;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -25,8 +25,8 @@ use crate::progress::ProgressLine;
 
 /// Write the events of an archive in order of arrival, as frames or as lines.
 ///
-/// What is hidden and what was refused is left out. Frames are written as a file that `frames verify` and `archive import` read.
-/// Lines are those of `follow`, with the verdict of the time. At ws://ADDRESS:PORT the events are served until a client has
+/// What is hidden and what was refused is left out, and so are commits in compact form, whose number is stated at the end. Frames are
+/// written as a file that `frames verify` and `archive import` read. Lines are those of `follow`, with the verdict of the time. At ws://ADDRESS:PORT the events are served until a client has
 /// received all of them: frames as `archive serve` does, lines at /lines as one text message each.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -80,9 +80,10 @@ impl FromStr for Target {
 }
 
 /// The form of the events of a replay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Form {
     /// The frames as they came.
+    #[default]
     Frames,
     /// A line of JSON each.
     Lines,
@@ -140,11 +141,13 @@ pub(super) async fn run(args: &ReplayArgs, output: Output) -> Result<(), Failure
         Target::File(path) => write_file(archive, path, args).await?,
         Target::Stdout => {
             let summary = write_stdout(archive, args, output).await?;
+            let summary = ReplaySummary { form: args.format, ..summary };
             // If standard error is closed, the output remains.
             let _ = log::print(Level::Info, summary.to_text().trim_end());
             return Ok(());
         }
     };
+    let summary = ReplaySummary { form: args.format, ..summary };
     output.document(&summary, args.json, ReplaySummary::to_text)
 }
 
@@ -228,8 +231,13 @@ async fn write_frames(
         Ok(())
     });
     summary.left_out_count = replayed.await?;
+    let count = u32::try_from(summary.frame_count).map_err(|_| {
+        Failure::Local(
+            "a file has at most 4,294,967,295 frames: choose --since and --until".to_owned(),
+        )
+    })?;
     let written = file.rewind().and_then(|()| {
-        file.write_all(&summary.frame_count.to_be_bytes())?;
+        file.write_all(&count.to_be_bytes())?;
         file.flush()
     });
     written.map_err(failed)?;
@@ -305,7 +313,10 @@ fn stdout_failure(error: io::Error) -> Failure {
 /// What JSON and text say of a replay.
 #[derive(Debug, Default, Serialize)]
 struct ReplaySummary {
-    frame_count: u32,
+    #[serde(skip)]
+    form: Form,
+    /// Frames, or lines.
+    frame_count: u64,
     bytes: u64,
     /// Events that are stored without their frame.
     left_out_count: u64,
@@ -315,9 +326,15 @@ impl ReplaySummary {
     fn to_text(&self) -> String {
         let left_out = match self.left_out_count {
             0 => String::new(),
-            count => format!("{count} events left out: they are stored without their frame\n"),
+            count => {
+                format!("{count} commits left out: they are in compact form, without their frame\n")
+            }
         };
-        format!("{} frames, {} bytes\n{left_out}", self.frame_count, self.bytes)
+        let form = match self.form {
+            Form::Frames => "frames",
+            Form::Lines => "lines",
+        };
+        format!("{} {form}, {} bytes\n{left_out}", self.frame_count, self.bytes)
     }
 }
 

@@ -246,6 +246,22 @@ fn hidden_and_erased_accounts_leave_neither_a_stream_nor_a_replay() {
 }
 
 #[test]
+fn the_document_of_a_server_has_the_url_for_clients() {
+    let archived = Archived::new(5);
+    let mut command = archived.command("serve", &["--listen", "127.0.0.1:0", "--json"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut documents =
+        serde_json::Deserializer::from_reader(child.stdout.take().unwrap()).into_iter();
+    let document: Value = documents.next().unwrap().unwrap();
+    schemas::check("archive-serve", &document);
+    let address = document["url"].as_str().unwrap().strip_prefix("ws://").unwrap();
+    let address = address.split('/').next().unwrap();
+    assert_eq!(Consumer::connect(address, "?cursor=0").take(5).len(), 5);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
 fn clients_beyond_the_limit_and_web_pages_are_refused() {
     let archived = Archived::new(5);
     let (_server, address) = archived.serve(&["--clients", "2", "--origin", "https://app.test"]);
