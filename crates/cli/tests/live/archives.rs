@@ -134,7 +134,7 @@ fn a_repository_is_imported_once_and_its_tree_is_built_again() {
     let verified: Value =
         serde_json::from_slice(&run(&["verify", car.to_str().unwrap(), "--key", key, "--json"]))
             .unwrap();
-    fs::write(&keys, serde_json::json!({ verified["did"].as_str().unwrap(): key }).to_string())
+    fs::write(&keys, serde_json::json!({ verified["repository"]["did"].as_str().unwrap(): key }).to_string())
         .unwrap();
     for _ in 0..2 {
         let [car, keys, folder] = [&car, &keys, &folder].map(|path| path.to_str().unwrap());
