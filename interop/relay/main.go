@@ -1,9 +1,11 @@
-// Verifies a repository and its commit frames with indigo.
+// Verifies with indigo: a repository and its commit frames, or the events of a service.
 //
 //	verify DID KEY REPOSITORY.car FRAME...
+//	verify consume SERVICE DIRECTORY CURSOR
 //
 // KEY is a did:key. Frames are the account's `#commit` events in order, from its first on; the repository is its export after the last
-// one. Prints "ok", or the first fault and exits with 1.
+// one. Prints "ok", or the first fault and exits with 1. Of a service, prints each verified event as a line of JSON, and the fault that
+// ends it as a line too.
 package main
 
 import (
@@ -20,6 +22,11 @@ import (
 )
 
 func main() {
+	if args := os.Args[1:]; len(args) == 4 && args[0] == "consume" {
+		err := consume(args[1], args[2], args[3])
+		_ = write(event{Kind: "error", Message: fmt.Sprint(err)})
+		os.Exit(1)
+	}
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -45,11 +45,26 @@ impl Reader {
         Self::start(kit, "tap", &[service, password])
     }
 
+    /// The consumer of indigo, which follows `service` from a cursor on, fetches keys from the directory and verifies each
+    /// event. It ends with the stream.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn indigo(kit: &Kit, service: &str, plc_url: &str, cursor: i64) -> Self {
+        let mut command = Command::new(kit.verifier());
+        command.args(["consume", service, plc_url, &cursor.to_string()]);
+        Self::start_program(kit, "indigo", &command)
+    }
+
     fn start(kit: &Kit, name: &'static str, args: &[&str]) -> Self {
         let dir = kit.path("readers");
         let mut command = Command::new(kit.node(&dir));
         command.arg(format!("{name}.mjs")).args(args).current_dir(&dir);
-        let (program, out) = Program::start_piped(name, &command, &kit.log(name));
+        Self::start_program(kit, name, &command)
+    }
+
+    fn start_program(kit: &Kit, name: &'static str, command: &Command) -> Self {
+        let (program, out) = Program::start_piped(name, command, &kit.log(name));
         let (sender, lines) = channel();
         thread::spawn(move || {
             let output = BufReader::new(out).lines().map_while(Result::ok);

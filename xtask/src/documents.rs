@@ -82,11 +82,14 @@ fn serves(command: &str) -> bool {
 /// object store wait for it themselves.
 fn serves_beside(command: &str) -> bool {
     let servers = ["kafka.sh broker ", "/nats-server ", "postgres.sh server ", "/versitygw "];
-    servers.iter().any(|server| command.contains(server)) || admin_address(command).is_some()
+    servers.iter().any(|server| command.contains(server)) || served_address(command).is_some()
 }
 
-/// The address of the admin API that a `follow` serves.
-fn admin_address(command: &str) -> Option<&str> {
+/// The address of the admin API that a `follow` serves, or of the stream that an `archive serve` does.
+fn served_address(command: &str) -> Option<&str> {
+    if let Some((_, options)) = command.split_once(" archive serve ") {
+        return options.split_once("--listen ")?.1.split_whitespace().next();
+    }
     let (_, options) = command.split_once(" follow ")?;
     options.split_once(" --admin ")?.1.split(' ').next()
 }
@@ -211,12 +214,12 @@ impl Drop for Server {
 struct Beside(Child);
 
 impl Beside {
-    /// Starts `command` with these variables, and waits until its admin API can be reached if it has one.
+    /// Starts `command` with these variables, and waits until its address can be reached if it names one.
     fn start(variables: &str, command: &str) -> Result<Self, String> {
         // `exec`, so that the process is the server and not the shell.
         let mut shell = process::command("sh", &["-ec", &format!("{variables}exec {command}")]);
         let mut beside = process::start(&mut shell).map(Self)?;
-        admin_address(command).map_or(Ok(()), |address| beside.wait_for(address))?;
+        served_address(command).map_or(Ok(()), |address| beside.wait_for(address))?;
         Ok(beside)
     }
 

@@ -134,7 +134,7 @@ const TABLE: [Crate; 23] = [
         6,
         "archive",
         Uses::Only(&[
-            "verify", "atproto", "codec", "crypto", "kernels", "mapping", "store", "simnet",
+            "verify", "atproto", "codec", "crypto", "kernels", "mapping", "net", "store", "simnet",
         ]),
     ),
     row(7, "wireproof", Uses::AllBelow),

@@ -4,7 +4,7 @@ use wireproof::crypto::schnorr::SecretKey;
 use wireproof::kernels::{hex, sha256};
 
 /// The event of each row, as its name in the table, and texts of such events.
-pub fn rows() -> Vec<(&'static str, Vec<String>)> {
+pub(crate) fn rows() -> Vec<(&'static str, Vec<String>)> {
     let plain = Fields::default();
     let upper = |field: &str| plain.signed().with(field, str::to_uppercase);
     let twice = |field: &str| {

@@ -9,6 +9,7 @@ use crate::delta::{
     Change, Committed, Format, Log, MetaData, Snapshot, now_ms, schema_string, uuid,
 };
 use crate::error::{ArchiveError, ArchiveFault};
+use crate::spill::SpilledFiles;
 use crate::storage::Storage;
 use crate::table::{DAY, Table};
 
@@ -18,6 +19,7 @@ pub struct Archive {
     storage: Storage,
     /// The tables as of their last use here, by [`Table`].
     snapshots: Arc<[Mutex<Snapshot>; Table::ALL.len()]>,
+    spilled: Arc<SpilledFiles>,
 }
 
 /// The size of a table.
@@ -66,7 +68,7 @@ impl Archive {
 
     /// The archive in this storage.
     pub fn new(storage: Storage) -> Self {
-        Self { storage, snapshots: Arc::default() }
+        Self { storage, snapshots: Arc::default(), spilled: Arc::default() }
     }
 
     /// The files of the archive.
@@ -90,6 +92,18 @@ impl Archive {
             stats.last_day = stats.last_day.max(day);
         }
         Ok(stats)
+    }
+
+    /// The files of events that are read in order of arrival.
+    pub(crate) fn spilled(&self) -> &SpilledFiles {
+        &self.spilled
+    }
+
+    /// Number of entries of the log of a table as of now.
+    pub(crate) async fn version(&self, table: Table) -> Result<u64, ArchiveError> {
+        let mut snapshot = self.snapshots[table as usize].lock().await;
+        self.log(table).update(&mut snapshot).await?;
+        Ok(snapshot.next_version)
     }
 
     /// A table as of now.

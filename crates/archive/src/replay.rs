@@ -1,17 +1,21 @@
-//! Reads the frames of an archive in order of arrival.
+//! Reads the events of an archive in order of arrival.
 //!
-//! Files are sorted by account. Those that overlap in time are read together: their frames go to a temporary file, and from
-//! there in order of arrival. Memory holds 24 bytes for each event of such a group.
+//! Files are sorted by account. Those that overlap in time are open together, each in order of arrival
+//! ([`spill`](crate::spill)), and merged. Each event has a number: its arrival, moved on where several writers have given the same
+//! one. The number depends on the events before it alone, so it is the same in each replay, from wherever that begins.
 
-use std::io::{Seek, Write};
+use std::collections::{HashSet, VecDeque};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use mapping::MappedFile;
+use codec::cbor::{Encoder, KeyOrder, Reader};
 
 use crate::archive::Archive;
 use crate::error::ArchiveError;
-use crate::rows::FULL;
-use crate::scan::EventScan;
+use crate::event::ArchivedEvent;
+use crate::hidden::HideList;
+use crate::spill::{SpilledFile, compare};
 use crate::table::Table;
 
 /// A frame of an archive.
@@ -23,13 +27,94 @@ pub struct Replayed<'a> {
     pub frame: &'a [u8],
 }
 
-/// Files that overlap in time.
-struct Group {
+/// An event of an archive, in full form. Clones share the bytes.
+#[derive(Clone, Debug)]
+pub struct ReplayedEvent {
+    file: Arc<SpilledFile>,
+    index: usize,
+    number: i64,
+}
+
+impl ReplayedEvent {
+    /// The event.
+    pub fn event(&self) -> ArchivedEvent<'_> {
+        self.file.event(self.index)
+    }
+
+    /// The number in the order of replay: greater than that of the event before. It is the arrival, unless several writers
+    /// have events of the same one.
+    pub fn number(&self) -> i64 {
+        self.number
+    }
+
+    /// The frame with this number as its sequence number. What is signed stays as it is: a commit is signed, the message around
+    /// it is not. `None` for a message without a sequence number.
+    pub fn renumbered_frame(&self) -> Option<Vec<u8>> {
+        renumbered(self.event().frame, self.number)
+    }
+}
+
+/// The verified and unsigned events of an archive that are not hidden, in order of arrival.
+#[derive(Debug)]
+pub struct Replay {
+    archive: Archive,
+    view: Arc<ReplayView>,
     arrivals: RangeInclusive<i64>,
-    paths: Vec<String>,
+    /// Events up to this number are left out.
+    after: i64,
+    open: Vec<OpenFile>,
+    /// The files that are not open yet, by their first arrival.
+    pending: VecDeque<FileRange>,
+    /// The files that were read to their end.
+    finished: HashSet<String>,
+    /// The last event that was read.
+    last: Option<ReplayedEvent>,
+    left_out: u64,
+    /// When the view was last compared with the archive; `None` if another one does so.
+    looked: Option<Instant>,
+}
+
+/// What an archive has, as of a moment.
+#[derive(Debug)]
+pub(crate) struct ReplayView {
+    /// The files of events, by their first arrival.
+    pub(crate) files: Vec<FileRange>,
+    pub(crate) hidden: HideList,
+    /// The versions of the two tables.
+    versions: [u64; 2],
+}
+
+/// A file of events.
+#[derive(Clone, Debug)]
+pub(crate) struct FileRange {
+    pub(crate) path: String,
+    pub(crate) arrivals: RangeInclusive<i64>,
+    pub(crate) rows: u64,
+}
+
+/// A file that is being read.
+#[derive(Debug)]
+struct OpenFile {
+    path: String,
+    file: Arc<SpilledFile>,
+    /// The next event, which is there.
+    next: usize,
 }
 
 impl Archive {
+    /// The events that arrived within `arrivals`, in order.
+    ///
+    /// # Errors
+    /// If the archive cannot be read.
+    pub async fn replay_events(
+        &self,
+        arrivals: RangeInclusive<i64>,
+    ) -> Result<Replay, ArchiveError> {
+        let view = self.replay_view(None).await?;
+        let looked = Some(Instant::now());
+        Ok(Replay { looked, ..Replay::new(self.clone(), view, arrivals) })
+    }
+
     /// Passes the frames of verified and unsigned events that are not hidden, from `since` on, to `on_frame`, in order of arrival, until that
     /// returns an error. Events without a frame are left out.
     ///
@@ -40,19 +125,28 @@ impl Archive {
         since: i64,
         mut on_frame: impl FnMut(Replayed<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        for group in self.groups(since).await? {
-            let (index, spilled) = self.spill(&group, since).await?;
-            for Spilled { arrival, start, len } in index {
-                on_frame(Replayed { arrival, frame: &spilled[start..start + len as usize] })?;
-            }
+        let mut replay = self.replay_events(since..=i64::MAX).await?;
+        while let Some(replayed) = replay.next().await? {
+            let event = replayed.event();
+            on_frame(Replayed { arrival: event.arrival, frame: event.frame })?;
         }
         Ok(())
     }
 
-    /// The files with events from `since` on, in order.
-    async fn groups(&self, since: i64) -> Result<Vec<Group>, ArchiveError> {
+    /// What the archive has as of now: `before`, if nothing has changed.
+    pub(crate) async fn replay_view(
+        &self,
+        before: Option<&Arc<ReplayView>>,
+    ) -> Result<Arc<ReplayView>, ArchiveError> {
+        // The hide list first: what is erased meanwhile is hidden before its files are gone.
+        let hidden = self.version(Table::Hidden).await?;
+        let versions = [hidden, self.version(Table::Events).await?];
+        if let Some(before) = before.filter(|before| before.versions == versions) {
+            return Ok(before.clone());
+        }
+        let hidden = self.hide_list().await?;
         let snapshot = self.snapshot(Table::Events).await?;
-        let mut files: Vec<(RangeInclusive<i64>, String)> = snapshot
+        let mut files: Vec<FileRange> = snapshot
             .files
             .values()
             .map(|add| {
@@ -63,57 +157,241 @@ impl Archive {
                 // A file without stats can have any event.
                 let first = bound(&stats.min_values).unwrap_or(i64::MIN);
                 let last = bound(&stats.max_values).unwrap_or(i64::MAX);
-                (first..=last, add.path.clone())
-            })
-            .filter(|(arrivals, _)| *arrivals.end() >= since)
-            .collect();
-        files.sort_by_key(|(arrivals, _)| *arrivals.start());
-        let mut groups: Vec<Group> = Vec::new();
-        for (arrivals, path) in files {
-            match groups.last_mut() {
-                Some(group) if group.arrivals.contains(arrivals.start()) => {
-                    let end = *group.arrivals.end().max(arrivals.end());
-                    group.arrivals = *group.arrivals.start()..=end;
-                    group.paths.push(path);
+                FileRange {
+                    path: add.path.clone(),
+                    arrivals: first..=last,
+                    rows: stats.num_records,
                 }
-                _ => groups.push(Group { arrivals, paths: vec![path] }),
-            }
-        }
-        Ok(groups)
+            })
+            .collect();
+        files.sort_by_key(|file| *file.arrivals.start());
+        // What was replaced can have events of an erased account.
+        self.spilled().retain(|path| snapshot.files.contains_key(path));
+        Ok(Arc::new(ReplayView { files, hidden, versions }))
+    }
+}
+
+impl ReplayView {
+    /// The first arrival, and the last one.
+    pub(crate) fn bounds(&self) -> Option<(i64, i64)> {
+        let first = *self.files.first()?.arrivals.start();
+        Some((first, self.files.iter().map(|file| *file.arrivals.end()).max()?))
     }
 
-    /// Writes the frames of a group to a temporary file, and lists them in order of arrival.
-    async fn spill(
-        &self,
-        group: &Group,
-        since: i64,
-    ) -> Result<(Vec<Spilled>, MappedFile), ArchiveError> {
-        let failed = |error: std::io::Error| ArchiveError::new(self.storage().address(), error);
-        let mut file = std::io::BufWriter::new(tempfile::tempfile().map_err(failed)?);
-        let (mut index, mut start) = (Vec::new(), 0);
-        let hidden = self.hide_list().await?;
-        let mut scan =
-            EventScan { hidden, scan: self.scan_files(group.paths.iter().cloned()).await? };
-        while let Some(row) = scan.next().await? {
-            let event = row.event();
-            let is_replayed = event.is_verified() || event.verdict == "unchecked";
-            if event.arrival < since || row.form() != FULL || !is_replayed {
+    /// The arrival from which events must be read to know the number of each one after `number`.
+    ///
+    /// A number differs from its arrival only within a run of successive numbers that begins with an arrival. From that on,
+    /// the run has as many events as numbers. So a run that has `number` cannot begin before there are as many rows in the files as
+    /// microseconds.
+    fn run_start(&self, number: i64) -> i64 {
+        let mut files: Vec<&FileRange> = self.files.iter().collect();
+        files.sort_by_key(|file| std::cmp::Reverse(*file.arrivals.end()));
+        let (mut start, mut rows) = (number, 0_i64);
+        for file in files {
+            // Those that arrived later have no part in it.
+            if *file.arrivals.start() > number {
                 continue;
             }
-            file.write_all(event.frame).map_err(failed)?;
-            index.push(Spilled { arrival: event.arrival, start, len: event.frame.len() as u32 });
-            start += event.frame.len();
+            rows = rows.saturating_add(i64::try_from(file.rows).unwrap_or(i64::MAX));
+            let end = (*file.arrivals.end()).min(number);
+            if number.saturating_sub(rows) <= end {
+                start = start.min(number.saturating_sub(rows));
+            }
         }
-        let mut file = file.into_inner().map_err(|error| failed(error.into_error()))?;
-        file.rewind().map_err(failed)?;
-        index.sort_by_key(|spilled| spilled.arrival);
-        Ok((index, MappedFile::of(&file).map_err(failed)?))
+        start
     }
 }
 
-/// The place of a frame in the temporary file.
-struct Spilled {
-    arrival: i64,
-    start: usize,
-    len: u32,
+impl Replay {
+    pub(crate) fn new(
+        archive: Archive,
+        view: Arc<ReplayView>,
+        arrivals: RangeInclusive<i64>,
+    ) -> Self {
+        let mut replay = Self {
+            archive,
+            view: view.clone(),
+            arrivals,
+            after: i64::MIN,
+            open: Vec::new(),
+            pending: VecDeque::new(),
+            finished: HashSet::new(),
+            last: None,
+            left_out: 0,
+            looked: None,
+        };
+        replay.set_view(view);
+        replay
+    }
+
+    /// Begins after the event with this [number](ReplayedEvent::number), or where it would be. Before the first event is read.
+    #[must_use]
+    pub fn after_number(mut self, number: i64) -> Self {
+        let start = self.view.run_start(number).max(*self.arrivals.start());
+        self.arrivals = start..=*self.arrivals.end();
+        self.after = number;
+        self.set_view(self.view.clone());
+        self
+    }
+
+    /// The next event; `None` at the end of what is sealed, until the next [`refresh`](Self::refresh). What is hidden or erased
+    /// meanwhile is left out after a second.
+    ///
+    /// # Errors
+    /// If the archive cannot be read.
+    pub async fn next(&mut self) -> Result<Option<ReplayedEvent>, ArchiveError> {
+        loop {
+            if self.looked.is_some_and(|looked| looked.elapsed() >= LOOK_INTERVAL) {
+                self.refresh().await?;
+            }
+            self.open_due().await?;
+            let Some(event) = self.take_earliest() else { return Ok(None) };
+            if event.number <= self.after || self.view.hidden.hides(&event.event()) {
+                continue;
+            }
+            if event.event().frame.is_empty() {
+                self.left_out += 1;
+                continue;
+            }
+            return Ok(Some(event));
+        }
+    }
+
+    /// Learns of what was sealed, hidden and erased meanwhile.
+    ///
+    /// # Errors
+    /// If the archive cannot be read.
+    pub async fn refresh(&mut self) -> Result<(), ArchiveError> {
+        let view = self.archive.replay_view(Some(&self.view)).await?;
+        if let Some(looked) = &mut self.looked {
+            *looked = Instant::now();
+        }
+        if !Arc::ptr_eq(&view, &self.view) {
+            self.set_view(view);
+        }
+        Ok(())
+    }
+
+    /// Number of events that were left out so far as they are stored without their frame.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// The number of the last event that was read, shown or not.
+    pub(crate) fn last_number(&self) -> Option<i64> {
+        self.last.as_ref().map(|last| last.number)
+    }
+
+    /// Reads up to the events of this arrival.
+    pub(crate) fn set_end(&mut self, end: i64) {
+        if end != *self.arrivals.end() {
+            self.arrivals = *self.arrivals.start()..=end;
+            self.set_view(self.view.clone());
+        }
+    }
+
+    /// Goes on with what the archive has now.
+    pub(crate) fn set_view(&mut self, view: Arc<ReplayView>) {
+        self.view = view;
+        let last = self.last.as_ref().map(|last| last.event().arrival);
+        let resume = last.unwrap_or(*self.arrivals.start()).max(*self.arrivals.start());
+        let files = &self.view.files;
+        let names: HashSet<&str> = files.iter().map(|file| &*file.path).collect();
+        self.open.retain(|open| names.contains(&*open.path));
+        self.finished.retain(|path| names.contains(&**path));
+        let is_pending = |file: &&FileRange| {
+            *file.arrivals.end() >= resume
+                && *file.arrivals.start() <= *self.arrivals.end()
+                && !self.finished.contains(&file.path)
+                && self.open.iter().all(|open| open.path != file.path)
+        };
+        self.pending = files.iter().filter(is_pending).cloned().collect();
+    }
+
+    /// Opens the files that can have the next event.
+    async fn open_due(&mut self) -> Result<(), ArchiveError> {
+        while let Some(next) = self.pending.front() {
+            let head = self.open.iter().map(|open| open.file.arrival(open.next)).min();
+            if head.is_some_and(|head| head < *next.arrivals.start()) {
+                break;
+            }
+            let path = next.path.clone();
+            // The file may have been replaced since then, or its account erased.
+            self.refresh().await?;
+            if self.pending.front().is_none_or(|next| next.path != path) {
+                continue;
+            }
+            match self.archive.spilled().get(&self.archive, &path).await {
+                Ok(file) => self.add(path, file),
+                Err(error) => {
+                    self.refresh().await?;
+                    if self.pending.front().is_some_and(|next| next.path == path) {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a file at its first event that is not read yet.
+    fn add(&mut self, path: String, file: Arc<SpilledFile>) {
+        self.pending.pop_front();
+        let start = *self.arrivals.start();
+        let last = self.last.as_ref().map(ReplayedEvent::event);
+        let mut next = file.position_of(last.map_or(start, |last| last.arrival.max(start)));
+        while next < file.len()
+            && last.is_some_and(|last| compare(&file.event(next), &last).is_le())
+        {
+            next += 1;
+        }
+        match next < file.len() {
+            true => self.open.push(OpenFile { path, file, next }),
+            false => drop(self.finished.insert(path)),
+        }
+    }
+
+    fn take_earliest(&mut self) -> Option<ReplayedEvent> {
+        let event = |open: &OpenFile| open.file.arrival(open.next);
+        let first = self.open.iter().map(event).min()?;
+        if first > *self.arrivals.end() {
+            return None;
+        }
+        let ties = self.open.iter().enumerate().filter(|(_, open)| event(open) == first);
+        let (at, _) = ties.min_by(|(_, one), (_, other)| {
+            compare(&one.file.event(one.next), &other.file.event(other.next))
+        })?;
+        let open = &mut self.open[at];
+        let number =
+            self.last.as_ref().map_or(first, |last| first.max(last.number.saturating_add(1)));
+        let event = ReplayedEvent { file: open.file.clone(), index: open.next, number };
+        open.next += 1;
+        if open.next == open.file.len() {
+            self.finished.insert(self.open.swap_remove(at).path);
+        }
+        self.last = Some(event.clone());
+        Some(event)
+    }
 }
+
+/// A frame with another sequence number.
+fn renumbered(frame: &[u8], seq: i64) -> Option<Vec<u8>> {
+    let (_, payload) = atproto::event::peek(frame).ok()?;
+    let mut reader = Reader::starting_at(frame, payload);
+    let mut keys = KeyOrder::new();
+    for _ in 0..reader.map().ok()? {
+        if reader.key(&mut keys).ok()? != "seq" {
+            reader.skip().ok()?;
+            continue;
+        }
+        let start = reader.offset();
+        reader.integer().ok()?;
+        let mut number = Encoder::new();
+        number.integer(seq);
+        return Some([&frame[..start], number.as_bytes(), &frame[reader.offset()..]].concat());
+    }
+    None
+}
+
+/// Interval at which a replay looks at the archive.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);

@@ -69,6 +69,17 @@ impl ProgressLine {
         self.show("{spinner} [{bar:30}] {percent:>3} % {msg}", message);
     }
 
+    /// Waits for work that shows no progress of its own: the line appears when it takes long.
+    pub(crate) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
+        tokio::pin!(work);
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            () = tokio::time::sleep(HIDDEN_FOR) => self.reveal(),
+        }
+        work.await
+    }
+
     /// Prints a line of its own above this one, also where this one is hidden.
     pub(crate) fn print(&self, text: &str) {
         self.suspend(|| drop(log::print(Level::Info, text)));
@@ -84,14 +95,19 @@ impl ProgressLine {
         self.bar.finish_and_clear();
     }
 
+    /// Shows the line, once it has been hidden for long enough.
+    fn reveal(&mut self) {
+        if !self.is_silent && self.bar.is_hidden() && self.since.elapsed() >= HIDDEN_FOR {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            self.bar.enable_steady_tick(TICK);
+        }
+    }
+
     fn show(&mut self, template: &str, message: String) {
         if self.is_silent {
             return;
         }
-        if self.bar.is_hidden() && self.since.elapsed() >= HIDDEN_FOR {
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
-            self.bar.enable_steady_tick(TICK);
-        }
+        self.reveal();
         self.bar.set_style(style(template));
         self.bar.set_message(message);
     }

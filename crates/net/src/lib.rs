@@ -11,6 +11,7 @@
 //! | [`identity`] | DIDs and handles |
 //! | [`xrpc`] | repositories, records and lists of servers |
 //! | [`websocket`] | a WebSocket client with limits |
+//! | `websocket_server` | what WebSocket servers share (feature `server`) |
 //! | [`hosts`] | host selection and backoff |
 //! | [`cursors`] | stored cursors of streams |
 //! | [`firehose`] | verified events of relays and PDSs, at least once |
@@ -82,6 +83,8 @@ mod reconnecting_socket;
 pub mod remote_text;
 #[cfg(feature = "firehose")]
 pub mod websocket;
+#[cfg(all(feature = "firehose", feature = "server"))]
+pub mod websocket_server;
 pub mod xrpc;
 
 pub use duration_text::DurationText;

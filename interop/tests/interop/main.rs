@@ -8,6 +8,7 @@
 //! | `postgres` | the tables that `follow --to` writes in PostgreSQL, through kills of both sides; what it refuses |
 //! | `kafka` | a topic of Kafka that `follow --to` fills, through kills of both sides and a rebalance of its readers; what it refuses |
 //! | `nats` | a stream of NATS JetStream that `follow --to` fills, through kills of both sides; what it refuses |
+//! | `archives` | consumers of other projects, and `follow`, catch up from `wireproof archive serve` |
 //! | `readers` | consumers of other projects follow the simulator |
 //! | `stores` | archives in an S3 server: kills of both sides, every command; what is refused |
 //! | `store_races` | races of writers for objects and tables in servers of S3 and of Azure blobs |
@@ -19,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod activity;
+mod archives;
 mod certificates;
 mod client;
 mod delivery;

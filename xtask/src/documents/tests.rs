@@ -38,11 +38,13 @@ fn only_a_simulated_network_serves_until_terminated() {
 }
 
 #[test]
-fn servers_of_queues_and_databases_and_admin_apis_run_beside_the_commands_after_them() {
+fn servers_of_queues_databases_and_archives_and_admin_apis_run_beside_the_commands_after_them() {
     assert!(serves_beside("docs/guide/examples/kafka.sh broker 4492"));
     assert!(serves_beside("target/interop/nats/nats-server --jetstream"));
     assert!(serves_beside("docs/guide/examples/postgres.sh server 4496"));
     assert!(serves_beside("cargo run --release -- follow --dids none --admin 127.0.0.1:2490"));
+    assert!(serves_beside("cargo run --release -- archive serve a --listen 127.0.0.1:4497"));
+    assert!(!serves_beside("cargo run --release -- archive verify a"));
     assert!(!serves_beside("docs/guide/examples/kafka.sh topic 4492 events"));
     assert!(!serves_beside("docs/guide/examples/postgres.sh sql 4496 posts 'SELECT 1'"));
     assert!(!serves_beside("cargo run --release -- follow --to kafka://127.0.0.1:4492/events"));

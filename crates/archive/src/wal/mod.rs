@@ -11,10 +11,10 @@
 //! | `00000000000000000042.wal` | segment 42 |
 //! | `00000000000000000042.sealed` | what the events of segment 42 were: a hash of each |
 
-mod record;
+pub(crate) mod record;
 mod repeats;
 mod segment;
 mod writer;
 
 pub use segment::Segment;
-pub use writer::{StoredResult, Wal, WalError, WalOptions};
+pub use writer::{StoredResult, Unsealed, Wal, WalError, WalOptions};

@@ -24,7 +24,7 @@ use crate::error::ArchiveFault;
 use crate::event::ArchivedEvent;
 
 /// Appends a record to a group.
-pub(super) fn push(group: &mut Vec<u8>, event: &ArchivedEvent<'_>) {
+pub(crate) fn push(group: &mut Vec<u8>, event: &ArchivedEvent<'_>) {
     let start = group.len();
     group.extend([0; 4]);
     for number in [event.arrival, event.received, event.seq.unwrap_or(0)] {
@@ -146,7 +146,8 @@ fn read_records<'a>(mut records: &'a [u8], events: &mut Vec<ArchivedEvent<'a>>) 
     Some(())
 }
 
-fn read_record(record: &[u8]) -> Option<ArchivedEvent<'_>> {
+/// Reads what follows the length of a record.
+pub(crate) fn read_record(record: &[u8]) -> Option<ArchivedEvent<'_>> {
     let mut rest = record;
     let mut number = || {
         let (bytes, after) = rest.split_first_chunk()?;

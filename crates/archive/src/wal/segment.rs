@@ -56,7 +56,7 @@ impl Wal {
         crash_point("archive/listed");
         fs::remove_file(&segment.path).map_err(failed)?;
         crash_point("archive/deleted");
-        self.release(bytes.len() as u64);
+        self.release(segment.number, bytes.len() as u64);
         if let Some(before) = segment.number.checked_sub(1) {
             remove_if_there(&sealed_path(folder, before)).map_err(failed)?;
         }

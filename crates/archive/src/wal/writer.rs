@@ -1,5 +1,6 @@
 //! The open segment: events are gathered into groups, and one thread writes and syncs each group.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::record::{self, SEGMENT_HEADER_LEN, Salt, SegmentHeader};
 use super::segment::{Segment, segment_path, segments};
-use crate::delta::uuid;
+use crate::delta::{now_ms, uuid};
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::event::ArchivedEvent;
 use crate::storage::temporary_file;
@@ -85,6 +86,27 @@ struct Shared {
     /// Size in bytes of all segments.
     unsealed_bytes: AtomicU64,
     max_unsealed_bytes: u64,
+    /// The events of each segment.
+    segments: Mutex<BTreeMap<u64, SegmentEvents>>,
+}
+
+/// The events of a segment.
+#[derive(Clone, Copy, Debug, Default)]
+struct SegmentEvents {
+    count: u64,
+    /// When the oldest one was received or written, in microseconds since 1970.
+    oldest: Option<i64>,
+}
+
+/// What the log holds that is not sealed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unsealed {
+    /// Number of events.
+    pub events: u64,
+    /// Size of the segments in bytes.
+    pub bytes: u64,
+    /// When the oldest event was received, in microseconds since 1970; `None` without one.
+    pub oldest: Option<i64>,
 }
 
 /// The events that are not written yet.
@@ -127,6 +149,7 @@ impl Wal {
             max_pending_bytes: options.max_pending_bytes,
             unsealed_bytes: AtomicU64::new(unsealed_bytes),
             max_unsealed_bytes: options.max_unsealed_bytes.max(4 * options.max_segment_bytes),
+            segments: Mutex::new(segment_events(folder)?),
         });
         let (sender, current) = watch::channel(segment.number);
         let writer = Writer { shared: shared.clone(), segment, options, current: sender };
@@ -187,7 +210,8 @@ impl Wal {
     }
 
     /// Records that a segment of this size was sealed and deleted.
-    pub(super) fn release(&self, bytes: u64) {
+    pub(super) fn release(&self, segment: u64, bytes: u64) {
+        self.shared.segments.lock().expect(UNPOISONED).remove(&segment);
         let _pending = self.shared.lock();
         let left = |unsealed: u64| Some(unsealed.saturating_sub(bytes));
         let _ = self.shared.unsealed_bytes.fetch_update(Relaxed, Relaxed, left);
@@ -197,6 +221,16 @@ impl Wal {
     /// Size in bytes of what is not sealed.
     pub fn unsealed_bytes(&self) -> u64 {
         self.shared.unsealed_bytes.load(Relaxed)
+    }
+
+    /// What is not sealed.
+    pub fn unsealed(&self) -> Unsealed {
+        let mut unsealed = Unsealed { bytes: self.unsealed_bytes(), ..Unsealed::default() };
+        for segment in self.shared.segments.lock().expect(UNPOISONED).values() {
+            unsealed.events += segment.count;
+            unsealed.oldest = unsealed.oldest.into_iter().chain(segment.oldest).min();
+        }
+        unsealed
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -246,7 +280,7 @@ impl Writer {
             let closing = std::mem::take(&mut group.closing);
             let stored = match group.records.is_empty() {
                 true => Ok(()),
-                false => self.append(&group.records),
+                false => self.append(&group.records, group.on_stored.len() as u64),
             };
             let result = stored.and_then(|()| self.rotate(!closing.is_empty())).map_err(|error| {
                 let failure =
@@ -272,9 +306,14 @@ impl Writer {
         }
     }
 
-    fn append(&mut self, records: &[u8]) -> io::Result<()> {
+    fn append(&mut self, records: &[u8], events: u64) -> io::Result<()> {
         let len = self.segment.len;
         self.segment.append(records)?;
+        let mut segments = self.shared.segments.lock().expect(UNPOISONED);
+        let segment = segments.entry(self.segment.number).or_default();
+        segment.count += events;
+        segment.oldest.get_or_insert_with(|| now_ms().saturating_mul(1_000));
+        drop(segments);
         self.shared.unsealed_bytes.fetch_add(self.segment.len - len, Relaxed);
         Ok(())
     }
@@ -398,6 +437,24 @@ impl OpenSegment {
         self.len += (records.len() + record::GROUP_HEADER_LEN) as u64;
         Ok(())
     }
+}
+
+/// The events of the segments of a folder.
+fn segment_events(folder: &Path) -> Result<BTreeMap<u64, SegmentEvents>, ArchiveError> {
+    let address = folder.display().to_string();
+    let mut events = BTreeMap::new();
+    for Segment { number, path } in
+        segments(folder).map_err(ArchiveError::at::<io::Error>(&address))?
+    {
+        let name = path.display().to_string();
+        let bytes = MappedFile::open(&path).map_err(ArchiveError::at(&name))?;
+        // A damaged one is reported when it is sealed.
+        let Ok(segment) = record::read(&bytes) else { continue };
+        let count = segment.events.len() as u64;
+        let oldest = segment.events.iter().map(|event| event.received).min();
+        events.insert(number, SegmentEvents { count, oldest });
+    }
+    Ok(events)
 }
 
 /// The name of the writer, which is made when the log is.

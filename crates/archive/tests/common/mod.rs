@@ -3,6 +3,8 @@
 // Each test program uses some of it.
 #![allow(dead_code)]
 
+pub(crate) mod writers;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -2,11 +2,12 @@
 
 use clap::Args;
 use serde::Serialize;
-use wireproof::archive::{Compacted, Thinned};
+use wireproof::archive::{Archive, Compacted, Table, Thinned};
 
 use super::{AddressArgs, now_micros};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::progress::ProgressLine;
 
 /// Merge the files of past days.
 ///
@@ -47,14 +48,27 @@ pub(crate) struct ThinArgs {
 
 pub(super) async fn compact(args: &CompactArgs, output: Output) -> Result<(), Failure> {
     let archive = args.address.open().await?;
-    let summary = CompactSummary::new(&archive.compact(days_ago(args.days)).await?);
+    let mut progress = progress(&archive).await?;
+    let compacted = progress.during(archive.compact(days_ago(args.days))).await?;
+    progress.end();
+    let summary = CompactSummary::new(&compacted);
     output.document(&summary, args.json, CompactSummary::to_text)
 }
 
 pub(super) async fn thin(args: &ThinArgs, output: Output) -> Result<(), Failure> {
     let archive = args.address.open().await?;
-    let summary = ThinSummary::new(&archive.thin(days_ago(args.days)).await?);
+    let mut progress = progress(&archive).await?;
+    let thinned = progress.during(archive.thin(days_ago(args.days))).await?;
+    progress.end();
+    let summary = ThinSummary::new(&thinned);
     output.document(&summary, args.json, ThinSummary::to_text)
+}
+
+/// A line with the size of the archive.
+async fn progress(archive: &Archive) -> Result<ProgressLine, Failure> {
+    let (events, mut progress) = (archive.table_stats(Table::Events).await?, ProgressLine::new());
+    progress.step(format!("{} events in {} files", events.rows, events.files));
+    Ok(progress)
 }
 
 /// The time so many days ago, in microseconds since 1970.

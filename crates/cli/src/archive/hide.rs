@@ -8,6 +8,7 @@ use wireproof::atproto::syntax::{Nsid, RecordKey};
 use super::{AddressArgs, checked_did, now_micros};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::progress::ProgressLine;
 
 /// Hide an account or a record from readers.
 ///
@@ -115,7 +116,10 @@ pub(super) async fn erase(args: &EraseArgs, output: Output) -> Result<(), Failur
         Reason::Deleted => "deleted",
         Reason::Takedown => "takedown",
     };
-    let erased = archive.erase(&did, reason, now_micros()).await?;
+    let mut progress = ProgressLine::new();
+    progress.step("erasing".to_owned());
+    let erased = progress.during(archive.erase(&did, reason, now_micros())).await?;
+    progress.end();
     let summary = EraseSummary {
         row_count: erased.rows,
         file_count: erased.files,

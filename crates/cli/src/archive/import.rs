@@ -20,6 +20,7 @@ use crate::failure::Failure;
 use crate::files;
 use crate::log::{self, Level};
 use crate::output::Output;
+use crate::progress::ProgressLine;
 use crate::verify::account_keys;
 
 /// Verify captured frames and repositories, and store them.
@@ -57,13 +58,16 @@ pub(super) async fn run(args: &ImportArgs, output: Output) -> Result<(), Failure
         host: &args.host,
         summary: ImportSummary::default(),
     };
-    for path in files_of(&args.paths)? {
+    let (paths, mut progress) = (files_of(&args.paths)?, ProgressLine::new());
+    for (done, path) in paths.iter().enumerate() {
+        progress.at(path.display().to_string(), done as u64, paths.len() as u64);
         import.summary.file_count += 1;
         match path.extension().is_some_and(|extension| extension == "car") {
-            true => import.repository(&path).await?,
-            false => import.frames(&path).await?,
+            true => progress.during(import.repository(path)).await?,
+            false => import.frames(path, &mut progress).await?,
         }
     }
+    progress.end();
     output.document(&import.summary, args.json, ImportSummary::to_text)?;
     match import.summary.refused_repository_count {
         0 => Ok(()),
@@ -102,9 +106,16 @@ struct Import<'i> {
 }
 
 impl Import<'_> {
-    async fn frames(&mut self, path: &Path) -> Result<(), Failure> {
+    async fn frames(&mut self, path: &Path, progress: &mut ProgressLine) -> Result<(), Failure> {
         let file = files::map(path)?;
         let frames = corpus::frames(&file).map_err(|error| Failure::refused(path, error))?;
+        let (total, message) = (frames.len() as u64, format!("frames of {}", path.display()));
+        let frames = (0..).zip(frames).inspect(|(done, _)| {
+            if done % PROGRESS_FRAMES == 0 {
+                progress.at(message.clone(), *done, total);
+            }
+        });
+        let frames = frames.map(|(_, frame)| frame);
         let options = ImportOptions {
             host: self.host.to_owned(),
             name: name(&file),
@@ -202,6 +213,9 @@ impl ImportSummary {
         )
     }
 }
+
+/// Frames between two updates of the progress.
+const PROGRESS_FRAMES: u64 = 256;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -7,6 +7,7 @@ mod import;
 mod query;
 mod replay;
 mod seal;
+mod serve;
 mod stats;
 mod verify;
 
@@ -32,6 +33,7 @@ pub(crate) enum ArchiveCommand {
     Verify(verify::ArchiveVerifyArgs),
     Stats(stats::StatsArgs),
     Replay(replay::ReplayArgs),
+    Serve(serve::ServeArgs),
     #[cfg(feature = "query")]
     Query(query::QueryArgs),
     Hide(hide::HideArgs),
@@ -73,6 +75,7 @@ pub(crate) fn run(command: ArchiveCommand, output: Output) -> Result<(), Failure
         ArchiveCommand::Verify(args) => runtime.block_on(verify::run(args, output)),
         ArchiveCommand::Stats(args) => runtime.block_on(stats::run(args, output)),
         ArchiveCommand::Replay(args) => runtime.block_on(replay::run(args, output)),
+        ArchiveCommand::Serve(args) => runtime.block_on(serve::run(args, output)),
         ArchiveCommand::Hide(args) => runtime.block_on(hide::hide(args, output)),
         ArchiveCommand::Unhide(args) => runtime.block_on(hide::unhide(args, output)),
         ArchiveCommand::Erase(args) => runtime.block_on(hide::erase(args, output)),

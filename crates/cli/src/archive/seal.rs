@@ -10,6 +10,7 @@ use super::AddressArgs;
 use crate::failure::Failure;
 use crate::follow::{seal_all, wal_folder};
 use crate::output::Output;
+use crate::progress::ProgressLine;
 
 /// Move what the write-ahead log holds into the tables.
 ///
@@ -44,7 +45,10 @@ pub(super) async fn run(args: &SealArgs, output: Output) -> Result<(), Failure> 
     let archive = args.open().await?;
     let folder = wal_folder(args.wal.as_deref(), &archive)?;
     let (wal, dropped_bytes) = Wal::open(&folder, WalOptions::default())?;
-    let sealed = seal_all(&wal, &archive).await?;
+    let mut progress = ProgressLine::new();
+    progress.step(format!("{} events", wal.unsealed().events));
+    let sealed = progress.during(seal_all(&wal, &archive)).await?;
+    progress.end();
     let summary = SealSummary {
         event_count: sealed.events,
         stored_files: sealed.files,

@@ -7,12 +7,13 @@ use std::time::Instant;
 
 use clap::Args;
 use serde::Serialize;
-use wireproof::archive::{Finding, VerifyOptions, VerifyReport};
+use wireproof::archive::{Finding, Table, VerifyOptions, VerifyReport};
 
 use super::{AddressArgs, checked_did, now_micros, parse_time};
 use crate::failure::Failure;
 use crate::findings::Findings;
 use crate::output::Output;
+use crate::progress::ProgressLine;
 
 /// Prove an archive again.
 ///
@@ -49,7 +50,11 @@ pub(super) async fn run(args: &ArchiveVerifyArgs, output: Output) -> Result<(), 
             printed = findings.add(|| FindingLine::from(finding));
         }
     };
-    let report = archive.verify(&args.options()?, &mut print).await?;
+    let mut progress = ProgressLine::new();
+    let rows = archive.table_stats(Table::Events).await?.rows;
+    progress.step(format!("{rows} events"));
+    let report = progress.during(archive.verify(&args.options()?, &mut print)).await?;
+    progress.end();
     printed?;
     let summary = VerifySummary::new(&report, started.elapsed().as_secs_f64());
     findings.finish(&summary, VerifySummary::to_text)?;

@@ -25,6 +25,7 @@ use wireproof::verify::repository;
 
 use super::args::FollowArgs;
 use super::line::{EventLine, ResyncLines};
+use super::metrics::ArchiveCounts;
 use super::outbox_acks::Unstored;
 use super::printer::LineRecipient;
 use super::run::{Run, Setup};
@@ -142,7 +143,10 @@ async fn store(
     archive: Archive,
     dropped: u64,
 ) -> Result<(), Failure> {
-    let run = Run::new(Setup::new(args).await?, None, None)?;
+    let counts = Arc::new(ArchiveCounts::new(wal.clone()));
+    let mut setup = Setup::new(args).await?;
+    setup.archive = Some(counts.clone());
+    let run = Run::new(setup, None, None)?;
     check_tables(&archive, &run.status).await?;
     if dropped > 0 {
         run.status.print(&format!(
@@ -150,7 +154,7 @@ async fn store(
         ));
     }
     let unstored = Unstored::new(run.stop.clone());
-    let sealer = Sealer::start(wal.clone(), archive.clone(), run.status.clone())?;
+    let sealer = Sealer::start(wal.clone(), archive.clone(), counts, run.status.clone())?;
     let recipient = EventsToArchive {
         wal: wal.clone(),
         archive: archive.clone(),
@@ -244,7 +248,12 @@ struct Sealer {
 }
 
 impl Sealer {
-    fn start(wal: Arc<Wal>, archive: Archive, status: Status) -> Result<Self, Failure> {
+    fn start(
+        wal: Arc<Wal>,
+        archive: Archive,
+        counts: Arc<ArchiveCounts>,
+        status: Status,
+    ) -> Result<Self, Failure> {
         let (stop, runtime) = (Arc::<Notify>::default(), network::runtime()?);
         let stopped = stop.clone();
         let thread = std::thread::Builder::new().name("archive-seal".to_owned());
@@ -261,7 +270,10 @@ impl Sealer {
                             () = wal.segment_closed() => {}
                             () = tokio::time::sleep(RETRY_EVERY) => {}
                         }
-                        if let Err(error) = seal_closed(&wal, &archive).await {
+                        let sealed = seal_closed(&wal, &archive).await;
+                        let _ = sealed.as_ref().map(|sealed| counts.add(sealed));
+                        if let Err(error) = sealed {
+                            counts.failures.fetch_add(1, Relaxed);
                             status.warn("seal-failed", || {
                                 let why = error.message().unwrap_or_default();
                                 format!("the write-ahead log cannot be sealed, and is kept: {why}")

@@ -62,6 +62,8 @@ use writer::LineWriter;
 
 pub(crate) use archive::{ArchiveFollowArgs, run_to_archive, seal_all, wal_folder};
 pub(crate) use args::FollowArgs;
+pub(crate) use line::ArchivedLines;
+pub(crate) use metrics::{Metrics, ServeSeries};
 pub(crate) use state::state_folder;
 
 pub(crate) fn run(args: &FollowArgs) -> Result<(), Failure> {

@@ -23,7 +23,7 @@ use super::handles;
 use super::histories::Histories;
 use super::keys::StoredKeys;
 use super::line::LineContent;
-use super::metrics::{FirehoseSeries, Metrics, Readiness};
+use super::metrics::{ArchiveCounts, FirehoseSeries, Metrics, Readiness};
 use super::printer::{LineRecipient, Printer};
 use super::reload;
 use super::repetition_marks::RepetitionMarks;
@@ -46,6 +46,8 @@ pub(super) struct Setup<'a> {
     pub(super) store: Store,
     pub(super) hosts: Hosts,
     pub(super) network: Network,
+    /// What the run writes to an archive, for its metrics.
+    pub(super) archive: Option<Arc<ArchiveCounts>>,
     listener: Option<TcpListener>,
     admin: Option<AdminSocket>,
 }
@@ -66,7 +68,8 @@ impl<'a> Setup<'a> {
             None => None,
         };
         let store = state::open(args)?;
-        Ok(Self { args, accounts, selection, store, hosts, network, listener, admin })
+        let archive = None;
+        Ok(Self { args, accounts, selection, store, hosts, network, archive, listener, admin })
     }
 }
 
@@ -109,7 +112,7 @@ impl<'a> Run<'a> {
         outbox: Option<Outbox>,
         websocket: Option<Arc<WebSocketMetrics>>,
     ) -> Result<Self, Failure> {
-        let Setup { args, selection, store, hosts, network, listener, admin, .. } = setup;
+        let Setup { args, selection, store, hosts, network, archive, listener, admin, .. } = setup;
         let named_accounts = setup.accounts;
         let keys = Arc::new(stored_keys(args, &hosts, &network, &store)?);
         let statuses = ServerStatuses::new(network.xrpc.clone(), network.resolver.clone());
@@ -166,6 +169,7 @@ impl<'a> Run<'a> {
                 websocket,
                 condition,
                 level,
+                archive,
             };
             Metrics::new(listener, series, readiness, &status)
         });

@@ -11,7 +11,20 @@ use wireproof::atproto::corpus;
 use crate::{schemas, stderr, with_commits};
 
 /// `archive follow` of a network's relay, from its oldest event.
-fn archive_follow(sim: &simnet::servers::Simulation, archive: &Path, args: &[&str]) -> Output {
+pub(crate) fn archive_follow(
+    sim: &simnet::servers::Simulation,
+    archive: &Path,
+    args: &[&str],
+) -> Output {
+    archive_following(sim, archive, args).output().unwrap()
+}
+
+/// The command of [`archive_follow`].
+pub(crate) fn archive_following(
+    sim: &simnet::servers::Simulation,
+    archive: &Path,
+    args: &[&str],
+) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
     let port = sim.port(Server::Pds(0)).to_string();
     command.args(["archive", "follow", "--cursor", "oldest", "--host", &sim.url(Server::Relay(0))]);
@@ -19,7 +32,8 @@ fn archive_follow(sim: &simnet::servers::Simulation, archive: &Path, args: &[&st
         .args(["--plc", &sim.url(Server::Plc), "--development-port", &port, "--to"])
         .arg(archive)
         .args(args);
-    command.env("XDG_CONFIG_HOME", "/nonexistent").output().unwrap()
+    command.env("XDG_CONFIG_HOME", "/nonexistent");
+    command
 }
 
 /// A command about an archive, with `--json`: the document, which follows the schema of the command, and the exit code.
@@ -120,8 +134,11 @@ fn a_repository_is_imported_once_and_its_tree_is_built_again() {
     let verified: Value =
         serde_json::from_slice(&run(&["verify", car.to_str().unwrap(), "--key", key, "--json"]))
             .unwrap();
-    fs::write(&keys, serde_json::json!({ verified["did"].as_str().unwrap(): key }).to_string())
-        .unwrap();
+    fs::write(
+        &keys,
+        serde_json::json!({ verified["repository"]["did"].as_str().unwrap(): key }).to_string(),
+    )
+    .unwrap();
     for _ in 0..2 {
         let [car, keys, folder] = [&car, &keys, &folder].map(|path| path.to_str().unwrap());
         let import = ["archive", "import", car, "--keys", keys, "--to", folder, "--json"];

@@ -2,6 +2,7 @@
 //!
 //! | module | |
 //! |---|---|
+//! | `archive_streams` | `archive serve` and `archive replay`: what consumers get |
 //! | `archives` | `archive follow`, and the other commands about its archive |
 //! | `admin` | `follow --admin`, and the commands that use it |
 //! | `conditions` | `follow --where` |
@@ -26,6 +27,7 @@
 
 mod account_changes;
 mod admin;
+mod archive_streams;
 mod archives;
 mod clock;
 mod conditions;
@@ -176,6 +178,12 @@ impl Running {
         let mut rest = Vec::new();
         self.out.read_to_end(&mut rest).unwrap();
         (parsed(&rest), self.child.wait().unwrap().code())
+    }
+
+    /// Waits for the end of a command whose output is no lines, and returns the exit code.
+    fn wait_for_code(mut self) -> Option<i32> {
+        self.out.read_to_end(&mut Vec::new()).unwrap();
+        self.child.wait().unwrap().code()
     }
 
     /// Kills the process, as a power cut would.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use serde_json::Value;
 use simnet::hostile;
 use simnet::servers::{Fault, FaultSchedule, Server};
 
+use crate::archives::archive_following;
 use crate::jetstream::{self, with_jetstream};
 use crate::{Running, follow, lines, quiet, seqs, with_commits};
 
@@ -110,6 +111,17 @@ fn every_series_of_the_dashboard_is_served() {
     let mut running = Running::start(follow(&sim, dir.path(), &args));
     let address = address(&mut running);
     let page = page_with(&address, "wireproof_undelivered_events{destination=\"websocket\"} 20");
+    let archive = dir.path().join("archive");
+    let mut archiving =
+        Running::start(archive_following(&sim, &archive, &["--metrics", "127.0.0.1:0"]));
+    let address = self::address(&mut archiving);
+    let page = page + &page_with(&address, "wireproof_archive_unsealed_events 20.0");
+    assert_eq!(archiving.interrupt().1, Some(130));
+    let mut serve = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+    serve.args(["archive", "serve"]).arg(&archive);
+    serve.args(["--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"]);
+    let mut serving = Running::start(serve);
+    let page = page + &page_with(&self::address(&mut serving), "wireproof_archive_clients 0.0");
     let served: BTreeSet<&str> = page.lines().filter_map(served_name).collect();
     let shown = dashboard_names();
     assert!(shown.len() > 30, "{shown:?}");

@@ -5,15 +5,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use net::firehose::StopSignal;
+use net::websocket_server::{Readiness, Socket, SocketEnd};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
-use tokio_tungstenite::tungstenite::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use super::handles::{HandleLookups, LookedUpHandle};
 use super::messages::Protocol;
 use super::options::{WebSocketMetrics, WebSocketOptions};
 use super::schedule::{Acked, Schedule, ScheduleLimits};
-use super::socket::{Readiness, Socket, SocketEnd};
 use crate::consumer::Consumer;
 use crate::error::OutboxError;
 use crate::event::Event;
@@ -114,7 +114,8 @@ impl Connection {
     fn send(&mut self) -> Result<(), ConnectionEnd> {
         let (now, mut count) = (Instant::now(), 0);
         let schedule = &mut self.schedule;
-        let sent = self.socket.send(|| schedule.next(now).inspect(|_| count += 1));
+        let sent =
+            self.socket.send(|| schedule.next(now).inspect(|_| count += 1).map(Message::Text));
         self.metrics.sent.fetch_add(count, Relaxed);
         Ok(sent?)
     }

@@ -6,16 +6,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{
-    CONNECTION, HeaderMap, HeaderName, HeaderValue, ORIGIN, SEC_WEBSOCKET_ACCEPT,
-    SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE, WWW_AUTHENTICATE,
-};
+use hyper::header::{HeaderMap, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
 use hyper::upgrade::OnUpgrade;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Request, Response, StatusCode};
 use net::http_server;
+use net::websocket_server::{switching, upgrade_key};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::timeout;
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::messages::Protocol;
 use super::options::{WebSocketMetrics, WebSocketOptions};
@@ -134,33 +131,6 @@ impl Shared {
         })?;
         Ok((consumer, lock))
     }
-}
-
-/// The key of a handshake by RFC 6455, section 4.2.1.
-fn upgrade_key(request: &Request<Incoming>) -> Option<Key> {
-    let headers = request.headers();
-    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    let has = |name, token: &str| {
-        let value = text(name).unwrap_or_default();
-        value.split(',').any(|part| part.trim().eq_ignore_ascii_case(token))
-    };
-    let is_upgrade = *request.method() == Method::GET
-        && has(CONNECTION, "upgrade")
-        && has(UPGRADE, "websocket")
-        && text(SEC_WEBSOCKET_VERSION) == Some("13");
-    is_upgrade.then(|| headers.get(SEC_WEBSOCKET_KEY).map(|key| key.as_bytes().to_vec())).flatten()
-}
-
-fn switching(key: &[u8]) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::default());
-    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let headers = response.headers_mut();
-    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
-    if let Ok(accept) = HeaderValue::from_str(&derive_accept_key(key)) {
-        headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
-    }
-    response
 }
 
 fn refuse(status: StatusCode, reason: &'static str) -> Refusal {

@@ -21,7 +21,6 @@ mod handshake;
 mod messages;
 mod options;
 mod schedule;
-mod socket;
 
 use std::io;
 use std::net::SocketAddr;
@@ -31,6 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use net::firehose::StopSignal;
 use net::http_server::{self, ConnectionLimits};
 use net::identity::Resolver;
+use net::websocket_server::Socket;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -40,7 +40,6 @@ use crate::outbox::Outbox;
 use connection::Connection;
 use handles::HandleLookups;
 use handshake::{Accepted, Shared};
-use socket::Socket;
 
 pub use options::{WebSocketMetrics, WebSocketOptions};
 

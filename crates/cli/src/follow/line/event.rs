@@ -143,7 +143,7 @@ impl<'e, 'a> EventLine<'e, 'a> {
 }
 
 /// Writes the fields that the event claims, verified or not.
-fn claims(object: &mut Object<'_>, event: &Event<'_>) {
+pub(super) fn claims(object: &mut Object<'_>, event: &Event<'_>) {
     match event {
         Event::Commit(commit) => {
             object.text("time", commit.time);
@@ -235,7 +235,7 @@ impl OpMatch {
     }
 }
 
-fn write_op(line: &mut Vec<u8>, op: &RepoOp<'_>) {
+pub(super) fn write_op(line: &mut Vec<u8>, op: &RepoOp<'_>) {
     let RecordPath { collection, rkey } = RecordPath::split(op.path);
     let mut object = Object::begin(line);
     object.text("action", op.action.as_str());

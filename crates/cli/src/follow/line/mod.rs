@@ -2,6 +2,7 @@
 //!
 //! `docs/formats/follow-lines.md` lists the keys, and `docs/formats/schemas/follow` has a JSON Schema of each kind.
 
+mod archived;
 mod event;
 mod jetstream;
 mod object;
@@ -12,6 +13,7 @@ use wireproof::atproto::event::Action;
 use wireproof::atproto::syntax::DatetimeBuf;
 use wireproof::delivery::EventId;
 
+pub(crate) use archived::ArchivedLines;
 pub(super) use event::EventLine;
 pub(super) use jetstream::{write_jetstream, write_unrecognized};
 use object::Object;

@@ -3,6 +3,7 @@
 //! Whoever reaches the address may read them. Requests have no effect, and connections, their time and their headers are
 //! bounded.
 
+mod archive;
 mod series;
 
 use std::convert::Infallible;
@@ -24,11 +25,14 @@ use wireproof::net::http_server::{self, ConnectionLimits, response, text_respons
 use super::stats::RunStats;
 use super::status::Status;
 use crate::failure::Failure;
+use crate::log::{self, Level};
 
+pub(super) use archive::ArchiveCounts;
+pub(crate) use archive::ServeSeries;
 pub(super) use series::{FirehoseSeries, JetstreamCounts, JetstreamSeries};
 
-/// The endpoints of a run.
-pub(super) struct Metrics {
+/// The endpoints of a run, or of a server.
+pub(crate) struct Metrics {
     listener: TcpListener,
     pages: Arc<Pages>,
 }
@@ -36,8 +40,11 @@ pub(super) struct Metrics {
 /// What the endpoints serve.
 struct Pages {
     registry: Registry,
-    readiness: Readiness,
+    /// Why the run takes no events; `None` if it does.
+    obstacle: Obstacle,
 }
+
+type Obstacle = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// Whether a run takes events.
 #[derive(Clone)]
@@ -74,7 +81,7 @@ pub(super) fn bound_text(bound: Bound) -> &'static str {
 
 impl Metrics {
     /// Binds the address, if one is given.
-    pub(super) async fn bind(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Failure> {
+    pub(crate) async fn bind(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Failure> {
         let Some(address) = address else { return Ok(None) };
         let failed = |error| Failure::Local(format!("--metrics {address}: {error}"));
         TcpListener::bind(address).await.map(Some).map_err(failed)
@@ -91,13 +98,31 @@ impl Metrics {
             status.print(&format!("metrics at http://{address}/metrics"));
             warning(address).iter().for_each(|text| status.print_warning(text));
         }
+        Self::of_pages(listener, series, Box::new(move || readiness.obstacle()))
+    }
+
+    /// The endpoints of a server, which is not ready while there is an obstacle.
+    pub(crate) fn of_server(
+        listener: TcpListener,
+        series: impl Collector,
+        obstacle: impl Fn() -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        if let Ok(address) = listener.local_addr() {
+            // If standard error is closed, the endpoints remain.
+            let _ = log::print(Level::Info, &format!("metrics at http://{address}/metrics"));
+            let _ = warning(address).map(|text| log::print(Level::Warning, &text));
+        }
+        Self::of_pages(listener, series, Box::new(obstacle))
+    }
+
+    fn of_pages(listener: TcpListener, series: impl Collector, obstacle: Obstacle) -> Self {
         let mut registry = Registry::with_prefix("wireproof");
         registry.register_collector(Box::new(series));
-        Self { listener, pages: Arc::new(Pages { registry, readiness }) }
+        Self { listener, pages: Arc::new(Pages { registry, obstacle }) }
     }
 
     /// Serves requests forever; without an endpoint, waits forever.
-    pub(super) async fn serve(metrics: Option<Self>) -> Infallible {
+    pub(crate) async fn serve(metrics: Option<Self>) -> Infallible {
         match metrics {
             Some(metrics) => metrics.accept_all().await,
             None => std::future::pending().await,
@@ -139,7 +164,7 @@ impl Pages {
         if request.method() != Method::GET {
             return one_line(StatusCode::METHOD_NOT_ALLOWED, "use GET");
         }
-        match (path, self.readiness.obstacle()) {
+        match (path, (self.obstacle)()) {
             ("/metrics", _) => self.metrics(),
             ("/ready", Some(why)) => one_line(StatusCode::SERVICE_UNAVAILABLE, &why),
             _ => one_line(StatusCode::OK, "ok"),

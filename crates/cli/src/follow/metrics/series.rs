@@ -48,6 +48,7 @@ use wireproof::store::Store;
 use super::super::condition::Condition;
 use super::super::stats::RunStats;
 use super::super::verify_level::VerifyLevel;
+use super::archive::ArchiveCounts;
 
 /// The series of a firehose, read at every scrape.
 #[derive(Debug)]
@@ -60,6 +61,7 @@ pub(in super::super) struct FirehoseSeries {
     pub(in super::super) websocket: Option<Arc<WebSocketMetrics>>,
     pub(in super::super) condition: Option<Condition>,
     pub(in super::super) level: VerifyLevel,
+    pub(in super::super) archive: Option<Arc<ArchiveCounts>>,
 }
 
 impl Collector for FirehoseSeries {
@@ -88,6 +90,9 @@ impl Collector for FirehoseSeries {
         self.outbox(&mut page)?;
         self.websocket(&mut page)?;
         self.condition(&mut page)?;
+        if let Some(archive) = &self.archive {
+            archive.encode(&mut page.encoder)?;
+        }
         page.histograms("stage_seconds", "Duration of a stage", &stages(&metrics))
     }
 }

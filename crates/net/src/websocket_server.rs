@@ -1,22 +1,60 @@
-//! A WebSocket that is read and written by one task, with what is known of its peer's silence.
+//! The common part of WebSocket servers: the answer to a handshake, and a socket that is read and written by one task, with what
+//! is known of its peer's silence.
 
 use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{FutureExt, SinkExt, StreamExt};
+use http_body_util::Full;
+use hyper::header::{
+    CONNECTION, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
+    SEC_WEBSOCKET_VERSION, UPGRADE,
+};
 use hyper::upgrade::Upgraded;
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use net::counted_io::CountedIo;
 use tokio::time::{Instant, timeout};
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
+use crate::counted_io::CountedIo;
+
+/// The key of a request for a WebSocket by RFC 6455, section 4.2.1; `None` for any other request.
+pub fn upgrade_key<B>(request: &Request<B>) -> Option<Vec<u8>> {
+    let headers = request.headers();
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let has = |name, token: &str| {
+        let value = text(name).unwrap_or_default();
+        value.split(',').any(|part| part.trim().eq_ignore_ascii_case(token))
+    };
+    let is_upgrade = *request.method() == Method::GET
+        && has(CONNECTION, "upgrade")
+        && has(UPGRADE, "websocket")
+        && text(SEC_WEBSOCKET_VERSION) == Some("13");
+    is_upgrade.then(|| headers.get(SEC_WEBSOCKET_KEY).map(|key| key.as_bytes().to_vec())).flatten()
+}
+
+/// The answer to a request with this key: a WebSocket follows.
+pub fn switching(key: &[u8]) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::default());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    if let Ok(accept) = HeaderValue::from_str(&derive_accept_key(key)) {
+        headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
+    }
+    response
+}
+
 /// An open WebSocket of a client.
-pub(super) struct Socket {
+#[derive(Debug)]
+pub struct Socket {
     stream: WebSocketStream<CountedIo<TokioIo<Upgraded>>>,
     /// Whether messages are not yet handed to the operating system.
     is_unflushed: bool,
@@ -25,7 +63,8 @@ pub(super) struct Socket {
 }
 
 /// What [`Socket::wait`] waited for.
-pub(super) enum Readiness {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Readiness {
     /// A message of the client.
     Received(Utf8Bytes),
     /// A message may be sent.
@@ -34,7 +73,7 @@ pub(super) enum Readiness {
 
 /// Why a WebSocket ends.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum SocketEnd {
+pub enum SocketEnd {
     /// The client closed it, or the connection failed.
     #[error("closed")]
     Closed,
@@ -44,13 +83,15 @@ pub(super) enum SocketEnd {
 }
 
 /// A count of bytes and when it last changed.
+#[derive(Debug)]
 struct Progress {
     bytes: u64,
     at: Instant,
 }
 
 impl Socket {
-    pub(super) async fn new(upgraded: Upgraded, max_message_bytes: usize) -> Self {
+    /// The socket of an upgraded connection, with the maximum size of a message of the client in bytes.
+    pub async fn new(upgraded: Upgraded, max_message_bytes: usize) -> Self {
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BUFFER_BYTES)
             .write_buffer_size(WRITE_BUFFER_BYTES)
@@ -64,7 +105,10 @@ impl Socket {
 
     /// Waits for a message or, if `wants_to_send`, until one can be sent; what was sent is flushed meanwhile.
     /// Cancel-safe.
-    pub(super) async fn wait(&mut self, wants_to_send: bool) -> Result<Readiness, SocketEnd> {
+    ///
+    /// # Errors
+    /// If the socket ends.
+    pub async fn wait(&mut self, wants_to_send: bool) -> Result<Readiness, SocketEnd> {
         loop {
             let received = std::future::poll_fn(|cx| {
                 if let Poll::Ready(received) = self.stream.poll_next_unpin(cx) {
@@ -89,8 +133,8 @@ impl Socket {
         }
     }
 
-    /// The next message, if it has arrived.
-    pub(super) fn next_ready(&mut self) -> Option<Result<Utf8Bytes, SocketEnd>> {
+    /// The next message, if it has arrived; an error if the socket ends.
+    pub fn next_ready(&mut self) -> Option<Result<Utf8Bytes, SocketEnd>> {
         loop {
             let received = self.stream.next().now_or_never()?;
             if let Some(text) = message(received).transpose() {
@@ -100,14 +144,10 @@ impl Socket {
     }
 
     /// Sends messages while `next` has some and the client takes them.
-    pub(super) fn send(
-        &mut self,
-        mut next: impl FnMut() -> Option<Utf8Bytes>,
-    ) -> Result<(), SocketEnd> {
-        self.send_each(|| next().map(Message::Text))
-    }
-
-    fn send_each(&mut self, mut next: impl FnMut() -> Option<Message>) -> Result<(), SocketEnd> {
+    ///
+    /// # Errors
+    /// If the socket ends.
+    pub fn send(&mut self, mut next: impl FnMut() -> Option<Message>) -> Result<(), SocketEnd> {
         let is_ready = |stream: &mut WebSocketStream<CountedIo<TokioIo<Upgraded>>>| {
             let ready = std::future::poll_fn(|cx| stream.poll_ready_unpin(cx)).now_or_never();
             ready.transpose().map(|ready| ready.is_some())
@@ -122,13 +162,16 @@ impl Socket {
     }
 
     /// Sends a ping, unless messages wait for the client to take them.
-    pub(super) fn ping(&mut self) -> Result<(), SocketEnd> {
+    ///
+    /// # Errors
+    /// If the socket ends.
+    pub fn ping(&mut self) -> Result<(), SocketEnd> {
         let mut ping = Some(Message::Ping(Bytes::new()));
-        self.send_each(|| ping.take())
+        self.send(|| ping.take())
     }
 
     /// Whether the client took no byte of what is being sent for `limit`, or sent none while nothing was.
-    pub(super) fn is_dead(&mut self, now: Instant, limit: Duration) -> bool {
+    pub fn is_dead(&mut self, now: Instant, limit: Duration) -> bool {
         let io = self.stream.get_ref();
         let (silence, stall) =
             (self.heard.since(io.read(), now), self.taken.since(io.written(), now));
@@ -139,8 +182,39 @@ impl Socket {
         quiet >= limit
     }
 
+    /// Sends a close frame after all messages, and waits until the client has answered it, up to `limit` without a byte taken;
+    /// whether it has.
+    pub async fn finish(&mut self, code: CloseCode, reason: &'static str, limit: Duration) -> bool {
+        let frame = CloseFrame { code, reason: Utf8Bytes::from_static(reason) };
+        self.taken.at = Instant::now();
+        self.is_unflushed = true;
+        let mut close = Some(Message::Close(Some(frame)));
+        loop {
+            let ended = timeout(CLOSE_TIMEOUT.min(limit), async {
+                if close.is_some() {
+                    std::future::poll_fn(|cx| self.stream.poll_ready_unpin(cx)).await?;
+                    close
+                        .take()
+                        .into_iter()
+                        .try_for_each(|close| self.stream.start_send_unpin(close))?;
+                }
+                self.stream.flush().await?;
+                while let Some(message) = self.stream.next().await {
+                    message?;
+                }
+                Ok::<(), Error>(())
+            });
+            match ended.await {
+                Ok(Ok(()) | Err(Error::ConnectionClosed)) => return true,
+                Ok(Err(_)) => return false,
+                Err(_) if self.is_dead(Instant::now(), limit) => return false,
+                Err(_) => {}
+            }
+        }
+    }
+
     /// Closes the connection with a close frame, for at most a second.
-    pub(super) async fn close(mut self, code: CloseCode, reason: &'static str) {
+    pub async fn close(mut self, code: CloseCode, reason: &'static str) {
         let frame = CloseFrame { code, reason: Utf8Bytes::from_static(reason) };
         let _ = timeout(CLOSE_TIMEOUT, self.stream.close(Some(frame))).await;
     }

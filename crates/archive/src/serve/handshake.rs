@@ -1,0 +1,87 @@
+//! The requests to a server: which of them are upgraded, and the answers to the others.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::ORIGIN;
+use hyper::upgrade::OnUpgrade;
+use hyper::{Request, Response, StatusCode};
+use net::http_server;
+use net::websocket_server::{switching, upgrade_key};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{FRAMES_PATH, LINES_PATH, Shared};
+
+/// A request that is to be upgraded.
+pub(super) struct Accepted {
+    pub(super) cursor: Option<i64>,
+    pub(super) upgrade: OnUpgrade,
+    pub(super) connected: OwnedSemaphorePermit,
+}
+
+/// Why a request is not upgraded.
+struct Refusal {
+    status: StatusCode,
+    /// The name of the error in XRPC.
+    error: &'static str,
+    message: &'static str,
+}
+
+/// Answers a request. With the answer of an upgrade comes what to do after it.
+pub(super) fn respond(
+    shared: &Shared,
+    mut request: Request<Incoming>,
+) -> (Response<Full<Bytes>>, Option<Accepted>) {
+    match accept(shared, &request) {
+        Ok((cursor, key, connected)) => {
+            let upgrade = hyper::upgrade::on(&mut request);
+            (switching(&key), Some(Accepted { cursor, upgrade, connected }))
+        }
+        Err(Refusal { status, error, message }) => {
+            shared.metrics.refused.fetch_add(1, Relaxed);
+            let body = serde_json::json!({ "error": error, "message": message });
+            (http_server::response(status, "application/json", body.to_string()), None)
+        }
+    }
+}
+
+/// The cursor and the key of a request, and the permit of its connection.
+fn accept(
+    shared: &Shared,
+    request: &Request<Incoming>,
+) -> Result<(Option<i64>, Vec<u8>, OwnedSemaphorePermit), Refusal> {
+    // Every browser sends an origin, and lets any page connect to a loopback address.
+    if let Some(origin) = request.headers().get(ORIGIN)
+        && !shared.options.origins.iter().any(|allowed| allowed.as_bytes() == origin.as_bytes())
+    {
+        let message = "web pages of this origin may not connect";
+        return Err(refuse(StatusCode::FORBIDDEN, "Forbidden", message));
+    }
+    let (path, message) = match &shared.lines {
+        Some(_) => (LINES_PATH, "the lines are at /lines"),
+        None => (FRAMES_PATH, "this server has com.atproto.sync.subscribeRepos alone"),
+    };
+    if request.uri().path() != path {
+        return Err(refuse(StatusCode::NOT_FOUND, "MethodNotImplemented", message));
+    }
+    let query = request.uri().query().unwrap_or_default();
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    let cursor = pairs.find(|(key, _)| key == "cursor").map(|(_, cursor)| cursor.parse::<i64>());
+    let cursor = cursor.transpose().map_err(|_| {
+        refuse(StatusCode::BAD_REQUEST, "InvalidRequest", "Error: cursor must be an integer")
+    })?;
+    let key = upgrade_key(request).ok_or_else(|| {
+        let message = "expected a WebSocket handshake of version 13";
+        refuse(StatusCode::UPGRADE_REQUIRED, "InvalidRequest", message)
+    })?;
+    let connected = shared.connections.clone().try_acquire_owned().map_err(|_| {
+        let message = "all connections of this server are in use";
+        refuse(StatusCode::SERVICE_UNAVAILABLE, "NotEnoughResources", message)
+    })?;
+    Ok((cursor, key, connected))
+}
+
+fn refuse(status: StatusCode, error: &'static str, message: &'static str) -> Refusal {
+    Refusal { status, error, message }
+}

@@ -1,0 +1,92 @@
+//! Options and counters of a server, and the rate of a replay.
+
+use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+
+/// Options of an [`ArchiveServer`](super::ArchiveServer).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServeOptions {
+    /// The arrivals of the events that are served. Default: all.
+    pub arrivals: RangeInclusive<i64>,
+    /// Whether what is sealed later is served too, and a client without a cursor begins there. Otherwise a client without a cursor
+    /// begins with the first event, and the stream ends after the last one. Default: yes.
+    pub follows: bool,
+    /// Maximum number of events a second for each client. Default: none.
+    pub rate: Option<NonZeroU32>,
+    /// Time after its arrival at which an event is served. Several writers seal at different times: with a delay that is
+    /// longer than the time until all of them have sealed, events are in order of arrival. Default: zero.
+    pub delay: Duration,
+    /// Origins of web pages that may connect, such as `https://app.example`. Default: none.
+    pub origins: Vec<String>,
+    /// Maximum number of open WebSockets. Default: 16.
+    pub max_connections: usize,
+    /// Maximum time until a request has arrived. Default: 10 seconds.
+    pub handshake_timeout: Duration,
+    /// Maximum time without a byte from the client while nothing is sent, and without one taken by it while something is. Pings
+    /// are sent three times as often. Default: 60 seconds.
+    pub idle_timeout: Duration,
+    /// Interval at which the archive is looked at for what was sealed and hidden. Default: 1 second.
+    pub poll_interval: Duration,
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        Self {
+            arrivals: i64::MIN..=i64::MAX,
+            follows: true,
+            rate: None,
+            delay: Duration::ZERO,
+            origins: Vec::new(),
+            max_connections: 16,
+            handshake_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(60),
+            poll_interval: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Counters of a server.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct ServeMetrics {
+    /// WebSockets that are open.
+    pub open: AtomicU64,
+    /// WebSockets that were opened.
+    pub opened: AtomicU64,
+    /// Requests that were refused.
+    pub refused: AtomicU64,
+    /// WebSockets that were ended as the client broke a rule, or took nothing for too long.
+    pub dropped: AtomicU64,
+    /// WebSockets whose client has received all events of a range.
+    pub completed: AtomicU64,
+    /// Events sent.
+    pub sent: AtomicU64,
+    /// Bytes of their messages.
+    pub sent_bytes: AtomicU64,
+    /// Events that clients did not get as they are stored without their frame.
+    pub left_out: AtomicU64,
+    /// Failed looks at the archive.
+    pub failed_polls: AtomicU64,
+}
+
+/// A limit on events a second: a token bucket of ten milliseconds.
+#[derive(Debug)]
+pub struct EventRate(DefaultDirectRateLimiter);
+
+impl EventRate {
+    /// A limit of this number of events a second.
+    pub fn new(per_second: NonZeroU32) -> Self {
+        let burst = NonZeroU32::new(per_second.get() / 100).unwrap_or(NonZeroU32::MIN);
+        Self(RateLimiter::direct(Quota::per_second(per_second).allow_burst(burst)))
+    }
+
+    /// Waits until the next event is due.
+    pub async fn ready(&self) {
+        self.0.until_ready().await;
+    }
+}
