@@ -40,7 +40,7 @@ pub(crate) struct ImportArgs {
     #[arg(long, value_name = "ARCHIVE", env = "WIREPROOF_ARCHIVE")]
     to: String,
     /// The accounts' keys: JSON, an object of DID to did:key, or an array of objects with did and didDoc.
-    #[arg(long, value_name = "accounts.json", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "accounts.json|-", value_hint = ValueHint::FilePath)]
     keys: PathBuf,
     /// The host from which the files are.
     #[arg(long, value_name = "HOST", default_value = "unknown")]

@@ -1,7 +1,7 @@
 //! `wireproof archive query`: SQL over the tables of an archive.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Write, stdin, stdout};
+use std::io::{self, BufWriter, Read, Write, stdout};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
@@ -23,6 +23,7 @@ use crate::failure::Failure;
 use crate::files;
 use crate::log;
 use crate::output::Output;
+use crate::standard_streams;
 
 /// Answer a question in SQL from the tables of an archive.
 ///
@@ -113,7 +114,7 @@ fn statement(sql: &str) -> Result<String, Failure> {
         return Ok(sql.to_owned());
     }
     let mut text = String::new();
-    stdin().lock().take(MAX_STATEMENT_BYTES).read_to_string(&mut text)?;
+    standard_streams::stdin()?.lock().take(MAX_STATEMENT_BYTES).read_to_string(&mut text)?;
     Ok(text)
 }
 

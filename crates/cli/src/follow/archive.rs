@@ -64,8 +64,8 @@ pub(crate) struct ArchiveFollowArgs {
     /// [default: all].
     #[arg(long, env = "WIREPROOF_COLLECTIONS", value_name = "LIST", value_delimiter = ',')]
     collections: Vec<String>,
-    /// Store only events of these accounts; `@FILE` names a file with one DID a line, which SIGHUP reads again
-    /// [default: all].
+    /// Store only events of these accounts: DIDs, or handles, which are resolved at the start; `@FILE` names a file with
+    /// one DID a line, which SIGHUP reads again [default: all].
     #[arg(long, env = "WIREPROOF_DIDS", value_name = "LIST|@FILE", value_delimiter = ',')]
     dids: Vec<String>,
     /// Download and verify the repository of an account whose chain is broken, and store its records: `archive thin` needs them

@@ -60,7 +60,7 @@ impl Inputs {
 }
 
 /// Commands, the input that `<` stands for, and the exit code.
-const INPUTS: [(&str, &str, i32); 31] = [
+const INPUTS: [(&str, &str, i32); 32] = [
     ("verify repository.car --keys <", "keys.json", 0),
     ("verify repository.car --did-doc <", "did.json", 0),
     ("verify repository.car --plc-log <", "log.json", 1),
@@ -74,6 +74,7 @@ const INPUTS: [(&str, &str, i32); 31] = [
     ("frames verify-lines lines.ndjson --keys <", "accounts.json", 0),
     ("frames verify-lines lines.ndjson --did-doc <", "did.json", 0),
     ("frames verify-lines lines.ndjson --plc-log <", "log.json", 1),
+    ("archive import firehose-frames.bin --to <.archive --keys <", "accounts.json", 0),
     ("plc verify <", "log.json", 1),
     ("repo ls <", "repository.car", 0),
     ("repo stats <", "repository.car", 0),
@@ -164,6 +165,8 @@ fn a_path_that_is_no_stream_refuses_a_dash_and_nothing_is_written() {
         ("bench decode --work-dir -", "--work-dir: `-` is no folder"),
         ("follow --development --state -", "--state: `-` is no folder"),
         ("follow --development --to file:x --outbox -", "--outbox: `-` is no folder"),
+        ("archive import - --keys accounts.json --to archive", "FILE|DIR: `-` is no file"),
+        ("archive follow --development --to archive --wal -", "--wal: `-` is no folder"),
         ("man -", "`-` is no folder"),
     ] {
         let assert = inputs.command(args).write_stdin("").assert().code(2);

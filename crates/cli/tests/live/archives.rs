@@ -186,6 +186,29 @@ fn what_is_hidden_is_not_replayed_and_what_is_erased_leaves_the_tables() {
 }
 
 #[test]
+fn commits_in_compact_form_are_proved_and_counted_and_files_of_this_day_stay() {
+    let (sim, dir) = (with_commits(60), tempfile::tempdir().unwrap());
+    let folder = dir.path().join("archive");
+    let output = archive_follow(&sim, &folder, &["--events", "60", "--resync"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let (before, _) = archive("verify", &folder, &[]);
+    assert_eq!(before["compact_count"], 0);
+    let (compacted, code) = archive("compact", &folder, &[]);
+    assert_eq!((code, &compacted["file_count"]), (Some(0), &0.into()), "{compacted}");
+    let (thinned, code) = archive("thin", &folder, &["--days", "0"]);
+    assert_eq!(code, Some(0));
+    let [commits, kept] = ["commit_count", "kept_count"].map(|key| thinned[key].as_u64().unwrap());
+    assert!(commits > 0 && thinned["file_count"].as_u64().unwrap() > 0, "{thinned}");
+    let (after, code) = archive("verify", &folder, &[]);
+    assert_eq!((code, &after["compact_count"]), (Some(0), &commits.into()), "{after}");
+    assert_eq!(
+        (&after["proved_count"], commits + kept),
+        (&before["proved_count"], 60),
+        "{thinned}"
+    );
+}
+
+#[test]
 fn what_is_no_archive_is_refused_with_what_makes_one() {
     let dir = tempfile::tempdir().unwrap();
     for path in [dir.path().to_owned(), dir.path().join("missing")] {

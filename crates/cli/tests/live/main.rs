@@ -41,6 +41,7 @@ mod log;
 mod metrics;
 mod operations;
 mod packaging;
+mod queries;
 mod reload;
 mod resume;
 #[path = "../schemas/mod.rs"]
