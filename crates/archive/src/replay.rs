@@ -362,7 +362,8 @@ impl Replay {
             compare(&one.file.event(one.next), &other.file.event(other.next))
         })?;
         let open = &mut self.open[at];
-        let number = self.last.as_ref().map_or(first, |last| first.max(last.number.saturating_add(1)));
+        let number =
+            self.last.as_ref().map_or(first, |last| first.max(last.number.saturating_add(1)));
         let event = ReplayedEvent { file: open.file.clone(), index: open.next, number };
         open.next += 1;
         if open.next == open.file.len() {
