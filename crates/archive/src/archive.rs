@@ -9,6 +9,7 @@ use crate::delta::{
     Change, Committed, Format, Log, MetaData, Snapshot, now_ms, schema_string, uuid,
 };
 use crate::error::{ArchiveError, ArchiveFault};
+use crate::seal::WorkId;
 use crate::spill::SpilledFiles;
 use crate::storage::Storage;
 use crate::table::{DAY, Table};
@@ -111,6 +112,16 @@ impl Archive {
         let mut snapshot = self.snapshots[table as usize].lock().await;
         self.log(table).update(&mut snapshot).await?;
         Ok(snapshot.clone())
+    }
+
+    /// Whether work is in a table already.
+    pub(crate) async fn has_committed(
+        &self,
+        table: Table,
+        work: &WorkId,
+    ) -> Result<bool, ArchiveError> {
+        let snapshot = self.snapshot(table).await?;
+        Ok(snapshot.txns.get(&work.writer).is_some_and(|last| *last >= work.number))
     }
 
     pub(crate) async fn commit(

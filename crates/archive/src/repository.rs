@@ -45,6 +45,11 @@ impl Archive {
         mut repositories: Vec<ArchivedRepository<'_>>,
         work: Option<&WorkId>,
     ) -> Result<Sealed, ArchiveError> {
+        if let Some(work) = work
+            && self.has_committed(Table::Snapshots, work).await?
+        {
+            return Ok(Sealed::default());
+        }
         let list = self.hide_list().await?;
         repositories.retain(|archived| !list.is_erased(archived.place().0));
         let Some(fetched) = repositories.iter().map(|repository| repository.fetched).min() else {

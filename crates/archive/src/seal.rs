@@ -56,6 +56,9 @@ impl Archive {
         mut events: Vec<ArchivedEvent<'_>>,
         work: &WorkId,
     ) -> Result<Sealed, ArchiveError> {
+        if self.has_committed(Table::Events, work).await? {
+            return Ok(Sealed { events: events.len() as u64, ..Sealed::default() });
+        }
         self.drop_erased(&mut events).await?;
         let mut by_day: BTreeMap<Date, Vec<ArchivedEvent<'_>>> = BTreeMap::new();
         let mut sealed = Sealed { events: events.len() as u64, ..Sealed::default() };
