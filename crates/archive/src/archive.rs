@@ -49,7 +49,7 @@ impl Archive {
         Storage::open(address).map(Self::new)
     }
 
-    /// The archive at this address, which must have events.
+    /// The archive at this address, which must have a table.
     ///
     /// # Errors
     /// As [`open`](Self::open), and if there is no archive.
@@ -61,10 +61,12 @@ impl Archive {
             return Err(is_missing());
         }
         let archive = Self::open(address)?;
-        match archive.snapshot(Table::Events).await?.metadata {
-            Some(_) => Ok(archive),
-            None => Err(is_missing()),
+        for table in Table::ALL {
+            if archive.snapshot(table).await?.metadata.is_some() {
+                return Ok(archive);
+            }
         }
+        Err(is_missing())
     }
 
     /// The archive in this storage.

@@ -74,7 +74,7 @@ const INPUTS: [(&str, &str, i32); 32] = [
     ("frames verify-lines lines.ndjson --keys <", "accounts.json", 0),
     ("frames verify-lines lines.ndjson --did-doc <", "did.json", 0),
     ("frames verify-lines lines.ndjson --plc-log <", "log.json", 1),
-    ("archive import firehose-frames.bin --to <.archive --keys <", "accounts.json", 0),
+    ("archive import firehose-frames.bin --to archive-of-< --keys <", "accounts.json", 0),
     ("plc verify <", "log.json", 1),
     ("repo ls <", "repository.car", 0),
     ("repo stats <", "repository.car", 0),
@@ -106,9 +106,10 @@ fn standard_input_is_judged_as_a_file_is() {
         assert_eq!(stderr(&of_file).replace(input, "standard input"), stderr(&of_stream), "{args}");
         // Reports of `verify`, `frames verify` and so on have times.
         let first = |text: String| text.lines().next().unwrap_or_default().replace(input, "-");
-        let has_times = stdout(&of_file).contains("seconds") || args.contains("verify");
-        if !has_times {
-            assert_eq!(first(stdout(&of_file)), first(stdout(&of_stream)), "{args}");
+        if !args.contains("verify") {
+            let [of_file, of_stream] = [&of_file, &of_stream]
+                .map(|assert| String::from_utf8_lossy(&assert.get_output().stdout).into_owned());
+            assert_eq!(first(of_file), first(of_stream), "{args}");
         }
     }
 }
@@ -141,11 +142,9 @@ fn two_inputs_from_standard_input_are_exit_code_2() {
     ] {
         let mut command = inputs.command(args);
         let assert = command.write_stdin(fs::read(inputs.path(input)).unwrap()).assert().code(2);
-        assert!(
-            stderr(&assert).contains("standard input is one input"),
-            "{args}: {}",
-            stderr(&assert)
-        );
+        // Of several targets each has its line among the results.
+        let printed = stdout(&assert) + &stderr(&assert);
+        assert!(printed.contains("standard input is one input"), "{args}: {printed}");
     }
 }
 

@@ -139,11 +139,11 @@ fn line_of_an_outdated_cursor() -> Value {
         records: 5,
         pds: 1,
         jetstreams: 0,
-        initial_commits: 20,
         retained_events: 5,
         ..Spec::default()
     };
     let (sim, dir) = (Simulation::start(spec).unwrap(), tempfile::tempdir().unwrap());
+    sim.write_commits(20);
     let state = dir.path().to_str().unwrap();
     let follow = wireproof(&sim, "follow", &["--cursor", "1", "--state", state]);
     Running::start(follow).take(1).remove(0)

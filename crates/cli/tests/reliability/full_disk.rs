@@ -87,11 +87,12 @@ fn a_full_disk_under_an_outbox_ends_the_run_with_exit_code_4_and_the_next_one_de
     fs::write(&secret, "a secret of at least 24 bytes").unwrap();
     let to = format!("sqlite://{}", tables.display());
     let away = ["--to", webhook, "--webhook-secret-file", secret.to_str().unwrap(), "--to", &to];
-    let ended = full.run_limited(&away);
+    let ended = full.run_limited(&away, |_| false);
     assert_eq!(ended.status.code(), Some(4), "{}", ended.errors);
-    assert!(ended.errors.contains("full"), "{}", ended.errors);
+    assert!(last_line(&ended.errors).contains("outbox.sqlite: "), "{}", ended.errors);
     // The webhook is given up. The tables get what they lack.
-    let mut next = full.follow(&["--forget", &full.destination("http-"), "--to", &to]);
+    let webhook = ended.errors.split([' ', ':']).find(|word| word.starts_with("webhook-"));
+    let mut next = full.follow(&["--forget", webhook.unwrap(), "--to", &to]);
     full.wait_for_tables(&mut next, &tables);
     let ended = next.interrupt();
     assert!(ended.is_orderly(), "{}", ended.errors);
@@ -102,7 +103,7 @@ fn a_full_disk_under_tables_ends_the_run_or_lets_it_wait_and_no_record_is_missin
     let full = FullDisk::new();
     let tables = full.folder.path().join("tables.db");
     let to = format!("sqlite://{}", tables.display());
-    let ended = full.run_limited(&["--to", &to]);
+    let ended = full.run_limited(&["--to", &to], is_retried);
     report(&format!("tables: {:?}: {}", ended.status.code(), last_line(&ended.errors)));
     let mut next = full.follow(&["--to", &to]);
     full.wait_for_tables(&mut next, &tables);
@@ -123,7 +124,7 @@ fn a_full_disk_under_files_ends_the_run_or_lets_it_wait_and_no_event_is_missing_
     let full = FullDisk::new();
     let files = full.folder.path().join("files");
     let to = format!("file://{}", files.display());
-    let ended = full.run_limited(&["--to", &to]);
+    let ended = full.run_limited(&["--to", &to], is_retried);
     report(&format!("files: {:?}: {}", ended.status.code(), last_line(&ended.errors)));
     let mut next = full.follow(&["--to", &to]);
     let lines = || -> Vec<Value> {
@@ -170,25 +171,16 @@ impl FullDisk {
         Follow::spawn(follow::command(&self.sim, &self.folder.path().join("state"), more), 1)
     }
 
-    /// A run until a file is full: it ends, or waits and is killed.
-    fn run_limited(&self, more: &[&str]) -> Ended {
+    /// A run until a file is full: it ends, or is interrupted where its messages say that it waits.
+    fn run_limited(&self, more: &[&str], waits: fn(&str) -> bool) -> Ended {
         let mut command =
             limited(&self.sim, &self.folder.path().join("state"), DESTINATION_LIMIT_KIB);
         command.args(more);
         let run = Follow::spawn(command, 0);
-        let waits = |run: &Follow| run.errors().contains("it is retried") && is_full(&run.errors());
-        let ended = run.interrupt_when(waits);
+        let ended = run.interrupt_when(|run| waits(&run.errors()));
         assert!(is_full(&ended.errors), "no file was full: {}", ended.errors);
         assert!([Some(4), Some(130)].contains(&ended.status.code()), "{}", ended.errors);
         ended
-    }
-
-    /// The name of the only destination of a kind, from the message of a run that does not name it.
-    fn destination(&self, kind: &str) -> String {
-        let other = format!("file://{}", self.folder.path().join("other").display());
-        let ended = self.follow(&["--to", &other]).wait();
-        let name = ended.errors.split([' ', '`', ',']).find(|word| word.starts_with(kind));
-        name.unwrap_or_else(|| panic!("{}", ended.errors)).to_owned()
     }
 
     fn wait_for_tables(&self, run: &mut Follow, tables: &Path) {
@@ -200,6 +192,11 @@ impl FullDisk {
         };
         run.wait_until("every commit", |_| count().is_ok_and(|count| count == self.commits));
     }
+}
+
+/// Whether messages say that a destination whose file cannot grow is tried again.
+fn is_retried(errors: &str) -> bool {
+    errors.contains("it is retried") && is_full(errors)
 }
 
 /// Whether a message says that a file cannot grow.
