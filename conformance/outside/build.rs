@@ -40,7 +40,8 @@ fn collect(file: &str, text: &str, examples: &mut String) {
             }
             is_open = !is_open;
             if is_rust {
-                writeln!(examples, "{comment}{}", if is_open { "" } else { "\n" }).expect("a string");
+                writeln!(examples, "{comment}{}", if is_open { "" } else { "\n" })
+                    .expect("a string");
             }
         } else if is_open && is_rust {
             writeln!(examples, "{comment}").expect("a string");
@@ -64,7 +65,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The crates that `wireproof` re-exports, and itself.
-const CRATES: [&str; 11] = [
-    "archive", "atproto", "codec", "crypto", "delivery", "kernels", "net", "nostr", "store", "verify",
-    "wireproof",
+const CRATES: [&str; 12] = [
+    "archive", "atproto", "codec", "crypto", "delivery", "kernels", "net", "nostr", "query", "store",
+    "verify", "wireproof",
 ];
