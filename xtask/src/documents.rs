@@ -87,11 +87,11 @@ fn serves_beside(command: &str) -> bool {
 
 /// The address of the admin API that a `follow` serves, or of the stream that an `archive serve` does.
 fn served_address(command: &str) -> Option<&str> {
-    if let Some((_, options)) = command.split_once(" archive serve ") {
-        return options.split_once("--listen ")?.1.split_whitespace().next();
-    }
-    let (_, options) = command.split_once(" follow ")?;
-    options.split_once(" --admin ")?.1.split(' ').next()
+    let servers = [(" archive serve ", "--listen "), (" follow ", "--admin ")];
+    servers.iter().find_map(|(name, option)| {
+        let (_, options) = command.split_once(name)?;
+        options.split_once(option)?.1.split_whitespace().next()
+    })
 }
 
 fn documents() -> Result<Vec<PathBuf>, String> {

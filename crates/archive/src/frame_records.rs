@@ -9,8 +9,6 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Array, BinaryArray, BooleanArray, Int64Array, RecordBatch, StringArray};
 use arrow_schema::ArrowError;
 use atproto::event::{Commit, Decoder, Event, Options, RepoOp};
-use codec::Cid;
-use codec::cid::Codec;
 use futures_util::TryStreamExt;
 use parquet::arrow::arrow_reader::{
     ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, RowFilter,
@@ -38,15 +36,6 @@ pub struct OpPlace<'a> {
     pub rkey: &'a str,
 }
 
-/// A record of a frame.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FrameRecord {
-    /// Its bytes.
-    pub bytes: Vec<u8>,
-    /// Its CID in binary form, if the bytes as DAG-CBOR do not give it.
-    pub cid: Option<Vec<u8>>,
-}
-
 /// Reads records from the frames of an archive, as of when it was opened.
 #[derive(Debug)]
 pub struct FrameRecords {
@@ -71,16 +60,13 @@ impl Archive {
 type Wanted<'a> = HashMap<(&'a str, i64), Vec<usize>>;
 
 impl FrameRecords {
-    /// The records of these operations, in their order; `None` for one that no stored frame has. What is read grows with the
+    /// The bytes of the records of these operations, in their order; `None` for one that no stored frame has. What is read grows with the
     /// distance of the accounts from each other, so operations of one account, or of neighbors in the table's order, belong
     /// together.
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub async fn find(
-        &self,
-        ops: &[OpPlace<'_>],
-    ) -> Result<Vec<Option<FrameRecord>>, ArchiveError> {
+    pub async fn find(&self, ops: &[OpPlace<'_>]) -> Result<Vec<Option<Vec<u8>>>, ArchiveError> {
         let mut found = vec![None; ops.len()];
         let mut wanted = Wanted::new();
         for (index, op) in ops.iter().enumerate() {
@@ -105,7 +91,7 @@ impl FrameRecords {
         dids: RangeInclusive<&str>,
         ops: &[OpPlace<'_>],
         wanted: &Wanted<'_>,
-        found: &mut [Option<FrameRecord>],
+        found: &mut [Option<Vec<u8>>],
     ) -> Result<(), ArchiveError> {
         let end = self.end(path).await?;
         let groups = groups_of(end.metadata(), dids.start(), dids.end());
@@ -205,13 +191,10 @@ fn column<'r>(rows: &'r RecordBatch, name: &str) -> Result<&'r Arc<dyn Array>, A
 }
 
 /// The record of an operation in its frame.
-fn record_of(commit: &Commit<'_>, place: &OpPlace<'_>) -> Option<FrameRecord> {
+fn record_of(commit: &Commit<'_>, place: &OpPlace<'_>) -> Option<Vec<u8>> {
     let path = |op: &&RepoOp<'_>| op.path.split_once('/') == Some((place.collection, place.rkey));
     let op = commit.ops.iter().find(path)?;
-    let (cid, block) = (op.cid?, op.record?);
-    let is_usual = Cid::from_bytes(cid.as_bytes()).is_some_and(|cid| cid.codec() == Codec::DagCbor);
-    let cid = (!is_usual).then(|| cid.as_bytes().to_vec());
-    Some(FrameRecord { bytes: block.data.to_vec(), cid })
+    op.record.map(|block| block.data.to_vec())
 }
 
 /// Frames that are held at once.

@@ -93,7 +93,7 @@ pub use compact::Compacted;
 pub use erase::Erased;
 pub use error::{ArchiveError, ArchiveFault};
 pub use event::{ArchivedEvent, kind};
-pub use frame_records::{FrameRecord, FrameRecords, OpPlace};
+pub use frame_records::{FrameRecords, OpPlace};
 pub use hidden::{HideList, Subject};
 pub use import::{ImportOptions, Imported, JUDGE};
 pub use replay::{Replay, Replayed, ReplayedEvent};

@@ -57,13 +57,23 @@ impl AsyncFileReader for ObjectFile {
 
 impl MetadataSuffixFetch for &mut ObjectFile {
     fn fetch_suffix(&mut self, suffix: usize) -> BoxFuture<'_, Result<Bytes, ParquetError>> {
-        let options =
-            GetOptions { range: Some(GetRange::Suffix(suffix as u64)), ..GetOptions::default() };
-        async move {
-            let object = self.objects.get_opts(&self.path, options).await.map_err(failed)?;
-            object.bytes().await.map_err(failed)
+        self.end(suffix as u64).map_err(failed).boxed()
+    }
+}
+
+impl ObjectFile {
+    /// The last bytes.
+    async fn end(&self, len: u64) -> Result<Bytes, Error> {
+        let options = GetOptions { range: Some(GetRange::Suffix(len)), ..GetOptions::default() };
+        match self.objects.get_opts(&self.path, options).await {
+            // Azure has no ranges from the end.
+            Err(Error::NotSupported { .. }) => {
+                let size = self.objects.head(&self.path).await?.size;
+                let range = size.saturating_sub(len)..size;
+                whole_range(&range, self.objects.get_range(&self.path, range.clone()).await?)
+            }
+            object => object?.bytes().await,
         }
-        .boxed()
     }
 }
 

@@ -7,9 +7,7 @@ use std::path::Path as FilePath;
 use std::time::Duration;
 use std::{fs, io};
 
-use futures_util::TryStreamExt;
 use jiff::civil::Date;
-use object_store::ObjectStore;
 use store::crash_point;
 
 use crate::archive::Archive;
@@ -66,13 +64,7 @@ impl Archive {
         let (now, mut young) = (now_ms(), 0);
         for table in Table::ALL {
             let folder = self.storage().object(table.name());
-            let files: Vec<_> = self
-                .storage()
-                .objects()
-                .list(Some(&folder))
-                .try_collect()
-                .await
-                .map_err(ArchiveError::at(table.name()))?;
+            let files = self.storage().list(table.name()).await?;
             // After the list: a file that is committed meanwhile is named.
             let snapshot = self.snapshot(table).await?;
             for file in files {
@@ -98,8 +90,7 @@ impl Archive {
     /// Deletes the objects that check conditional puts of a process that ended a day ago.
     async fn sweep_staging(&self, now: i64) -> Result<(), ArchiveError> {
         let folder = self.storage().object(STAGING);
-        let mut objects = self.storage().objects().list(Some(&folder));
-        while let Some(object) = objects.try_next().await.map_err(ArchiveError::at(STAGING))? {
+        for object in self.storage().list(STAGING).await? {
             let age_ms = now.saturating_sub(object.last_modified.timestamp_millis());
             let path = path_in(&object.location, &folder);
             if let Some(path) = path.filter(|_| age_ms > MAX_UPLOAD.as_millis() as i64) {

@@ -32,3 +32,46 @@ fn bounds(group: &RowGroupMetaData) -> Option<(&[u8], &[u8])> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{RecordBatch, StringArray};
+    use arrow_schema::{DataType, Field, Schema};
+    use bytes::Bytes;
+    use parquet::arrow::ArrowWriter;
+    use parquet::file::properties::WriterProperties;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+
+    use super::*;
+
+    /// A file of row groups with two rows each, of these accounts.
+    fn metadata(column: &str, dids: &[&str]) -> ParquetMetaData {
+        let schema = Arc::new(Schema::new(vec![Field::new(column, DataType::Utf8, true)]));
+        let rows = Arc::new(StringArray::from(dids.to_vec()));
+        let rows = RecordBatch::try_new(schema.clone(), vec![rows]).unwrap();
+        let properties = WriterProperties::builder().set_max_row_group_row_count(Some(2)).build();
+        let mut writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties)).unwrap();
+        writer.write(&rows).unwrap();
+        let file = Bytes::from(writer.into_inner().unwrap());
+        SerializedFileReader::new(file).unwrap().metadata().clone()
+    }
+
+    #[test]
+    fn row_groups_without_an_account_are_skipped_and_their_rows_counted() {
+        let metadata = metadata("did", &["a", "a", "b", "c", "c", "d"]);
+        for (first, last, groups) in
+            [("a", "a", 0..1), ("c", "c", 1..3), ("b", "z", 1..3), ("d", "d", 2..3)]
+        {
+            assert_eq!(groups_of(&metadata, first, last), groups, "{first} to {last}");
+            assert_eq!(rows_before(&metadata, groups.start), 2 * groups.start as u64);
+        }
+        assert!(groups_of(&metadata, "e", "e").is_empty());
+    }
+
+    #[test]
+    fn without_bounds_every_row_group_is_read() {
+        assert_eq!(groups_of(&metadata("other", &["a", "b", "c"]), "z", "z"), 0..2);
+    }
+}

@@ -129,7 +129,7 @@ impl SpilledFiles {
         Ok(file)
     }
 
-    /// Drops the files that nobody reads and whose paths `is_kept` rejects.
+    /// Forgets the files whose paths `is_kept` rejects. A reader that has one keeps it to its end.
     pub(crate) fn retain(&self, is_kept: impl Fn(&str) -> bool) {
         lock(&self.recent).retain(|(path, _)| is_kept(path));
     }

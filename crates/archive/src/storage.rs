@@ -13,7 +13,9 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
-use object_store::{Error as ObjectError, ObjectStore, ObjectStoreExt, PutMode, WriteMultipart};
+use object_store::{
+    Error as ObjectError, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, WriteMultipart,
+};
 use store::crash_point;
 use tempfile::NamedTempFile;
 use tokio::io::AsyncReadExt;
@@ -252,17 +254,22 @@ impl Storage {
 
     /// The content of a file; `None` if it does not exist.
     pub(crate) async fn get(&self, path: &str) -> Result<Option<Bytes>, ArchiveError> {
-        let read = async { self.objects.get(&self.object(path)).await?.bytes().await };
-        match read.await {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error @ ObjectError::NotFound { .. }) => {
-                match store_fault::is_missing_bucket(&store_fault::text_of(&error)) {
-                    true => Err(ArchiveError::new(self.address(), error)),
-                    false => Ok(None),
+        let read = retried(path, || {
+            let (objects, object) = (self.objects.clone(), self.object(path));
+            async move {
+                let read = async { objects.get(&object).await?.bytes().await };
+                match read.await {
+                    Err(error) if store_fault::is_missing_object(&error) => Ok(None),
+                    read => read.map(Some),
                 }
             }
-            Err(error) => Err(ArchiveError::new(path, error)),
-        }
+        });
+        read.await.map_err(|error| match error.fault {
+            ArchiveFault::Store(fault) if fault.problem == StoreProblem::NoBucket => {
+                ArchiveError::new(self.address(), fault)
+            }
+            _ => error,
+        })
     }
 
     /// The content of a file in parts, each of its own request: a large file takes longer than a request may.
@@ -286,13 +293,22 @@ impl Storage {
         parts.map_err(move |error: ObjectError| ArchiveError::new(&*path, error))
     }
 
+    /// The objects of a folder. A list that breaks off is asked for again from its start.
+    pub(crate) async fn list(&self, folder: &str) -> Result<Vec<ObjectMeta>, ArchiveError> {
+        let listed = retried(folder, || {
+            let (objects, prefix) = (self.objects.clone(), self.object(folder));
+            async move { objects.list(Some(&prefix)).try_collect().await }
+        });
+        listed.await
+    }
+
     /// Deletes a file. One that does not exist is no error.
     pub(crate) async fn delete(&self, path: &str) -> Result<(), ArchiveError> {
         let deleted = retried(path, || {
             let (objects, object) = (self.objects.clone(), self.object(path));
             async move {
                 match objects.delete(&object).await {
-                    Err(ObjectError::NotFound { .. }) => Ok(()),
+                    Err(error) if store_fault::is_missing_object(&error) => Ok(()),
                     deleted => deleted,
                 }
             }

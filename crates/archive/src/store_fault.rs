@@ -78,6 +78,8 @@ impl StoreProblem {
         let has = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
         match error {
             _ if is_missing_bucket(text) => Self::NoBucket,
+            // Some stores answer so with 404.
+            _ if has(&["InvalidAccessKeyId", "SignatureDoesNotMatch"]) => Self::Refused,
             Error::NotFound { .. } => Self::NoObject,
             Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => Self::Refused,
             _ if has(&["status code: 400"])
@@ -120,15 +122,24 @@ impl StoreProblem {
     }
 }
 
-/// Whether an error says that the bucket does not exist, rather than the object.
-pub(crate) fn is_missing_bucket(text: &str) -> bool {
+/// Whether an error says that an object does not exist, and not that the bucket or the account does not.
+pub(crate) fn is_missing_object(error: &Error) -> bool {
+    let text = text_of(error);
+    let is_object = |code: &str| ["NoSuchKey", "BlobNotFound", "ResourceNotFound"].contains(&code);
+    matches!(error, Error::NotFound { .. })
+        && !is_missing_bucket(&text)
+        && code_of(&text).is_none_or(is_object)
+}
+
+/// Whether an error says that the bucket does not exist.
+fn is_missing_bucket(text: &str) -> bool {
     ["NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist"]
         .iter()
         .any(|code| text.contains(code))
 }
 
 /// The messages of an error and of what caused it, each once.
-pub(crate) fn text_of(error: &Error) -> String {
+fn text_of(error: &Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -141,15 +152,20 @@ pub(crate) fn text_of(error: &Error) -> String {
     text
 }
 
+/// The code of an answer in XML.
+fn code_of(text: &str) -> Option<&str> {
+    let (_, code) = text.split_once("<Code>")?;
+    Some(code.split_once("</Code>")?.0)
+}
+
 /// What a store said: the status and its code, or the start of the message. It is text of a stranger.
 fn detail(text: &str) -> String {
     let status = text.split_once("status code: ").map(|(_, after)| after);
     let said = match status {
         Some(after) => {
             let status = after.split(':').next().unwrap_or_default();
-            let code = after.split_once("<Code>").and_then(|(_, code)| code.split_once("</Code>"));
-            match code {
-                Some((code, _)) => format!("{status}, {code}"),
+            match code_of(after) {
+                Some(code) => format!("{status}, {code}"),
                 None => status.to_owned(),
             }
         }
@@ -192,6 +208,11 @@ mod tests {
         };
         assert_eq!(problem(&missing("NoSuchBucket")), StoreProblem::NoBucket);
         assert_eq!(problem(&missing("NoSuchKey")), StoreProblem::NoObject);
+        assert_eq!(problem(&missing("InvalidAccessKeyId")), StoreProblem::Refused);
+        assert!(is_missing_object(&missing("NoSuchKey")));
+        for code in ["NoSuchBucket", "InvalidAccessKeyId", "Anything"] {
+            assert!(!is_missing_object(&missing(code)), "{code}");
+        }
     }
 
     #[test]

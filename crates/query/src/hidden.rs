@@ -62,13 +62,11 @@ impl ScalarUDFImpl for Shown {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let columns = columns(&args)?;
         let dids = texts(&columns[0])?;
-        let is_shown = |row: usize| -> Result<bool> {
-            let Some(did) = dids.is_valid(row).then(|| dids.value(row)) else { return Ok(true) };
-            Ok(!self.hidden.has_account(did))
-        };
         let shown: BooleanArray = match self.rule {
             Rule::Account => {
-                (0..args.number_rows).map(|row| is_shown(row).map(Some)).collect::<Result<_>>()?
+                let shows =
+                    |row: usize| dids.is_null(row) || !self.hidden.has_account(dids.value(row));
+                (0..args.number_rows).map(|row| Some(shows(row))).collect()
             }
             Rule::Record => {
                 let (collections, rkeys) = (texts(&columns[1])?, texts(&columns[2])?);

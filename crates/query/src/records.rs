@@ -84,7 +84,7 @@ impl AsyncScalarUDFImpl for StoredRecord {
         let mut records = BinaryViewBuilder::with_capacity(args.number_rows);
         for row in 0..args.number_rows {
             match found.next_if(|(place, _)| *place == row) {
-                Some((_, record)) => records.append_option(record.map(|record| record.bytes)),
+                Some((_, record)) => records.append_option(record),
                 None => records.append_option(stored.is_valid(row).then(|| stored.value(row))),
             }
         }

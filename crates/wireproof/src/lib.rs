@@ -30,7 +30,7 @@
 //! | `signing` | | secret keys |
 //! | `net`, `store`, `delivery` | | the network clients; the state file; the outbox and its sinks |
 //! | `capnp`, `flatbuffers` | | these formats of Nostr events |
-//! | `archive`, `query` | | archives; SQL over them, by Apache DataFusion, with some 100 more dependencies |
+//! | `archive`, `query` | | archives; SQL over them, by Apache DataFusion, with 150 more dependencies |
 //! | `archive-serve` | | archives, and a server of their events with cursors |
 //! | `full` | | everything but `pure-rust` and `query` |
 //!

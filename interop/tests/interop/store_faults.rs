@@ -24,7 +24,6 @@ fn at_first(fault: Fault) -> impl Fn(&Request) -> Option<Fault> + Send + Sync {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "a body that is cut is not asked for again"]
 async fn a_store_whose_first_answers_fail_has_every_event_once() {
     let kit = kit!(S3);
     let is_put = |request: &Request| request.method == "PUT";

@@ -83,7 +83,6 @@ async fn eight_writers_that_race_for_the_tables_in_s3_lose_no_commit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "Azure refuses the suffix range by which the end of a file is read"]
 async fn eight_writers_that_race_for_the_tables_in_azure_lose_no_commit() {
     let kit = kit!(Azure);
     let azure = Azure::start(&kit, BUCKET).await;

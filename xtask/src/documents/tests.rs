@@ -52,7 +52,6 @@ fn servers_of_queues_databases_and_archives_and_admin_apis_run_beside_the_comman
 }
 
 #[test]
-#[ignore = "port 1 can be reached on some machines"]
 fn a_process_that_ends_before_its_admin_api_can_be_reached_is_a_failure() {
     let started = Beside::start("", "sh -c 'exit 3' follow --admin 127.0.0.1:1");
     assert!(started.is_err_and(|error| error.contains("ended before it served 127.0.0.1:1")));

@@ -81,7 +81,7 @@ fn a_full_disk_under_an_outbox_ends_the_run_with_exit_code_4_and_the_next_one_de
 {
     let full = FullDisk::new();
     let tables = full.folder.path().join("tables.db");
-    // Nobody listens there, so that events stay in the outbox.
+    // No server has this port, so events stay in the outbox.
     let webhook = "http://127.0.0.1:9/";
     let secret = full.folder.path().join("secret");
     fs::write(&secret, "a secret of at least 24 bytes").unwrap();

@@ -6,6 +6,7 @@ use wireproof::delivery::EventId;
 
 use super::event::{claims, write_op};
 use super::object::Object;
+use crate::json::event_kind;
 
 /// Writes the lines of archived events.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ fn write_event(archived: &ArchivedEvent<'_>, number: i64, event: &Event<'_>, lin
     if let Some(seq) = archived.seq {
         object.json("seq", &seq);
     }
-    object.text("kind", kind(event));
+    object.text("kind", event_kind(event));
     object.optional("did", archived.did);
     claims(&mut object, event);
     object.text("verdict", if archived.is_verified() { "verified" } else { archived.verdict });
@@ -80,17 +81,5 @@ fn id(archived: &ArchivedEvent<'_>, number: i64, event: &Event<'_>) -> EventId {
             let seq = archived.seq.unwrap_or(number);
             EventId::of_message(did, archived.host, u64::try_from(seq).unwrap_or_default())
         }
-    }
-}
-
-fn kind(event: &Event<'_>) -> &'static str {
-    match event {
-        Event::Commit(_) => "commit",
-        Event::Sync(_) => "sync",
-        Event::Identity(_) => "identity",
-        Event::Account(_) => "account",
-        Event::Info(_) => "info",
-        Event::Error(_) => "error",
-        Event::Unknown(_) => "unknown",
     }
 }
