@@ -1,5 +1,5 @@
 //! Collects the Rust examples of every public crate's documentation into one Markdown file, which
-//! `src/lib.rs` includes as doctests.
+//! `src/lib.rs` includes as doctests; and that of `query` into a program.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,18 @@ fn main() {
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
     fs::write(out.join("examples.md"), examples).expect("OUT_DIR is writable");
+    let query = crates.join("query/src/lib.rs");
+    println!("cargo::rerun-if-changed={}", query.display());
+    let query = fs::read_to_string(query).expect("a source file is UTF-8");
+    fs::write(out.join("query.rs"), program(&query)).expect("OUT_DIR is writable");
+}
+
+/// The first example of a file, with the lines that the documentation hides.
+fn program(text: &str) -> String {
+    let lines = text.lines().filter_map(|line| line.strip_prefix("//!"));
+    let lines = lines.map(|line| line.strip_prefix(' ').unwrap_or(line));
+    let example = lines.skip_while(|line| *line != "```").skip(1).take_while(|line| *line != "```");
+    example.map(|line| format!("{}\n", line.strip_prefix("# ").unwrap_or(line))).collect()
 }
 
 /// Appends each fenced Rust block of the documentation comments under a heading with its place.
@@ -64,8 +76,8 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The crates that `wireproof` re-exports, and itself.
-const CRATES: [&str; 12] = [
-    "archive", "atproto", "codec", "crypto", "delivery", "kernels", "net", "nostr", "query", "store",
-    "verify", "wireproof",
+/// The crates that `wireproof` re-exports, and itself, without `query`.
+const CRATES: [&str; 11] = [
+    "archive", "atproto", "codec", "crypto", "delivery", "kernels", "net", "nostr", "store", "verify",
+    "wireproof",
 ];

@@ -52,12 +52,22 @@ pub(crate) fn program(path: &str) -> Result<String, String> {
     }
 }
 
-/// A command that runs in the root of the repository.
+/// A command that runs in the root of the repository, without what Cargo sets for this program: build scripts would see other
+/// values than in a build without it, and their crates be built again.
 pub(crate) fn command(program: &str, args: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(args).current_dir(root());
+    for (name, _) in std::env::vars_os() {
+        let is_of_package = |name: &str| OF_PACKAGE.iter().any(|start| name.starts_with(start));
+        if name.to_str().is_some_and(is_of_package) {
+            command.env_remove(name);
+        }
+    }
     command
 }
+
+/// Starts of names of variables that describe the package of this program.
+const OF_PACKAGE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
 
 /// Runs a command to its end, with our own standard output and error.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
