@@ -67,7 +67,7 @@ impl Follow {
 
     /// Number of lines read.
     pub(crate) fn count(&self) -> u64 {
-        self.shared.count.load(Ordering::Relaxed)
+        self.shared.count.load(Ordering::Acquire)
     }
 
     /// The lines from the `from`th on.
@@ -207,10 +207,12 @@ impl Shared {
         let mut due = Instant::now();
         // A line cut off by a kill is dropped.
         while output.read_line(&mut line).is_ok_and(|len| len > 0) && line.ends_with('\n') {
-            if self.count.fetch_add(1, Ordering::Relaxed) < CHECKED_LINES {
+            if self.count.load(Ordering::Relaxed) < CHECKED_LINES {
                 schemas::check("follow", &serde_json::from_str(&line).unwrap());
             }
             self.printed.lock().unwrap().push(PrintedLine::parse(run, &line));
+            // Who sees the count sees the line.
+            self.count.fetch_add(1, Ordering::Release);
             line.clear();
             due = self.wait_for_interval(due);
         }
