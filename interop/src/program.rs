@@ -15,9 +15,11 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::ops::Range;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -231,14 +233,24 @@ fn append(log: &Path) -> io::Result<File> {
     File::options().create(true).append(true).open(log)
 }
 
-/// A free port of 127.0.0.1, for a server that takes its port as an argument and keeps it over restarts.
+/// A free port of 127.0.0.1, for a server that takes its port as an argument and keeps it over restarts. It is none that the
+/// system gives to others meanwhile.
 ///
 /// # Panics
 /// If there is none.
 pub fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").port()
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let is_free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let count = u32::from(PORTS.end - PORTS.start);
+    // Programs that run at once begin at different places.
+    let first = std::process::id().wrapping_mul(97);
+    let next = || first.wrapping_add(CALLS.fetch_add(1, Ordering::Relaxed)) % count;
+    let mut ports = (0..count).map(|_| PORTS.start + next() as u16);
+    ports.find(is_free).expect("a free port")
 }
+
+/// Below those that systems give to sockets without one: from 32,768 on Linux.
+const PORTS: Range<u16> = 10_000..32_000;
 
 /// Starts the program, waits for the end of the input and kills the group; the group is also killed when
 /// the program ends.

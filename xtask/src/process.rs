@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -73,6 +73,22 @@ const OF_PACKAGE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let status = command.status().map_err(|error| not_started(command, &error))?;
     check(command, status)
+}
+
+/// Runs a command to its end, which is an error after `limit`. Processes that it has started are not ended.
+pub(crate) fn run_within(limit: Duration, command: &mut Command) -> Result<(), String> {
+    let (mut child, started) = (start(command)?, Instant::now());
+    loop {
+        let ended = child.try_wait().map_err(|error| format!("{}: {error}", line_of(command)))?;
+        match ended {
+            Some(status) => return check(command, status),
+            None if started.elapsed() < limit => std::thread::sleep(Duration::from_millis(100)),
+            None => {
+                let _ = child.kill();
+                return Err(format!("{}: not ended after {limit:?}", line_of(command)));
+            }
+        }
+    }
 }
 
 /// Runs `cargo` to its end.
@@ -186,6 +202,16 @@ fn line_of(command: &Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn a_command_that_does_not_end_is_an_error() {
+        let limit = Duration::from_millis(300);
+        let error = run_within(limit, &mut command("sleep", &["60"])).unwrap_err();
+        assert_eq!(error, "sleep 60: not ended after 300ms");
+        assert_eq!(run_within(Duration::from_secs(60), &mut command("true", &[])), Ok(()));
+        assert!(run_within(limit, &mut command("false", &[])).is_err());
+    }
 
     #[test]
     fn a_missing_process_has_used_nothing() {

@@ -124,7 +124,7 @@ fn start_stage(name: &str, without: &Without) -> Result<(), String> {
     let program = program.map_err(|error| format!("xtask: {error}"))?;
     let errors = out.try_clone().map_err(|error| at(&log, &error))?;
     let mut command = process::command(&program.to_string_lossy(), &["stage", name]);
-    process::run(command.args(without.to_args()).stdout(out).stderr(errors))
+    process::run_within(STAGE_LIMIT, command.args(without.to_args()).stdout(out).stderr(errors))
 }
 
 fn log_path(name: &str) -> PathBuf {
@@ -254,6 +254,9 @@ impl Summary {
 fn processor_time_in(log: &str) -> Option<f64> {
     log.lines().rev().find_map(|line| line.strip_prefix(PROCESSOR_TIME)?.parse().ok())
 }
+
+/// Maximum time of a stage, several times what the longest one takes: a test that waits for ever is named by the log.
+const STAGE_LIMIT: Duration = Duration::from_secs(60 * 60);
 
 const PROCESSOR_TIME: &str = "seconds of processor time: ";
 const WASM: &str = "wasm32-unknown-unknown";

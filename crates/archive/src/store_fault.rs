@@ -78,9 +78,9 @@ impl StoreProblem {
         let has = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
         match error {
             _ if is_missing_bucket(text) => Self::NoBucket,
-            // Some stores answer so with 404.
-            _ if has(&["InvalidAccessKeyId", "SignatureDoesNotMatch"]) => Self::Refused,
-            Error::NotFound { .. } => Self::NoObject,
+            Error::NotFound { .. } if code_of(text).is_none_or(is_of_object) => Self::NoObject,
+            // Some stores do not know an account so.
+            Error::NotFound { .. } => Self::Refused,
             Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => Self::Refused,
             _ if has(&["status code: 400"])
                 && has(&["AuthorizationHeaderMalformed", "IllegalLocationConstraint"]) =>
@@ -125,10 +125,14 @@ impl StoreProblem {
 /// Whether an error says that an object does not exist, and not that the bucket or the account does not.
 pub(crate) fn is_missing_object(error: &Error) -> bool {
     let text = text_of(error);
-    let is_object = |code: &str| ["NoSuchKey", "BlobNotFound", "ResourceNotFound"].contains(&code);
     matches!(error, Error::NotFound { .. })
         && !is_missing_bucket(&text)
-        && code_of(&text).is_none_or(is_object)
+        && code_of(&text).is_none_or(is_of_object)
+}
+
+/// Whether the code of an answer 404 says that there is no object.
+fn is_of_object(code: &str) -> bool {
+    ["NoSuchKey", "BlobNotFound", "ResourceNotFound"].contains(&code)
 }
 
 /// Whether an error says that the bucket does not exist.
@@ -208,7 +212,9 @@ mod tests {
         };
         assert_eq!(problem(&missing("NoSuchBucket")), StoreProblem::NoBucket);
         assert_eq!(problem(&missing("NoSuchKey")), StoreProblem::NoObject);
-        assert_eq!(problem(&missing("InvalidAccessKeyId")), StoreProblem::Refused);
+        for code in ["InvalidAccessKeyId", "XAdminUserNotFound"] {
+            assert_eq!(problem(&missing(code)), StoreProblem::Refused, "{code}");
+        }
         assert!(is_missing_object(&missing("NoSuchKey")));
         for code in ["NoSuchBucket", "InvalidAccessKeyId", "Anything"] {
             assert!(!is_missing_object(&missing(code)), "{code}");

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
 use simnet::servers::{Server, Simulation, Spec};
@@ -27,13 +27,13 @@ pub(crate) struct Delivered {
 impl Delivered {
     /// A network with some commits, that will be delivered to `uri`, with the history of its accounts.
     pub(crate) fn new(uri: &str) -> Self {
-        let spec = Spec {
-            accounts: 6,
-            records: 150,
-            jetstreams: 0,
-            initial_commits: 30,
-            ..Spec::default()
-        };
+        Self::with_history(uri, 150)
+    }
+
+    /// The same with so many records of each account.
+    pub(crate) fn with_history(uri: &str, records: usize) -> Self {
+        let spec =
+            Spec { accounts: 6, records, jetstreams: 0, initial_commits: 30, ..Spec::default() };
         let sim = Simulation::start(spec).expect("a network");
         let dids: Vec<String> =
             (0..sim.account_count()).map(|number| sim.account(number).did).collect();
@@ -113,7 +113,12 @@ impl Delivered {
 
     /// Whether the process has ended, by itself.
     pub(crate) fn has_ended(&mut self) -> bool {
-        self.child.as_mut().is_some_and(|child| child.try_wait().expect("a state").is_some())
+        self.end().is_some()
+    }
+
+    /// How the process has ended, by itself.
+    fn end(&mut self) -> Option<ExitStatus> {
+        self.child.as_mut().and_then(|child| child.try_wait().expect("a state"))
     }
 
     /// The most memory that the process has had at once.
@@ -175,7 +180,9 @@ impl Delivered {
     pub(crate) async fn wait_until(&mut self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
         let since = Instant::now();
         while !holds().await {
-            assert!(!self.has_ended(), "waiting for {what}: it has ended\n{}", self.errors());
+            if let Some(end) = self.end() {
+                panic!("waiting for {what}: {end}\n{}", self.errors());
+            }
             let is_late = since.elapsed() > Duration::from_secs(180);
             assert!(!is_late, "waiting for {what}\n{}", self.errors());
             sleep(Duration::from_millis(50)).await;

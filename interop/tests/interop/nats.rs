@@ -149,9 +149,10 @@ async fn a_full_stream_holds_events_back_and_gets_them_when_it_has_room() {
         ..Config::default()
     };
     context.create_stream(config.clone()).await.expect("a stream");
-    let mut delivered = Delivered::new(&nats.uri());
+    // Histories fit, and the commits after them do not.
+    let mut delivered = Delivered::with_history(&nats.uri(), 5);
     delivered.start(None);
-    delivered.write(0);
+    (0..8).for_each(|round| delivered.write(round));
     let errors = delivered.folder.path().join("errors");
     let reported = async || {
         let text = std::fs::read_to_string(&errors).unwrap_or_default();
