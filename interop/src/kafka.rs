@@ -68,7 +68,7 @@ impl Kafka {
 
     /// Kills the broker without notice.
     pub fn kill(&mut self) {
-        drop(self.program.take());
+        Program::end(self.program.take(), self.port);
     }
 
     /// Starts the broker, after a kill if it runs.

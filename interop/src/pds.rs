@@ -107,7 +107,7 @@ impl Pds {
 
     /// Kills the PDS without notice.
     pub fn kill(&mut self) {
-        drop(self.program.take());
+        Program::end(self.program.take(), self.port);
     }
 
     /// The port on 127.0.0.1, the same after restarts.

@@ -57,7 +57,7 @@ impl Postgres {
 
     /// Kills every process of the server without notice.
     pub fn kill(&mut self) {
-        drop(self.program.take());
+        Program::end(self.program.take(), self.port);
     }
 
     /// Starts the server, after a kill if it runs.

@@ -214,6 +214,21 @@ impl Program {
         drop(self);
     }
 
+    /// Kills a program, if it runs, and waits until its port is closed: the system ends a large process a moment later.
+    ///
+    /// # Panics
+    /// If the port stays open.
+    pub(crate) fn end(program: Option<Self>, port: u16) {
+        let Some(program) = program else { return };
+        let name = program.name.clone();
+        program.kill();
+        let deadline = Instant::now() + READY_TIMEOUT;
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            assert!(Instant::now() < deadline, "{name} has ended, and its port is open");
+            std::thread::sleep(POLL);
+        }
+    }
+
     /// The end of its log.
     fn end_of_log(&self) -> String {
         let log = fs::read(&self.log).unwrap_or_default();

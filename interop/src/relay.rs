@@ -47,7 +47,7 @@ impl Relay {
     /// # Panics
     /// If it does not start.
     pub async fn restart(&mut self) {
-        drop(self.program.take());
+        Program::end(self.program.take(), self.port);
         self.program = Some(run(&self.kit, &self.command, self.port).await);
     }
 

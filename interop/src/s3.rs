@@ -41,7 +41,7 @@ impl S3 {
 
     /// Kills the server without notice.
     pub fn kill(&mut self) {
-        drop(self.program.take());
+        Program::end(self.program.take(), self.port);
     }
 
     /// Starts the server, after a kill if it runs.

@@ -11,7 +11,7 @@ use crate::delta::Add;
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::merge::{MAX_FILE_BYTES, MergedFiles};
 use crate::replace::{Replacement, bytes, files_of_day};
-use crate::scan::{Columns, HiddenColumns, RecordColumns, Row, Scan, SnapshotColumns};
+use crate::scan::{Columns, HiddenColumns, PlcColumns, RecordColumns, Row, Scan, SnapshotColumns};
 use crate::seal::day_of;
 use crate::table::{DAY, Table};
 use crate::thin::Plan;
@@ -48,6 +48,7 @@ impl Archive {
         self.merge_days::<SnapshotColumns>(last, &mut compacted).await?;
         self.merge_days::<RecordColumns>(last, &mut compacted).await?;
         self.merge_days::<HiddenColumns>(last, &mut compacted).await?;
+        self.merge_days::<PlcColumns>(last, &mut compacted).await?;
         self.sweep().await?;
         Ok(compacted)
     }

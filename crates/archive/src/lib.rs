@@ -3,14 +3,16 @@
 //! ```text
 //! events ── Wal::append ──> write-ahead log ── Wal::seal ──┐
 //! frames of a file ── Archive::import_frames ──────────────┼──> Parquet files ──> Delta Lake log
-//! repositories ── Archive::seal_repositories ──────────────┘          │
+//! repositories ── Archive::seal_repositories ──────────────┤          │
+//! logs of did:plc ── Archive::seal_key_histories ──────────┘          │
 //!                       Archive::verify, replay, events <─────────────┘
 //! ```
 //!
-//! An [`Archive`] is a folder or a prefix of an object store with five [tables](Table). Their files are Parquet under a log of the
+//! An [`Archive`] is a folder or a prefix of an object store with six [tables](Table). Their files are Parquet under a log of the
 //! Delta Lake protocol, so other programs read them as they are; `docs/formats/archive.md` describes every column. A frame is
 //! stored as it came, with its verdict and the key under which it was verified. [`Archive::verify`] compares every file with its
-//! name, and judges every verified event and every repository again.
+//! name, judges every verified event and every repository again, and compares its key with the history of the account's keys, if
+//! the archive has it.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -59,6 +61,7 @@ mod event;
 mod frame_records;
 mod hidden;
 mod import;
+mod key_history;
 mod merge;
 mod object_file;
 #[cfg(feature = "object-stores")]

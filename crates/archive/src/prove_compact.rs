@@ -8,7 +8,7 @@ use crate::chain::{ChainCommit, ChainFault, Chains, ops_of_rows};
 use crate::error::ArchiveError;
 use crate::scan::{EventRow, Key, OpColumns, Row, Scan, Selection};
 use crate::signatures::SignatureBatch;
-use crate::verify::{Rule, Verification, refuse_future};
+use crate::verify::{Refusal, Rule, Verification, refuse_future};
 
 /// Proves compact rows of `events`, in the order of the table.
 pub(crate) struct CompactProver {
@@ -90,8 +90,6 @@ impl CompactProver {
         })
     }
 }
-
-type Refusal = (&'static str, String);
 
 fn refusal(fault: &ChainFault) -> Refusal {
     let rule = match fault {

@@ -6,9 +6,10 @@ use crypto::PublicKey;
 
 use crate::archive::Archive;
 use crate::error::ArchiveError;
+use crate::key_history::{KeyHistories, SignedAt};
 use crate::record_trees::{RecordTree, RecordTrees};
 use crate::scan::{Row, Scan, Selection, SnapshotColumns};
-use crate::verify::{Finding, Rule, Verification};
+use crate::verify::{Finding, Refusal, Rule, Verification};
 
 impl Archive {
     pub(crate) async fn prove_snapshots(
@@ -19,6 +20,7 @@ impl Archive {
         let mut snapshots: Scan<SnapshotColumns> = self.scan(selection).await?;
         let mut trees = RecordTrees::open(self, selection).await?;
         let mut built = trees.build_next().await?;
+        let mut histories = KeyHistories::open(self, selection).await?;
         while let Some(row) = snapshots.next().await? {
             let (columns, index) = (row.columns(), row.index());
             let place = (columns.did.value(index), columns.rev.value(index));
@@ -32,7 +34,10 @@ impl Archive {
                 built = trees.build_next().await?;
             }
             let records = built.as_mut().filter(|built| built.place() == place);
-            match check(&row, records) {
+            let signed = SignedAt { rev: Some(place.1), received: columns.fetched.value(index) };
+            let key = columns.key.value(index);
+            let had_key = histories.check(place.0, key, signed, &mut verification.report).await?;
+            match had_key.and_then(|()| check(&row, records)) {
                 Ok(()) => verification.report.proved_snapshots += 1,
                 Err((code, message)) => {
                     let (file, number) = row.place();
@@ -51,10 +56,7 @@ impl Archive {
 }
 
 /// Checks that the account signed the tree of these records.
-fn check(
-    row: &Row<SnapshotColumns>,
-    built: Option<&mut RecordTree>,
-) -> Result<(), (&'static str, String)> {
+fn check(row: &Row<SnapshotColumns>, built: Option<&mut RecordTree>) -> Result<(), Refusal> {
     let (columns, index) = (row.columns(), row.index());
     let refused = |code, message: &str| Err((code, message.to_owned()));
     let Some(data) = Cid::from_bytes(columns.data.value(index)) else {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, TimestampMicrosecondType};
 use arrow_array::{
-    Array, BinaryArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+    Array, BinaryArray, BooleanArray, Int64Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray,
 };
 use arrow_schema::{ArrowError, Schema};
 use futures_util::{Stream, StreamExt, TryStreamExt};
@@ -363,6 +364,11 @@ impl EventRow {
         self.0.place()
     }
 
+    /// The revision, as the event states it.
+    pub(crate) fn rev(&self) -> Option<&str> {
+        optional(&self.0.columns().rev, self.0.index())
+    }
+
     /// The revision before, as the event states it.
     pub(crate) fn since(&self) -> Option<&str> {
         optional(&self.0.columns().since, self.0.index())
@@ -601,6 +607,76 @@ impl Row<RecordColumns> {
     /// The bytes of the record.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.columns().record.value(self.index())
+    }
+}
+
+/// The columns of `plc_ops`.
+#[derive(Debug)]
+pub(crate) struct PlcColumns {
+    did: StringArray,
+    fetched: TimestampMicrosecondArray,
+    seq: Int64Array,
+    cid: BinaryArray,
+    created: TimestampMicrosecondArray,
+    nullified: BooleanArray,
+    op: BinaryArray,
+}
+
+impl Columns for PlcColumns {
+    const TABLE: Table = Table::PlcOps;
+    const IS_ONE_RUN: bool = true;
+
+    fn new(rows: &RecordBatch) -> Self {
+        Self {
+            did: text(rows, "did"),
+            fetched: times(rows, "fetched"),
+            seq: integers(rows, "seq"),
+            cid: bytes(rows, "cid"),
+            created: times(rows, "created"),
+            nullified: column(rows, "nullified").as_boolean().clone(),
+            op: bytes(rows, "op"),
+        }
+    }
+
+    fn key(&self, row: usize) -> Key {
+        let did = Some(self.did.value(row).into());
+        Key { did, number: self.fetched.value(row), text: None }
+    }
+}
+
+impl Row<PlcColumns> {
+    pub(crate) fn did(&self) -> &str {
+        self.columns().did.value(self.index())
+    }
+
+    /// When the history was fetched, in microseconds since 1970.
+    pub(crate) fn fetched(&self) -> i64 {
+        self.columns().fetched.value(self.index())
+    }
+
+    /// The place of the operation in the history.
+    pub(crate) fn seq(&self) -> i64 {
+        self.columns().seq.value(self.index())
+    }
+
+    /// The bytes of the CID.
+    pub(crate) fn cid(&self) -> &[u8] {
+        self.columns().cid.value(self.index())
+    }
+
+    /// When the directory accepted the operation, in microseconds since 1970.
+    pub(crate) fn created(&self) -> i64 {
+        self.columns().created.value(self.index())
+    }
+
+    /// Whether a later operation nullified it.
+    pub(crate) fn is_nullified(&self) -> bool {
+        self.columns().nullified.value(self.index())
+    }
+
+    /// The signed operation, DAG-CBOR.
+    pub(crate) fn op(&self) -> &[u8] {
+        self.columns().op.value(self.index())
     }
 }
 

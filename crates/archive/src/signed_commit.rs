@@ -3,7 +3,7 @@
 use atproto::commit::{Commit, UnsignedCommit};
 use codec::Cid;
 
-use crate::verify::Rule;
+use crate::verify::{Refusal, Rule};
 
 /// The columns of a commit whose block is not stored as it came.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct StoredCommit<'a> {
 
 impl StoredCommit<'_> {
     /// The bytes that were signed, if this is the root of the tree; or the rule that the columns break.
-    pub(crate) fn signing_bytes(&self, data: Cid) -> Result<Vec<u8>, (&'static str, String)> {
+    pub(crate) fn signing_bytes(&self, data: Cid) -> Result<Vec<u8>, Refusal> {
         let Self { did, rev, sig, block } = *self;
         let refused = |message: &str| Err((Rule::Value.code(), message.to_owned()));
         let Ok(sig): Result<&[u8; 64], _> = sig.try_into() else {

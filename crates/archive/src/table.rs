@@ -17,12 +17,14 @@ pub enum Table {
     Records,
     /// What readers leave out.
     Hidden,
+    /// The operations of did:plc accounts, which decide about their keys.
+    PlcOps,
 }
 
 impl Table {
     /// All tables.
-    pub const ALL: [Self; 5] =
-        [Self::Events, Self::Ops, Self::Snapshots, Self::Records, Self::Hidden];
+    pub const ALL: [Self; 6] =
+        [Self::Events, Self::Ops, Self::Snapshots, Self::Records, Self::Hidden, Self::PlcOps];
 
     /// The name, and the folder within the archive.
     pub fn name(self) -> &'static str {
@@ -32,12 +34,13 @@ impl Table {
             Self::Snapshots => "snapshots",
             Self::Records => "records",
             Self::Hidden => "hidden",
+            Self::PlcOps => "plc_ops",
         }
     }
 
     /// The columns of its files; `day` is in the log alone.
     pub fn schema(self) -> SchemaRef {
-        static SCHEMAS: LazyLock<[SchemaRef; 5]> =
+        static SCHEMAS: LazyLock<[SchemaRef; Table::ALL.len()]> =
             LazyLock::new(|| Table::ALL.map(|table| Arc::new(Schema::new(table.fields()))));
         SCHEMAS[self as usize].clone()
     }
@@ -51,6 +54,7 @@ impl Table {
             // Records follow in the order of the tree, whose keys are whole paths.
             Self::Records => &["did", "rev"],
             Self::Hidden => &["at", "did"],
+            Self::PlcOps => &["did", "fetched", "seq"],
         }
     }
 
@@ -119,6 +123,15 @@ impl Table {
                 optional("rkey", DataType::Utf8),
                 optional("account", DataType::Binary),
                 required("reason", DataType::Utf8),
+            ],
+            Self::PlcOps => vec![
+                required("did", DataType::Utf8),
+                required("fetched", time()),
+                required("seq", DataType::Int64),
+                required("cid", DataType::Binary),
+                required("created", time()),
+                required("nullified", DataType::Boolean),
+                required("op", DataType::Binary),
             ],
         }
     }

@@ -12,6 +12,7 @@ use verify::sync::{Chain, FutureWindow, Ignored, Judge, Judged, MemoryState, Out
 use crate::archive::Archive;
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::event::ArchivedEvent;
+use crate::key_history::KeyHistories;
 use crate::prove_compact::CompactProver;
 use crate::rows::{COMPACT, FULL};
 use crate::scan::{EventColumns, EventRow, Scan, Selection};
@@ -69,6 +70,10 @@ pub struct VerifyReport {
     pub snapshots: u64,
     /// Number of snapshots that were proved again.
     pub proved_snapshots: u64,
+    /// Number of histories of keys.
+    pub key_histories: u64,
+    /// Number of verified events and snapshots whose key was compared with the stored history of the account's keys.
+    pub compared_keys: u64,
     /// Number of proved commits that do not continue the one before.
     pub gaps: u64,
     /// Number of events that were stored as not verified, by their code.
@@ -91,6 +96,9 @@ pub struct Finding {
     /// The rule in words.
     pub message: String,
 }
+
+/// The code of a broken rule, and the rule in words.
+pub(crate) type Refusal = (&'static str, String);
 
 /// A rule of archives, besides those of the events in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +123,12 @@ pub(crate) enum Rule {
     Signature,
     /// A column has a value of its kind.
     Value,
+    /// A history of keys is one of its account.
+    History,
+    /// An account had the key under which it signed.
+    Key,
+    /// An operation that gave an account its key stayed in force.
+    NullifiedKey,
 }
 
 impl Rule {
@@ -131,12 +145,15 @@ impl Rule {
             Self::Base => "archive/base",
             Self::Signature => "signature/wrong",
             Self::Value => "archive/value",
+            Self::History => "archive/history",
+            Self::Key => "archive/key",
+            Self::NullifiedKey => "archive/key-nullified",
         }
     }
 }
 
 impl Finding {
-    fn of(row: &EventRow, code: &'static str, message: String) -> Self {
+    pub(crate) fn of(row: &EventRow, code: &'static str, message: String) -> Self {
         let (file, number) = row.place();
         let did = row.event().did.map(str::to_owned);
         Self { file: file.to_owned(), row: Some(number), did, code, message }
@@ -176,7 +193,7 @@ impl Verification<'_> {
     }
 
     /// Counts a row as proved, unless it breaks a rule.
-    pub(crate) fn settle(&mut self, row: &EventRow, refusal: Option<(&'static str, String)>) {
+    pub(crate) fn settle(&mut self, row: &EventRow, refusal: Option<Refusal>) {
         match refusal {
             None => self.report.proved += 1,
             Some((code, message)) => self.refuse(Finding::of(row, code, message)),
@@ -208,6 +225,7 @@ impl Archive {
         if !verification.report.is_refused() {
             self.prove_events(&mut verification).await?;
             self.prove_snapshots(&options.selection(), &mut verification).await?;
+            self.prove_key_histories(&options.selection(), &mut verification).await?;
         }
         Ok(verification.report)
     }
@@ -248,6 +266,7 @@ impl Archive {
         let selection = verification.options.selection();
         let mut scan: Scan<EventColumns> = self.scan(&selection).await?;
         let (list, mut prover, mut compact) = (self.hide_list().await?, Prover::new(), None);
+        let mut histories = KeyHistories::open(self, &selection).await?;
         while let Some(row) = scan.next().await? {
             let row = EventRow(row);
             let (event, is_selected) = (row.event(), verification.has(&row.event()));
@@ -256,6 +275,7 @@ impl Archive {
                 let message = "the account was erased, and has a row again: erase it again";
                 verification.refuse(Finding::of(&row, Rule::Erased.code(), message.to_owned()));
             }
+            let is_selected = is_selected && histories.admit(&row, verification).await?;
             match (event.is_verified(), row.form()) {
                 (false, _) if is_selected => {
                     let code = event.verdict.to_owned();
@@ -351,7 +371,7 @@ impl Prover {
 }
 
 /// The rule that a row breaks, and the message.
-fn refusal(judged: &Judged<'_>, event: &ArchivedEvent<'_>) -> Option<(&'static str, String)> {
+fn refusal(judged: &Judged<'_>, event: &ArchivedEvent<'_>) -> Option<Refusal> {
     match &judged.outcome {
         Outcome::Commit(commit, _) => refuse_account(commit.repo, event.did)
             .or_else(|| refuse_future(commit.rev, event.received)),
@@ -369,13 +389,13 @@ fn read_key(key: &str) -> Option<CompressedKey> {
 }
 
 /// The row says another account than its frame: the verdict would be about that one.
-fn refuse_account(did: &str, row: Option<&str>) -> Option<(&'static str, String)> {
+fn refuse_account(did: &str, row: Option<&str>) -> Option<Refusal> {
     let message = || format!("the frame is of {did}, the row of {}", row.unwrap_or("no account"));
     (row != Some(did)).then(|| (Rule::Account.code(), message()))
 }
 
 /// A revision that is ahead of the time of arrival.
-pub(crate) fn refuse_future(rev: &str, received: i64) -> Option<(&'static str, String)> {
+pub(crate) fn refuse_future(rev: &str, received: i64) -> Option<Refusal> {
     let rev = rev.parse().ok()?;
     let window = FutureWindow::new(received.max(0) as u64, &Policy::default());
     let message = || format!("revision {rev} is ahead of the time of arrival");

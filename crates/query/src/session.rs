@@ -146,7 +146,9 @@ fn shown(table: Table, hidden: &HideList) -> String {
     let columns: Vec<String> = names.chain(["day".to_owned()]).collect();
     let condition = match (table, hidden.is_empty()) {
         (Table::Hidden, _) | (_, true) => String::new(),
-        (Table::Events | Table::Snapshots, _) => " WHERE shows_account(did)".to_owned(),
+        (Table::Events | Table::Snapshots | Table::PlcOps, _) => {
+            " WHERE shows_account(did)".to_owned()
+        }
         (Table::Ops | Table::Records, _) => " WHERE shows_record(did, collection, rkey)".to_owned(),
     };
     format!("SELECT {} FROM stored_{}{condition}", columns.join(", "), table.name())

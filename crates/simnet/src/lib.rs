@@ -15,6 +15,7 @@
 //! | [`hostile`] | malformed inputs, and unusual valid ones |
 //! | [`schnorr_events`] | Nostr events for the verification of signatures |
 //! | [`nostr_events`] | Nostr events as a relay receives them |
+//! | [`unsigned_commits`] | commits of very many operations, for tables; nothing can prove them |
 //! | [`nostr_sampling`] | classes and samples of Nostr events |
 //! | `servers` | a running network on loopback (feature `servers`) |
 //! | [`account`] | accounts: DID, key, initial records |
@@ -60,3 +61,4 @@ mod text;
 pub mod time;
 pub mod tree;
 pub mod tree_records;
+pub mod unsigned_commits;

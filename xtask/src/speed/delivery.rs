@@ -3,18 +3,15 @@
 //! The relay sends prepared commits as fast as they are read. The metrics of `follow` tell how many events are delivered: a
 //! pass is measured between the first tenth of them, in which keys are looked up, and the last.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::process::Stdio;
-use std::thread;
-use std::time::Instant;
 
 use clap::Args;
 
 use super::relay::Relay;
-use super::running::{INTERVAL, Running, free_address};
+use super::running::{Running, free_address};
+use super::scraped;
 use super::table::{Pass, Table};
-use crate::process::{self, Usage};
+use crate::process;
 
 /// What to measure.
 #[derive(Args, Clone, Debug)]
@@ -119,55 +116,13 @@ fn pass(
         }
         None => None,
     };
-    let mut process = Running(process::start(follow.stdout(Stdio::null()).stderr(Stdio::null()))?);
-    let pid = process.0.id();
-    let first = wait_for_delivered(&mut process, metrics, commits / 10)?;
-    let (since, before) = (Instant::now(), Usage::of(pid));
-    let last = wait_for_delivered(&mut process, metrics, commits)?;
-    let (seconds, after) = (since.elapsed().as_secs_f64(), Usage::of(pid));
-    process::terminate(&mut process.0)?;
-    let processor_time = after.processor_time().saturating_sub(before.processor_time());
-    Ok(Pass {
-        events: (last - first) as f64,
-        seconds,
-        processor_time,
-        peak_bytes: after.peak_bytes,
-    })
-}
-
-/// Waits until at least `count` events are delivered, and returns their number.
-fn wait_for_delivered(
-    follow: &mut Running,
-    metrics: SocketAddr,
-    count: u64,
-) -> Result<u64, String> {
-    loop {
-        // Before the server listens, nothing is delivered.
-        let delivered = page(metrics).map_or(0, |page| delivered(&page));
-        if delivered >= count {
-            return Ok(delivered);
-        }
-        follow.check()?;
-        thread::sleep(INTERVAL);
-    }
-}
-
-/// The metrics page.
-fn page(metrics: SocketAddr) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect(metrics)?;
-    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
-    let mut page = String::new();
-    stream.read_to_string(&mut page)?;
-    Ok(page)
+    scraped::pass(&mut follow, metrics, commits, delivered)
 }
 
 /// Lines that were made, without those that the destination has not acknowledged.
-fn delivered(page: &str) -> u64 {
-    let value = |name: &str| {
-        let line = page.lines().find(|line| line.starts_with(name));
-        line.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).unwrap_or_default()
-    };
-    (value("wireproof_lines_total") - value("wireproof_undelivered_events")).max(0.0) as u64
+fn delivered(page: &str) -> f64 {
+    scraped::value(page, "wireproof_lines_total")
+        - scraped::value(page, "wireproof_undelivered_events")
 }
 
 const DESTINATIONS: [&str; 4] = ["file:events", "sqlite:events.db", "websocket", "webhook"];

@@ -2,11 +2,13 @@
 //!
 //! A simulated network, `follow` and what receives its events are processes of their own.
 
+mod archive;
 mod delay;
 mod delivery;
 mod follow;
 mod relay;
 mod running;
+mod scraped;
 mod table;
 mod tap;
 
@@ -21,6 +23,8 @@ pub(crate) enum Measurement {
     Follow(follow::Options),
     /// Measure delivery into each destination, in turn with standard output.
     Delivery(delivery::Options),
+    /// Measure `archive follow` in turn with standard output, and then bytes, proofs and queries of archives.
+    Archive(archive::Options),
     /// Measure the delay from an event's time to a WebSocket client.
     Delay(delay::Options),
     /// Measure delivery to a WebSocket client in turn with tap of indigo, over the same network.
@@ -34,6 +38,7 @@ pub(crate) fn measure(measurement: &Measurement) -> Result<(), String> {
     match measurement {
         Measurement::Follow(options) => follow::measure(&program, options),
         Measurement::Delivery(options) => delivery::measure(&program, options),
+        Measurement::Archive(options) => archive::measure(&program, options),
         Measurement::Delay(options) => delay::measure(&program, options),
         Measurement::Tap(options) => tap::measure(&program, options),
     }

@@ -43,10 +43,19 @@ impl Relay {
 
     /// `follow` of this relay.
     pub(super) fn follow(&self, program: &str) -> Command {
+        self.reader(program, &["follow", "--verify"])
+    }
+
+    /// `archive follow` of this relay.
+    pub(super) fn archive_follow(&self, program: &str) -> Command {
+        self.reader(program, &["archive", "follow"])
+    }
+
+    fn reader(&self, program: &str, args: &[&str]) -> Command {
         let port = self.pds.first().and_then(|url| url.rsplit(':').next()).unwrap_or_default();
-        let mut follow = process::command(program, &["follow", "--verify", "--host", &self.host]);
-        follow.args(["--plc", &self.plc, "--development-port", port]);
-        follow
+        let mut reader = process::command(program, args);
+        reader.args(["--host", &self.host, "--plc", &self.plc, "--development-port", port]);
+        reader
     }
 
     /// What its process has used so far.

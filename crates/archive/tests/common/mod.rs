@@ -3,6 +3,7 @@
 // Each test program uses some of it.
 #![allow(dead_code)]
 
+pub(crate) mod changed_file;
 pub(crate) mod writers;
 
 use std::fs;

@@ -1,17 +1,20 @@
-//! `wireproof archive import`: verifies captured frames and repositories, and stores them.
+//! `wireproof archive import`: verifies captured frames, repositories and histories of keys, and stores them.
 
-use std::collections::VecDeque;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wireproof::archive::{Archive, ArchivedRepository, ImportOptions, WorkId};
 use wireproof::atproto::corpus;
 use wireproof::atproto::syntax::Did;
 use wireproof::codec::cid::{Cid, Codec};
 use wireproof::crypto::PublicKey;
+use wireproof::verify::Verified;
 use wireproof::verify::identity::AccountKeys;
+use wireproof::verify::plc::{self, History};
 use wireproof::verify::repository::{self, Options};
 use wireproof::verify::sync::Policy;
 
@@ -23,17 +26,17 @@ use crate::output::Output;
 use crate::progress::ProgressLine;
 use crate::verify::account_keys;
 
-/// Verify captured frames and repositories, and store them.
+/// Verify captured frames, repositories and histories of keys, and store them.
 ///
 /// A file that was imported before adds nothing, however it is named. Frames that are refused are stored with the code of
-/// the rule that they break, so that nothing that was received is missing; repositories that are refused are not stored,
-/// and the exit code is 1.
+/// the rule that they break, so that nothing that was received is missing; repositories and histories of keys that are
+/// refused are not stored, and the exit code is 1.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ImportArgs {
     /// Repositories (.car), files of firehose frames (others: a 32-bit big-endian count, then each frame after its 32-bit
     /// length), and folders of both (.car and .bin).
-    #[arg(value_name = "FILE|DIR", required = true, value_hint = ValueHint::AnyPath)]
+    #[arg(value_name = "FILE|DIR", required_unless_present = "plc_log", requires = "keys", value_hint = ValueHint::AnyPath)]
     paths: Vec<PathBuf>,
     /// The archive: a folder, file:///FOLDER, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX. It is created
     /// if it is missing; a bucket is not.
@@ -41,7 +44,11 @@ pub(crate) struct ImportArgs {
     to: String,
     /// The accounts' keys: JSON, an object of DID to did:key, or an array of objects with did and didDoc.
     #[arg(long, value_name = "accounts.json|-", value_hint = ValueHint::FilePath)]
-    keys: PathBuf,
+    keys: Option<PathBuf>,
+    /// Histories of keys of did:plc accounts, with which `archive verify` compares the keys of their commits: what a
+    /// directory serves at /DID/log/audit, or at /export (JSON lines, the operations of an account from its first one on).
+    #[arg(long, value_name = "LOG|-", value_hint = ValueHint::FilePath)]
+    plc_log: Vec<PathBuf>,
     /// The host from which the files are.
     #[arg(long, value_name = "HOST", default_value = "unknown")]
     host: String,
@@ -51,7 +58,7 @@ pub(crate) struct ImportArgs {
 }
 
 pub(super) async fn run(args: &ImportArgs, output: Output) -> Result<(), Failure> {
-    let keys = account_keys(&args.keys)?;
+    let keys = args.keys.as_deref().map(account_keys).transpose()?.unwrap_or_default();
     let mut import = Import {
         archive: Archive::open(&args.to)?,
         keys: &keys,
@@ -67,11 +74,24 @@ pub(super) async fn run(args: &ImportArgs, output: Output) -> Result<(), Failure
             false => import.frames(path, &mut progress).await?,
         }
     }
+    for path in &args.plc_log {
+        import.summary.file_count += 1;
+        progress.step(files::name(path));
+        progress.during(import.key_histories(path)).await?;
+    }
     progress.end();
     output.document(&import.summary, args.json, ImportSummary::to_text)?;
-    match import.summary.refused_repository_count {
-        0 => Ok(()),
-        count => Err(Failure::Refused(format!("{count} repositories were refused"))),
+    match (import.summary.refused_repository_count, import.summary.refused_key_history_count) {
+        (0, 0) => Ok(()),
+        (repositories, 0) => {
+            Err(Failure::Refused(format!("{repositories} repositories were refused")))
+        }
+        (0, histories) => {
+            Err(Failure::Refused(format!("{histories} histories of keys were refused")))
+        }
+        (repositories, histories) => Err(Failure::Refused(format!(
+            "{repositories} repositories and {histories} histories of keys were refused"
+        ))),
     }
 }
 
@@ -163,6 +183,27 @@ impl Import<'_> {
         Ok(())
     }
 
+    async fn key_histories(&mut self, path: &Path) -> Result<(), Failure> {
+        let (file, fetched) = (files::read_at_most(path, MAX_EXPORT_BYTES)?, now_micros());
+        let logs = logs_of(&file).map_err(|error| Failure::refused(path, error))?;
+        let mut histories = Vec::with_capacity(logs.len());
+        for log in &logs {
+            match audit_history(log) {
+                Ok(history) => histories.push(history),
+                Err(why) => {
+                    self.summary.refused_key_history_count += 1;
+                    log::print(Level::Warning, &format!("{}: {why}", files::name(path))).ok();
+                }
+            }
+        }
+        self.summary.key_history_count += histories.len() as u64;
+        let work = WorkId { writer: format!("import-{}", name(&file)), number: 0 };
+        let sealed = self.archive.seal_key_histories(histories, fetched, &work).await?;
+        self.summary.stored_files += sealed.files;
+        self.summary.stored_bytes += sealed.bytes;
+        Ok(())
+    }
+
     /// The key of the account that the commit names.
     fn key_of(&self, file: &[u8], options: &Options) -> Result<PublicKey, String> {
         let parsed = repository::parse(file, options)
@@ -171,6 +212,42 @@ impl Import<'_> {
         let key = Did::parse(did).ok().and_then(|did| self.keys.get(did));
         let key = key.ok_or_else(|| format!("--keys has no key of {did}"))?;
         PublicKey::try_from(key).map_err(|error| format!("the key of {did}: {error}"))
+    }
+}
+
+/// The logs of a file, each a list of JSON: the one that it is, or those of the accounts of an export.
+fn logs_of(file: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    if file.trim_ascii_start().first() != Some(&b'{') {
+        return Ok(vec![file.to_vec()]);
+    }
+    #[derive(Deserialize)]
+    struct Line<'l> {
+        #[serde(borrow)]
+        did: Cow<'l, str>,
+    }
+    let mut logs: BTreeMap<Cow<'_, str>, Vec<u8>> = BTreeMap::new();
+    for (number, line) in (1..).zip(file.split(|byte| *byte == b'\n')) {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let Line { did } =
+            serde_json::from_slice(line).map_err(|error| format!("line {number}: {error}"))?;
+        let log = logs.entry(did).or_default();
+        log.push(if log.is_empty() { b'[' } else { b',' });
+        log.extend_from_slice(line);
+    }
+    logs.values_mut().for_each(|log| log.push(b']'));
+    Ok(logs.into_values().collect())
+}
+
+/// The history in a log with the directory's times.
+fn audit_history(log: &[u8]) -> Result<Verified<History>, String> {
+    let history = plc::verify(log, &plc::Options::default())
+        .map_err(|rejection| format!("refused ({}): {rejection}", rejection.code()))?;
+    let has_times = history.operations().iter().all(|of| of.created_at_micros.is_some());
+    match has_times {
+        true => Ok(history),
+        false => Err(format!("{}: a log without times: take /log/audit", history.did())),
     }
 }
 
@@ -190,6 +267,9 @@ struct ImportSummary {
     repository_count: u64,
     refused_repository_count: u64,
     record_count: u64,
+    /// Histories of the keys of did:plc accounts.
+    key_history_count: u64,
+    refused_key_history_count: u64,
     /// Files of the archive.
     stored_files: u64,
     stored_bytes: u64,
@@ -199,6 +279,7 @@ impl ImportSummary {
     fn to_text(&self) -> String {
         format!(
             "{} files\n{} events: {} verified, {} unchecked, {} refused\n{} repositories with {} records, {} refused\n\
+             {} histories of keys, {} refused\n\
              {} bytes in {} files of the archive\n",
             self.file_count,
             self.event_count,
@@ -208,11 +289,16 @@ impl ImportSummary {
             self.repository_count,
             self.record_count,
             self.refused_repository_count,
+            self.key_history_count,
+            self.refused_key_history_count,
             self.stored_bytes,
             self.stored_files,
         )
     }
 }
+
+/// Bytes of a file of histories, which is read whole: some 500,000 operations.
+const MAX_EXPORT_BYTES: usize = 512 << 20;
 
 /// Frames between two updates of the progress.
 const PROGRESS_FRAMES: u64 = 256;
@@ -220,4 +306,5 @@ const PROGRESS_FRAMES: u64 = 256;
 const EXAMPLES: &str = "\
 Examples:
   wireproof archive import firehose-frames.bin --keys accounts.json --to archive
-  wireproof archive import captures/ --keys accounts.json --host relay.example.com --to archive --json";
+  wireproof archive import captures/ --keys accounts.json --host relay.example.com --to archive --json
+  curl -s https://plc.directory/$DID/log/audit | wireproof archive import --plc-log - --to archive";

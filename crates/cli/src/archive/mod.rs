@@ -93,7 +93,7 @@ fn parse_time(text: &str) -> Result<i64, String> {
 }
 
 /// Microseconds since 1970.
-fn now_micros() -> i64 {
+pub(crate) fn now_micros() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(now.as_micros()).unwrap_or(i64::MAX)
 }

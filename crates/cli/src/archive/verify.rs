@@ -18,7 +18,8 @@ use crate::progress::ProgressLine;
 /// Prove an archive again.
 ///
 /// Every file must have the bytes that its name says. Every verified event is judged again under the key that is stored with
-/// it: signature, tree and operations. Exit code 1 if anything is refused.
+/// it: signature, tree and operations; and the key is compared with the account's history of keys, if `archive import
+/// --plc-log` has stored it. Exit code 1 if anything is refused.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ArchiveVerifyArgs {
@@ -119,6 +120,10 @@ struct VerifySummary {
     gap_count: u64,
     snapshot_count: u64,
     proved_snapshot_count: u64,
+    /// Histories of the keys of did:plc accounts.
+    key_history_count: u64,
+    /// Keys that were compared with the history of their account.
+    compared_key_count: u64,
     refused_count: u64,
     /// Refusals by code.
     refused: BTreeMap<String, u64>,
@@ -137,6 +142,8 @@ impl VerifySummary {
             gap_count: report.gaps,
             snapshot_count: report.snapshots,
             proved_snapshot_count: report.proved_snapshots,
+            key_history_count: report.key_histories,
+            compared_key_count: report.compared_keys,
             refused_count: report.refused.values().sum(),
             refused: report.refused.clone(),
             unverified: report.unverified.clone(),
@@ -151,7 +158,7 @@ impl VerifySummary {
         let unverified: u64 = self.unverified.values().sum();
         format!(
             "{} files, {} events: {} proved again ({} in compact form), {} after a gap, {unverified} stored as not verified\n{}\
-             {} repositories: {} proved again\n{} refused\n{}",
+             {} repositories: {} proved again\n{} keys compared with {} histories of keys\n{} refused\n{}",
             self.file_count,
             self.event_count,
             self.proved_count,
@@ -160,6 +167,8 @@ impl VerifySummary {
             counts(&self.unverified),
             self.snapshot_count,
             self.proved_snapshot_count,
+            self.compared_key_count,
+            self.key_history_count,
             self.refused_count,
             counts(&self.refused),
         )

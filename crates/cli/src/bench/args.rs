@@ -8,6 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueHint};
 use wireproof::net::http::Url;
 
+use super::archive::ArchiveArgs;
 use crate::network::{DownloadArgs, NETWORK, NetworkArgs};
 
 /// Measure how fast implementations do the same work.
@@ -111,6 +112,7 @@ pub(super) enum BenchCommand {
     /// claim is false, or if a decoder makes a check that it does not claim.
     #[command(after_help = CLAIMS_EXAMPLES)]
     Claims(ClaimsArgs),
+    Archive(ArchiveArgs),
 }
 
 #[derive(Debug, Args)]

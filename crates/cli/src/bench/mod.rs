@@ -1,5 +1,6 @@
 //! `wireproof bench`: runs the benchmark and prints its tables; compares two runs.
 
+mod archive;
 mod args;
 mod claims;
 mod progress;
@@ -30,6 +31,7 @@ pub(crate) fn run(args: &BenchArgs, backend: Option<Level>, output: Output) -> R
         Some(BenchCommand::Verify(args)) => return verify::run(args, backend, output),
         Some(BenchCommand::Compare(args)) => return run_compare(args, output),
         Some(BenchCommand::Claims(args)) => return claims::run(args, backend, output),
+        Some(BenchCommand::Archive(args)) => return archive::run(args, output),
         None => {}
     }
     let plan = plan(&args.run, backend)?;

@@ -123,8 +123,11 @@ fn results_hold_the_rows_of_the_whole_task_alone() {
 
 #[test]
 fn a_run_under_a_limit_of_instruction_sets_says_so_and_measures_our_rows_under_it() {
+    let work_dir = tempfile::tempdir().unwrap();
     let mut command = crate::command(&["--backend", "portable", "bench", "commit", "--quick"]);
     command.args(["--passes", "1", "--warmup", "0", "--peers", "wireproof", "--json", "-"]);
+    // A run waits for another one in the same folder.
+    command.arg("--work-dir").arg(work_dir.path());
     let [stdout, _] = printed(&mut command);
     let results: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(results["settings"]["backend"], "portable");

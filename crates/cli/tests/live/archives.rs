@@ -8,6 +8,7 @@ use serde_json::Value;
 use simnet::servers::Server;
 use wireproof::atproto::corpus;
 
+use crate::line_proofs::get;
 use crate::{quiet, schemas, stderr, with_commits};
 
 /// `archive follow` of a network's relay, from its oldest event.
@@ -149,6 +150,57 @@ fn a_repository_is_imported_once_and_its_tree_is_built_again() {
     assert_eq!((rows(&stats, "snapshots"), rows(&stats, "records")), (1, 700));
     let (report, code) = archive("verify", &folder, &[]);
     assert_eq!((code, &report["proved_snapshot_count"]), (Some(0), &1.into()), "{report}");
+}
+
+#[test]
+fn keys_of_archived_commits_are_compared_with_the_logs_of_the_directory() {
+    let (sim, dir) = (with_commits(30), tempfile::tempdir().unwrap());
+    sim.rotate_key(0);
+    (0..5).for_each(|_| sim.write_commit_as(0));
+    let (folder, log) = (dir.path().join("archive"), dir.path().join("log"));
+    let output = archive_follow(&sim, &folder, &["--events", "36"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let logs: Vec<String> = (0..sim.account_count())
+        .map(|number| {
+            get(&format!("{}/{}/log/audit", sim.url(Server::Plc), sim.account(number).did))
+        })
+        .collect();
+    let import = |text: &str| {
+        fs::write(&log, text).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+        command.args(["archive", "import", "--json", "--plc-log"]).arg(&log);
+        command.arg("--to").arg(&folder).env("XDG_CONFIG_HOME", "/nonexistent");
+        let output = command.output().unwrap();
+        let document = serde_json::from_slice(&output.stdout).inspect(|document: &Value| {
+            schemas::check("archive-import", document);
+        });
+        let count =
+            |name: &str| document.as_ref().map_or(0, |document| document[name].as_u64().unwrap());
+        let counts = [count("key_history_count"), count("refused_key_history_count")];
+        (counts, output.status.code(), stderr(&output))
+    };
+    // One log, and the others as an export has them.
+    assert_eq!(import(&logs[0]).0, [1, 0]);
+    let lines: String = logs[1..]
+        .iter()
+        .flat_map(|log| serde_json::from_str::<Vec<Value>>(log).unwrap())
+        .map(|entry| format!("{entry}\n"))
+        .collect();
+    assert_eq!(import(&lines).0, [5, 0]);
+    assert_eq!(import(&lines).0, [5, 0]);
+    let (stats, _) = archive("stats", &folder, &[]);
+    assert_eq!(rows(&stats, "plc_ops"), 13, "{stats}");
+    let (report, code) = archive("verify", &folder, &[]);
+    assert_eq!((code, &report["key_history_count"]), (Some(0), &6.into()), "{report}");
+    assert_eq!(report["compared_key_count"], report["proved_count"], "{report}");
+
+    // What is no history of its account is named and not stored.
+    let (counts, code, message) = import(&logs[1].replace("\"sig\":\"", "\"sig\":\"A"));
+    assert_eq!((counts, code), ([0, 1], Some(1)), "{message}");
+    let (counts, code, message) = import("{\"did\":1}");
+    assert_eq!((counts, code), ([0, 0], Some(1)), "{message}");
+    let (stats, _) = archive("stats", &folder, &[]);
+    assert_eq!(rows(&stats, "plc_ops"), 13);
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn keys_come_from_the_directory_a_log_or_a_document_too() {
 }
 
 /// The body of the answer to a request.
-fn get(url: &str) -> String {
+pub(crate) fn get(url: &str) -> String {
     let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
     write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();

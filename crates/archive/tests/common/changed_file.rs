@@ -1,0 +1,45 @@
+//! Files of an archive, written anew as who has write access could.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, BinaryArray, RecordBatch};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use sha2::{Digest, Sha256};
+
+use super::files;
+
+/// Writes the only file of the first day of a table anew with a changed column, under its new name.
+pub(crate) fn change(archive: &Path, table: &str, column: &str, edit: fn(ArrayRef) -> ArrayRef) {
+    let day = archive.join(table).join("day=2026-07-01");
+    let [path] = &files(&day)[..] else { panic!("one file of {table}") };
+    let reader = ParquetRecordBatchReaderBuilder::try_new(fs::File::open(path).unwrap()).unwrap();
+    let batches: Vec<RecordBatch> = reader.build().unwrap().map(Result::unwrap).collect();
+    let batch = arrow_select::concat::concat_batches(&batches[0].schema(), &batches).unwrap();
+    let mut columns = batch.columns().to_vec();
+    let index = batch.schema().index_of(column).unwrap();
+    columns[index] = edit(columns[index].clone());
+    let changed = RecordBatch::try_new(batch.schema(), columns).unwrap();
+    let mut writer = ArrowWriter::try_new(Vec::new(), changed.schema(), None).unwrap();
+    writer.write(&changed).unwrap();
+    let bytes = writer.into_inner().unwrap();
+    let name = format!("{}.parquet", data_encoding::HEXLOWER.encode(&Sha256::digest(&bytes)));
+    let old = path.file_name().unwrap().to_str().unwrap().to_owned();
+    fs::remove_file(path).unwrap();
+    fs::write(day.join(&name), bytes).unwrap();
+    for entry in files(&archive.join(table).join("_delta_log")) {
+        let text = fs::read_to_string(&entry).unwrap().replace(&old, &name);
+        fs::write(entry, text).unwrap();
+    }
+}
+
+/// Changes a bit of the first value.
+pub(crate) fn flip(column: ArrayRef) -> ArrayRef {
+    let mut values: Vec<Option<Vec<u8>>> =
+        column.as_binary::<i32>().iter().map(|value| value.map(<[u8]>::to_vec)).collect();
+    *values.iter_mut().flatten().next().unwrap().last_mut().unwrap() ^= 1;
+    Arc::new(BinaryArray::from_iter(values))
+}
