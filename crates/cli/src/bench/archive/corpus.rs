@@ -1,14 +1,21 @@
 //! What is archived: frames, the keys of their accounts, and their repositories before the first frame.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::json;
 use serde_json::value::RawValue;
 use simnet::firehose::{Corpus, Spec};
+use simnet::random::{DEFAULT_SEED, Random, Seed};
+use simnet::record::{self, Collection, RecordPath, did_plc};
+use simnet::time::{START_MICROS, datetime};
 use wireproof::atproto::corpus;
 use wireproof::atproto::event::{Commit, Decoder, Event, Options, RepoOp};
+use wireproof::atproto::repo::RepositoryWriter;
+use wireproof::atproto::syntax::{Did, Tid};
 use wireproof::codec::cbor::{Arena, decode};
 use wireproof::codec::json::encode;
+use wireproof::crypto::{Curve, SecretKey};
 use wireproof::verify::identity::AccountKeys;
 
 use crate::failure::Failure;
@@ -41,6 +48,25 @@ impl ArchiveCorpus {
         }
     }
 
+    /// Commits of one record each, of accounts that begin with them: chains that need no repository.
+    pub(super) fn chains(is_quick: bool) -> Result<Self, Failure> {
+        let (accounts, commits) = if is_quick { (20, 20) } else { (200, 100) };
+        let writers: Vec<ChainWriter> =
+            (0..accounts).map(ChainWriter::new).collect::<Result<_, _>>()?;
+        let keys: BTreeMap<&str, String> = writers
+            .iter()
+            .map(|writer| (&*writer.did, writer.key.public_key().to_did_key()))
+            .collect();
+        let keys = AccountKeys::from_json(&files::to_json(&keys)).expect("keys of the generator");
+        let mut frames = vec![Vec::new(); (accounts * commits) as usize];
+        for (account, writer) in writers.into_iter().enumerate() {
+            // Accounts take turns.
+            let of_account = frames.iter_mut().skip(account).step_by(accounts as usize);
+            writer.write(of_account)?;
+        }
+        Ok(Self { name: "from first commits".to_owned(), frames, keys, repositories: Vec::new() })
+    }
+
     /// Frames of a capture.
     pub(super) fn read(frames: &Path, keys: &Path) -> Result<Self, Failure> {
         let (file, keys) = (files::read(frames)?, account_keys(keys)?);
@@ -68,6 +94,49 @@ impl ArchiveCorpus {
     /// Size of the frames in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.frames.iter().map(|frame| frame.len() as u64).sum()
+    }
+}
+
+/// An account without records.
+struct ChainWriter {
+    did: String,
+    key: SecretKey,
+    seed: Seed,
+    random: Random,
+}
+
+impl ChainWriter {
+    fn new(number: u64) -> Result<Self, Failure> {
+        let seed = Seed::new(DEFAULT_SEED, "chains");
+        let mut random = seed.stream(number);
+        let did = did_plc(&mut random);
+        let key = SecretKey::from_bytes(Curve::K256, &random.bytes32());
+        let key = key.map_err(|error| Failure::Local(format!("a generated key: {error}")))?;
+        Ok(Self { did, key, seed, random })
+    }
+
+    /// Writes a commit into each of these frames.
+    fn write<'f>(mut self, frames: impl Iterator<Item = &'f mut Vec<u8>>) -> Result<(), Failure> {
+        let failed = |error: &dyn ToString| {
+            Failure::Local(format!("a generated commit: {}", error.to_string()))
+        };
+        let did = Did::parse(&self.did).map_err(|error| failed(&error))?;
+        let mut repository = RepositoryWriter::new(did);
+        for (number, frame) in (1..).zip(frames) {
+            let micros = START_MICROS + number * 60_000_000 + self.random.below(60_000_000);
+            let collection =
+                *self.random.pick(&[Collection::Like, Collection::Post, Collection::Repost]);
+            let path = RecordPath { collection, tid: Tid::new(micros - 1_000_000, 0) };
+            let record = record::write(&self.seed, &self.did, path, 0);
+            repository.create(&path.to_key(), &record.data).map_err(|error| failed(&error))?;
+            let rev = Tid::new(micros, 0);
+            let commit = repository.commit(rev, |message| self.key.sign(message));
+            let commit = commit.map_err(|error| failed(&error))?;
+            *frame = commit
+                .to_frame(micros as i64, &datetime(micros))
+                .map_err(|error| failed(&error))?;
+        }
+        Ok(())
     }
 }
 

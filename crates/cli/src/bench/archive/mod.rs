@@ -22,7 +22,8 @@ use proofs::Proofs;
 
 /// Measure archives: bytes of each form, and the speed of proofs and queries.
 ///
-/// Archives the frames that `bench commit` measures, with the repositories of their accounts, in full and in compact form, and
+/// Archives the frames that `bench commit` measures, with the repositories of their accounts, and commits of accounts that begin
+/// with them, in full and in compact form, and
 /// prints bytes a commit beside those of the same frames compressed by zstd. `archive verify` of both forms is measured in
 /// turn with the verdicts of `bench commit full/batch`, on one core, from files that are cached. Queries are measured on all
 /// cores, over operations of commits that nobody has signed.
@@ -71,7 +72,7 @@ pub(super) fn run(args: &ArchiveArgs, output: Output) -> Result<(), Failure> {
     let folder = tempfile::tempdir_in(&work_dir).map_err(Failure::file(&work_dir))?;
     let mut progress = ProgressLine::new();
     progress.step("the frames".to_owned());
-    let mut corpora = vec![ArchiveCorpus::generate(args.quick)];
+    let mut corpora = vec![ArchiveCorpus::generate(args.quick), ArchiveCorpus::chains(args.quick)?];
     for (frames, keys) in args.frames.iter().zip(&args.keys) {
         corpora.push(ArchiveCorpus::read(frames, keys)?);
     }
@@ -115,7 +116,14 @@ impl ArchiveResults {
         let header = ["repositories", "number", "CAR", "CAR, zstd", "archive"];
         let stored = self.corpora.iter().filter_map(Proofs::repositories_row);
         let repositories = output::table(header, stored);
-        let header = ["commits/s", "verdicts", "archive verify, full", "of verdicts", "compact"];
+        let header = [
+            "commits/s",
+            "verdicts",
+            "archive verify, full",
+            "of verdicts",
+            "compact",
+            "repositories: records/s",
+        ];
         let rates = output::table(header, self.corpora.iter().map(Proofs::rates_row));
         let tables = [bytes, repositories, rates];
         #[cfg(feature = "query")]

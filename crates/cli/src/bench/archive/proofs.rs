@@ -45,6 +45,8 @@ pub(super) struct Proofs {
     full_seconds: Vec<f64>,
     /// Seconds of each `archive verify` of the compact commits and their repositories.
     compact_seconds: Vec<f64>,
+    /// Seconds of each `archive verify` of the repositories alone, if there are any.
+    repository_seconds: Vec<f64>,
 }
 
 /// Bytes of repositories.
@@ -67,7 +69,9 @@ pub(super) async fn measure(
 ) -> Result<Proofs, Failure> {
     let open = |name: &str| Archive::open(&folder.join(name).to_string_lossy());
     let (full, compact) = (open("full")?, open("compact")?);
+    let alone = open("repositories")?;
     import(corpus, &full).await?;
+    import_repositories(corpus, &alone).await?;
     let repositories = import_repositories(corpus, &compact).await?;
     import(corpus, &compact).await?;
     compact.thin(now_micros() + DAY_MICROS).await?;
@@ -87,13 +91,16 @@ pub(super) async fn measure(
         verdict_seconds: Vec::new(),
         full_seconds: Vec::new(),
         compact_seconds: Vec::new(),
+        repository_seconds: Vec::new(),
     };
     for pass in 0..=passes.get() {
         let (verdicts, started) = (judge(corpus)?, Instant::now());
         let of_full = verify(&full).await?;
         let (full_seconds, started) = (started.elapsed().as_secs_f64(), Instant::now());
         let of_compact = verify(&compact).await?;
-        let compact_seconds = started.elapsed().as_secs_f64();
+        let (compact_seconds, started) = (started.elapsed().as_secs_f64(), Instant::now());
+        check(&verify(&alone).await?)?;
+        let repository_seconds = started.elapsed().as_secs_f64();
         proofs.compact_commits = of_compact.compact;
         check(&of_full)?;
         check(&of_compact)?;
@@ -101,6 +108,7 @@ pub(super) async fn measure(
             proofs.verdict_seconds.push(verdicts);
             proofs.full_seconds.push(full_seconds);
             proofs.compact_seconds.push(compact_seconds);
+            proofs.repository_seconds.push(repository_seconds);
         }
     }
     Ok(proofs)
@@ -242,7 +250,7 @@ impl Proofs {
     }
 
     /// Commits a second, by the medians of the passes; ratios are those of each pass.
-    pub(super) fn rates_row(&self) -> [String; 5] {
+    pub(super) fn rates_row(&self) -> [String; 6] {
         let rate =
             |commits: u64, seconds: &[f64]| format!("{:.0}", commits as f64 / median(seconds));
         let pairs = self.verdict_seconds.iter().zip(&self.full_seconds);
@@ -251,12 +259,16 @@ impl Proofs {
             0 => "no chain".to_owned(),
             commits => rate(commits, &self.compact_seconds),
         };
+        let records =
+            self.repositories.as_ref().map(|of| rate(of.records, &self.repository_seconds));
+        let records = records.unwrap_or_else(|| "none".to_owned());
         [
             self.name.clone(),
             rate(self.commits, &self.verdict_seconds),
             rate(self.commits, &self.full_seconds),
             format!("{:.2}", median(&ratios)),
             compact,
+            records,
         ]
     }
 }
