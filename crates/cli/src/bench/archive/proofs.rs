@@ -217,9 +217,7 @@ impl Proofs {
         let each = |bytes: u64| format!("{:.0}", bytes as f64 / self.commits as f64);
         let compact = match self.compact_commits {
             0 => "no chain".to_owned(),
-            commits if commits < self.commits => {
-                format!("{} ({commits} of them)", each(self.compact_bytes))
-            }
+            commits if commits < self.commits => format!("a chain for {commits}"),
             _ => each(self.compact_bytes),
         };
         let [raw, zstd, stream, jetstream] =
@@ -256,7 +254,7 @@ impl Proofs {
         let pairs = self.verdict_seconds.iter().zip(&self.full_seconds);
         let ratios: Vec<f64> = pairs.map(|(verdicts, full)| verdicts / full).collect();
         let compact = match self.compact_commits {
-            0 => "no chain".to_owned(),
+            commits if commits < self.commits => "–".to_owned(),
             commits => rate(commits, &self.compact_seconds),
         };
         let records =
