@@ -25,7 +25,7 @@ use crate::storage::temporary_file;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WalOptions {
-    /// Size in bytes at which a segment is closed. Default: 256 MiB.
+    /// Size in bytes at which a segment is closed, and about the memory that sealing it takes. Default: 192 MiB.
     pub max_segment_bytes: u64,
     /// Age at which a segment is closed. Default: an hour.
     pub max_segment_age: Duration,
@@ -40,7 +40,7 @@ pub struct WalOptions {
 impl Default for WalOptions {
     fn default() -> Self {
         Self {
-            max_segment_bytes: 256 << 20,
+            max_segment_bytes: 192 << 20,
             max_segment_age: Duration::from_secs(3_600),
             max_gather: Duration::from_millis(20),
             max_pending_bytes: 64 << 20,

@@ -54,8 +54,8 @@ pub(crate) struct ArchiveFollowArgs {
     #[arg(long, value_name = "N", env = "WIREPROOF_SEAL_MINUTES", default_value_t = 60)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_440))]
     seal_minutes: u64,
-    /// Size of the write-ahead log in MiB at which it is sealed.
-    #[arg(long, value_name = "N", env = "WIREPROOF_SEAL_MIB", default_value_t = 256)]
+    /// Size of the write-ahead log in MiB at which it is sealed, which takes about as much memory.
+    #[arg(long, value_name = "N", env = "WIREPROOF_SEAL_MIB", default_value_t = 192)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=4_096))]
     seal_mib: u64,
     #[command(flatten)]

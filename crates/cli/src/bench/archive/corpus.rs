@@ -72,7 +72,7 @@ impl ArchiveCorpus {
         let (file, keys) = (files::read(frames)?, account_keys(keys)?);
         let found = corpus::read(&file).map_err(|error| Failure::refused(frames, error))?;
         Ok(Self {
-            name: files::name(frames),
+            name: short_name(frames),
             frames: found.into_iter().map(<[u8]>::to_vec).collect(),
             keys,
             repositories: Vec::new(),
@@ -138,6 +138,12 @@ impl ChainWriter {
         }
         Ok(())
     }
+}
+
+/// The last two parts of a path.
+fn short_name(path: &Path) -> String {
+    let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
+    parts[parts.len().saturating_sub(2)..].join("/")
 }
 
 fn jetstream_line(commit: &Commit<'_>, op: &RepoOp<'_>) -> String {
