@@ -148,9 +148,9 @@ fn built(command: &str, program: &str) -> String {
     }
 }
 
-/// The command with its benchmark shortened; `bench compare` and `bench claims` measure nothing and stay as they are.
+/// The command with its benchmark shortened; commands with other options stay as they are.
 fn shortened(command: &str) -> String {
-    let others = [" bench compare", " bench claims"];
+    let others = [" bench archive", " bench compare", " bench claims"];
     let measures = |at: &usize| !others.iter().any(|other| command[*at..].starts_with(other));
     let Some(at) = command.find(" bench").filter(measures) else { return command.to_owned() };
     let options =

@@ -70,7 +70,11 @@ fn commands_use_the_program_that_is_built() {
 
 #[test]
 fn only_benchmarks_are_shortened() {
-    for command in ["cargo run -- inspect x", "cargo run -- bench compare old.json new.json"] {
+    for command in [
+        "cargo run -- inspect x",
+        "cargo run -- bench compare old.json new.json",
+        "wireproof bench archive --quick",
+    ] {
         assert_eq!(shortened(command), command);
     }
     assert_eq!(
