@@ -137,7 +137,7 @@ const TABLE: [Crate; 24] = [
             "verify", "atproto", "codec", "crypto", "kernels", "mapping", "net", "store", "simnet",
         ]),
     ),
-    row(7, "query", Uses::Only(&["archive", "atproto", "codec"])),
+    row(7, "query", Uses::Only(&["archive", "atproto", "codec", "simnet"])),
     row(8, "wireproof", Uses::AllBelow),
     row(7, "bench-protocol", Uses::Only(&[])),
     row(9, "bench", Uses::AllBelow),
