@@ -61,6 +61,9 @@ pub enum ArchiveFault {
         /// What is wrong with it.
         reason: String,
     },
+    /// An entry of the log has another hash than it states.
+    #[error("the entry was changed: it has another hash than it states; restore it from a copy")]
+    ChangedEntry,
     /// The log skips a version, or does not begin with one that this program reads.
     #[error("version {0} of the log is missing")]
     MissingVersion(u64),

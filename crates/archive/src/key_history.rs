@@ -1,7 +1,7 @@
 //! Histories of the keys of did:plc accounts: their signed operations, and the key that each had at a time.
 //!
-//! A history is stored as the directory served it, and verified as a chain each time it is read. When an operation was made is
-//! the directory's word: nobody signs the time.
+//! A history is stored as the directory served it, and verified as a chain each time it is read. The times of its operations are
+//! statements of the directory: they are not signed.
 
 use std::sync::Arc;
 

@@ -15,7 +15,7 @@
 //! | [`hostile`] | malformed inputs, and unusual valid ones |
 //! | [`schnorr_events`] | Nostr events for the verification of signatures |
 //! | [`nostr_events`] | Nostr events as a relay receives them |
-//! | [`unsigned_commits`] | commits of very many operations, for tables; nothing can prove them |
+//! | [`unsigned_commits`] | unsigned commits of many operations, for tables of operations |
 //! | [`nostr_sampling`] | classes and samples of Nostr events |
 //! | `servers` | a running network on loopback (feature `servers`) |
 //! | [`account`] | accounts: DID, key, initial records |

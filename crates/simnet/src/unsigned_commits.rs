@@ -1,7 +1,7 @@
-//! Commits of very many operations, without signatures and trees: content for tables of operations. Nothing can prove them.
+//! Unsigned commits of many operations, without trees: content for tables of operations. They do not verify.
 //!
-//! Collections have the shares of the live network, two operations in three a like. Posts have their records; of other
-//! operations the path alone is known.
+//! Collections have the shares of the live network: two operations in three are likes. Posts have their records; other
+//! operations have a path and a CID.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::record::{self, Collection, RecordPath, did_plc};
 use crate::repository::{NewCommit, RecordOp};
 use crate::time::START_MICROS;
 
-/// How many there are.
+/// Seed and size of the generated commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spec {
     /// The seed.
@@ -102,7 +102,7 @@ fn collection(random: &mut Random) -> Collection {
     }
 }
 
-/// The CID of a block that nobody has.
+/// A random CID, without a block.
 fn any_cid(random: &mut Random) -> Cid {
     Cid::of(Codec::DagCbor, &random.bytes32())
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 
-use super::relay::Relay;
+use super::relay::{PreparedCommits, Relay};
 use super::running::free_address;
 use super::scraped;
 use super::table::{Pass, Table, report};
@@ -13,15 +13,8 @@ use crate::process;
 /// What to measure.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Number of accounts.
-    #[arg(long, default_value_t = 20_000)]
-    accounts: u32,
-    /// Number of commits, of which a tenth is not measured.
-    #[arg(long, default_value_t = 200_000)]
-    commits: u64,
-    /// Number of passes.
-    #[arg(long, default_value_t = 3)]
-    passes: u32,
+    #[command(flatten)]
+    load: PreparedCommits,
     /// Folder of captured data, whose frames of a PDS are archived too.
     #[arg(long, env = "WIREPROOF_FIXTURES")]
     fixtures: Option<String>,
@@ -32,14 +25,11 @@ pub(crate) struct Options {
 
 /// Measures both in turn, and then forms, proofs and queries.
 pub(super) fn measure(program: &str, options: &Options) -> Result<(), String> {
-    let (prepared, accounts) = (options.commits.to_string(), options.accounts.to_string());
-    let size =
-        ["--prepared", &prepared, "--accounts", &accounts, "--records", "5", "--rate", "none"];
-    let relay = Relay::start(program, &size)?;
+    let (relay, commits) = (options.load.serve(program)?, options.load.commits);
     let mut table = Table::default();
-    for _ in 0..options.passes {
-        table.add("standard output", follow(&relay, program, options.commits)?);
-        table.add("archive", archive(&relay, program, options.commits)?);
+    for _ in 0..options.load.passes {
+        table.add("standard output", follow(&relay, program, commits)?);
+        table.add("archive", archive(&relay, program, commits)?);
     }
     relay.end()?;
     table.finish(("archive-follow", "into", "of standard output"), options.publish)?;

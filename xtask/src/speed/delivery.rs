@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use clap::Args;
 
-use super::relay::Relay;
+use super::relay::{PreparedCommits, Relay};
 use super::running::{Running, free_address};
 use super::scraped;
 use super::table::{Pass, Table};
@@ -20,15 +20,8 @@ pub(crate) struct Options {
     /// as it is.
     #[arg(long, value_name = "DESTINATION", default_values = DESTINATIONS)]
     to: Vec<String>,
-    /// Number of accounts.
-    #[arg(long, default_value_t = 20_000)]
-    accounts: u32,
-    /// Number of commits, of which a tenth is not measured.
-    #[arg(long, default_value_t = 200_000)]
-    commits: u64,
-    /// Number of passes into each destination.
-    #[arg(long, default_value_t = 3)]
-    passes: u32,
+    #[command(flatten)]
+    load: PreparedCommits,
     /// Write the table into docs/measured.md.
     #[arg(long)]
     publish: bool,
@@ -40,15 +33,12 @@ pub(super) fn measure(program: &str, options: &Options) -> Result<(), String> {
         websocket: super::example("websocket_client")?,
         webhook: super::example("webhook_receiver")?,
     };
-    let (prepared, accounts) = (options.commits.to_string(), options.accounts.to_string());
-    let size =
-        ["--prepared", &prepared, "--accounts", &accounts, "--records", "5", "--rate", "none"];
-    let relay = Relay::start(program, &size)?;
+    let (relay, commits) = (options.load.serve(program)?, options.load.commits);
     let mut table = Table::default();
-    for _ in 0..options.passes {
-        table.add("standard output", pass(&relay, program, None, &receivers, options.commits)?);
+    for _ in 0..options.load.passes {
+        table.add("standard output", pass(&relay, program, None, &receivers, commits)?);
         for to in &options.to {
-            table.add(name(to), pass(&relay, program, Some(to), &receivers, options.commits)?);
+            table.add(name(to), pass(&relay, program, Some(to), &receivers, commits)?);
         }
     }
     relay.end()?;

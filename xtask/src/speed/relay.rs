@@ -4,9 +4,34 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
+use clap::Args;
 use serde_json::Value;
 
 use crate::process::{self, Usage};
+
+/// Commits that a relay has prepared, and sends as fast as they are read.
+#[derive(Args, Clone, Debug)]
+pub(super) struct PreparedCommits {
+    /// Number of accounts.
+    #[arg(long, default_value_t = 20_000)]
+    accounts: u32,
+    /// Number of commits, of which a tenth is not measured.
+    #[arg(long, default_value_t = 200_000)]
+    pub(super) commits: u64,
+    /// Number of passes of each row.
+    #[arg(long, default_value_t = 3)]
+    pub(super) passes: u32,
+}
+
+impl PreparedCommits {
+    /// Starts their relay.
+    pub(super) fn serve(&self, program: &str) -> Result<Relay, String> {
+        let (commits, accounts) = (self.commits.to_string(), self.accounts.to_string());
+        let size =
+            ["--prepared", &commits, "--accounts", &accounts, "--records", "5", "--rate", "none"];
+        Relay::start(program, &size)
+    }
+}
 
 /// A simulated relay.
 pub(super) struct Relay {

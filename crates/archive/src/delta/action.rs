@@ -96,6 +96,9 @@ pub(crate) struct CommitInfo {
     pub(crate) engine_info: String,
     #[serde(default)]
     pub(crate) txn_id: String,
+    /// The hash of the entry.
+    #[serde(default)]
+    pub(crate) entry_sha256: String,
 }
 
 /// The values of a file's columns that a reader needs to skip it.

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::action::{Action, Add, CommitInfo, MetaData, Protocol, Remove, Txn};
+use super::entry_hash;
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::storage::Storage;
 
@@ -81,6 +82,9 @@ impl Log {
 
     fn apply(&self, snapshot: &mut Snapshot, entry: &[u8]) -> Result<(), ArchiveError> {
         let path = self.entry_path(snapshot.next_version);
+        if !entry_hash::is_right(entry) {
+            return Err(ArchiveError::new(path, ArchiveFault::ChangedEntry));
+        }
         for action in read_entry(entry) {
             match action.map_err(ArchiveError::at(&path))? {
                 Action::Protocol(protocol) => {
@@ -158,6 +162,7 @@ fn entry(change: &Change, created: Option<MetaData>) -> Bytes {
         operation: change.operation.to_owned(),
         engine_info: concat!("wireproof/", env!("CARGO_PKG_VERSION")).to_owned(),
         txn_id: uuid(),
+        entry_sha256: entry_hash::NONE.to_owned(),
     };
     let mut actions = vec![Action::CommitInfo(info)];
     if let Some(metadata) = created {
@@ -177,6 +182,7 @@ fn entry(change: &Change, created: Option<MetaData>) -> Bytes {
         serde_json::to_writer(&mut lines, action).expect("actions have string keys");
         lines.push(b'\n');
     }
+    entry_hash::set(&mut lines);
     lines.into()
 }
 

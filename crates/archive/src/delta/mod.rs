@@ -3,6 +3,7 @@
 //! Source: the Delta transaction log protocol, <https://github.com/delta-io/delta/blob/master/PROTOCOL.md>.
 
 mod action;
+mod entry_hash;
 mod log;
 mod schema;
 

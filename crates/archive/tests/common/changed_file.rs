@@ -32,8 +32,19 @@ pub(crate) fn change(archive: &Path, table: &str, column: &str, edit: fn(ArrayRe
     fs::write(day.join(&name), bytes).unwrap();
     for entry in files(&archive.join(table).join("_delta_log")) {
         let text = fs::read_to_string(&entry).unwrap().replace(&old, &name);
-        fs::write(entry, text).unwrap();
+        fs::write(entry, with_hash(text)).unwrap();
     }
+}
+
+/// An entry of a log with the hash that it must state.
+fn with_hash(mut entry: String) -> String {
+    let field = "\"entrySha256\":\"";
+    let start = entry.find(field).unwrap() + field.len();
+    let place = start..start + 64;
+    entry.replace_range(place.clone(), &"0".repeat(64));
+    let hash = data_encoding::HEXLOWER.encode(&Sha256::digest(&entry));
+    entry.replace_range(place, &hash);
+    entry
 }
 
 /// Changes a bit of the first value.

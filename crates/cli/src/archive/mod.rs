@@ -104,6 +104,7 @@ impl From<ArchiveError> for Failure {
         match error.fault {
             ArchiveFault::Address | ArchiveFault::Settings(_) => Self::Usage(message),
             ArchiveFault::Store(_) => Self::Network(message),
+            ArchiveFault::ChangedEntry | ArchiveFault::LogLine { .. } => Self::Refused(message),
             _ => Self::Local(message),
         }
     }

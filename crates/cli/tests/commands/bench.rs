@@ -135,6 +135,37 @@ fn a_run_under_a_limit_of_instruction_sets_says_so_and_measures_our_rows_under_i
 }
 
 #[test]
+#[cfg(feature = "query")]
+fn archives_are_smaller_in_each_form_and_every_query_is_answered() {
+    let work_dir = tempfile::tempdir().unwrap();
+    let mut command = crate::command(&["bench", "archive", "--quick", "--passes", "2", "--json"]);
+    command.args(["--operations", "10", "--work-dir"]).arg(work_dir.path());
+    let [stdout, _] = printed(&mut command);
+    let results: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    let corpora = results["corpora"].as_array().unwrap();
+    assert_eq!(corpora.len(), 2);
+    for corpus in corpora {
+        let number = |name: &str| corpus[name].as_u64().unwrap();
+        assert!(number("raw_bytes") > 2 * number("full_bytes"), "{corpus}");
+        assert!(number("full_bytes") > 2 * number("compact_bytes"), "{corpus}");
+        assert!(number("raw_bytes") > number("zstd_bytes"), "{corpus}");
+        assert_eq!(number("compact_commits"), number("commits"));
+        for seconds in ["verdict_seconds", "full_seconds", "compact_seconds"] {
+            assert_eq!(corpus[seconds].as_array().unwrap().len(), 2, "{corpus}");
+        }
+    }
+    let stored = &corpora[0]["repositories"];
+    let bytes = |name: &str| stored[name].as_u64().unwrap();
+    assert!(bytes("car_bytes") > 3 * bytes("archive_bytes"), "{stored}");
+    assert_eq!(results["queries"]["operations"], 10_000);
+    let queries = results["queries"]["rows"].as_array().unwrap();
+    assert!(queries.iter().all(|query| query["rows"].as_u64().unwrap() > 0), "{queries:?}");
+    assert_eq!(queries[1]["rows"], queries[2]["rows"]);
+    // Nothing is left of the archives.
+    assert_eq!(std::fs::read_dir(work_dir.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn a_program_without_a_checkout_measures_itself_and_runs_no_peer_of_the_current_folder() {
     let dir = tempfile::tempdir().unwrap();
     let stranger = dir.path().join("bench/runners/stranger");

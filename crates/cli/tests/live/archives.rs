@@ -104,6 +104,17 @@ fn a_changed_file_is_named_and_the_exit_code_is_1() {
     let (report, code) = archive("verify", &folder, &[]);
     assert_eq!((code, &report["refused"]["archive/file"]), (Some(1), &1.into()));
     assert!(file.ends_with(report["findings"][0]["file"].as_str().unwrap()));
+
+    let entry = "events/_delta_log/00000000000000000000.json";
+    let text = fs::read_to_string(folder.join(entry)).unwrap();
+    fs::write(folder.join(entry), text.replacen("\"numRecords\\\":20", "\"numRecords\\\":21", 1))
+        .unwrap();
+    assert_ne!(fs::read_to_string(folder.join(entry)).unwrap(), text);
+    let mut verify = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+    verify.args(["archive", "verify"]).arg(&folder).env("XDG_CONFIG_HOME", "/nonexistent");
+    let output = verify.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains(entry), "{}", stderr(&output));
 }
 
 #[test]

@@ -26,7 +26,7 @@ use proofs::Proofs;
 /// with them, in full and in compact form, and
 /// prints bytes a commit beside those of the same frames compressed by zstd. `archive verify` of both forms is measured in
 /// turn with the verdicts of `bench commit full/batch`, on one core, from files that are cached. Queries are measured on all
-/// cores, over operations of commits that nobody has signed.
+/// cores, over operations of unsigned commits.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ArchiveArgs {
