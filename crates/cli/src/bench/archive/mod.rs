@@ -22,11 +22,10 @@ use proofs::Proofs;
 
 /// Measure archives: bytes of each form, and the speed of proofs and queries.
 ///
-/// Archives the frames that `bench commit` measures, with the repositories of their accounts, and commits of accounts that begin
-/// with them, in full and in compact form, and
-/// prints bytes a commit beside those of the same frames compressed by zstd. `archive verify` of both forms is measured in
-/// turn with the verdicts of `bench commit full/batch`, on one core, from files that are cached. Queries are measured on all
-/// cores, over operations of unsigned commits.
+/// Archives the frames that `bench commit` measures, with the repositories of their accounts, and commits of accounts that
+/// begin with them, in full and in compact form, and prints bytes a commit beside those of the same frames compressed by
+/// zstd. `archive verify` of both forms is measured in turn with the verdicts of `bench commit full/batch`, on one core, from
+/// files that are cached. Queries are measured on all cores, over operations of unsigned commits.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ArchiveArgs {
