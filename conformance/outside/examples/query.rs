@@ -1,4 +1,4 @@
 //! The example of `query`: checked and not run, as building its engine takes longer than all examples together. The tests of
-//! `archive query` run it.
+//! `query` make the same calls.
 
 include!(concat!(env!("OUT_DIR"), "/query.rs"));

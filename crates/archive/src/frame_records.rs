@@ -60,9 +60,9 @@ impl Archive {
 type Wanted<'a> = HashMap<(&'a str, i64), Vec<usize>>;
 
 impl FrameRecords {
-    /// The bytes of the records of these operations, in their order; `None` for one that no stored frame has. What is read grows with the
-    /// distance of the accounts from each other, so operations of one account, or of neighbors in the table's order, belong
-    /// together.
+    /// The bytes of the records of these operations, in their order; `None` for one that no stored frame has. What is read
+    /// grows with the distance of the accounts from each other, so operations of one account, or of neighbors in the table's
+    /// order, belong together.
     ///
     /// # Errors
     /// If a file cannot be read.

@@ -9,7 +9,7 @@ use arrow_array::builder::{
     BinaryBuilder, BooleanBuilder, Int64Builder, StringBuilder, TimestampMicrosecondBuilder,
 };
 use arrow_array::{ArrayRef, RecordBatch};
-use atproto::plc::{AuditEntry, Operation};
+use atproto::plc::{AuditEntry, Limits, Operation};
 use atproto::syntax::Tid;
 use codec::cbor::{Arena, Value, decode};
 use codec::{Cid, json};
@@ -198,7 +198,10 @@ impl KeyHistories {
                 Some(first) if first.fetched() < row.fetched() => rows.clear(),
                 _ => {}
             }
-            rows.push(row);
+            // One row over the limit is enough to refuse the history.
+            if rows.len() <= Limits::default().operations {
+                rows.push(row);
+            }
             self.next = self.rows.next().await?;
         }
         self.current = rows.first().cloned().map(|first| StoredHistory {
@@ -213,7 +216,7 @@ impl KeyHistories {
 /// When something was signed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SignedAt<'a> {
-    /// The revision, if there is one: the account's word.
+    /// The revision, if there is one. The account states it.
     pub(crate) rev: Option<&'a str>,
     /// When it was received, in microseconds since 1970.
     pub(crate) received: i64,
@@ -235,7 +238,7 @@ struct KeyHistory(Vec<KeyPeriod>);
 
 /// A time in which an account had a key.
 struct KeyPeriod {
-    /// Its begin, in microseconds since 1970; it ends where the next one begins.
+    /// Its start, in microseconds since 1970; it ends where the next one begins.
     created: i64,
     /// The did:key, if there is one of a curve of the AT Protocol.
     key: Option<String>,
@@ -246,8 +249,12 @@ struct KeyPeriod {
 impl KeyHistory {
     /// Verifies the operations.
     fn of(rows: &[Row<PlcColumns>]) -> Result<Self, String> {
-        let entries: Result<Vec<AuditEntry>, String> = rows.iter().map(entry).collect();
         let mut options = Options::default();
+        let max = options.limits.operations;
+        if rows.len() > max {
+            return Err(format!("the stored history has more than {max} operations"));
+        }
+        let entries: Result<Vec<AuditEntry>, String> = rows.iter().map(entry).collect();
         options.did = rows.first().and_then(|row| row.did().parse().ok());
         let history = verify_audit_log(entries?, &options).map_err(|rejection| {
             format!("the stored history is refused ({}): {rejection}", rejection.code())

@@ -181,7 +181,7 @@ async fn a_key_that_the_account_did_not_have_is_refused() {
     for is_compact in [false, true] {
         let (mut account, (_folder, archive)) = (Account::new(), archive());
         account.commit(&archive, 0, 1).await;
-        // A key of nobody, a key before its time, and a key after its time.
+        // A key that the account never had, one before its operation, and one a day after another has replaced it.
         account.commit(&archive, 7, 2).await;
         account.commit(&archive, 1, 3).await;
         account.rotate(1, 0, HOST, 48);
@@ -250,6 +250,17 @@ async fn a_history_that_was_changed_is_refused_and_decides_about_nothing() {
         assert_eq!(report.refused, expected, "{column}: {report:?}");
         assert_eq!((report.proved, report.compared_keys), (1, 0), "{column}");
     }
+}
+
+#[tokio::test]
+async fn a_history_of_more_operations_than_a_log_may_have_is_refused() {
+    let (mut account, (_folder, archive)) = (Account::new(), archive());
+    let max = Options::default().limits.operations;
+    for number in 1..=max {
+        account.rotate(0, number - 1, HOST, number as i64);
+    }
+    account.store_history(&archive, 20_000).await;
+    assert_eq!(refused(&archive).await, [("archive/history".to_owned(), 1)]);
 }
 
 #[tokio::test]

@@ -44,7 +44,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens a session: `events`, `ops`, `snapshots`, `records` and `hidden` with the columns that `docs/formats/archive.md` describes
+    /// Opens a session: `events`, `ops`, `snapshots`, `records`, `hidden` and `plc_ops` with the columns that `docs/formats/archive.md` describes
     /// and `day`; the view `current_records`; and a view for each lexicon.
     ///
     /// # Errors

@@ -30,7 +30,7 @@ impl Delivered {
         Self::with_history(uri, 150)
     }
 
-    /// The same with so many records of each account.
+    /// As [`new`](Self::new), with this number of records of each account.
     pub(crate) fn with_history(uri: &str, records: usize) -> Self {
         let spec =
             Spec { accounts: 6, records, jetstreams: 0, initial_commits: 30, ..Spec::default() };

@@ -10,8 +10,8 @@ use super::running::{INTERVAL, Running};
 use super::table::Pass;
 use crate::process::{self, Usage};
 
-/// Starts `follow`, whose metrics are at this address, and measures it from the first tenth of so many events to the last.
-/// `done` reads from the page of metrics how many are done.
+/// Starts `follow`, which serves its metrics at `metrics`, and measures it from the first tenth of `events` to the last.
+/// `done` reads the number of finished events from the page of metrics.
 pub(super) fn pass(
     follow: &mut Command,
     metrics: SocketAddr,

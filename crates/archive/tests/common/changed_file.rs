@@ -1,4 +1,4 @@
-//! Files of an archive, written anew as who has write access could.
+//! Rewrites a file of an archive with a changed column, as a person with write access could.
 
 use std::fs;
 use std::path::Path;

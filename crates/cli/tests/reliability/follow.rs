@@ -211,7 +211,7 @@ impl Shared {
                 schemas::check("follow", &serde_json::from_str(&line).unwrap());
             }
             self.printed.lock().unwrap().push(PrintedLine::parse(run, &line));
-            // Who sees the count sees the line.
+            // After the line: a test that waits for a count reads the lines at once.
             self.count.fetch_add(1, Ordering::Release);
             line.clear();
             due = self.wait_for_interval(due);
