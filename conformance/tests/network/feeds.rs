@@ -323,13 +323,13 @@ async fn every_host_has_a_cursor_of_its_own() {
     let (first, mut expected) = (sent(&sim, RELAY).len(), sent(&sim, RELAY));
     received.until(&mut feed, |received| received.arrivals.len() == expected.len()).await;
     // The first host fails: later events come from the other one, starting with its oldest.
-    sim.stop_server(RELAY).unwrap();
+    sim.stop_server(RELAY);
     received.until(&mut feed, |received| received.count(is_lost) == 1).await;
     sim.write_commits(10);
     expected.extend(sent(&sim, OTHER));
     received.until(&mut feed, |received| received.arrivals.len() == expected.len()).await;
     sim.start_server(RELAY).unwrap();
-    sim.stop_server(OTHER).unwrap();
+    sim.stop_server(OTHER);
     received.until(&mut feed, |received| received.count(is_lost) == 2).await;
     sim.write_commits(10);
     expected.extend(&sent(&sim, RELAY)[first..]);

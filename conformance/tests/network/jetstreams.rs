@@ -511,7 +511,7 @@ async fn another_host_is_begun_with_a_little_earlier_and_nothing_comes_twice() {
             [(OTHER, JETSTREAM), (JETSTREAM, OTHER), (OTHER, JETSTREAM)].into_iter().enumerate()
         {
             sim.start_server(open).unwrap();
-            sim.stop_server(closed).unwrap();
+            sim.stop_server(closed);
             if round > 0 {
                 received.until(&mut client, |received| received.count(is_lost) == round).await;
             }
@@ -546,7 +546,7 @@ async fn a_switch_rewinds_no_further_than_configured() {
         sim.write_commits(10);
         received.events(&mut client, sent(&sim, version).len()).await;
         let last = received.events.last().unwrap().micros;
-        sim.stop_server(JETSTREAM).unwrap();
+        sim.stop_server(JETSTREAM);
         received.until(&mut client, |received| received.cursors().len() == 2).await;
         assert_eq!(received.cursors(), [Some(MIN_TIME_CURSOR), Some(last)]);
         assert_eq!(received.count(|notice| matches!(notice, Notice::ConnectFailed { .. })), 3);

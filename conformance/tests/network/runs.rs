@@ -82,7 +82,7 @@ async fn a_host_that_fails_is_left_for_another_and_every_event_comes() {
     let other = url(&sim, Server::Relay(1), "");
     let follower = Follower::start_with(&sim, |options| options.hosts.push(other));
     follower.until_the_end(&sim).await;
-    sim.stop_server(RELAY).unwrap();
+    sim.stop_server(RELAY);
     sim.write_commits(100);
     let all = sent(&sim, Server::Relay(1));
     follower
@@ -196,7 +196,7 @@ async fn while_the_directory_is_down_known_accounts_go_on_and_others_wait_for_it
     let sim = sim(|_| ());
     let follower = Follower::start(&sim);
     follower.until_the_end(&sim).await;
-    sim.stop_server(Server::Plc).unwrap();
+    sim.stop_server(Server::Plc);
     let stranger = sim.add_account();
     sim.write_commit_as(stranger);
     sim.write_commit_as(0);

@@ -102,7 +102,7 @@ async fn the_host_of_a_response_or_an_error_is_reported_even_after_a_redirect() 
     let client = client();
     let fetched = client.fetch_repo(&relay, did(&account), &mut Vec::new(), &LIMITS).await.unwrap();
     assert_eq!(*fetched.host, sim.url(PDS));
-    sim.stop_server(PDS).unwrap();
+    sim.stop_server(PDS);
     let error = fetch(&sim, RELAY, &account, &LIMITS).await.unwrap_err();
     assert_eq!(*error.host, host(&sim, PDS));
     assert!(matches!(error.fault, XrpcFault::Http(HttpFault::Connect(_))), "{error}");

@@ -135,7 +135,7 @@ fn a_directory_that_contradicts_its_log_or_does_not_answer_is_found() {
     with(Fault::WrongDocument, 1, &["identity/unusable"]);
     with(Fault::RequestUnavailable, 3, &["identity/log-unanswered", "identity/unanswered"]);
     let sim = start();
-    sim.stop_server(Server::Plc).unwrap();
+    sim.stop_server(Server::Plc);
     finds(&sim, &[], 3, &["identity/log-unanswered", "identity/unanswered"]);
     let sim = start();
     sim.delete_account(0);
@@ -148,7 +148,7 @@ fn a_handle_that_does_not_lead_back_is_found() {
     sim.faults().enable(OTHER_PDS, Fault::WrongHandle, FaultSchedule::ALWAYS);
     finds(&sim, &[], 1, &["handle/unverified"]);
     let sim = start();
-    sim.stop_server(OTHER_PDS).unwrap();
+    sim.stop_server(OTHER_PDS);
     finds(&sim, &[], 3, &["handle/unanswered"]);
 }
 
@@ -168,7 +168,7 @@ fn a_server_that_refuses_or_has_no_active_account_is_found() {
     sim.faults().enable(PDS, Fault::PrivateRedirect, FaultSchedule::ALWAYS);
     finds(&sim, &[], 1, &["server/refused"]);
     sim.faults().disable(PDS, Fault::PrivateRedirect);
-    sim.stop_server(PDS).unwrap();
+    sim.stop_server(PDS);
     finds(&sim, &[], 3, &["server/unanswered"]);
     // Accounts of the hostile set have a document, and no account on its server.
     let sim = start();
@@ -194,7 +194,7 @@ fn a_relay_that_is_behind_away_or_does_not_know_the_account_is_found() {
     sim.faults().disable(PDS, Fault::OldRev);
     finds(&sim, &["--host", &sim.url(OTHER_PDS)], 1, &["relay/unknown-account"]);
     finds(&sim, &["--host", &sim.url(Server::Jetstream(0))], 1, &["relay/refused"]);
-    sim.stop_server(RELAY).unwrap();
+    sim.stop_server(RELAY);
     finds(&sim, &[], 3, &["relay/unanswered"]);
     // The finding that something is wrong takes precedence over the one that something is unknown.
     let both = [&*sim.url(RELAY), &sim.url(OTHER_PDS)].join(",");

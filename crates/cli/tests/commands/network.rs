@@ -120,7 +120,7 @@ fn an_unknown_account_is_exit_code_1_a_failed_host_3_and_malformed_input_2() {
     network.run(&["resolve", &network.account.did]).code(1);
     network.sim.faults().enable(Server::Plc, Fault::RequestUnavailable, FaultSchedule::ONCE);
     network.run(&["resolve", &network.account.did]).code(3);
-    network.sim.stop_server(Server::Plc).unwrap();
+    network.sim.stop_server(Server::Plc);
     network.run(&["resolve", &network.account.did]).code(3);
     assert_eq!(network.sim.faults().unfired(), []);
 }
@@ -240,7 +240,7 @@ fn a_server_that_is_down_or_refuses_the_repository_is_exit_code_3() {
     network.sim.set_account_status(0, AccountStatus::TakenDown);
     network.fails(&[], 3, "RepoTakendown");
     let did = network.account.did.clone();
-    network.sim.stop_server(PDS).unwrap();
+    network.sim.stop_server(PDS);
     let down = network.run(&["verify", &did]).code(3);
     assert!(stderr(&down).contains("cannot connect"), "{}", stderr(&down));
 }

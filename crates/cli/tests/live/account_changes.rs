@@ -72,7 +72,7 @@ fn a_status_that_the_server_does_not_confirm_is_asked_for_again() {
     let (sim, dir) = (network(2), tempfile::tempdir().unwrap());
     let tables = Tables::new(dir.path());
     let mut running = start(&sim, &tables, dir.path());
-    sim.stop_server(Server::Pds(0)).unwrap();
+    sim.stop_server(Server::Pds(0));
     sim.set_account_status(0, AccountStatus::TakenDown);
     running.wait_for_stderr("which its server does not confirm");
     let confirmed = "SELECT count(*) FROM event WHERE code = 'status/confirmed'";

@@ -202,7 +202,7 @@ fn an_address_that_cannot_be_bound_is_exit_code_4_before_any_connection() {
 fn a_run_is_ready_while_it_is_connected_and_healthy_in_any_case() {
     let (sim, dir) = (with_commits(5), tempfile::tempdir().unwrap());
     let relay = Server::Relay(0);
-    sim.stop_server(relay).unwrap();
+    sim.stop_server(relay);
     let mut running = Running::start(follow(&sim, dir.path(), &["--metrics", "127.0.0.1:0"]));
     let address = address(&mut running);
     answers(&address, "/health", "HTTP/1.1 200");
@@ -211,7 +211,7 @@ fn a_run_is_ready_while_it_is_connected_and_healthy_in_any_case() {
     sim.start_server(relay).unwrap();
     running.take(5);
     answers(&address, "/ready", "HTTP/1.1 200");
-    sim.stop_server(relay).unwrap();
+    sim.stop_server(relay);
     answers(&address, "/ready", "HTTP/1.1 503");
     answers(&address, "/health", "HTTP/1.1 200");
     assert!(get(&address, "/health/").starts_with("HTTP/1.1 404"));
@@ -240,7 +240,7 @@ fn a_jetstream_is_ready_while_it_is_connected() {
     let mut running = Running::start(jetstream::follow(&sim, dir.path(), &args));
     let address = address(&mut running);
     answers(&address, "/ready", "HTTP/1.1 200");
-    sim.stop_server(Server::Jetstream(0)).unwrap();
+    sim.stop_server(Server::Jetstream(0));
     answers(&address, "/ready", "HTTP/1.1 503");
 }
 

@@ -143,7 +143,7 @@ impl<'w> Run<'w> {
         let relay = self.relay();
         match disruption {
             Disruption::Restart => {
-                self.sim.stop_server(relay).unwrap();
+                self.sim.stop_server(relay);
                 self.sim.start_server(relay).unwrap();
                 self.wait_for_line();
             }
@@ -180,7 +180,7 @@ impl<'w> Run<'w> {
 
     fn switch(&mut self) {
         let stopped = self.relay();
-        self.sim.stop_server(stopped).unwrap();
+        self.sim.stop_server(stopped);
         let sim = self.sim;
         self.follow().wait_until("the end", |_| sim.backlogs(stopped).is_empty());
         assert_ne!(self.relay(), stopped);

@@ -21,7 +21,7 @@ use crate::schemas;
 pub(crate) fn restart_source(sim: &Simulation) -> bool {
     let relay = Server::Relay(0);
     let is_read = !sim.backlogs(relay).is_empty();
-    sim.stop_server(relay).unwrap();
+    sim.stop_server(relay);
     sim.write_commits(10);
     std::thread::sleep(Duration::from_millis(40));
     sim.start_server(relay).unwrap();

@@ -39,15 +39,15 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Starts a server on a reserved port.
+    /// Starts a server on its port.
     pub(super) fn open(
         runtime: &Handle,
         network: &Arc<NetworkState>,
         server: Server,
-        port: TcpSocket,
+        port: &ReservedPort,
     ) -> io::Result<Self> {
         let _inside = runtime.enter();
-        let listener = port.listen(BACKLOG)?;
+        let listener = bind(port.port(), true)?.listen(BACKLOG)?;
         let (open, closed) = watch::channel(());
         let context = ServerContext { network: network.clone(), server, closed };
         Ok(Self { open: Some(open), listening: runtime.spawn(context.listen(listener)) })
@@ -62,11 +62,37 @@ impl Listener {
     }
 }
 
-/// Binds a port of 127.0.0.1, any if `port` is 0, without listening yet.
-pub(super) fn reserve_port(port: u16) -> io::Result<TcpSocket> {
+/// A port of 127.0.0.1 that no other process gets, also while nothing listens on it.
+#[derive(Debug)]
+pub(super) struct ReservedPort {
+    port: u16,
+    /// Bound, and never listening.
+    _socket: TcpSocket,
+}
+
+impl ReservedPort {
+    /// Reserves a port, any if `port` is 0.
+    pub(super) fn new(port: u16) -> io::Result<Self> {
+        if port != 0 {
+            // A socket that shares its port would not notice another one that does.
+            drop(bind(port, false)?);
+        }
+        let socket = bind(port, true)?;
+        Ok(Self { port: socket.local_addr()?.port(), _socket: socket })
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+/// Binds a port, which other sockets of this user may share if all of them say so.
+fn bind(port: u16, is_shared: bool) -> io::Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
     // Connections of a previous listener may still be closing.
     socket.set_reuseaddr(true)?;
+    #[cfg(unix)]
+    socket.set_reuseport(is_shared)?;
     socket.bind((Ipv4Addr::LOCALHOST, port).into())?;
     Ok(socket)
 }

@@ -1,6 +1,7 @@
 //! The handle of a running simulated network.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,14 +10,13 @@ use std::time::{Duration, Instant};
 
 use atproto::syntax::Tid;
 use codec::Cid;
-use tokio::net::TcpSocket;
 use tokio::runtime::{Builder, Runtime};
 
 use super::attack::Attack;
 use super::event_log::SentEvent;
 use super::fault::{Faults, UNPOISONED};
 use super::hosted_account::{AccountStatus, GuestAccount, HostedAccount, guest_events, pds};
-use super::listener::{Listener, reserve_port};
+use super::listener::{Listener, ReservedPort};
 use super::network::{Addresses, NetworkState, lock};
 use super::spec::{Server, Spec, WriteRate};
 use crate::hostile;
@@ -27,7 +27,9 @@ use crate::hostile;
 #[derive(Debug)]
 pub struct Simulation {
     network: Arc<NetworkState>,
-    listeners: Mutex<BTreeMap<Server, Port>>,
+    reserved: BTreeMap<Server, ReservedPort>,
+    /// The servers that run.
+    listeners: Mutex<BTreeMap<Server, Listener>>,
     writer: Mutex<Option<WriterThread>>,
     /// `None` only while it is shut down.
     runtime: Option<Runtime>,
@@ -69,13 +71,11 @@ impl Simulation {
     /// # Errors
     /// If a port is in use or a thread cannot be started.
     pub fn start(spec: Spec) -> io::Result<Self> {
-        let mut sockets = BTreeMap::new();
-        let mut ports = BTreeMap::new();
+        let mut reserved = BTreeMap::new();
         for server in spec.servers() {
-            let socket = reserve_port(spec.port(server))?;
-            ports.insert(server, socket.local_addr()?.port());
-            sockets.insert(server, socket);
+            reserved.insert(server, ReservedPort::new(spec.port(server))?);
         }
+        let ports = reserved.iter().map(|(server, port)| (*server, port.port())).collect();
         let rate = spec.write_rate;
         let network = Arc::new(NetworkState::new(spec, Addresses(ports)));
         let runtime = Builder::new_multi_thread()
@@ -84,12 +84,11 @@ impl Simulation {
             .enable_all()
             .build()?;
         let mut listeners = BTreeMap::new();
-        for (server, socket) in sockets {
-            let listener = Listener::open(runtime.handle(), &network, server, socket)?;
-            listeners.insert(server, Port::Listening(listener));
+        for (server, port) in &reserved {
+            listeners.insert(*server, Listener::open(runtime.handle(), &network, *server, port)?);
         }
         let (listeners, writer) = (Mutex::new(listeners), Mutex::default());
-        let sim = Self { network, listeners, writer, runtime: Some(runtime) };
+        let sim = Self { network, reserved, listeners, writer, runtime: Some(runtime) };
         sim.set_write_rate(rate);
         Ok(sim)
     }
@@ -117,19 +116,14 @@ impl Simulation {
 
     /// Stops a server and closes its connections. Its port stays reserved and refuses connections.
     ///
-    /// # Errors
-    /// If another process takes the port at that moment.
-    ///
     /// # Panics
     /// If there is no such server.
-    pub fn stop_server(&self, server: Server) -> io::Result<()> {
-        let port = self.port(server);
+    pub fn stop_server(&self, server: Server) {
+        assert!(self.reserved.contains_key(&server), "no server {server:?}");
         let mut listeners = self.listeners.lock().expect(UNPOISONED);
-        if let Some(Port::Listening(listener)) = listeners.remove(&server) {
+        if let Some(listener) = listeners.remove(&server) {
             listener.close();
         }
-        listeners.insert(server, Port::Reserved(reserve_port(port)?));
-        Ok(())
     }
 
     /// Starts a stopped server again, with the events it had.
@@ -140,18 +134,11 @@ impl Simulation {
     /// # Panics
     /// If there is no such server.
     pub fn start_server(&self, server: Server) -> io::Result<()> {
-        let port = self.port(server);
         let mut listeners = self.listeners.lock().expect(UNPOISONED);
-        let socket = match listeners.remove(&server) {
-            Some(Port::Listening(listener)) => {
-                listeners.insert(server, Port::Listening(listener));
-                return Ok(());
-            }
-            Some(Port::Reserved(socket)) => socket,
-            None => reserve_port(port)?,
-        };
-        let listener = Listener::open(self.runtime().handle(), &self.network, server, socket)?;
-        listeners.insert(server, Port::Listening(listener));
+        if let Entry::Vacant(stopped) = listeners.entry(server) {
+            let (runtime, port) = (self.runtime().handle(), &self.reserved[&server]);
+            stopped.insert(Listener::open(runtime, &self.network, server, port)?);
+        }
         Ok(())
     }
 
@@ -363,14 +350,6 @@ impl Drop for Simulation {
             runtime.shutdown_background();
         }
     }
-}
-
-/// The port of a server.
-#[derive(Debug)]
-enum Port {
-    Listening(Listener),
-    /// Bound without listening, so that no other process takes it.
-    Reserved(TcpSocket),
 }
 
 fn account_info(account: &HostedAccount) -> AccountInfo {
