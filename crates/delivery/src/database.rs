@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `outbox` | one: the identity of the outbox, the next position, and the checksum of both and of all consumers |
 //! | `batch` | the events that one transaction stored, up to [`MAX_BATCH_BYTES`]: first position, time, bytes |
-//! | `digest` | the digests of the events of a batch, kept longer than their bytes to detect repetitions |
+//! | `digest` | the digests of the events of a batch, and what their repetitions have: kept longer than their bytes |
 //! | `consumer` | a name, its cursor, and a bit for each position after it that may be acknowledged |
 //! | `account`, `record`, `record_count` | the records that events have brought: `delivered_records.rs` |
 //!
@@ -35,8 +35,8 @@ pub(crate) struct Contents {
     pub(crate) next: u64,
     pub(crate) consumers: Consumers,
     pub(crate) stored: VecDeque<StoredBatch>,
-    /// The digests of the last events, in their order.
-    pub(crate) digests: Vec<Digest>,
+    /// What repetitions of the last events have, in their order.
+    pub(crate) keys: Vec<Digest>,
     /// Whether there is an account with a history.
     pub(crate) has_histories: bool,
 }
@@ -119,13 +119,15 @@ pub(crate) fn open_writer(
 }
 
 /// Brings a file of an earlier version to the current one: version 1 has no records, version 2 has their number in each
-/// account.
+/// account, version 3 has digests alone.
 fn migrate(writer: &mut Connection, version: i64) -> Result<(), OutboxFault> {
     let transaction = writer.transaction()?;
     match version {
         1 => transaction.execute_batch(delivered_records::SCHEMA)?,
-        _ => transaction.execute_batch(delivered_records::COUNT_TOGETHER)?,
+        2 => transaction.execute_batch(delivered_records::COUNT_TOGETHER)?,
+        _ => {}
     }
+    transaction.execute_batch(ADD_KEYS)?;
     transaction.pragma_update(None, "user_version", FORMAT.version)?;
     Ok(transaction.commit()?)
 }
@@ -149,9 +151,9 @@ fn read_contents(connection: &Connection) -> Result<Contents, OutboxFault> {
     if consumers.values().any(|window| window.cursor() >= next) {
         return Err(damaged("a cursor beyond the last event"));
     }
-    let (stored, digests) = (read_stored(&reading, next)?, read_digests(&reading, next)?);
+    let (stored, keys) = (read_stored(&reading, next)?, read_keys(&reading, next)?);
     let has_histories = delivered_records::has_accounts(&reading)?;
-    Ok(Contents { identity, next, consumers, stored, digests, has_histories })
+    Ok(Contents { identity, next, consumers, stored, keys, has_histories })
 }
 
 fn read_consumers(connection: &Connection) -> Result<Consumers, OutboxFault> {
@@ -179,16 +181,16 @@ fn read_stored(connection: &Connection, next: u64) -> Result<VecDeque<StoredBatc
     }
 }
 
-fn read_digests(connection: &Connection, next: u64) -> Result<Vec<Digest>, OutboxFault> {
+fn read_keys(connection: &Connection, next: u64) -> Result<Vec<Digest>, OutboxFault> {
     let mut select =
-        connection.prepare("SELECT digests FROM digest WHERE first >= ?1 ORDER BY first")?;
+        connection.prepare("SELECT keys FROM digest WHERE first >= ?1 ORDER BY first")?;
     let oldest = next.saturating_sub(MAX_REMEMBERED).cast_signed();
     let rows = select.query_map([oldest], |row| row.get::<_, Vec<u8>>(0))?;
-    let mut digests = Vec::new();
+    let mut keys = Vec::new();
     for row in rows {
-        digests.extend(row?.as_chunks::<16>().0);
+        keys.extend(row?.as_chunks::<16>().0);
     }
-    Ok(digests)
+    Ok(keys)
 }
 
 /// Appends a batch.
@@ -196,12 +198,14 @@ pub(crate) fn insert_batch(
     transaction: &Connection,
     batch: &Batch,
     digests: &[Digest],
+    keys: &[Digest],
 ) -> Result<(), OutboxFault> {
     let (first, appended) = (batch.first.cast_signed(), batch.appended_micros.cast_signed());
     let insert = "INSERT INTO batch (first, appended, data) VALUES (?1, ?2, ?3)";
     transaction.prepare_cached(insert)?.execute(params![first, appended, &batch.data[..]])?;
-    let insert = "INSERT INTO digest (first, digests) VALUES (?1, ?2)";
-    transaction.prepare_cached(insert)?.execute(params![first, digests.as_flattened()])?;
+    let insert = "INSERT INTO digest (first, digests, keys) VALUES (?1, ?2, ?3)";
+    let row = params![first, digests.as_flattened(), keys.as_flattened()];
+    transaction.prepare_cached(insert)?.execute(row)?;
     Ok(())
 }
 
@@ -308,7 +312,8 @@ CREATE TABLE batch (
 
 CREATE TABLE digest (
     first INTEGER PRIMARY KEY NOT NULL,
-    digests BLOB NOT NULL
+    digests BLOB NOT NULL,
+    keys BLOB NOT NULL
 ) STRICT;
 
 CREATE TABLE consumer (
@@ -320,7 +325,13 @@ CREATE TABLE consumer (
 
 /// Application id: `WPob`.
 pub(crate) const FORMAT: FileFormat =
-    FileFormat { application_id: 0x5750_6f62, version: 3, schema: SCHEMA };
+    FileFormat { application_id: 0x5750_6f62, version: 4, schema: SCHEMA };
+
+/// Adds what repetitions have to a file that has digests alone.
+const ADD_KEYS: &str = "
+ALTER TABLE digest ADD COLUMN keys BLOB NOT NULL DEFAULT x'';
+UPDATE digest SET keys = digests;
+";
 
 const SELECT_BATCH: &str = "
 SELECT batch.first, appended, data, digests FROM batch JOIN digest ON digest.first = batch.first

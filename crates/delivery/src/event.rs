@@ -67,6 +67,8 @@ pub struct NewEvent {
     id: EventId,
     account: Box<str>,
     payload: Bytes,
+    /// The offset in the payload from which on repetitions are equal.
+    compared_from: usize,
     effects: Option<RecordEffects>,
 }
 
@@ -86,8 +88,19 @@ impl NewEvent {
             0 => Err(InvalidPayload::Empty),
             len if len > MAX_PAYLOAD_BYTES => Err(InvalidPayload::TooLong(len)),
             _ if payload.contains(&b'\n') => Err(InvalidPayload::LineFeed),
-            _ => Ok(Self { id, account: bounded(account), payload, effects: None }),
+            _ => {
+                Ok(Self { id, account: bounded(account), payload, compared_from: 0, effects: None })
+            }
         }
+    }
+
+    /// The event, of which another one with the same id is a repetition if the payload is equal from `offset` on.
+    ///
+    /// For what can differ when the same event is received again: its host, its number, the state of its account.
+    #[must_use]
+    pub fn compared_from(mut self, offset: usize) -> Self {
+        self.compared_from = offset.min(self.payload.len());
+        self
     }
 
     /// The event with its effects on the records that consumers have of its account.
@@ -105,6 +118,16 @@ impl NewEvent {
     /// The account, and the effects on its records.
     pub(crate) fn effects(&self) -> Option<(&str, &RecordEffects)> {
         Some((&self.account, self.effects.as_ref()?))
+    }
+
+    /// What a repetition has too. `digest` is that of the stored form.
+    pub(crate) fn repetition_key(&self, digest: &Digest) -> Digest {
+        if self.compared_from == 0 {
+            return *digest;
+        }
+        let id = self.id.0.as_bytes();
+        let parts = [&(id.len() as u64).to_le_bytes()[..], id, &self.payload[self.compared_from..]];
+        truncated(&sha256::digest_parts(&parts))
     }
 
     /// Length in a stored batch, in bytes.
@@ -256,7 +279,7 @@ pub(crate) fn digests(data: &[u8]) -> Option<Vec<Digest>> {
     Some(sha256::digest_many(&entries).iter().map(truncated).collect())
 }
 
-/// The digest of an event that is to be stored.
+/// The half of a hash that is stored.
 pub(crate) fn truncated(digest: &sha256::Digest) -> Digest {
     digest.first_chunk().copied().expect("half of a digest")
 }
@@ -276,7 +299,7 @@ fn name_lens(data: &[u8]) -> (usize, usize) {
     (len(4), len(6))
 }
 
-/// Half of a SHA-256, over the stored form of an event.
+/// Half of a SHA-256: over the stored form of an event, or over what its repetitions have in common.
 pub(crate) type Digest = [u8; 16];
 
 /// Maximum length of a payload in bytes.

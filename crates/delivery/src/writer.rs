@@ -38,6 +38,8 @@ pub(crate) struct Writer {
 struct NewBatch<'e> {
     batch: Batch,
     digests: Vec<Digest>,
+    /// What a repetition of each event has too.
+    keys: Vec<Digest>,
     /// The effects of its events, each with its account.
     effects: Vec<(&'e str, &'e RecordEffects)>,
 }
@@ -49,10 +51,10 @@ impl Writer {
         contents: Contents,
         max_records: u64,
     ) -> Self {
-        let Contents { identity, next, consumers, stored, digests, has_histories } = contents;
+        let Contents { identity, next, consumers, stored, keys, has_histories } = contents;
         let bytes = stored.iter().map(|batch| batch.bytes).sum();
         let mut repetitions = Repetitions::default();
-        repetitions.add(&digests);
+        repetitions.add(&keys);
         Self {
             connection,
             files,
@@ -128,8 +130,7 @@ impl Writer {
         while !rest.is_empty() {
             let (chunk, after) = rest.split_at(chunk_len(rest));
             rest = after;
-            let mut is_new =
-                |digest: &Digest| !self.repetitions.has(digest) && seen.insert(*digest);
+            let mut is_new = |key: &Digest| !self.repetitions.has(key) && seen.insert(*key);
             if let Some(batch) = encode_chunk(chunk, next, &mut is_new) {
                 next += batch.digests.len() as u64;
                 batches.push(batch);
@@ -154,8 +155,8 @@ impl Writer {
             let transaction = self.connection.transaction_with_behavior(behavior)?;
             let records = &mut self.records;
             records.begin(&transaction)?;
-            for NewBatch { batch, digests, effects } in batches {
-                database::insert_batch(&transaction, batch, digests)?;
+            for NewBatch { batch, digests, keys, effects } in batches {
+                database::insert_batch(&transaction, batch, digests, keys)?;
                 for (did, effects) in effects {
                     records.apply(&transaction, did, effects)?;
                 }
@@ -176,13 +177,13 @@ impl Writer {
             return Err(OutboxError::new(path, fault));
         }
         self.bytes -= self.stored.drain(..reclaimed).map(|batch| batch.bytes).sum::<u64>();
-        for NewBatch { batch: Batch { first, appended_micros, data }, digests, effects } in batches
+        for NewBatch { batch: Batch { first, appended_micros, data }, keys, effects, .. } in batches
         {
             self.has_histories |= !effects.is_empty();
             let (first, appended_micros, bytes) = (*first, *appended_micros, data.len() as u64);
             self.stored.push_back(StoredBatch { first, appended_micros, bytes });
             self.bytes += bytes;
-            self.repetitions.add(digests);
+            self.repetitions.add(keys);
         }
         self.next = next;
         self.saved.clone_from(consumers);
@@ -243,17 +244,22 @@ fn encode_chunk<'e>(
     };
     let mut data = encoded(&|_| true);
     let mut digests = event::digests(&data).expect("encoded above");
-    let new: Vec<bool> = digests.iter().map(is_new).collect();
+    let key = |(queued, digest): (&Queued, &Digest)| queued.event.repetition_key(digest);
+    let mut keys: Vec<Digest> = chunk.iter().zip(&digests).map(key).collect();
+    let new: Vec<bool> = keys.iter().map(is_new).collect();
     if new.contains(&false) {
         data = encoded(&|at| new[at]);
-        let mut at = new.iter();
-        digests.retain(|_| at.next() == Some(&true));
+        for of_events in [&mut digests, &mut keys] {
+            let mut at = new.iter();
+            of_events.retain(|_| at.next() == Some(&true));
+        }
     }
     let of_new = chunk.iter().zip(new).filter(|(_, is_new)| *is_new);
     let effects = of_new.filter_map(|(queued, _)| queued.event.effects()).collect();
     (!digests.is_empty()).then(|| NewBatch {
         batch: database::new_batch(first, data),
         digests,
+        keys,
         effects,
     })
 }
@@ -273,7 +279,7 @@ fn write_changes(
     removed.into_iter().try_for_each(|name| database::write_consumer(transaction, name, None))
 }
 
-/// The digests of the last events: a source that ended before it stored their acknowledgement sends them again.
+/// What repetitions of the last events have: a source that ended before it stored their acknowledgement sends them again.
 #[derive(Default)]
 struct Repetitions {
     order: VecDeque<Digest>,
@@ -281,14 +287,14 @@ struct Repetitions {
 }
 
 impl Repetitions {
-    fn has(&self, digest: &Digest) -> bool {
-        self.set.contains(digest)
+    fn has(&self, key: &Digest) -> bool {
+        self.set.contains(key)
     }
 
-    fn add(&mut self, digests: &[Digest]) {
-        for digest in digests {
-            if self.set.insert(*digest) {
-                self.order.push_back(*digest);
+    fn add(&mut self, keys: &[Digest]) {
+        for key in keys {
+            if self.set.insert(*key) {
+                self.order.push_back(*key);
             }
             if self.order.len() as u64 > MAX_REMEMBERED
                 && let Some(oldest) = self.order.pop_front()

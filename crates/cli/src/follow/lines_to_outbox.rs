@@ -28,9 +28,11 @@ pub(super) struct LinesToOutbox {
 impl LineRecipient for LinesToOutbox {
     fn event(&self, event: &EventLine<'_, '_>, buffer: &mut Vec<u8>, ack: Ack) {
         let id = id_of(event.host, event.event);
-        event.write(buffer, LineHeader::Live { id: &id });
+        let ops_at = event.write(buffer, LineHeader::Live { id: &id });
         let did = event.event.did.unwrap_or_default();
-        let new = self.new_event(id, did, buffer).map(|new| self.add_effects(new, event));
+        let compared_from = if is_verified_commit(event.event) { ops_at } else { 0 };
+        let new = self.new_event(id, did, buffer).map(|new| new.compared_from(compared_from));
+        let new = new.map(|new| self.add_effects(new, event));
         let appended = new.map(|new| match calls_inactive(event.event) {
             true => {
                 let shared = SharedAck::new(ack, self.unstored.clone());
@@ -107,6 +109,11 @@ fn id_of(host: &str, event: &DeliveredEvent<'_>) -> EventId {
             EventId::of_message(did, host, event.seq.unwrap_or_else(of_bytes))
         }
     }
+}
+
+/// Whether it is a commit with the id of one, of which one revision has one content.
+fn is_verified_commit(event: &DeliveredEvent<'_>) -> bool {
+    matches!(event.verdict, Verdict::Judged(Outcome::Commit(..)))
 }
 
 /// Whether a well-formed `#account` event calls its account inactive.

@@ -234,7 +234,7 @@ fn an_outbox_that_counts_the_records_of_each_account_is_migrated() {
     let old = Connection::open(&path).unwrap();
     old.execute_batch(
         "DROP TABLE record_count; ALTER TABLE account ADD COLUMN records INTEGER NOT NULL DEFAULT 2;
-         PRAGMA user_version = 2",
+         ALTER TABLE digest DROP COLUMN keys; PRAGMA user_version = 2",
     )
     .unwrap();
     drop(old);
@@ -272,7 +272,7 @@ fn an_outbox_of_the_first_version_is_migrated() {
     let old = Connection::open(&path).unwrap();
     old.execute_batch(
         "DROP TABLE account; DROP TABLE record; DROP TABLE record_count; DROP TABLE listing;
-         PRAGMA user_version = 1",
+         ALTER TABLE digest DROP COLUMN keys; PRAGMA user_version = 1",
     )
     .unwrap();
     drop(old);

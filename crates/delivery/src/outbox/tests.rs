@@ -294,6 +294,43 @@ fn a_repeated_event_is_stored_once_also_after_a_restart_and_after_its_deletion()
 }
 
 #[test]
+fn a_commit_is_known_again_by_its_operations_whatever_its_host_and_verdict_are() {
+    let line = |host: &str, ops: &str, id: &EventId| {
+        let head = format!("{{\"host\":\"{host}\",");
+        let new = NewEvent::new(id.clone(), "did:web:a.test", format!("{head}\"ops\":[{ops}]}}"));
+        new.unwrap().compared_from(head.len())
+    };
+    let [first, second] = ["3k", "3l"].map(|rev| EventId::of_commit("did:web:a.test", rev));
+    let dir = tempfile::tempdir().unwrap();
+    let outbox = open(&dir);
+    outbox.register("a", StartAt::Oldest).unwrap();
+    outbox.append_all([line("a", "1", &first), line("b.test", "1", &first)]).unwrap();
+    drop(outbox);
+    let outbox = open(&dir);
+    outbox.append_all([line("c", "1", &first)]).unwrap();
+    assert_eq!(outbox.status().events, 1);
+    // With another selection it has other operations, which a consumer has not.
+    outbox.append_all([line("a", "1,2", &first), line("a", "1", &second)]).unwrap();
+    assert_eq!(outbox.status().events, 3);
+}
+
+#[test]
+fn an_outbox_of_version_3_recognizes_its_events() {
+    let dir = tempfile::tempdir().unwrap();
+    let outbox = open(&dir);
+    outbox.register("a", StartAt::Oldest).unwrap();
+    outbox.append_all(events(0..3)).unwrap();
+    drop(outbox);
+    let other = rusqlite::Connection::open(file(&dir)).unwrap();
+    other.execute_batch("ALTER TABLE digest DROP COLUMN keys; PRAGMA user_version = 3").unwrap();
+    other.close().unwrap();
+    let outbox = open(&dir);
+    outbox.append_all(events(0..4)).unwrap();
+    assert_eq!(outbox.status().events, 4);
+    assert_eq!(drain(&mut outbox.consumer("a").unwrap()).len(), 4);
+}
+
+#[test]
 fn a_receiver_that_knows_its_position_skips_to_it_and_not_beyond_the_outbox() {
     let dir = tempfile::tempdir().unwrap();
     let outbox = open(&dir);

@@ -50,8 +50,10 @@ impl<'e, 'a> EventLine<'e, 'a> {
         self.commit().is_none_or(has_any)
     }
 
-    /// Appends the line.
-    pub(in crate::follow) fn write(&self, line: &mut Vec<u8>, header: LineHeader<'_>) {
+    /// Appends the line, and returns the offset in it of the operations, or 0: what is before them can differ when the
+    /// commit is received again.
+    pub(in crate::follow) fn write(&self, line: &mut Vec<u8>, header: LineHeader<'_>) -> usize {
+        let mut ops_at = 0;
         let event = self.event;
         let mut object = Object::begin_line(line);
         header.write(&mut object);
@@ -72,6 +74,7 @@ impl<'e, 'a> EventLine<'e, 'a> {
         verdict(&mut object, event);
         object.optional("verified_against", self.content.level.mark());
         if let Some(commit) = self.commit().filter(|_| has_ops(&event.verdict)) {
+            ops_at = object.escape();
             self.write_ops(&mut object, commit);
         }
         if let Some(form) = self.content.proof.filter(|_| event.verdict.is_verified()) {
@@ -88,6 +91,7 @@ impl<'e, 'a> EventLine<'e, 'a> {
             object.bytes("frame", event.frame);
         }
         object.end();
+        ops_at
     }
 
     /// The changes of the records that the line has.

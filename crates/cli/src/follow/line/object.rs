@@ -17,13 +17,15 @@ pub(super) struct Object<'l> {
     /// The offset of its brace: other lines may be before it.
     pub(super) start: usize,
     is_first: bool,
+    /// The offset from which on invisible characters are not escaped yet.
+    unescaped: usize,
 }
 
 impl<'l> Object<'l> {
     pub(super) fn begin(line: &'l mut Vec<u8>) -> Self {
         let start = line.len();
         line.push(b'{');
-        Self { line, start, is_first: true }
+        Self { line, start, is_first: true, unescaped: start }
     }
 
     /// Begins a line, with the version of its format.
@@ -106,9 +108,16 @@ impl<'l> Object<'l> {
         self.line.push(b'}');
     }
 
+    /// Escapes the invisible characters of all texts, and returns the length of the object until now.
+    pub(super) fn escape(&mut self) -> usize {
+        escape_json(self.line, self.unescaped);
+        self.unescaped = self.line.len();
+        self.unescaped - self.start
+    }
+
     /// Ends the line, with the invisible characters of all its texts escaped.
-    pub(super) fn end(self) {
-        escape_json(self.line, self.start);
+    pub(super) fn end(mut self) {
+        self.escape();
         self.line.extend_from_slice(b"}\n");
     }
 }
