@@ -25,7 +25,7 @@ use crate::cid::{Cid, CidRef};
 /// memory, a scan takes 1.08 times as long. Positions are wrong for inputs beyond 2⁴⁸ bytes, more than
 /// machines have.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ItemError {
+pub struct ItemError {
     left_low: u32,
     left_high: u16,
     reason: Reason,

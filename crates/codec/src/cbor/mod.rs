@@ -52,9 +52,9 @@ pub use count::{ItemCounts, count};
 pub use decode::{decode, decode_into, decode_prefix};
 pub use encode::{EncodeError, Encoder, encode};
 pub use error::{DecodeError, ItemKind, Reason};
-pub use item::KeyOrder;
+pub use item::{ItemError, KeyOrder};
 pub use reader::Reader;
-pub use scan::{validate, validate_prefix};
+pub use scan::{Sink, build_prefix, validate, validate_prefix};
 pub use value::{DuplicateKey, Map, Value, WideInteger};
 
 /// The most containers inside each other; a scalar alone has depth 0.

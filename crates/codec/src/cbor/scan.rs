@@ -29,6 +29,18 @@ pub fn validate_prefix(input: &[u8]) -> Result<usize, DecodeError> {
     prefix(input, Discard, &mut ())
 }
 
+/// Reads the canonical item at the start of `input` into `sink`, and returns its length in bytes.
+///
+/// # Errors
+/// If `input` does not begin with a canonical item: what `sink` has built until then is of no use.
+pub fn build_prefix<'a, S: Sink<'a>>(
+    input: &'a [u8],
+    sink: S,
+    slot: &mut S::Slot,
+) -> Result<usize, DecodeError> {
+    prefix(input, sink, slot)
+}
+
 /// Checks one item inside `depth` containers, and returns the rest of the input.
 pub(super) fn skip(rest: &[u8], depth: u32) -> Result<&[u8], ItemError> {
     read(rest, Discard, &mut (), Nesting { depth, reserved: 0 })
@@ -61,28 +73,44 @@ pub(super) fn prefix<'a, S: Sink<'a>>(
     }
 }
 
-/// The receiver of the items that the scanner reads. Each is written to a slot that exists already: an item
-/// returned by value would be built on the stack and copied, and a scan that builds values takes 1.1 times
-/// as long.
-pub(super) trait Sink<'a>: Copy {
+/// The receiver of the items that the scanner reads: it builds the values of another language or library without a
+/// [`Value`](super::Value) between. See [`build_prefix`].
+///
+/// Each item is written to a slot that exists already: an item returned by value would be built on the stack and copied,
+/// and a scan that builds values takes 1.1 times as long.
+pub trait Sink<'a>: Copy {
     /// The destination of an item.
-    type Slot: 'a;
+    type Slot;
+    /// An integer of 64 bits with a sign.
     fn integer(self, slot: &mut Self::Slot, integer: i64);
+    /// An integer beyond that.
     fn wide_integer(self, slot: &mut Self::Slot, integer: WideInteger);
+    /// A finite float other than −0.
     fn float(self, slot: &mut Self::Slot, float: f64);
+    /// False or true.
     fn boolean(self, slot: &mut Self::Slot, boolean: bool);
+    /// The null value.
     fn null(self, slot: &mut Self::Slot);
+    /// UTF-8 text.
     fn text(self, slot: &mut Self::Slot, text: &'a str);
+    /// A byte string.
     fn bytes(self, slot: &mut Self::Slot, bytes: &'a [u8]);
+    /// A link to another block.
     fn link(self, slot: &mut Self::Slot, cid: CidRef<'a>);
-    /// An array of `count` items: calls `read` once for each, in order.
+    /// An array of `count` items: calls `read` once for each, in order, and returns its error.
+    ///
+    /// # Errors
+    /// The first error of `read`.
     fn array(
         self,
         slot: &mut Self::Slot,
         count: usize,
         read: impl FnMut(usize, &mut Self::Slot) -> Result<(), ItemError>,
     ) -> Result<(), ItemError>;
-    /// A map of `count` entries: calls `read` once for each, in order, which returns its key.
+    /// A map of `count` entries: calls `read` once for each, in order, which returns its key, and returns its error.
+    ///
+    /// # Errors
+    /// The first error of `read`.
     fn map(
         self,
         slot: &mut Self::Slot,

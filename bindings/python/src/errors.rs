@@ -1,0 +1,42 @@
+//! The exceptions of the package, which are classes of `wireproof.errors`.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+/// A class of `wireproof.errors`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Class {
+    Decode,
+    Car,
+    Rejection,
+    Archive,
+}
+
+impl Class {
+    /// An exception with a message, the code of the broken rule, and the offset of its place in bytes.
+    pub(crate) fn error(
+        self,
+        py: Python<'_>,
+        message: String,
+        code: &str,
+        offset: Option<u64>,
+    ) -> PyErr {
+        let create = || self.class(py)?.call1((message, code, offset));
+        match create() {
+            Ok(error) => PyErr::from_value(error),
+            Err(error) => error,
+        }
+    }
+
+    fn class<'py>(self, py: Python<'py>) -> PyResult<&'py Bound<'py, PyType>> {
+        static CLASSES: [PyOnceLock<Py<PyType>>; 4] = [const { PyOnceLock::new() }; 4];
+        let name = match self {
+            Self::Decode => "DecodeError",
+            Self::Car => "CarError",
+            Self::Rejection => "Rejection",
+            Self::Archive => "ArchiveError",
+        };
+        CLASSES[self as usize].import(py, "wireproof.errors", name)
+    }
+}

@@ -1,0 +1,459 @@
+//! The functions of the package `libipld`, with its types and its messages, and with hashes checked.
+
+use pyo3::exceptions::{PyRecursionError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString};
+use wireproof::codec::car::{self, CarError, HashProof};
+use wireproof::codec::cbor::{DecodeError, KeyOrder, Reader, Reason};
+use wireproof::codec::cid::CidRef;
+use wireproof::kernels::varint;
+
+use crate::encode;
+use crate::errors::Class;
+use crate::key_cache::KeyCache;
+use crate::objects;
+use crate::pause::CollectionPause;
+
+/// Decode one DAG-CBOR item.
+#[pyfunction]
+pub(crate) fn decode_dag_cbor<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    let _pause = CollectionPause::for_input(py, data.len());
+    let (value, len) = prefix(py, data, 0).map_err(|fault| fault.raise(py, data, DECODE_FAILED))?;
+    match len == data.len() {
+        true => Ok(value),
+        false => {
+            let fault = Fault::at(len, Reason::TrailingBytes);
+            Err(fault.raise(py, data, DECODE_FAILED))
+        }
+    }
+}
+
+/// Decode DAG-CBOR items that follow each other.
+#[pyfunction]
+pub(crate) fn decode_dag_cbor_multi<'py>(
+    py: Python<'py>,
+    data: &[u8],
+) -> PyResult<Bound<'py, PyList>> {
+    let _pause = CollectionPause::for_input(py, data.len());
+    let (values, mut at) = (PyList::empty(py), 0);
+    while at < data.len() {
+        let (value, len) =
+            prefix(py, data, at).map_err(|fault| fault.raise(py, data, DECODE_FAILED))?;
+        values.append(value)?;
+        at += len;
+    }
+    Ok(values)
+}
+
+/// Encode an object as canonical DAG-CBOR.
+#[pyfunction]
+pub(crate) fn encode_dag_cbor<'py>(
+    py: Python<'py>,
+    data: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    Ok(PyBytes::new(py, &encode::encode(data, recursion_limit(py)?)?))
+}
+
+/// Decode a CAR archive of DAG-CBOR blocks; with `verify`, check the hash of each.
+#[pyfunction]
+#[pyo3(signature = (data, *, verify = true))]
+pub(crate) fn decode_car<'py>(
+    py: Python<'py>,
+    data: &[u8],
+    verify: bool,
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyDict>)> {
+    let read = || car::read(data, &car_options(verify));
+    let archive = match data.len() < DETACHED_BYTES {
+        true => read(),
+        false => py.detach(read),
+    };
+    let _pause = CollectionPause::for_input(py, data.len());
+    match archive {
+        Ok(archive) => match KeyCache::using(|keys| blocks_of(py, data, &archive, verify, keys))? {
+            Some(decoded) => Ok(decoded),
+            None => tolerant_car(py, data),
+        },
+        // Faults that libipld names are named as it does; it ignores the others.
+        Err(fault) => match (tolerant_car(py, data), verify) {
+            (Ok(_), true) => Err(car_error(py, fault)),
+            (decoded, _) => decoded,
+        },
+    }
+}
+
+/// The blocks of an archive; `None` if one is not what libipld decodes.
+fn blocks_of<'py>(
+    py: Python<'py>,
+    data: &[u8],
+    archive: &car::Car<'_>,
+    verify: bool,
+    keys: &KeyCache,
+) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyDict>)>> {
+    if archive.roots.is_empty() {
+        return Ok(None);
+    }
+    let blocks = PyDict::new(py);
+    for block in &archive.blocks {
+        if verify && block.proof == HashProof::UnknownHash {
+            let message =
+                "Failed to read CAR block. Its CID names another hash function than SHA-256";
+            return Err(Class::Car.error(py, message.to_owned(), "car/hash", Some(block.offset)));
+        }
+        if block.cid.as_bytes().get(1) != Some(&DAG_CBOR) {
+            return Ok(None);
+        }
+        match objects::decode_prefix(py, block.data, keys) {
+            Ok((Ok(value), len)) if len == block.data.len() => {
+                blocks.set_item(PyBytes::new(py, block.cid.as_bytes()), value)?;
+            }
+            _ => return Ok(None),
+        }
+    }
+    let (_, header_at) = varint::read(data).map_err(|_| header_error(py, "Invalid uvarint"))?;
+    let header = prefix(py, &data[header_at..], 0);
+    let (header, _) = header.map_err(|_| header_error(py, "Invalid DAG-CBOR"))?;
+    Ok(Some((header, blocks)))
+}
+
+/// Decodes as libipld does: lengths are ignored, and what cannot be a length ends the archive.
+fn tolerant_car<'py>(
+    py: Python<'py>,
+    data: &[u8],
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyDict>)> {
+    let (_, mut at) = varint::read(data).map_err(|_| header_error(py, "Invalid uvarint"))?;
+    let header = prefix(py, data, at).map_err(|_| header_error(py, "Invalid DAG-CBOR"))?;
+    at += header.1;
+    check_header(py, &header.0)?;
+    let blocks = PyDict::new(py);
+    while let Ok((_, len)) = varint::read(&data[at..]) {
+        at += len;
+        let Some((cid, _)) = CidRef::from_prefix(&data[at..]) else {
+            return Err(error(py, at, "Failed to read CID of block. Invalid CID", "car/cid"));
+        };
+        if cid.as_bytes().get(1) != Some(&DAG_CBOR) {
+            let message = "Failed to read CAR block. Unsupported codec. For now we support only DAG-CBOR (0x71)";
+            return Err(error(py, at, message, "car/codec"));
+        }
+        at += cid.as_bytes().len();
+        let decoded = prefix(py, data, at);
+        let (value, len) = decoded.map_err(|fault| fault.raise(py, data, BLOCK_FAILED))?;
+        blocks.set_item(PyBytes::new(py, cid.as_bytes()), value)?;
+        at += len;
+    }
+    Ok((header.0, blocks))
+}
+
+fn check_header(py: Python<'_>, header: &Bound<'_, PyAny>) -> PyResult<()> {
+    let Ok(header) = header.cast::<PyDict>() else {
+        return Err(header_error(py, "Header must be a map"));
+    };
+    let Some(version) = header.get_item("version")? else {
+        return Err(header_error(py, "Version is None"));
+    };
+    if version.extract::<u64>().ok() != Some(1) {
+        return Err(header_error(py, "Unsupported version. Version must be 1"));
+    }
+    let Some(roots) = header.get_item("roots")? else {
+        return Err(header_error(py, "Roots is None"));
+    };
+    match roots.cast::<PyList>() {
+        Err(_) => Err(header_error(py, "Roots must be a list")),
+        Ok(roots) if roots.is_empty() => {
+            Err(header_error(py, "Roots is empty. Must be at least one"))
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+fn car_options(verify: bool) -> car::Options {
+    let mut options = car::Options::default();
+    options.trust_hashes = !verify;
+    options
+}
+
+fn header_error(py: Python<'_>, what: &str) -> PyErr {
+    error(py, 0, &format!("Failed to read CAR header. {what}"), "car/header")
+}
+
+fn error(py: Python<'_>, at: usize, message: &str, code: &str) -> PyErr {
+    Class::Car.error(py, message.to_owned(), code, Some(at as u64))
+}
+
+fn car_error(py: Python<'_>, error: CarError) -> PyErr {
+    let message = format!("Failed to read CAR. {error}");
+    Class::Car.error(py, message, error.fault.code(), Some(error.offset))
+}
+
+/// Decode a CID from its text or its bytes.
+#[pyfunction]
+pub(crate) fn decode_cid<'py>(
+    py: Python<'py>,
+    data: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let bytes = cid_bytes(data)?;
+    let parts = CidParts::of(&bytes).ok_or_else(|| cid_error("Invalid CID"))?;
+    let (cid, hash) = (PyDict::new(py), PyDict::new(py));
+    hash.set_item("code", parts.hash_function)?;
+    hash.set_item("size", parts.digest.len())?;
+    hash.set_item("digest", PyBytes::new(py, parts.digest))?;
+    cid.set_item("version", parts.version)?;
+    cid.set_item("codec", parts.codec)?;
+    cid.set_item("hash", hash)?;
+    Ok(cid)
+}
+
+/// Encode a CID as text.
+#[pyfunction]
+pub(crate) fn encode_cid(data: &Bound<'_, PyAny>) -> PyResult<String> {
+    let bytes = cid_bytes(data)?;
+    let cid = CidRef::from_bytes(&bytes).ok_or_else(|| cid_error("Invalid CID"))?;
+    Ok(cid.to_string())
+}
+
+/// The bytes of a CID that is given as text or as bytes.
+fn cid_bytes(data: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    match data.cast::<PyString>() {
+        Ok(text) => {
+            let text = text.to_str()?;
+            let decoded = match text.len() == 46 && text.starts_with("Qm") {
+                true => bs58::decode(text).into_vec().ok(),
+                false => multibase::decode(text).ok().map(|(_, bytes)| bytes),
+            };
+            decoded.ok_or_else(|| cid_error("Invalid base string"))
+        }
+        Err(_) => bytes_of(data).map_err(|_| cid_error("Unsupported data type")),
+    }
+}
+
+fn cid_error(what: &str) -> PyErr {
+    PyValueError::new_err(format!("Failed to decode CID. {what}"))
+}
+
+/// The parts of a binary CID.
+struct CidParts<'a> {
+    version: u64,
+    codec: u64,
+    hash_function: u64,
+    digest: &'a [u8],
+}
+
+impl<'a> CidParts<'a> {
+    fn of(bytes: &'a [u8]) -> Option<Self> {
+        CidRef::from_bytes(bytes)?;
+        if let Some(digest) = bytes.strip_prefix(&[SHA2_256, 32]) {
+            let (codec, hash_function) = (u64::from(DAG_PB), u64::from(SHA2_256));
+            return Some(Self { version: 0, codec, hash_function, digest });
+        }
+        let mut rest = bytes;
+        let mut next = || {
+            let (number, len) = varint::read(rest).ok()?;
+            rest = &rest[len..];
+            Some(number)
+        };
+        let (version, codec, hash_function, _) = (next()?, next()?, next()?, next()?);
+        Some(Self { version, codec, hash_function, digest: rest })
+    }
+}
+
+/// Decode multibase text: the code of its base, and the bytes.
+#[pyfunction]
+pub(crate) fn decode_multibase<'py>(
+    py: Python<'py>,
+    data: &str,
+) -> PyResult<(char, Bound<'py, PyBytes>)> {
+    let failed = |error| PyValueError::new_err(format!("Failed to decode multibase. {error}"));
+    let (base, bytes) = multibase::decode(data).map_err(failed)?;
+    Ok((base.code(), PyBytes::new(py, &bytes)))
+}
+
+/// Encode bytes, or the UTF-8 of text, as multibase.
+#[pyfunction]
+pub(crate) fn encode_multibase(code: char, data: &Bound<'_, PyAny>) -> PyResult<String> {
+    let failed =
+        |error: String| PyValueError::new_err(format!("Failed to encode multibase. {error}"));
+    let bytes = match data.cast::<PyString>() {
+        Ok(text) => text.to_str()?.as_bytes().to_vec(),
+        Err(_) => bytes_of(data).map_err(|_| failed("Unsupported data type".to_owned()))?,
+    };
+    let base = multibase::Base::from_code(code).map_err(|error| failed(error.to_string()))?;
+    Ok(multibase::encode(base, bytes))
+}
+
+/// The content of `bytes` or of a `bytearray`.
+fn bytes_of(data: &Bound<'_, PyAny>) -> Result<Vec<u8>, ()> {
+    if let Ok(bytes) = data.cast::<PyBytes>() {
+        return Ok(bytes.as_bytes().to_vec());
+    }
+    data.cast::<PyByteArray>().map(|bytes| bytes.to_vec()).map_err(drop)
+}
+
+/// Decodes the item at an offset, and returns its length.
+fn prefix<'py>(
+    py: Python<'py>,
+    data: &[u8],
+    at: usize,
+) -> Result<(Bound<'py, PyAny>, usize), Fault> {
+    let rest = data.get(at..).unwrap_or_default();
+    match KeyCache::using(|keys| objects::decode_prefix(py, rest, keys)) {
+        Ok((object, len)) => Ok((object.map_err(Fault::Raised)?, len)),
+        Err(DecodeError { reason: Reason::Depth, .. }) => {
+            let max_depth = recursion_limit(py).map_err(Fault::Raised)?;
+            let mut reader = Reader::starting_at(data, at);
+            let object = deep_object(py, data, &mut reader, 0, max_depth)?;
+            Ok((object, reader.offset() - at))
+        }
+        Err(error) => Err(Fault::at(at + error.offset, error.reason)),
+    }
+}
+
+/// Decodes an item with more containers inside each other than records may have.
+fn deep_object<'py>(
+    py: Python<'py>,
+    data: &[u8],
+    reader: &mut Reader<'_>,
+    depth: usize,
+    max_depth: usize,
+) -> Result<Bound<'py, PyAny>, Fault> {
+    if depth > max_depth {
+        let message = "maximum recursion depth exceeded in DAG-CBOR decoding";
+        return Err(Fault::Raised(PyRecursionError::new_err(message)));
+    }
+    match reader.rest().first().map(|head| head >> 5) {
+        Some(ARRAY) => {
+            let items = PyList::empty(py);
+            for _ in 0..reader.array()? {
+                let item = deep_object(py, data, reader, depth + 1, max_depth)?;
+                items.append(item).map_err(Fault::Raised)?;
+            }
+            Ok(items.into_any())
+        }
+        Some(MAP) => {
+            let (map, mut keys) = (PyDict::new(py), KeyOrder::new());
+            for _ in 0..reader.map()? {
+                let key = reader.key(&mut keys)?;
+                let value = deep_object(py, data, reader, depth + 1, max_depth)?;
+                map.set_item(key, value).map_err(Fault::Raised)?;
+            }
+            Ok(map.into_any())
+        }
+        _ => {
+            let (object, _) = prefix(py, data, reader.offset())?;
+            reader.skip()?;
+            Ok(object)
+        }
+    }
+}
+
+/// Why an item has no object.
+enum Fault {
+    Decode(DecodeError),
+    Raised(PyErr),
+}
+
+impl From<DecodeError> for Fault {
+    fn from(error: DecodeError) -> Self {
+        Self::Decode(error)
+    }
+}
+
+impl Fault {
+    fn at(offset: usize, reason: Reason) -> Self {
+        Self::Decode(DecodeError { offset, reason })
+    }
+
+    /// The exception, with a message that begins with `context`.
+    fn raise(self, py: Python<'_>, data: &[u8], context: &str) -> PyErr {
+        let error = match self {
+            Self::Raised(error) => return error,
+            Self::Decode(error) => error,
+        };
+        let message = format!("{context}. {}", message(py, data, error));
+        let class = if context == BLOCK_FAILED { Class::Car } else { Class::Decode };
+        class.error(py, message, "dag-cbor", Some(error.offset as u64))
+    }
+}
+
+/// The words of libipld for a broken rule, where it has some, and the place.
+fn message(py: Python<'_>, data: &[u8], error: DecodeError) -> String {
+    let item = data.get(error.offset..).unwrap_or_default();
+    let what = match error.reason {
+        Reason::KeyOrder | Reason::DuplicateKey => "Map keys must be sorted and unique",
+        Reason::KeyNotText => "Map keys must be strings",
+        Reason::TrailingBytes => "Invalid DAG-CBOR: contains multiple objects (CBOR sequence)",
+        Reason::Tag => "Non-42 tags are not supported",
+        Reason::Link => "Invalid CID",
+        Reason::LengthBeyondInput if item.first().map(|head| head >> 5) == Some(ARRAY) => {
+            "Array length exceeds remaining data"
+        }
+        Reason::LengthBeyondInput if item.first().map(|head| head >> 5) == Some(MAP) => {
+            "Map length exceeds remaining data"
+        }
+        Reason::NotUtf8 => return unicode_error(py, item),
+        Reason::FloatWidth | Reason::FloatValue => float_rule(item),
+        _ => return error.to_string(),
+    };
+    format!("{what} ({error})")
+}
+
+/// The error of Python's own decoder, which has the place in the text.
+fn unicode_error(py: Python<'_>, item: &[u8]) -> String {
+    let text = PyBytes::new(py, text_of(item).unwrap_or_default());
+    match PyString::from_encoded_object(&text, Some(c"utf-8"), None) {
+        Err(error) => error.to_string(),
+        Ok(_) => Reason::NotUtf8.to_string(),
+    }
+}
+
+/// The bytes of a text, without its head.
+fn text_of(item: &[u8]) -> Option<&[u8]> {
+    let (head, rest) = item.split_first()?;
+    let number_len = match head & 0x1f {
+        len @ 0..24 => return rest.get(..usize::from(len)),
+        width => 1 << width.checked_sub(24).filter(|width| *width < 4)?,
+    };
+    let (number, rest) = rest.split_at_checked(number_len)?;
+    let len = number.iter().fold(0, |len, byte| len << 8 | usize::from(*byte));
+    rest.get(..len)
+}
+
+fn float_rule(item: &[u8]) -> &'static str {
+    let single = item.get(1..5).and_then(|bytes| bytes.first_chunk()).copied();
+    let double = item.get(1..9).and_then(|bytes| bytes.first_chunk()).copied();
+    match (item.first(), single.map(f32::from_be_bytes), double.map(f64::from_be_bytes)) {
+        (Some(0xfa), Some(float), _) if !float.is_finite() => {
+            "Number out of range for f32 (NaNs are forbidden)"
+        }
+        (Some(0xfa), Some(0.0), _) if single == Some((-0.0f32).to_be_bytes()) => {
+            "Negative zero is forbidden for f32"
+        }
+        (Some(0xfb), _, Some(float)) if !float.is_finite() => {
+            "Number out of range for f64 (NaNs are forbidden)"
+        }
+        (Some(0xfb), _, Some(_)) => "Negative zero is forbidden for f64",
+        _ => "Floats must have 64 bits",
+    }
+}
+
+/// The depth that Python allows, within what the stack of any thread holds.
+fn recursion_limit(py: Python<'_>) -> PyResult<usize> {
+    let limit = py.import("sys")?.call_method0("getrecursionlimit")?.extract::<usize>()?;
+    Ok(limit.min(MAX_DEPTH))
+}
+
+const DECODE_FAILED: &str = "Failed to decode DAG-CBOR";
+const BLOCK_FAILED: &str = "Failed to read CAR block";
+
+/// Maximum number of containers inside each other, whatever Python's limit is: a level takes some 500 bytes of stack.
+const MAX_DEPTH: usize = 2_000;
+
+/// Archives from this length on are read without the interpreter's lock.
+const DETACHED_BYTES: usize = 64 << 10;
+
+/// Major types of CBOR.
+const ARRAY: u8 = 4;
+const MAP: u8 = 5;
+
+/// Codes of multicodec.
+const DAG_CBOR: u8 = 0x71;
+const DAG_PB: u8 = 0x70;
+const SHA2_256: u8 = 0x12;
