@@ -382,11 +382,12 @@ fn message(py: Python<'_>, data: &[u8], error: DecodeError) -> String {
         Reason::TrailingBytes => "Invalid DAG-CBOR: contains multiple objects (CBOR sequence)",
         Reason::Tag => "Non-42 tags are not supported",
         Reason::Link => "Invalid CID",
-        Reason::LengthBeyondInput if item.first().map(|head| head >> 5) == Some(ARRAY) => {
-            "Array length exceeds remaining data"
-        }
-        Reason::LengthBeyondInput if item.first().map(|head| head >> 5) == Some(MAP) => {
-            "Map length exceeds remaining data"
+        Reason::LengthBeyondInput | Reason::NotMinimal if is_too_long(item) => {
+            match item.first().map(|head| head >> 5) {
+                Some(ARRAY) => "Array length exceeds remaining data",
+                Some(MAP) => "Map length exceeds remaining data",
+                _ => return error.to_string(),
+            }
         }
         Reason::NotUtf8 => return unicode_error(py, item),
         Reason::FloatWidth | Reason::FloatValue => float_rule(item),
@@ -404,16 +405,26 @@ fn unicode_error(py: Python<'_>, item: &[u8]) -> String {
     }
 }
 
-/// The bytes of a text, without its head.
-fn text_of(item: &[u8]) -> Option<&[u8]> {
+/// The number in the head of an item, in its shortest form or not, and what follows.
+fn head(item: &[u8]) -> Option<(u64, &[u8])> {
     let (head, rest) = item.split_first()?;
     let number_len = match head & 0x1f {
-        len @ 0..24 => return rest.get(..usize::from(len)),
+        number @ 0..24 => return Some((u64::from(number), rest)),
         width => 1 << width.checked_sub(24).filter(|width| *width < 4)?,
     };
     let (number, rest) = rest.split_at_checked(number_len)?;
-    let len = number.iter().fold(0, |len, byte| len << 8 | usize::from(*byte));
-    rest.get(..len)
+    Some((number.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)), rest))
+}
+
+/// The bytes of a text.
+fn text_of(item: &[u8]) -> Option<&[u8]> {
+    let (len, rest) = head(item)?;
+    rest.get(..usize::try_from(len).ok()?)
+}
+
+/// Whether a container states more items than there are bytes for.
+fn is_too_long(item: &[u8]) -> bool {
+    head(item).is_some_and(|(count, rest)| count > rest.len() as u64)
 }
 
 fn float_rule(item: &[u8]) -> &'static str {
