@@ -57,7 +57,15 @@ impl EventVerdict {
 
 type VerdictParts = (bool, String, Option<String>, Option<String>);
 
-/// Verify the ids and signatures of events as JSON, all in one batch.
+/// Verify the ids and signatures of events as JSON, all in one batch. Other Python threads run meanwhile.
+///
+/// Args:
+///     events: the events, each a JSON object as `str` or `bytes`.
+///     ids: which serialization of control characters makes an id: `either`, `verbatim` (NIP-01 to the letter) or `escaped`
+///         (as nostr-tools and rust-nostr write them).
+///
+/// Returns:
+///     A verdict for each event, in their order.
 #[pyfunction]
 #[pyo3(signature = (events, *, ids = "either"))]
 pub(crate) fn verify_batch(
@@ -131,7 +139,11 @@ pub(crate) fn formats() -> Vec<&'static str> {
     Format::ALL.iter().map(|format| format.name()).collect()
 }
 
-/// Decode an event of a format, without verifying it.
+/// Decode an event of a format, without verifying it: a `dict` with the keys of NIP-01.
+///
+/// Raises:
+///     DecodeError: the bytes are not one event of the format.
+///     ValueError: no format has the name; `formats()` has all.
 #[pyfunction]
 pub(crate) fn decode<'py>(
     py: Python<'py>,
@@ -144,6 +156,9 @@ pub(crate) fn decode<'py>(
 }
 
 /// Decode a batch of events of a format, without verifying them.
+///
+/// Raises:
+///     DecodeError: the bytes are not a batch of the format.
 #[pyfunction]
 pub(crate) fn decode_batch<'py>(
     py: Python<'py>,
@@ -159,7 +174,11 @@ pub(crate) fn decode_batch<'py>(
     Ok(list)
 }
 
-/// Encode an event in a format.
+/// Encode an event, a `dict` with the keys of NIP-01, in a format.
+///
+/// Raises:
+///     DecodeError: the format cannot hold the event.
+///     TypeError, ValueError: a key is missing or has a wrong value.
 #[pyfunction]
 pub(crate) fn encode<'py>(
     py: Python<'py>,

@@ -159,7 +159,16 @@ impl RecordProof {
     }
 }
 
-/// Prove a record, or that there is none, from a slice of its repository as `getRecord` gives it.
+/// Prove a record, or that there is none, from a slice of its repository as `com.atproto.sync.getRecord` gives it.
+///
+/// Args:
+///     slice: the archive of the slice, as `bytes` or the path of a file.
+///     path: the `at://` URI of the record, or its collection and record key with a slash between.
+///     key, doc, plc_log, did, strict_records: as for `verify_repo`. The account in the URI is expected too.
+///
+/// Raises:
+///     CarError, Rejection: as `verify_repo`, or a node on the path is missing.
+///     TypeError, ValueError: an argument is of a wrong type or cannot be read.
 #[pyfunction]
 #[pyo3(signature = (slice, path, key = None, *, doc = None, plc_log = None, did = None, strict_records = false))]
 pub(crate) fn verify_record(

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
 
-use pyo3::exceptions::{PyImportError, PyKeyError, PyRuntimeError};
+use pyo3::exceptions::{PyImportError, PyKeyError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use self_cell::self_cell;
@@ -47,9 +47,33 @@ struct Place {
     len: usize,
 }
 
-/// Prove a repository from its CAR archive, as `getRepo` gives it.
+/// Prove a repository from its CAR archive, as `getRepo` gives it: every hash, the signature, the whole tree, every record.
+///
+/// Args:
+///     car: the archive as `bytes`, or the path of a file (`os.PathLike`), which is mapped and must not change.
+///     key: the signing key of the account as `did:key`. Or one of:
+///     doc: its DID document, as JSON or as what `json.loads` gives;
+///     plc_log: its did:plc audit log, which is proved first.
+///     did: the expected account; by default that of `doc` or `plc_log`, else any.
+///     strict_records: refuse a record that is signed and not valid, instead of counting it in `invalid_records`.
+///     threads: number of threads that hash a large archive.
+///
+/// Returns:
+///     The proved repository. Other Python threads run meanwhile.
+///
+/// Raises:
+///     CarError: the archive is malformed, or a block has another hash.
+///     Rejection: the signature, the tree or the account is another than expected.
+///     TypeError, ValueError: an argument is of a wrong type or cannot be read.
+///     OSError: the file cannot be read.
+///
+/// ```python
+/// repo = wireproof.verify_repo(pathlib.Path("alice.car"), doc=document)
+/// for record in repo.records("app.bsky.feed.post"):
+///     print(record.uri, record.value["text"])
+/// ```
 #[pyfunction]
-#[pyo3(signature = (car, key = None, *, doc = None, plc_log = None, did = None, strict_records = false, threads = NonZeroUsize::MIN))]
+#[pyo3(signature = (car, key = None, *, doc = None, plc_log = None, did = None, strict_records = false, threads = 1))]
 pub(crate) fn verify_repo(
     py: Python<'_>,
     car: &Bound<'_, PyAny>,
@@ -58,13 +82,15 @@ pub(crate) fn verify_repo(
     plc_log: Option<&Bound<'_, PyAny>>,
     did: Option<&str>,
     strict_records: bool,
-    threads: NonZeroUsize,
+    threads: usize,
 ) -> PyResult<Repo> {
     let (key, of_key) = KeyArguments { key, doc, plc_log }.resolve(did)?;
     let expected = did.or(of_key.as_deref());
     let source = Source::of(car, "car")?;
     let mut options = Options::default();
-    (options.strict_records, options.threads) = (strict_records, threads);
+    let at_least_one = || PyValueError::new_err("threads: at least 1 is expected");
+    options.threads = NonZeroUsize::new(threads).ok_or_else(at_least_one)?;
+    options.strict_records = strict_records;
     let verify = || Proved::try_new(source, |car| repository::verify(car, expected, &key, &options));
     let proved = py.detach(verify).map_err(|why| errors::of_repository(py, &why))?;
     let did = proved.borrow_dependent().commit().did.into();
