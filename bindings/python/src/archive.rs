@@ -1,6 +1,6 @@
 //! Archives: their tables as streams of record batches.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -12,7 +12,7 @@ use wireproof::archive::{
 };
 
 use crate::errors::Class;
-use crate::record_batches::{Batches, RecordBatchStream, lock};
+use crate::record_batches::{Batches, RecordBatchStream};
 
 /// An open archive.
 #[pyclass(frozen)]
@@ -21,18 +21,37 @@ pub(crate) struct ArchiveReader {
     runtime: SharedRuntime,
 }
 
-/// Runs the requests of an archive; one at a time, on the thread of the caller.
-type SharedRuntime = Arc<Mutex<Runtime>>;
+/// Runs the requests of an archive, on the threads of the callers.
+#[derive(Clone)]
+struct SharedRuntime {
+    runtime: Arc<Runtime>,
+    /// The process that has its threads: a fork has none of them, and would wait for ever.
+    process: u32,
+}
+
+impl SharedRuntime {
+    fn new() -> PyResult<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| PyOSError::new_err(error.to_string()))?;
+        Ok(Self { runtime: Arc::new(runtime), process: std::process::id() })
+    }
+
+    fn run<T>(&self, future: impl Future<Output = Result<T, ArchiveError>>) -> PyResult<T> {
+        if self.process != std::process::id() {
+            let message = "the archive was opened before a fork: open it again in this process";
+            return Err(archive_exception(message.to_owned(), "archive/fork"));
+        }
+        self.runtime.block_on(future).map_err(archive_error)
+    }
+}
 
 #[pymethods]
 impl ArchiveReader {
     #[new]
     fn new(py: Python<'_>, uri: &str) -> PyResult<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| PyOSError::new_err(error.to_string()))?;
-        let archive = py.detach(|| runtime.block_on(Archive::open_existing(uri)));
-        let archive = archive.map_err(archive_error)?;
-        Ok(Self { archive, runtime: Arc::new(Mutex::new(runtime)) })
+        let runtime = SharedRuntime::new()?;
+        let archive = py.detach(|| runtime.run(Archive::open_existing(uri)))?;
+        Ok(Self { archive, runtime })
     }
 
     /// The names of the tables that have a row.
@@ -72,10 +91,7 @@ impl ArchiveReader {
         check_columns(table, columns.as_deref().unwrap_or_default())?;
         let selection = RowSelection { columns, did, since, until };
         let (archive, runtime) = (self.archive.clone(), self.runtime.clone());
-        let open = move || {
-            let scan = lock(&runtime).block_on(archive.rows(table, &selection));
-            scan.map_err(archive_error)
-        };
+        let open = move || runtime.run(archive.rows(table, &selection));
         let schema = py.detach(&open)?.schema();
         let runtime = self.runtime.clone();
         Ok(RecordBatchStream::repeatable(schema, move || {
@@ -88,8 +104,7 @@ impl ArchiveReader {
 impl ArchiveReader {
     fn table_stats(&self, py: Python<'_>) -> PyResult<Vec<(&'static str, TableStats)>> {
         let stats = |table: Table| {
-            let stats = lock(&self.runtime).block_on(self.archive.table_stats(table));
-            Ok((table.name(), stats.map_err(archive_error)?))
+            Ok((table.name(), self.runtime.run(self.archive.table_stats(table))?))
         };
         py.detach(|| Table::ALL.into_iter().map(stats).collect())
     }
@@ -105,7 +120,7 @@ impl Iterator for ScannedBatches {
     type Item = PyResult<RecordBatch>;
 
     fn next(&mut self) -> Option<PyResult<RecordBatch>> {
-        lock(&self.runtime).block_on(self.scan.next()).map_err(archive_error).transpose()
+        self.runtime.run(self.scan.next()).transpose()
     }
 }
 
@@ -136,8 +151,11 @@ fn check_columns(table: Table, columns: &[String]) -> PyResult<()> {
 }
 
 fn archive_error(error: ArchiveError) -> PyErr {
-    let code = code_of(&error.fault);
-    Python::attach(|py| Class::Archive.error(py, error.to_string(), code, None))
+    archive_exception(error.to_string(), code_of(&error.fault))
+}
+
+fn archive_exception(message: String, code: &str) -> PyErr {
+    Python::attach(|py| Class::Archive.error(py, message, code, None))
 }
 
 /// The stable name of a fault.

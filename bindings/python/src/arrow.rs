@@ -19,7 +19,7 @@ use wireproof::verify::repository::{self, RepositoryRejection};
 use wireproof::verify::sync::SyncRejection;
 
 use crate::columns::{BytesColumn, Pieces};
-use crate::errors::Class;
+use crate::errors::{self, Class};
 use crate::record_batches::{RecordBatchStream, read_batches};
 
 /// Decode frames into a row for each operation of their commits.
@@ -54,15 +54,14 @@ pub(crate) fn repository_records(
         let whole = repository::verify(car, did, &key, &repository::Options::default())?;
         Ok::<_, RepositoryRejection>(record_batches(&whole)?)
     });
-    let batches = batches
-        .map_err(|why| Class::Rejection.error(py, why.to_string(), why.code(), why.offset))?;
-    Ok(stored_stream(records_schema(), batches))
+    let batches = batches.map_err(|why| errors::of_repository(py, &why))?;
+    Ok(stored_stream(batches))
 }
 
-/// A stream of batches that are there, which can be read any number of times.
-pub(crate) fn stored_stream(schema: SchemaRef, batches: Vec<RecordBatch>) -> RecordBatchStream {
+/// A stream of records that are there, which can be read any number of times.
+pub(crate) fn stored_stream(batches: Vec<RecordBatch>) -> RecordBatchStream {
     let batches = Arc::new(batches);
-    RecordBatchStream::repeatable(schema, move || {
+    RecordBatchStream::repeatable(records_schema(), move || {
         let batches = batches.clone();
         Ok(Box::new((0..batches.len()).map(move |index| Ok(batches[index].clone()))))
     })
