@@ -18,30 +18,43 @@ use crate::record_batches::{Batches, RecordBatchStream};
 #[pyclass(frozen)]
 pub(crate) struct ArchiveReader {
     archive: Archive,
-    runtime: SharedRuntime,
+    runtime: Arc<RequestRuntime>,
 }
 
 /// Runs the requests of an archive, on the threads of the callers.
-#[derive(Clone)]
-struct SharedRuntime {
-    runtime: Arc<Runtime>,
+struct RequestRuntime {
+    /// Taken when it is dropped.
+    runtime: Option<Runtime>,
     /// The process that has its threads: a fork has none of them, and would wait for ever.
     process: u32,
 }
 
-impl SharedRuntime {
+impl RequestRuntime {
     fn new() -> PyResult<Self> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| PyOSError::new_err(error.to_string()))?;
-        Ok(Self { runtime: Arc::new(runtime), process: std::process::id() })
+        Ok(Self { runtime: Some(runtime), process: std::process::id() })
     }
 
     fn run<T>(&self, future: impl Future<Output = Result<T, ArchiveError>>) -> PyResult<T> {
-        if self.process != std::process::id() {
-            let message = "the archive was opened before a fork: open it again in this process";
-            return Err(archive_exception(message.to_owned(), "archive/fork"));
+        match &self.runtime {
+            Some(runtime) if self.process == std::process::id() => {
+                runtime.block_on(future).map_err(archive_error)
+            }
+            _ => {
+                let message = "the archive was opened before a fork: open it again in this process";
+                Err(archive_exception(message.to_owned(), "archive/fork"))
+            }
         }
-        self.runtime.block_on(future).map_err(archive_error)
+    }
+}
+
+impl Drop for RequestRuntime {
+    fn drop(&mut self) {
+        match self.runtime.take() {
+            Some(runtime) if self.process == std::process::id() => runtime.shutdown_background(),
+            forked => std::mem::forget(forked),
+        }
     }
 }
 
@@ -49,7 +62,7 @@ impl SharedRuntime {
 impl ArchiveReader {
     #[new]
     fn new(py: Python<'_>, uri: &str) -> PyResult<Self> {
-        let runtime = SharedRuntime::new()?;
+        let runtime = Arc::new(RequestRuntime::new()?);
         let archive = py.detach(|| runtime.run(Archive::open_existing(uri)))?;
         Ok(Self { archive, runtime })
     }
@@ -113,7 +126,7 @@ impl ArchiveReader {
 /// The batches of a scan.
 struct ScannedBatches {
     scan: RowScan,
-    runtime: SharedRuntime,
+    runtime: Arc<RequestRuntime>,
 }
 
 impl Iterator for ScannedBatches {
