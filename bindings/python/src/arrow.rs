@@ -8,13 +8,16 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use wireproof::atproto::event::{Commit, Decoder, Event, FrameError, Options, RepoOp};
+use wireproof::atproto::event::{
+    Block, Commit, Decoder, Event, FrameError, FrameFault, Options, RepoOp, Values,
+};
 use wireproof::atproto::repo::{Record, RepoError, Repository};
 use wireproof::codec::CidRef;
-use wireproof::codec::car::HashProof;
-use wireproof::codec::cbor::{Arena, Value, decode};
+use wireproof::codec::car::{CarFault, HashProof};
+use wireproof::codec::cbor::{Arena, decode};
 use wireproof::codec::json;
 use wireproof::crypto::PublicKey;
+use wireproof::kernels::sha256;
 use wireproof::verify::repository::{self, RepositoryRejection};
 use wireproof::verify::sync::SyncRejection;
 
@@ -27,17 +30,25 @@ use crate::record_batches::{RecordBatchStream, read_batches};
 pub(crate) fn decode_frames(
     stream: &Bound<'_, PyAny>,
     skips_malformed: bool,
+    hashes_all: bool,
 ) -> PyResult<RecordBatchStream> {
     let reader = read_batches(STREAM, stream)?;
     let column = BytesColumn::index(STREAM, &reader.schema(), FRAME)?;
     let frames = DecodedFrames {
         pieces: Pieces::new(STREAM, reader, column),
         column,
-        decoder: Decoder::new(Options::default()),
+        decoder: Decoder::new(options(hashes_all)),
         first_frame: 0,
         skips_malformed,
     };
     Ok(RecordBatchStream::once(operations_schema(), Box::new(frames)))
+}
+
+/// Values are built of records alone, which are hashed later if the other blocks are not hashed.
+fn options(hashes_all: bool) -> Options {
+    let mut options = Options::default();
+    (options.values, options.trust_hashes) = (Values::ValidateOnly, !hashes_all);
+    options
 }
 
 /// Verify a repository, and return its records.
@@ -83,13 +94,10 @@ pub(crate) fn record_batches(repository: &Repository<'_>) -> Result<Vec<RecordBa
 pub(crate) fn records_batch<'a>(
     records: impl Iterator<Item = Result<Record<'a>, RepoError>>,
 ) -> Result<RecordBatch, RepoError> {
-    let (mut columns, mut arena) = (RecordColumns::default(), Arena::new());
+    let mut columns = RecordColumns::default();
     for record in records {
         let Record { path, cid, block } = record?;
-        // One that is not canonical has no JSON, and is shown as its bytes.
-        let value = decode(block, &arena).ok();
-        columns.push(&path, Some(cid.as_cid_ref()), Some(block), value.as_ref());
-        arena.reset();
+        columns.push(&path, Some(cid.as_cid_ref()), Some(block));
     }
     let batch = RecordBatch::try_new(records_schema(), columns.finish());
     Ok(batch.expect("the columns of the schema"))
@@ -103,27 +111,29 @@ struct RecordColumns {
     cid: StringBuilder,
     record: LargeBinaryBuilder,
     json: LargeStringBuilder,
-    /// The JSON of a record.
+    /// The value of a record, and its JSON.
+    arena: Arena,
     text: Vec<u8>,
 }
 
 impl RecordColumns {
-    fn push(
-        &mut self,
-        path: &str,
-        cid: Option<CidRef<'_>>,
-        block: Option<&[u8]>,
-        value: Option<&Value<'_>>,
-    ) {
+    fn push(&mut self, path: &str, cid: Option<CidRef<'_>>, block: Option<&[u8]>) {
         let (collection, rkey) = path.split_once('/').unwrap_or((path, ""));
         self.collection.append_value(collection);
         self.rkey.append_value(rkey);
         append_cid(&mut self.cid, cid);
         self.record.append_option(block);
-        self.text.clear();
-        let json = value.filter(|value| json::append(&mut self.text, value).is_ok());
-        let json = json.and_then(|_| str::from_utf8(&self.text).ok());
+        let has_json = block.is_some_and(|block| self.write_json(block));
+        let json = str::from_utf8(&self.text).ok().filter(|_| has_json);
         self.json.append_option(json);
+    }
+
+    /// Writes the JSON of a record. One that is not canonical has none, and is shown as its bytes.
+    fn write_json(&mut self, block: &[u8]) -> bool {
+        self.text.clear();
+        self.arena.reset();
+        let value = decode(block, &self.arena);
+        value.is_ok_and(|value| json::append(&mut self.text, &value).is_ok())
     }
 
     fn finish(mut self) -> Vec<ArrayRef> {
@@ -174,19 +184,51 @@ impl DecodedFrames {
             (0..piece.num_rows()).map(|row| frames.get(row).unwrap_or_default()).collect();
         let mut rows = OperationRows::default();
         for frames in frames.chunks(BATCH_FRAMES) {
-            let numbers = self.first_frame..;
-            for (number, event) in numbers.zip(self.decoder.decode_batch(frames)) {
-                match event {
-                    Ok(Event::Commit(commit)) => rows.push_all(number, commit),
+            let events = self.decoder.decode_batch(frames);
+            let mut digests = record_digests(events).into_iter();
+            for ((number, event), frame) in (self.first_frame..).zip(events).zip(frames) {
+                match event.and_then(|event| check_records(event, frame, &mut digests)) {
+                    Ok(Event::Commit(commit)) => rows.push_all(number, &commit),
                     Ok(_) => {}
                     Err(_) if self.skips_malformed => {}
-                    Err(error) => return Err(malformed(number, *error)),
+                    Err(error) => return Err(malformed(number, error)),
                 }
             }
             self.first_frame += frames.len() as i64;
         }
         Ok(rows.finish())
     }
+}
+
+/// The records of a commit that are not hashed yet.
+fn unhashed<'a>(event: &Event<'a>) -> impl Iterator<Item = &'a Block<'a>> {
+    let ops = if let Event::Commit(commit) = event { commit.ops } else { &[] };
+    ops.iter().filter_map(|op| op.record).filter(|block| block.proof == HashProof::Trusted)
+}
+
+/// The hashes of the records of all commits, which share the lanes of the processor.
+fn record_digests(events: &[Result<Event<'_>, FrameError>]) -> Vec<sha256::Digest> {
+    let records: Vec<&[u8]> =
+        events.iter().flatten().flat_map(unhashed).map(|block| block.data).collect();
+    sha256::digest_many(&records)
+}
+
+/// Compares the records of an event with their hashes, which are the next ones of `digests`.
+fn check_records<'a>(
+    event: Event<'a>,
+    frame: &[u8],
+    digests: &mut impl Iterator<Item = sha256::Digest>,
+) -> Result<Event<'a>, FrameError> {
+    let mut wrong = None;
+    for (block, digest) in unhashed(&event).zip(digests) {
+        if block.cid.sha256().is_some_and(|expected| *expected != digest) {
+            wrong = wrong.or(Some(block));
+        }
+    }
+    let Some(block) = wrong else { return Ok(event) };
+    // The block was cut from this frame, so the distance of their starts is its offset.
+    let offset = block.data.as_ptr().addr() - frame.as_ptr().addr();
+    Err(FrameError { offset, fault: FrameFault::Car(CarFault::HashMismatch) })
 }
 
 #[cold]
@@ -223,9 +265,8 @@ impl OperationRows {
 
     fn push_record(&mut self, op: &RepoOp<'_>) {
         // Nothing proves the bytes under a hash function that is not known.
-        let block = op.record.filter(|block| block.proof == HashProof::Checked);
-        let value = block.and_then(|block| block.value);
-        self.records.push(op.path, op.cid, block.map(|block| block.data), value.as_ref());
+        let block = op.record.filter(|block| block.cid.sha256().is_some());
+        self.records.push(op.path, op.cid, block.map(|block| block.data));
     }
 
     fn finish(mut self) -> RecordBatch {

@@ -27,9 +27,20 @@ use crate::record_batches::{RecordBatchStream, column_index, lock, read_batches}
 /// What is known of accounts between streams of frames: the newest verified commit of each.
 ///
 /// Pass it as `state` to several calls of `verify_frames`, and the events of the later ones continue those of the earlier ones.
-/// An account takes about 100 bytes. `len(states)` is the number of accounts.
+/// Their keys are prepared once, too, so that many short streams are as fast as a long one. An account takes about 100 bytes,
+/// and the keys up to 64 MiB. `len(states)` is the number of accounts.
 #[pyclass(frozen, module = "wireproof")]
-pub(crate) struct AccountStates(Arc<Mutex<MemoryState>>);
+pub(crate) struct AccountStates(SharedJudge);
+
+/// Streams that share it take turns, batch by batch.
+type SharedJudge = Arc<Mutex<StatefulJudge>>;
+
+/// A judge, and the states of the accounts that it has judged.
+#[derive(Default)]
+struct StatefulJudge {
+    judge: Judge,
+    states: MemoryState,
+}
 
 #[pymethods]
 impl AccountStates {
@@ -39,7 +50,7 @@ impl AccountStates {
     }
 
     fn __len__(&self, py: Python<'_>) -> usize {
-        py.detach(|| lock(&self.0).len())
+        py.detach(|| lock(&self.0).states.len())
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
@@ -64,10 +75,9 @@ pub(crate) fn verify_frames(
     let received = TimeColumn::index(STREAM, &input, "received")?;
     let kept = Kept::new(&input, &keep, frame_fields())?;
     let schema = kept.schema.clone();
-    let states = state.map_or_else(Arc::default, |states| states.get().0.clone());
+    let judge = state.map_or_else(Arc::default, |states| states.get().0.clone());
     let pieces = Pieces::new(STREAM, reader, frame);
-    let judge = Judge::default();
-    let frames = FrameVerdicts { pieces, frame, received, kept, keys, judge, states, now };
+    let frames = FrameVerdicts { pieces, frame, received, kept, keys, judge, now };
     Ok(RecordBatchStream::once(schema, Box::new(frames)))
 }
 
@@ -127,8 +137,7 @@ struct FrameVerdicts {
     received: Option<usize>,
     kept: Kept,
     keys: AccountKeys,
-    judge: Judge,
-    states: Arc<Mutex<MemoryState>>,
+    judge: SharedJudge,
     /// The time of the judgement in microseconds since 1970; the clock's if there is none.
     now: Option<u64>,
 }
@@ -151,12 +160,12 @@ impl FrameVerdicts {
         let keys = self.keys.look_up(&accounts_of(&frames))?;
         let key_of = |did: &str| keys.get(did).copied();
         let mut rows = FrameRows::default();
-        let mut states = lock(&self.states);
+        let mut shared = lock(&self.judge);
+        let StatefulJudge { judge, states } = &mut *shared;
         let mut start = 0;
         while start < frames.len() {
             let (end, now) = group(&times, start);
-            let judged = self.judge.judge_batch(&frames[start..end], &key_of, &mut *states, now);
-            let Ok(judged) = judged;
+            let Ok(judged) = judge.judge_batch(&frames[start..end], &key_of, states, now);
             for (row, judged) in (start..end).zip(&judged) {
                 rows.push(judged, column.get(row).is_none());
             }

@@ -111,12 +111,19 @@ def verify_repos(
     return _wireproof.verify_repos(stream, keys, batched_keys, _names("keep", keep))
 
 
-def decode_frames(stream: Any, *, errors: Literal["raise", "skip"] = "raise") -> RecordBatchStream:
-    """Decode frames into a row for each operation of their commits. Hashes of blocks are checked, signatures are not.
+def decode_frames(
+    stream: Any,
+    *,
+    errors: Literal["raise", "skip"] = "raise",
+    hashes: Literal["records", "all"] = "records",
+) -> RecordBatchStream:
+    """Decode frames into a row for each operation of their commits. Hashes are checked, signatures and the tree are not.
 
     Args:
         stream: record batches with the column `frame` (binary, large binary or binary view).
         errors: `raise` ends the stream at a frame that is malformed or null, `skip` leaves it out.
+        hashes: `records` compares each record with its CID; `all` also the blocks that the result does not have, the commit and
+            nodes of the tree, which takes about twice the time.
 
     Returns:
         A stream of the columns `seq` (int64), `did`, `rev`, `action` (`create`, `update` or `delete`), `collection`, `rkey`, `cid` (text),
@@ -135,7 +142,9 @@ def decode_frames(stream: Any, *, errors: Literal["raise", "skip"] = "raise") ->
     """
     if errors not in ("raise", "skip"):
         raise ValueError(f"argument 'errors': {errors!r} is neither 'raise' nor 'skip'")
-    return _wireproof.decode_frames(stream, errors == "skip")
+    if hashes not in ("records", "all"):
+        raise ValueError(f"argument 'hashes': {hashes!r} is neither 'records' nor 'all'")
+    return _wireproof.decode_frames(stream, errors == "skip", hashes == "all")
 
 
 def repository_records(car: bytes, key: str, did: str | None = None) -> RecordBatchStream:
