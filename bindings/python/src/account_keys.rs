@@ -100,6 +100,7 @@ fn key_of(did: &str, key: &Bound<'_, PyAny>) -> PyResult<CompressedKey> {
         let message = format!("argument 'keys': the key of {did} is {name} instead of str or None");
         return Err(PyTypeError::new_err(message));
     };
-    CompressedKey::from_did_key(text.to_str()?)
-        .map_err(|error| PyValueError::new_err(format!("argument 'keys': the key of {did}: {error}")))
+    CompressedKey::from_did_key(text.to_str()?).map_err(|error| {
+        PyValueError::new_err(format!("argument 'keys': the key of {did}: {error}"))
+    })
 }

@@ -116,9 +116,8 @@ impl ArchiveReader {
 
 impl ArchiveReader {
     fn table_stats(&self, py: Python<'_>) -> PyResult<Vec<(&'static str, TableStats)>> {
-        let stats = |table: Table| {
-            Ok((table.name(), self.runtime.run(self.archive.table_stats(table))?))
-        };
+        let stats =
+            |table: Table| Ok((table.name(), self.runtime.run(self.archive.table_stats(table))?));
         py.detach(|| Table::ALL.into_iter().map(stats).collect())
     }
 }
@@ -157,7 +156,9 @@ fn check_columns(table: Table, columns: &[String]) -> PyResult<()> {
             return Err(PyValueError::new_err(message));
         }
         if columns[..index].contains(name) {
-            return Err(PyValueError::new_err(format!("argument 'columns': {name} is there twice")));
+            return Err(PyValueError::new_err(format!(
+                "argument 'columns': {name} is there twice"
+            )));
         }
     }
     Ok(())

@@ -8,8 +8,8 @@ use arrow_array::types::{
     TimestampSecondType,
 };
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BinaryViewArray, LargeBinaryArray, LargeStringArray,
-    RecordBatch, RecordBatchReader, StringArray, StringViewArray,
+    Array, ArrayRef, BinaryArray, BinaryViewArray, LargeBinaryArray, LargeStringArray, RecordBatch,
+    RecordBatchReader, StringArray, StringViewArray,
 };
 use arrow_schema::{ArrowError, DataType, Schema, TimeUnit};
 use pyo3::exceptions::{PyOSError, PyValueError};

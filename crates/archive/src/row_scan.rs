@@ -48,8 +48,8 @@ pub struct RowSelection {
 
 /// The rows of a table that are not hidden, as of when the scan was opened.
 ///
-/// The rows of a file are in the order of the table; files follow each other in the order of their days. One row group is held
-/// at a time, of about 16 MiB before compression.
+/// The rows of a file are in the order of the table; files follow each other in the order of their days. What is held at a time
+/// are the compressed columns of a row group, and a batch.
 pub struct RowScan {
     archive: Archive,
     table: Table,
@@ -87,11 +87,7 @@ impl Archive {
         Ok(RowScan { archive: self.clone(), table, schema, filter, files, current: None, records })
     }
 
-    async fn filter(
-        &self,
-        table: Table,
-        selection: &RowSelection,
-    ) -> Result<Filter, ArchiveError> {
+    async fn filter(&self, table: Table, selection: &RowSelection) -> Result<Filter, ArchiveError> {
         let RowSelection { did, since, until, .. } = selection.clone();
         let has_time = since.is_some() || until.is_some();
         let revisions = match table {
@@ -125,7 +121,7 @@ impl RowScan {
         self.schema.clone()
     }
 
-    /// The next rows, at most 8,192; `None` at the end.
+    /// The next rows: at most 8,192, or 1,024 with `frame`, `record` or `op`; `None` at the end.
     ///
     /// # Errors
     /// If a file cannot be read, or is there no longer: it can be replaced while the table is scanned.
@@ -162,7 +158,8 @@ impl RowScan {
         let condition = (!filtered.is_empty()).then(|| columns(&filtered));
         let groups =
             self.filter.did.as_ref().map(|did| groups_of(end.metadata(), did, did).collect());
-        let rows = if self.records.is_some() { BATCH_OPS } else { BATCH_ROWS };
+        let has_payload = PAYLOADS.iter().any(|name| has_column(&self.schema, name));
+        let rows = if has_payload { PAYLOAD_ROWS } else { BATCH_ROWS };
         let mut builder = ParquetRecordBatchStreamBuilder::new_with_metadata(file, end)
             .with_batch_size(rows)
             .with_projection(projection);
@@ -224,8 +221,7 @@ impl RowScan {
                 && bytes.is_valid(row)
                 && self.filter.hidden.hides_frame(dids.value(row), bytes.value(row))
         };
-        let hidden: BooleanArray =
-            (0..rows.num_rows()).map(|row| Some(is_hidden(row))).collect();
+        let hidden: BooleanArray = (0..rows.num_rows()).map(|row| Some(is_hidden(row))).collect();
         nullif(frames, &hidden)
     }
 }
@@ -456,8 +452,11 @@ fn column<'r>(rows: &'r RecordBatch, name: &str) -> Result<&'r ArrayRef, ArrowEr
     rows.column_by_name(name).ok_or_else(missing)
 }
 
-/// Rows of a batch. A batch has rows of one row group, which bounds its bytes.
-const BATCH_ROWS: usize = 8192;
+/// Columns with up to 5 MB in a row.
+const PAYLOADS: [&str; 3] = ["frame", "record", "op"];
 
-/// Operations whose records are held at once: of 1 MiB each at most.
-const BATCH_OPS: usize = 1024;
+/// Rows of a batch with payloads: frames of some 5 kB.
+const PAYLOAD_ROWS: usize = 1024;
+
+/// Rows of other batches.
+const BATCH_ROWS: usize = 8192;

@@ -92,8 +92,8 @@ class Archive:
 
         Returns:
             A stream of record batches with `__arrow_c_stream__`, which pyarrow, Polars, DuckDB and pandas read. It is read from
-            the start each time, and shows the table as it is then. Rows of a file are in the order of the table, and a batch has
-            up to 8,192 rows of one row group (about 16 MiB), so the memory that is used does not grow with the table.
+            the start each time, and shows the table as it is then. Rows of a file are in the order of the table. A batch has up to
+            8,192 rows, or 1,024 with `frame`, `record` or `op`, and the memory that is used does not grow with the table.
 
         Rows of hidden and erased accounts and hidden records are left out. `frame` is null where a hidden record is in it. `record`
         of `ops` is read from the frame where it is not stored apart, which takes the time of reading the frames: leave the column
