@@ -5,7 +5,7 @@
 //! frames of a file ── Archive::import_frames ──────────────┼──> Parquet files ──> Delta Lake log
 //! repositories ── Archive::seal_repositories ──────────────┤          │
 //! logs of did:plc ── Archive::seal_key_histories ──────────┘          │
-//!                       Archive::verify, replay, events <─────────────┘
+//!                 Archive::verify, replay, events, rows <─────────────┘
 //! ```
 //!
 //! An [`Archive`] is a folder or a prefix of an object store with six [tables](Table). Their files are Parquet under a log of the

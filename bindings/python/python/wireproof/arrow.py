@@ -60,7 +60,7 @@ def verify_frames(
         - `ops`: of a verified commit a list of structs of `action`, `collection`, `rkey`, `cid` (null for a deletion)
         - `message`: an explanation of `code`, if there is more to say
 
-        A frame that is null is refused as an empty one.
+        A frame that is null is refused as an empty one. An `account` event is a claim of the host, and does not change the state.
 
     Raises:
         TypeError: an argument has another type, or a column is missing or has another type.
@@ -177,4 +177,6 @@ def repository_records(car: bytes, key: str, did: str | None = None) -> RecordBa
 def _names(argument: str, names: Sequence[str]) -> list[str]:
     if isinstance(names, str):
         raise TypeError(f"argument '{argument}': expected a sequence of names, not str")
+    if len(set(names)) < len(names):
+        raise ValueError(f"argument '{argument}': a name is there twice")
     return list(names)
