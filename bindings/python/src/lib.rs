@@ -2,6 +2,11 @@
 //!
 //! Python's own files in `python/wireproof/` give it names and documentation; `docs/guide/from-python.md` introduces it.
 
+mod account_keys;
+mod archive;
+mod arrow;
+mod arrow_verify;
+mod columns;
 mod encode;
 mod errors;
 mod key_cache;
@@ -11,6 +16,7 @@ mod nostr;
 mod objects;
 mod pause;
 mod record;
+mod record_batches;
 mod repo;
 mod source;
 
@@ -22,12 +28,20 @@ mod _wireproof {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use super::archive::ArchiveReader;
+    #[pymodule_export]
+    use super::arrow::{decode_frames, repository_records};
+    #[pymodule_export]
+    use super::arrow_verify::{AccountStates, verify_frames, verify_repos};
+    #[pymodule_export]
     use super::libipld::{
         decode_car, decode_cid, decode_dag_cbor, decode_dag_cbor_multi, decode_multibase,
         encode_cid, encode_dag_cbor, encode_multibase,
     };
     #[pymodule_export]
     use super::record::{Record, RecordProof, verify_record};
+    #[pymodule_export]
+    use super::record_batches::RecordBatchStream;
     #[pymodule_export]
     use super::repo::{Repo, verify_repo};
 
