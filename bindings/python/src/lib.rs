@@ -2,12 +2,18 @@
 //!
 //! Python's own files in `python/wireproof/` give it names and documentation; `docs/guide/from-python.md` introduces it.
 
+mod accounts;
+mod arguments;
 mod encode;
 mod errors;
+mod judge;
+mod judged;
 mod key_cache;
 mod libipld;
 mod objects;
+mod outcome;
 mod pause;
+mod process;
 
 use pyo3::prelude::*;
 
@@ -15,8 +21,14 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _wireproof {
     #[pymodule_export]
+    use super::accounts::State;
+    #[pymodule_export]
+    use super::judge::Judge;
+    #[pymodule_export]
     use super::libipld::{
         decode_car, decode_cid, decode_dag_cbor, decode_dag_cbor_multi, decode_multibase,
         encode_cid, encode_dag_cbor, encode_multibase,
     };
+    #[pymodule_export]
+    use super::outcome::{Operation, Outcome, _restore_operation, _restore_outcome};
 }
