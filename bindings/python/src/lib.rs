@@ -9,17 +9,24 @@ mod errors;
 mod judge;
 mod judged;
 mod key_cache;
+mod keys;
 mod libipld;
+mod nostr;
 mod objects;
 mod outcome;
 mod pause;
 mod process;
+mod record;
+mod repo;
+mod source;
 
 use pyo3::prelude::*;
 
 /// The native half of the package `wireproof`.
 #[pymodule(gil_used = false)]
 mod _wireproof {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use super::accounts::State;
     #[pymodule_export]
@@ -31,4 +38,25 @@ mod _wireproof {
     };
     #[pymodule_export]
     use super::outcome::{Operation, Outcome, _restore_operation, _restore_outcome};
+    #[pymodule_export]
+    use super::record::{Record, RecordProof, verify_record};
+    #[pymodule_export]
+    use super::repo::{Repo, verify_repo};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // Without this, a part of the module could not be imported by its name.
+        let parts = module.py().import("sys")?.getattr("modules")?;
+        parts.set_item("wireproof._wireproof.nostr", module.getattr("nostr")?)?;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+
+    /// Nostr events.
+    #[pymodule]
+    mod nostr {
+        #[pymodule_export]
+        use super::super::nostr::{
+            EventVerdict, decode, decode_batch, encode, encode_batch, formats, verify_batch,
+        };
+    }
 }
