@@ -6,11 +6,13 @@ mod accounts;
 mod arguments;
 mod encode;
 mod errors;
+mod follow;
 mod judge;
 mod judged;
 mod key_cache;
 mod keys;
 mod libipld;
+mod network;
 mod nostr;
 mod objects;
 mod outcome;
@@ -18,6 +20,7 @@ mod pause;
 mod process;
 mod record;
 mod repo;
+mod resolve;
 mod source;
 
 use pyo3::prelude::*;
@@ -29,6 +32,8 @@ mod _wireproof {
 
     #[pymodule_export]
     use super::accounts::State;
+    #[pymodule_export]
+    use super::follow::{_Follower, _restore_event, Event};
     #[pymodule_export]
     use super::judge::Judge;
     #[pymodule_export]
@@ -42,6 +47,8 @@ mod _wireproof {
     use super::record::{Record, RecordProof, verify_record};
     #[pymodule_export]
     use super::repo::{Repo, verify_repo};
+    #[pymodule_export]
+    use super::resolve::{_Lookup, _restore_identity, Identity, resolve};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

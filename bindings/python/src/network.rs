@@ -1,6 +1,7 @@
 //! The network clients of a function, and the runtime that they work on.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -94,3 +95,6 @@ pub(crate) fn identity_error(py: Python<'_>, error: &IdentityError) -> PyErr {
     };
     Class::Identity.error(py, error.to_string(), code, None)
 }
+
+/// Maximum time for which the end of a runtime waits for its threads.
+pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);

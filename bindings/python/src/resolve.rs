@@ -12,7 +12,7 @@ use wireproof::atproto::syntax::AtIdentifier;
 use wireproof::net::identity::{self, IdentityError, Resolver};
 
 use crate::arguments::wrong_value;
-use crate::network::{NetworkOptions, identity_error, runtime};
+use crate::network::{NetworkOptions, SHUTDOWN_TIMEOUT, identity_error, runtime};
 
 /// An account, as its DID document describes it, with its handle checked both ways.
 ///
@@ -211,9 +211,9 @@ pub(crate) async fn find(
     resolver: &Resolver,
     name: &str,
 ) -> Result<identity::Identity, IdentityError> {
-    let parsed = AtIdentifier::parse(name);
-    let handle = parsed.as_ref().ok().and_then(AtIdentifier::as_handle);
-    let did = parsed.as_ref().ok().and_then(AtIdentifier::as_did);
+    let parsed = AtIdentifier::parse(name).ok();
+    let handle = parsed.and_then(AtIdentifier::as_handle);
+    let did = parsed.and_then(AtIdentifier::as_did);
     match (handle, did) {
         (Some(handle), _) => {
             let found = resolver.identity_of_handle(handle).await?;
@@ -294,6 +294,3 @@ impl _Lookup {
 
 /// Time between two checks for signals.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
-
-/// Maximum time for which the end of a runtime waits for its threads.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);

@@ -16,6 +16,12 @@ from . import compat, libipld, nostr
 from ._wireproof import Record, RecordProof, Repo, __version__, verify_record, verify_repo
 from .errors import ArchiveError, CarError, DecodeError, Rejection, WireproofError
 
+# Streams and accounts.
+from ._follow import Follow, follow
+from ._resolve import resolve_async
+from ._wireproof import Event, Identity, Judge, Operation, Outcome, State, resolve
+from .errors import IdentityError, NetworkError
+
 __all__ = [
     "ArchiveError",
     "CarError",
@@ -31,4 +37,18 @@ __all__ = [
     "nostr",
     "verify_record",
     "verify_repo",
+]
+__all__ += [
+    "Event",
+    "Follow",
+    "Identity",
+    "IdentityError",
+    "Judge",
+    "NetworkError",
+    "Operation",
+    "Outcome",
+    "State",
+    "follow",
+    "resolve",
+    "resolve_async",
 ]
