@@ -17,9 +17,6 @@ use crate::process::Owner;
 /// `Judge.state()` returns it, and `Judge(keys, state)` takes it: judges with the same state continue each other's chains. An
 /// account belongs to one judge at a time.
 ///
-/// Attributes:
-///     path: the state file, or None.
-///
 /// Example:
 ///     >>> import wireproof
 ///     >>> state = wireproof.Judge({}).state()
@@ -69,6 +66,7 @@ impl State {
 
 #[pymethods]
 impl State {
+    /// The state file, or None.
     #[getter]
     fn path(&self) -> Option<&Path> {
         self.path.as_deref()

@@ -48,7 +48,7 @@ use crate::outcome::Outcome;
 ///     >>> import wireproof
 ///     >>> judge = wireproof.Judge(lambda did: None, max_frame_bytes=100)
 ///     >>> [outcome.code for outcome in judge.batch([b"", bytes(200)])]
-///     ['frame/cbor', 'frame/size']
+///     ['frame/cbor', 'frame/limit']
 #[pyclass(frozen, module = "wireproof")]
 pub(crate) struct Judge {
     keys: Keys,

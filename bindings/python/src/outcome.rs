@@ -17,21 +17,6 @@ use crate::objects;
 ///
 /// Immutable, and can be pickled. Its parts become Python objects when they are asked for.
 ///
-/// Attributes:
-///     code: stable name of the verdict: `verified`, `verified/broken`, `signature/wrong`, ...
-///     verified: whether the frame is proved to be its account's.
-///     verdict: `verified`, `ignored`, `refused`, `unchecked`, or `unknown-key`.
-///     kind: `commit`, `sync`, `identity`, `account`, `info`, `error`, `unknown`, or `undecodable`; `resync` of a repository
-///         that `follow` fetched.
-///     seq: sequence number at the host, or None.
-///     did: the account, or None. Proved only if `verified`.
-///     rev: revision of the commit, or None. Proved only if `verified`.
-///     time: the time that the frame states, as text, or None. Never proved.
-///     chain: how a verified frame continues the known state of its account: `intact`, `first-seen`, `broken`,
-///         `still-desynchronized`, or `unproved`; otherwise None.
-///     ops: tuple of the operations of a verified commit; otherwise empty.
-///     message: explanation of `code` for a person, or None.
-///
 /// Example:
 ///     >>> import wireproof
 ///     >>> [outcome] = wireproof.Judge({}).batch([b"not a frame"])
@@ -74,56 +59,69 @@ impl Outcome {
 
 #[pymethods]
 impl Outcome {
+    /// Stable name of the verdict: `verified`, `verified/broken`, `signature/wrong`, ...
     #[getter]
     fn code(&self) -> &str {
         &self.facts().code
     }
 
+    /// Whether the frame is proved to be its account's.
     #[getter]
     fn verified(&self) -> bool {
         self.facts().is_verified
     }
 
+    /// `verified`, `ignored`, `refused`, `unchecked` or `unknown-key`.
     #[getter]
     fn verdict(&self) -> &str {
         &self.facts().verdict
     }
 
+    /// `commit`, `sync`, `identity`, `account`, `info`, `error`, `unknown` or `undecodable`; `resync` of a repository
+    /// that `follow` fetched.
     #[getter]
     fn kind(&self) -> &str {
         &self.facts().kind
     }
 
+    /// Sequence number at the host, or None.
     #[getter]
     fn seq(&self) -> Option<u64> {
         self.facts().seq
     }
 
+    /// The account, or None. Proved only if `verified`.
     #[getter]
     fn did<'a>(&'a self, py: Python<'a>) -> Option<&'a str> {
         self.text(py, &self.facts().did)
     }
 
+    /// Revision of the commit, or None. Proved only if `verified`.
     #[getter]
     fn rev<'a>(&'a self, py: Python<'a>) -> Option<&'a str> {
         self.text(py, &self.facts().rev)
     }
 
+    /// The time that the frame states, as text, or None. Never proved.
     #[getter]
     fn time<'a>(&'a self, py: Python<'a>) -> Option<&'a str> {
         self.text(py, &self.facts().time)
     }
 
+    /// How a verified frame continues the known state of its account: `intact`, `first-seen`, `broken`, `still-
+    /// desynchronized` or `unproved`; otherwise None.
     #[getter]
     fn chain(&self) -> Option<&str> {
         self.facts().chain.as_deref()
     }
 
+    /// Explanation of `code` for a person, or None.
     #[getter]
     fn message(&self) -> Option<&str> {
         self.facts().message.as_deref()
     }
 
+    /// Tuple of the operations of a verified commit; otherwise empty.
     #[getter]
     fn ops<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let create = || {
@@ -157,17 +155,6 @@ impl Outcome {
 /// One operation of a verified commit on a record.
 ///
 /// Immutable, and can be pickled.
-///
-/// Attributes:
-///     action: `create`, `update` or `delete`.
-///     collection: the collection, such as `app.bsky.feed.post`.
-///     rkey: the record key.
-///     path: `collection/rkey`.
-///     cid: CID of the record as text; None for a delete.
-///     record: the record as Python objects: maps as `dict`, links as the `bytes` of their CIDs; made at the first access,
-///         the same object each time. None for a delete, and for a record that is invalid: not canonical DAG-CBOR, or not
-///         a map.
-///     record_bytes: the DAG-CBOR of the record as `bytes`; None for a delete. Their hash is that of `cid`.
 ///
 /// Example:
 ///     >>> import wireproof
@@ -206,38 +193,47 @@ impl Operation {
 
 #[pymethods]
 impl Operation {
+    /// `create`, `update` or `delete`.
     #[getter]
     fn action(&self) -> &str {
         &self.facts().action
     }
 
+    /// `collection/rkey`.
     #[getter]
     fn path<'a>(&'a self, py: Python<'a>) -> &'a str {
         self.facts().path.str(self.judged.frame.as_slice(py))
     }
 
+    /// The collection, such as `app.bsky.feed.post`.
     #[getter]
     fn collection<'a>(&'a self, py: Python<'a>) -> &'a str {
         self.parts(py).0
     }
 
+    /// The record key.
     #[getter]
     fn rkey<'a>(&'a self, py: Python<'a>) -> &'a str {
         self.parts(py).1
     }
 
+    /// CID of the record as text; None for a delete.
     #[getter]
     fn cid(&self, py: Python<'_>) -> Option<String> {
         let cid = self.facts().cid.as_ref()?.bytes(self.judged.frame.as_slice(py));
         CidRef::from_bytes(cid).map(|cid| cid.to_string())
     }
 
+    /// The record as Python objects, made at the first access, the same object each time: maps as `dict`, links as the
+    /// `bytes` of their CIDs. None for a delete, and for a record that is invalid: not canonical DAG-CBOR, or not a
+    /// map.
     #[getter]
     fn record<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let create = || Ok::<_, PyErr>(record_object(py, self.record_slice(py))?.unbind());
         Ok(self.record.get_or_try_init(py, create)?.bind(py).clone())
     }
 
+    /// The DAG-CBOR of the record as `bytes`, whose hash is that of `cid`; None for a delete.
     #[getter]
     fn record_bytes<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.record_slice(py).map(|record| PyBytes::new(py, record))

@@ -18,15 +18,6 @@ use crate::network::{NetworkOptions, SHUTDOWN_TIMEOUT, identity_error, runtime};
 ///
 /// Immutable, and can be pickled.
 ///
-/// Attributes:
-///     did: the account.
-///     handle: the handle in lower case that leads to the DID and that the document claims, or None.
-///     handle_error: why there is no handle, or None.
-///     pds: URL of the server that hosts the account, or None.
-///     signing_key: did:key text of the key that signs its repository, or None.
-///     document: a new dict each time: the parts of the DID document that the protocol uses, in its form (`id`, `alsoKnownAs`,
-///         `verificationMethod`, `service`). `alsoKnownAs` is a claim.
-///
 /// Example:
 ///     >>> import wireproof
 ///     >>> wireproof.Identity.__name__
@@ -34,14 +25,19 @@ use crate::network::{NetworkOptions, SHUTDOWN_TIMEOUT, identity_error, runtime};
 #[pyclass(frozen, eq, hash, module = "wireproof")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
+    /// The account.
     #[pyo3(get)]
     did: String,
+    /// The handle in lower case that leads to the DID and that the document claims, or None.
     #[pyo3(get)]
     handle: Option<String>,
+    /// Why there is no handle, or None.
     #[pyo3(get)]
     handle_error: Option<String>,
+    /// URL of the server that hosts the account, or None.
     #[pyo3(get)]
     pds: Option<String>,
+    /// did:key text of the key that signs the repository, or None.
     #[pyo3(get)]
     signing_key: Option<String>,
     claimed_handle: Option<String>,
@@ -77,6 +73,8 @@ impl Identity {
 
 #[pymethods]
 impl Identity {
+    /// The parts of the DID document that the protocol uses, as a new dict in its form: `id`, `alsoKnownAs`, `verificationMethod`,
+    /// `service`. `alsoKnownAs` is a claim.
     #[getter]
     fn document<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (document, did) = (PyDict::new(py), &self.did);

@@ -151,9 +151,9 @@ impl Handler for QueueHandler {
             }
             Notice::Gap { after, .. } => {
                 let skipped = notice.skipped_seqs();
-                (WARNING, format!("sequence numbers skipped after {after}: {skipped}"))
+                (DEBUG, format!("sequence numbers skipped after {after}: {skipped}"))
             }
-            Notice::Repeated { .. } => (INFO, "sequence number repeated".to_owned()),
+            Notice::Repeated { seq, .. } => (DEBUG, format!("sequence number {seq} again")),
             other => (WARNING, other.name().to_owned()),
         };
         self.queue.log(level, format!("{host}: {text}"));
@@ -170,6 +170,7 @@ fn origin(url: &Url) -> Arc<str> {
 }
 
 /// Levels of the module `logging`.
+const DEBUG: u8 = 10;
 const INFO: u8 = 20;
 const WARNING: u8 = 30;
 const ERROR: u8 = 40;
