@@ -128,7 +128,7 @@ def test_hostile_streams_get_the_verdicts_that_the_set_states(hostile: Path) -> 
         assert codes == ({case["code"]} if case["expect"] == "refuse" else set()), case["name"]
         if case["expect"] == "invalid-record":
             invalid = [operation for operation in outcomes[-1].ops if operation.record is None and operation.cid]
-            assert invalid and all(operation.record_bytes for operation in invalid), case["name"]
+            assert invalid and all(operation.record_bytes is not None for operation in invalid), case["name"]
 
 
 def test_hostile_streams_get_the_codes_of_the_command(command: str, hostile: Path) -> None:

@@ -68,7 +68,8 @@ impl Event {
 
     /// Acknowledge the event: the cursor may move past it, once all before it are acknowledged too.
     ///
-    /// It may be called at any time, from any thread, and again.
+    /// It may be called at any time, from any thread, and again. Events that were verified together come again together, if one
+    /// of them was not acknowledged.
     ///
     /// Returns:
     ///     Whether it counts; False once `follow` is closed or has ended: a later run gets the event again.

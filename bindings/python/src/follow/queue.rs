@@ -30,8 +30,8 @@ struct QueueState {
     /// The acknowledgements of delivered events, by ticket.
     unused: HashMap<u64, Ack>,
     next_ticket: u64,
-    notices: VecDeque<LogLine>,
-    /// Called once, when there is an event or the run has ended.
+    lines: VecDeque<LogLine>,
+    /// Called once, when there is an event or a line, or the run has ended.
     wakers: Vec<Py<PyAny>>,
     /// Whether no more events are taken.
     is_closed: bool,
@@ -123,10 +123,7 @@ impl Queue {
         let wakers = std::mem::take(&mut state.wakers);
         drop(state);
         self.ready.notify_all();
-        if !wakers.is_empty() {
-            // An interpreter that is ending waits for nothing.
-            Python::try_attach(|py| wakers.iter().for_each(|waker| call(py, waker)));
-        }
+        call_all(&wakers);
     }
 
     /// Takes the next event, after waiting up to `timeout`.
@@ -217,22 +214,34 @@ impl Queue {
         }
     }
 
-    /// Adds a line for the log; the oldest ones are dropped if nobody takes them.
+    /// Adds a line for the log, and has it written by those who wait for an event; the oldest ones are dropped if nobody
+    /// takes them.
     pub(crate) fn log(&self, level: u8, text: String) {
         let mut state = self.lock();
-        if state.notices.len() >= MAX_LINES {
-            state.notices.pop_front();
+        if state.lines.len() >= MAX_LINES {
+            state.lines.pop_front();
         }
-        state.notices.push_back(LogLine { level, text });
+        state.lines.push_back(LogLine { level, text });
+        let wakers = std::mem::take(&mut state.wakers);
+        drop(state);
+        call_all(&wakers);
     }
 
     /// Takes the lines for the log.
     pub(crate) fn take_log(&self) -> VecDeque<LogLine> {
-        std::mem::take(&mut self.lock().notices)
+        std::mem::take(&mut self.lock().lines)
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Calls wakers from a thread of the run.
+fn call_all(wakers: &[Py<PyAny>]) {
+    if !wakers.is_empty() {
+        // An interpreter that is ending waits for nothing.
+        Python::try_attach(|py| wakers.iter().for_each(|waker| call(py, waker)));
     }
 }
 
