@@ -154,7 +154,10 @@ impl Judge {
 
 impl Judge {
     /// The accounts of the frames, and the known keys of the accounts, `None` for those that must be asked for.
-    fn routes<'f>(&self, frames: &[&'f [u8]]) -> (Vec<Route<'f>>, HashMap<&'f str, Option<KnownKey>>) {
+    fn routes<'f>(
+        &self,
+        frames: &[&'f [u8]],
+    ) -> (Vec<Route<'f>>, HashMap<&'f str, Option<KnownKey>>) {
         let routes: Vec<Route<'_>> = frames.iter().map(|frame| Route::of(frame)).collect();
         let dids: HashSet<&str> = routes.iter().filter_map(|route| route.did).collect();
         let known = lock(&self.known);

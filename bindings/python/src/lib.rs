@@ -42,7 +42,7 @@ mod _wireproof {
         encode_cid, encode_dag_cbor, encode_multibase,
     };
     #[pymodule_export]
-    use super::outcome::{Operation, Outcome, _restore_operation, _restore_outcome};
+    use super::outcome::{_restore_operation, _restore_outcome, Operation, Outcome};
     #[pymodule_export]
     use super::record::{Record, RecordProof, verify_record};
     #[pymodule_export]

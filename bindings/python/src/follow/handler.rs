@@ -115,7 +115,8 @@ impl Handler for QueueHandler {
             }
             Err(error) => {
                 let did = &resynced.did;
-                self.queue.log(ERROR, format!("{did}: the fetched repository is not read: {error}"));
+                self.queue
+                    .log(ERROR, format!("{did}: the fetched repository is not read: {error}"));
                 // Dropped without use: the run ends, and the next one fetches the repository again.
                 drop(ack);
             }

@@ -87,21 +87,15 @@ impl Queue {
 
     /// Adds an event when there is space for it. After the queue is closed nothing is added, and the acknowledgement is
     /// dropped, which ends the run.
-    pub(crate) fn push(
-        &self,
-        judged: Judged,
-        host: &Arc<str>,
-        received: SystemTime,
-        ack: Ack,
-    ) {
+    pub(crate) fn push(&self, judged: Judged, host: &Arc<str>, received: SystemTime, ack: Ack) {
         let mut state = self.lock();
         while state.events.len() >= self.capacity && !state.is_closed {
             drop(state);
             self.wake();
-            let full = |state: &mut QueueState| {
-                state.events.len() >= self.capacity && !state.is_closed
-            };
-            state = self.space.wait_while(self.lock(), full).unwrap_or_else(PoisonError::into_inner);
+            let full =
+                |state: &mut QueueState| state.events.len() >= self.capacity && !state.is_closed;
+            state =
+                self.space.wait_while(self.lock(), full).unwrap_or_else(PoisonError::into_inner);
         }
         if state.is_closed {
             drop(state);

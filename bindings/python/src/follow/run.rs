@@ -66,11 +66,14 @@ impl Run {
         let ended = match self.store.take() {
             None => {
                 let states = |_| MemoryState::default();
-                firehose.run(handler, StateJournal { store: None, start }, states, stop.clone()).await
+                firehose
+                    .run(handler, StateJournal { store: None, start }, states, stop.clone())
+                    .await
             }
             Some(store) => {
                 let states = (0..workers).map(|_| store.chain_state());
-                let mut states: Vec<StoreState> = states.collect::<Result<_, _>>().map_err(failed)?;
+                let mut states: Vec<StoreState> =
+                    states.collect::<Result<_, _>>().map_err(failed)?;
                 let states = move |_| states.pop().expect("one for each worker");
                 let journal = StateJournal { store: Some(store), start };
                 firehose.run(handler, journal, states, stop.clone()).await
