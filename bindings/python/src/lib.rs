@@ -8,6 +8,7 @@ mod key_cache;
 mod libipld;
 mod objects;
 mod pause;
+mod shapes;
 
 use pyo3::prelude::*;
 

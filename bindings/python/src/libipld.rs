@@ -11,21 +11,33 @@ use wireproof::kernels::varint;
 use crate::encode;
 use crate::errors::Class;
 use crate::key_cache::KeyCache;
-use crate::objects;
+use crate::objects::{self, Fault};
 use crate::pause::CollectionPause;
 
 /// Decode one DAG-CBOR item.
 #[pyfunction]
 pub(crate) fn decode_dag_cbor<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let _pause = CollectionPause::for_input(py, data.len());
-    let (value, len) = prefix(py, data, 0).map_err(|fault| fault.raise(py, data, DECODE_FAILED))?;
-    match len == data.len() {
-        true => Ok(value),
-        false => {
-            let fault = Fault::at(len, Reason::TrailingBytes);
-            Err(fault.raise(py, data, DECODE_FAILED))
-        }
+    match KeyCache::using(|keys| objects::decode_prefix(py, data, keys)) {
+        Ok((value, len)) if len == data.len() => Ok(value),
+        decoded => rarer_dag_cbor(py, data, decoded),
     }
+}
+
+/// The end of [`decode_dag_cbor`] where there is more or less than one item, or one with many containers inside each other.
+#[cold]
+fn rarer_dag_cbor<'py>(
+    py: Python<'py>,
+    data: &[u8],
+    decoded: Result<(Bound<'py, PyAny>, usize), Fault>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let decoded = decoded.or_else(|fault| deeper(py, data, 0, fault));
+    let fault = match decoded {
+        Ok((value, len)) if len == data.len() => return Ok(value),
+        Ok((_, len)) => Fault::at(len, Reason::TrailingBytes),
+        Err(fault) => fault,
+    };
+    Err(fault.raise(py, data, DECODE_FAILED))
 }
 
 /// Decode DAG-CBOR items that follow each other.
@@ -103,7 +115,7 @@ fn blocks_of<'py>(
             return Ok(None);
         }
         match objects::decode_prefix(py, block.data, keys) {
-            Ok((Ok(value), len)) if len == block.data.len() => {
+            Ok((value, len)) if len == block.data.len() => {
                 blocks.set_item(PyBytes::new(py, block.cid.as_bytes()), value)?;
             }
             _ => return Ok(None),
@@ -295,14 +307,28 @@ fn prefix<'py>(
 ) -> Result<(Bound<'py, PyAny>, usize), Fault> {
     let rest = data.get(at..).unwrap_or_default();
     match KeyCache::using(|keys| objects::decode_prefix(py, rest, keys)) {
-        Ok((object, len)) => Ok((object.map_err(Fault::Raised)?, len)),
-        Err(DecodeError { reason: Reason::Depth, .. }) => {
+        Ok(decoded) => Ok(decoded),
+        Err(fault) => deeper(py, data, at, fault),
+    }
+}
+
+/// Decodes the item at an offset if its depth is all that is wrong with it.
+#[cold]
+fn deeper<'py>(
+    py: Python<'py>,
+    data: &[u8],
+    at: usize,
+    fault: Fault,
+) -> Result<(Bound<'py, PyAny>, usize), Fault> {
+    match fault {
+        Fault::Decode(DecodeError { reason: Reason::Depth, .. }) => {
             let max_depth = recursion_limit(py).map_err(Fault::Raised)?;
             let mut reader = Reader::starting_at(data, at);
             let object = deep_object(py, data, &mut reader, 0, max_depth)?;
             Ok((object, reader.offset() - at))
         }
-        Err(error) => Err(Fault::at(at + error.offset, error.reason)),
+        Fault::Decode(error) => Err(Fault::at(at + error.offset, error.reason)),
+        raised => Err(raised),
     }
 }
 
@@ -341,18 +367,6 @@ fn deep_object<'py>(
             reader.skip()?;
             Ok(object)
         }
-    }
-}
-
-/// Why an item has no object.
-enum Fault {
-    Decode(DecodeError),
-    Raised(PyErr),
-}
-
-impl From<DecodeError> for Fault {
-    fn from(error: DecodeError) -> Self {
-        Self::Decode(error)
     }
 }
 
