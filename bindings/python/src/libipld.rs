@@ -63,7 +63,7 @@ pub(crate) fn encode_dag_cbor<'py>(
     py: Python<'py>,
     data: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    Ok(PyBytes::new(py, &encode::encode(data, recursion_limit(py)?)?))
+    encode::encode(data, || recursion_limit(py))
 }
 
 /// Decode a CAR archive of DAG-CBOR blocks; with `verify`, check the hash of each.

@@ -41,6 +41,25 @@ impl KnownKey {
         std::str::from_utf8(&self.encoded[1..]).expect("made from text")
     }
 
+    /// The encoded key.
+    #[inline]
+    pub(super) fn encoded(&self) -> &[u8] {
+        &self.encoded
+    }
+
+    /// The encoded key and zeros after it, if it has at most sixteen bytes.
+    #[inline]
+    pub(super) fn first_bytes(&self) -> Option<[u8; 16]> {
+        let both = u128::from(self.word) << 64 | u128::from(self.second);
+        (self.encoded.len() <= 16).then(|| both.to_be_bytes())
+    }
+
+    /// Whether this key comes before another in canonical order, as far as the first bytes decide.
+    #[inline]
+    pub fn is_surely_before(&self, other: &Self) -> bool {
+        (self.word, self.second) < (other.word, other.second)
+    }
+
     #[inline]
     pub(super) fn word(&self) -> u64 {
         self.word
