@@ -52,6 +52,11 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     }
 }
 
+/// Builds the command for `target`, static.
+pub(crate) fn build_binary(target: &str) -> Result<PathBuf, String> {
+    Tools::install(&[target.to_owned()])?.build(target)
+}
+
 /// The compiler wrapper and the emulator.
 struct Tools {
     /// The folder of `cargo-zigbuild` and its Python.

@@ -117,7 +117,7 @@ const fn row(layer: u8, name: &'static str, uses: Uses) -> Crate {
     Crate { name, layer, uses }
 }
 
-const TABLE: [Crate; 24] = [
+const TABLE: [Crate; 25] = [
     row(1, "kernels", Uses::Only(&[])),
     row(2, "codec", Uses::Only(&["kernels"])),
     row(2, "crypto", Uses::Only(&["kernels"])),
@@ -140,6 +140,7 @@ const TABLE: [Crate; 24] = [
     row(7, "query", Uses::Only(&["archive", "atproto", "codec", "simnet"])),
     row(8, "wireproof", Uses::AllBelow),
     row(7, "bench-protocol", Uses::Only(&[])),
+    row(9, "python", Uses::Only(&["wireproof", "mapping"])),
     row(9, "bench", Uses::AllBelow),
     row(10, "report", Uses::Only(&["wireproof", "bench"])),
     row(

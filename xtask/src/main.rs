@@ -14,11 +14,14 @@ mod mutants;
 mod peers;
 mod process;
 mod programs;
+mod python_package;
 mod readers;
 mod soak;
 mod speed;
 mod stages;
 mod toolchains;
+mod venv;
+mod wheels;
 
 use std::process::ExitCode;
 
@@ -40,6 +43,10 @@ enum Command {
     Interop(Without),
     /// Have Python libraries read the Nostr events that we write.
     Readers,
+    /// Run the tests of the Python package in the oldest and the newest Python that are here.
+    Python,
+    /// Build the wheels of the Python package, and import each where this machine can.
+    Wheels(wheels::Options),
     /// Check every dependency between our crates against the layer table.
     Layers,
     /// Run fuzz targets under libFuzzer, or under the plain driver without a nightly toolchain.
@@ -62,6 +69,8 @@ fn main() -> ExitCode {
         Command::Check => check::run(),
         Command::Interop(without) => interop::run(&without),
         Command::Readers => process::build_workspace().and_then(|()| readers::run()),
+        Command::Python => process::build_workspace().and_then(|()| python_package::test()),
+        Command::Wheels(options) => wheels::run(&options),
         Command::Layers => layers::check_workspace(),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Soak(options) => soak::run(&options),

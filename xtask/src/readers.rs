@@ -2,15 +2,16 @@
 //! `conformance/python/`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
-use crate::left_out;
 use crate::process::{self, at};
+use crate::{left_out, venv};
 
 /// Writes Nostr events in every format, and an archive, and has Python read them.
 pub(crate) fn run() -> Result<(), String> {
-    let python = python(&process::target("python"))?;
+    let pins = ["conformance/python/requirements.txt"];
+    let python = venv::python(&process::target("python"), "python3", &pins)?;
     read_events(&python)?;
     read_archive(&python)
 }
@@ -45,19 +46,4 @@ fn read_archive(python: &Path) -> Result<(), String> {
     "#;
     let mut shell = process::command("sh", &["-ec", script, "read_archive", &wireproof]);
     process::run(shell.arg(corpus).arg(archive).arg(python))
-}
-
-/// The interpreter, with the libraries installed.
-fn python(folder: &Path) -> Result<PathBuf, String> {
-    let (python, stamp) = (folder.join("bin/python"), folder.join("made-from"));
-    let pins = process::root().join("conformance/python/requirements.txt");
-    let wanted = fs::read(&pins).map_err(|error| at(&pins, &error))?;
-    if python.exists() && fs::read(&stamp).is_ok_and(|made_from| made_from == wanted) {
-        return Ok(python);
-    }
-    process::run(process::command("python3", &["-m", "venv", "--clear"]).arg(folder))?;
-    let install = ["-m", "pip", "install", "--disable-pip-version-check", "--no-input", "-r"];
-    process::run(process::command(&python.to_string_lossy(), &install).arg(&pins))?;
-    fs::write(&stamp, wanted).map_err(|error| at(&stamp, &error))?;
-    Ok(python)
 }

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! toolchains, format │ build            │ lints, documentation, tests, pure-rust, examples │ claims, documents
-//!                    │ servers, runners │ peers                                            │ browser, readers
+//!                    │ servers, runners │ peers                                            │ browser, readers, python
 //! ```
 //!
 //! A stage is a process of its own, `cargo xtask stage NAME`. Its output goes to `target/stages/NAME.log` and is
@@ -22,7 +22,7 @@ use clap::Args;
 use crate::left_out::{self, LeftOut};
 use crate::process::{self, at, cargo};
 use crate::toolchains::{Toolchain, Without};
-use crate::{browser, documents, interop, layers, peers, readers};
+use crate::{browser, documents, interop, layers, peers, python_package, readers};
 
 /// A part of the test command.
 struct Stage {
@@ -67,6 +67,7 @@ const PHASES: [[Lane; 2]; 4] = [
         &[
             stage("browser", |_| browser::test()).needs(Toolchain::Node),
             stage("readers", |_| readers::run()).needs(Toolchain::Python),
+            stage("python", |_| python_package::test()).needs(Toolchain::Python),
         ],
     ],
 ];

@@ -3,6 +3,8 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
+use wireproof::codec::cbor::DecodeError;
+use wireproof::verify::repository::{RepositoryFault, RepositoryRejection};
 
 /// A class of `wireproof.errors`.
 #[derive(Clone, Copy, Debug)]
@@ -39,4 +41,15 @@ impl Class {
         };
         CLASSES[self as usize].import(py, "wireproof.errors", name)
     }
+}
+
+/// The exception for bytes that are not canonical DAG-CBOR.
+pub(crate) fn of_cbor(py: Python<'_>, error: DecodeError) -> PyErr {
+    Class::Decode.error(py, error.to_string(), "dag-cbor", Some(error.offset as u64))
+}
+
+/// The exception for a repository, or the slice of one.
+pub(crate) fn of_repository(py: Python<'_>, why: &RepositoryRejection) -> PyErr {
+    let class = if matches!(why.fault, RepositoryFault::Car(_)) { Class::Car } else { Class::Rejection };
+    class.error(py, why.to_string(), why.code(), why.offset)
 }

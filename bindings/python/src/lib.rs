@@ -5,19 +5,47 @@
 mod encode;
 mod errors;
 mod key_cache;
+mod keys;
 mod libipld;
+mod nostr;
 mod objects;
 mod pause;
+mod record;
+mod repo;
 mod shapes;
+mod source;
 
 use pyo3::prelude::*;
 
 /// The native half of the package `wireproof`.
 #[pymodule(gil_used = false)]
 mod _wireproof {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use super::libipld::{
         decode_car, decode_cid, decode_dag_cbor, decode_dag_cbor_multi, decode_multibase,
         encode_cid, encode_dag_cbor, encode_multibase,
     };
+    #[pymodule_export]
+    use super::record::{Record, RecordProof, verify_record};
+    #[pymodule_export]
+    use super::repo::{Repo, verify_repo};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // Without this, a part of the module could not be imported by its name.
+        let parts = module.py().import("sys")?.getattr("modules")?;
+        parts.set_item("wireproof._wireproof.nostr", module.getattr("nostr")?)?;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+
+    /// Nostr events.
+    #[pymodule]
+    mod nostr {
+        #[pymodule_export]
+        use super::super::nostr::{
+            EventVerdict, decode, decode_batch, encode, encode_batch, formats, verify_batch,
+        };
+    }
 }

@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyRecursionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString};
 use smallvec::SmallVec;
-use wireproof::codec::car::{self, Block, CarError, HashProof, Sections};
+use wireproof::codec::car::{self, Block, CarError, CarFault, HashProof, Sections};
 use wireproof::codec::cbor::{DecodeError, KeyOrder, Reader, Reason};
 use wireproof::codec::cid::CidRef;
 use wireproof::kernels::varint;
@@ -15,7 +15,11 @@ use crate::key_cache::KeyCache;
 use crate::objects::{self, Fault};
 use crate::pause::CollectionPause;
 
-/// Decode one DAG-CBOR item.
+/// Decode one DAG-CBOR item: maps as `dict`, links as the `bytes` of their CIDs.
+///
+/// Raises:
+///     DecodeError: the bytes are not exactly one canonical item.
+///     RecursionError: it has more containers inside each other than Python allows.
 #[pyfunction]
 pub(crate) fn decode_dag_cbor<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let _pause = CollectionPause::for_input(py, data.len());
@@ -41,7 +45,10 @@ fn rarer_dag_cbor<'py>(
     Err(fault.raise(py, data, DECODE_FAILED))
 }
 
-/// Decode DAG-CBOR items that follow each other.
+/// Decode DAG-CBOR items that follow each other, such as the header and the payload of a frame.
+///
+/// Raises:
+///     DecodeError: an item is not canonical.
 #[pyfunction]
 pub(crate) fn decode_dag_cbor_multi<'py>(
     py: Python<'py>,
@@ -58,7 +65,11 @@ pub(crate) fn decode_dag_cbor_multi<'py>(
     Ok(values)
 }
 
-/// Encode an object as canonical DAG-CBOR.
+/// Encode an object as canonical DAG-CBOR. `bytes` that are a CID become a link.
+///
+/// Raises:
+///     ValueError: the object, or something in it, has no form in DAG-CBOR.
+///     RecursionError: it has more containers inside each other than Python allows.
 #[pyfunction]
 pub(crate) fn encode_dag_cbor<'py>(
     py: Python<'py>,
@@ -67,7 +78,14 @@ pub(crate) fn encode_dag_cbor<'py>(
     encode::encode(data, || recursion_limit(py))
 }
 
-/// Decode a CAR archive of DAG-CBOR blocks; with `verify`, check the hash of each.
+/// Decode a CAR archive of DAG-CBOR blocks: its header, and each block by the bytes of its CID.
+///
+/// Args:
+///     data: the archive.
+///     verify: compare the SHA-256 of each block with its CID, and each length with what it frames. `False` is what libipld does.
+///
+/// Raises:
+///     CarError: the archive is malformed, or a block has another hash.
 #[pyfunction]
 #[pyo3(signature = (data, *, verify = true))]
 pub(crate) fn decode_car<'py>(
@@ -106,17 +124,18 @@ impl From<PyErr> for Refusal {
 }
 
 /// Decodes an archive whose every length and, with `verify`, every hash is right. Blocks are hashed some at a time and
-/// decoded while the processor still has them in its cache: 1.03 times as fast as hashing all of them first.
+/// decoded then; nothing is kept of a block but its object.
 fn strict_car<'py>(
     py: Python<'py>,
     data: &[u8],
     verify: bool,
     keys: &KeyCache,
 ) -> Result<(Bound<'py, PyAny>, Bound<'py, PyDict>), Refusal> {
-    let mut sections = Sections::new(data, &car::Options::default())?;
+    let sections = Sections::new(data, &car::Options::default())?;
     if sections.roots().is_empty() {
         return Err(Refusal::NotLibipld);
     }
+    let mut sections = sections.filter(|section| !is_cut(data, section));
     let (_, header_at) = varint::read(data).map_err(|_| Refusal::NotLibipld)?;
     let header = objects::decode_prefix(py, &data[header_at..], keys);
     let (header, _) = header.map_err(|fault| Refusal::Block(header_at, fault))?;
@@ -150,6 +169,15 @@ fn strict_car<'py>(
             return Ok((header, blocks));
         }
     }
+}
+
+/// Whether this is the fault of an archive that ends inside a length. As for libipld, it ends before it: it was cut between
+/// two blocks.
+#[inline]
+fn is_cut(data: &[u8], section: &Result<Block<'_>, CarError>) -> bool {
+    let Err(CarError { offset, fault: CarFault::Truncated }) = section else { return false };
+    let rest = data.get(*offset as usize..).unwrap_or_default();
+    !rest.is_empty() && rest.iter().all(|byte| byte & 0x80 != 0)
 }
 
 /// Adds the object of a block.
@@ -266,7 +294,10 @@ fn car_error(py: Python<'_>, error: CarError) -> PyErr {
     Class::Car.error(py, message, error.fault.code(), Some(error.offset))
 }
 
-/// Decode a CID from its text or its bytes.
+/// Decode a CID from its text or its bytes: `version`, `codec`, and `hash` with `code`, `size` and `digest`.
+///
+/// Raises:
+///     ValueError: it is not a CID.
 #[pyfunction]
 pub(crate) fn decode_cid<'py>(
     py: Python<'py>,
@@ -284,7 +315,10 @@ pub(crate) fn decode_cid<'py>(
     Ok(cid)
 }
 
-/// Encode a CID as text.
+/// Encode a CID as text: base32 for version 1, base58 for version 0.
+///
+/// Raises:
+///     ValueError: it is not a CID.
 #[pyfunction]
 pub(crate) fn encode_cid(data: &Bound<'_, PyAny>) -> PyResult<String> {
     let bytes = cid_bytes(data)?;
@@ -338,6 +372,9 @@ impl<'a> CidParts<'a> {
 }
 
 /// Decode multibase text: the code of its base, and the bytes.
+///
+/// Raises:
+///     ValueError: the base is unknown, or the text is not of it.
 #[pyfunction]
 pub(crate) fn decode_multibase<'py>(
     py: Python<'py>,
@@ -348,7 +385,10 @@ pub(crate) fn decode_multibase<'py>(
     Ok((base.code(), PyBytes::new(py, &bytes)))
 }
 
-/// Encode bytes, or the UTF-8 of text, as multibase.
+/// Encode bytes, or the UTF-8 of text, as multibase. `code` is the letter of the base.
+///
+/// Raises:
+///     ValueError: the base is unknown, or `data` is of another type.
 #[pyfunction]
 pub(crate) fn encode_multibase(code: char, data: &Bound<'_, PyAny>) -> PyResult<String> {
     let failed =
@@ -473,11 +513,12 @@ fn message(py: Python<'_>, data: &[u8], error: DecodeError) -> String {
         Reason::TrailingBytes => "Invalid DAG-CBOR: contains multiple objects (CBOR sequence)",
         Reason::Tag => "Non-42 tags are not supported",
         Reason::Link => "Invalid CID",
-        Reason::LengthBeyondInput if item.first().map(|head| head >> 5) == Some(ARRAY) => {
-            "Array length exceeds remaining data"
-        }
-        Reason::LengthBeyondInput if item.first().map(|head| head >> 5) == Some(MAP) => {
-            "Map length exceeds remaining data"
+        Reason::LengthBeyondInput | Reason::NotMinimal if is_too_long(item) => {
+            match item.first().map(|head| head >> 5) {
+                Some(ARRAY) => "Array length exceeds remaining data",
+                Some(MAP) => "Map length exceeds remaining data",
+                _ => return error.to_string(),
+            }
         }
         Reason::NotUtf8 => return unicode_error(py, item),
         Reason::FloatWidth | Reason::FloatValue => float_rule(item),
@@ -495,16 +536,26 @@ fn unicode_error(py: Python<'_>, item: &[u8]) -> String {
     }
 }
 
-/// The bytes of a text, without its head.
-fn text_of(item: &[u8]) -> Option<&[u8]> {
+/// The number in the head of an item, in its shortest form or not, and what follows.
+fn head(item: &[u8]) -> Option<(u64, &[u8])> {
     let (head, rest) = item.split_first()?;
     let number_len = match head & 0x1f {
-        len @ 0..24 => return rest.get(..usize::from(len)),
+        number @ 0..24 => return Some((u64::from(number), rest)),
         width => 1 << width.checked_sub(24).filter(|width| *width < 4)?,
     };
     let (number, rest) = rest.split_at_checked(number_len)?;
-    let len = number.iter().fold(0, |len, byte| len << 8 | usize::from(*byte));
-    rest.get(..len)
+    Some((number.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)), rest))
+}
+
+/// The bytes of a text.
+fn text_of(item: &[u8]) -> Option<&[u8]> {
+    let (len, rest) = head(item)?;
+    rest.get(..usize::try_from(len).ok()?)
+}
+
+/// Whether a container states more items than there are bytes for.
+fn is_too_long(item: &[u8]) -> bool {
+    head(item).is_some_and(|(count, rest)| count > rest.len() as u64)
 }
 
 fn float_rule(item: &[u8]) -> &'static str {

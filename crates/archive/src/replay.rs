@@ -173,6 +173,7 @@ impl Archive {
 
 impl ReplayView {
     /// The first arrival, and the last one.
+    #[cfg(feature = "serve")]
     pub(crate) fn bounds(&self) -> Option<(i64, i64)> {
         let first = *self.files.first()?.arrivals.start();
         Some((first, self.files.iter().map(|file| *file.arrivals.end()).max()?))
@@ -278,6 +279,7 @@ impl Replay {
     }
 
     /// The number of the last event that was read, shown or not.
+    #[cfg(feature = "serve")]
     pub(crate) fn last_number(&self) -> Option<i64> {
         self.last.as_ref().map(|last| last.number)
     }

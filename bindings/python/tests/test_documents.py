@@ -1,0 +1,39 @@
+"""Every program in the README and on the guide's page runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from test_nostr import NOTE
+
+ROOT = Path(__file__).resolve().parents[3]
+DOCUMENTS = [ROOT / "bindings/python/README.md", ROOT / "docs/guide/from-python.md"]
+NEEDS = re.compile(r"^(?:import|from) (atproto|polars|pyarrow|duckdb|pandas)", re.MULTILINE)
+
+
+def programs() -> list[pytest.param]:
+    found = []
+    for document in DOCUMENTS:
+        blocks = re.findall(r"^```python\n(.*?)^```$", document.read_text(), re.DOTALL | re.MULTILINE)
+        found += [pytest.param(block, id=f"{document.name}-{number}") for number, block in enumerate(blocks)]
+    return found
+
+
+@pytest.mark.parametrize("program", programs())
+def test_a_program_of_the_documents_runs(program: str, tmp_path: Path) -> None:
+    for library in NEEDS.findall(program):
+        pytest.importorskip(library)
+    examples = ROOT / "docs/guide/examples"
+    for name in ("repository.car", "repository.did.json"):
+        shutil.copy(examples / name, tmp_path / name)
+    (tmp_path / "events.jsonl").write_text(f"{json.dumps(NOTE)}\n{json.dumps(NOTE | {'kind': 7})}\n")
+    ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout

@@ -1,0 +1,122 @@
+//! The tests of the Python package, over the module that the workspace's build has made, in each Python that is here.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::process::{self, at};
+use crate::{left_out, venv};
+
+/// Runs the tests of the package, and those of `libipld` against its replacement.
+pub(crate) fn test() -> Result<(), String> {
+    let package = assemble()?;
+    let python = venv::python(&process::target("python-tests/all"), "python3", &[PINS, LIBRARY_PINS])?;
+    run_tests(&python, &package, &["bindings/python/tests"])?;
+    run_tests_of_libipld(&python, &package)?;
+    for other in others(&python)? {
+        let name = other.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let folder = process::target("python-tests").join(&name);
+        let python = venv::python(&folder, &other.to_string_lossy(), &[PINS])?;
+        run_tests(&python, &package, &["bindings/python/tests"])?;
+    }
+    Ok(())
+}
+
+/// Puts the package together as it is installed: Python's files and the module.
+fn assemble() -> Result<PathBuf, String> {
+    let package = process::empty_folder("python-package")?;
+    let copied = ["-r", "bindings/python/python/wireproof"];
+    process::run(process::command("cp", &copied).arg(&package))?;
+    let module = process::target_folder()?.join("debug/deps/lib_wireproof.so");
+    let placed = package.join("wireproof/_wireproof.abi3.so");
+    fs::copy(&module, &placed).map_err(|error| at(&module, &error))?;
+    Ok(package)
+}
+
+fn run_tests(python: &Path, package: &Path, arguments: &[&str]) -> Result<(), String> {
+    println!("--- {}", python.display());
+    let mut tests = process::command(&python.to_string_lossy(), &["-m", "pytest", "-p", "no:cacheprovider"]);
+    left_out::configure(&mut tests);
+    tests.env("PYTHONPATH", package).env("PYTHONDONTWRITEBYTECODE", "1");
+    tests.env("WIREPROOF_COMMAND", process::program("wireproof")?);
+    process::run(tests.args(arguments))
+}
+
+/// Runs the tests in the source distribution of `libipld` with `wireproof.libipld` in its place.
+fn run_tests_of_libipld(python: &Path, package: &Path) -> Result<(), String> {
+    let folder = process::target("python-tests/libipld");
+    let script = r#"
+        if ! [ -e "$2/source" ]; then
+            mkdir -p "$2"
+            "$1" -m pip download --quiet --disable-pip-version-check --no-deps --no-binary libipld --dest "$2" "$4"
+            mkdir "$2/unpacked"
+            tar -xzf "$2"/libipld-*.tar.gz -C "$2/unpacked" --strip-components=1
+            mv "$2/unpacked" "$2/source"
+        fi
+        "$3" corpus generate repository --records 300 --out "$2/corpus" > "$2/corpus.log"
+        cp "$2/corpus/repository.car" "$2/source/data/repo.car"
+    "#;
+    let (wireproof, pin) = (process::program("wireproof")?, pinned("libipld")?);
+    let mut shell = process::command("sh", &["-ec", script, "libipld"]);
+    // The metadata of the source are made by maturin, which is in the environment.
+    let path = env::var_os("PATH").unwrap_or_default();
+    let paths = python.parent().map(Path::to_path_buf).into_iter().chain(env::split_paths(&path));
+    shell.env("PATH", env::join_paths(paths).map_err(|error| error.to_string())?);
+    process::run(shell.arg(python).arg(&folder).arg(wireproof).arg(pin))?;
+    let plugin = ["-p", "wireproof_in_place_of_libipld"];
+    let tests = folder.join("source/pytests");
+    let plugins = process::root().join("bindings/python/tests/plugins");
+    let paths = env::join_paths([package, &plugins]).map_err(|error| error.to_string())?;
+    let arguments = [plugin[0], plugin[1], &*tests.to_string_lossy()];
+    run_tests(python, Path::new(&paths), &arguments)
+}
+
+/// A pinned package, `NAME==VERSION`.
+fn pinned(name: &str) -> Result<String, String> {
+    let pins = process::root().join(PINS);
+    let text = fs::read_to_string(&pins).map_err(|error| at(&pins, &error))?;
+    let is_named = |line: &&str| line.split("==").next() == Some(name);
+    let line = text.lines().find(is_named);
+    line.map(str::to_owned).ok_or_else(|| format!("{}: {name} is not pinned", pins.display()))
+}
+
+/// The oldest supported and the newest Python of this machine, without the one that has run.
+fn others(ran: &Path) -> Result<Vec<PathBuf>, String> {
+    let ran = version(ran)?;
+    let mut found: Vec<(u32, PathBuf)> = Vec::new();
+    for minor in OLDEST..OLDEST + 10 {
+        let python = find(&format!("python3.{minor}"));
+        found.extend(python.map(|python| (minor, python)));
+    }
+    let ends = [found.first(), found.last()];
+    let mut ends: Vec<(u32, PathBuf)> = ends.into_iter().flatten().cloned().collect();
+    ends.dedup();
+    Ok(ends.into_iter().filter(|(minor, _)| *minor != ran).map(|(_, python)| python).collect())
+}
+
+/// The interpreter of this name on the path, or among the versions of pyenv.
+fn find(name: &str) -> Option<PathBuf> {
+    let paths = env::var_os("PATH").unwrap_or_default();
+    let works = |python: &PathBuf| python.is_file() && version(python).is_ok();
+    let on_path = env::split_paths(&paths).map(|folder| folder.join(name)).find(works);
+    on_path.or_else(|| {
+        let root = env::var_os("PYENV_ROOT").map(PathBuf::from);
+        let root = root.or_else(|| env::home_dir().map(|home| home.join(".pyenv")))?;
+        let versions = fs::read_dir(root.join("versions")).ok()?;
+        versions.flatten().map(|version| version.path().join("bin").join(name)).find(works)
+    })
+}
+
+/// The second number of the version.
+fn version(python: &Path) -> Result<u32, String> {
+    let script = "import sys; print(sys.version_info[1])";
+    let printed = process::output(&mut process::command(&python.to_string_lossy(), &["-c", script]))?;
+    printed.trim().parse().map_err(|_| format!("{} printed {printed}", python.display()))
+}
+
+/// What every Python gets, and what one gets in addition.
+const PINS: &str = "bindings/python/requirements-test.txt";
+const LIBRARY_PINS: &str = "bindings/python/requirements-test-libraries.txt";
+
+/// The second number of the oldest supported version.
+const OLDEST: u32 = 10;
