@@ -7,6 +7,7 @@ use std::mem;
 use pyo3::exceptions::{PyRecursionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
+use smallvec::SmallVec;
 use wireproof::codec::cbor::{Encoder, KnownKey, Value, WideInteger};
 use wireproof::codec::cid::CidRef;
 
@@ -21,7 +22,7 @@ pub(crate) fn encode<'py>(
         let mut state = kept.take().unwrap_or_default();
         state.buffer.clear();
         let encoder = Encoder::appending_to(mem::take(&mut state.buffer));
-        let mut encoding = Encoding { encoder, keys: &state.keys, max_depth: ANY_DEPTH };
+        let mut encoding = Encoding { encoder, shapes: &state.shapes, max_depth: ANY_DEPTH };
         let mut result = encoding.value(object, 0);
         if encoding.max_depth == TOO_DEEP {
             encoding.encoder.truncate(0);
@@ -33,8 +34,8 @@ pub(crate) fn encode<'py>(
         if buffer.capacity() <= MAX_KEPT_BYTES {
             state.buffer = buffer;
         }
-        if state.keys.misses.get() >= MAX_MISSES {
-            state.keys = EncodedKeys::default();
+        if state.shapes.misses.get() >= MAX_MISSES {
+            state.shapes = Shapes::default();
         }
         kept.set(Some(state));
         bytes
@@ -46,61 +47,84 @@ pub(crate) fn encode<'py>(
 struct State {
     /// Growth to the size of a record costs as much as the record.
     buffer: Vec<u8>,
-    keys: EncodedKeys,
+    shapes: Shapes,
 }
 
-/// Encoded keys, by the identity of their strings: keys are the same objects in many maps, whether they are literals of a
-/// program or come from the decoder.
-struct EncodedKeys {
-    slots: Box<[OnceCell<(Py<PyAny>, KnownKey)>]>,
+/// The sets of keys of earlier maps, by their number, each in canonical order. A map that has as many entries as a set, and
+/// each of its keys, has the keys of the set: its entries are looked up in canonical order, without sorting.
+#[derive(Default)]
+struct Shapes {
+    by_count: [Candidates; 1 + MAX_ENTRIES],
+    /// Maps that had the keys of no set.
     misses: Cell<usize>,
 }
 
-impl Default for EncodedKeys {
-    fn default() -> Self {
-        Self { slots: (0..SLOTS).map(|_| OnceCell::new()).collect(), misses: Cell::new(0) }
-    }
+#[derive(Default)]
+struct Candidates {
+    // Filled from the start.
+    shapes: [OnceCell<Shape>; MAX_CANDIDATES],
+    /// The one that was right last.
+    last: Cell<usize>,
 }
 
-impl EncodedKeys {
-    /// The encoded form of a key, if it is a short string and its slot is not another's.
+/// Keys in canonical order.
+type Shape = Box<[(Py<PyString>, KnownKey)]>;
+
+/// The values of a map.
+type Values<'py> = SmallVec<[Bound<'py, PyAny>; MAX_ENTRIES]>;
+
+impl Shapes {
+    /// The keys of a map, whose values are put into `values` in the same order.
     #[inline]
-    fn get(&self, key: &Bound<'_, PyAny>) -> Option<&KnownKey> {
-        // A multiplication spreads addresses, which differ in their middle bits.
-        let at = (key.as_ptr().addr() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SLOT_BITS);
-        let slot = self.slots.get(at as usize)?;
-        match slot.get() {
-            Some((string, known)) if string.is(key) => Some(known),
-            _ => self.keep(slot, key),
+    fn find<'py>(&self, map: &Bound<'py, PyDict>, values: &mut Values<'py>) -> Option<&Shape> {
+        let candidates = self.by_count.get(map.len())?;
+        let last = candidates.last.get();
+        let shape = candidates.shapes.get(last)?.get()?;
+        if has_keys(map, shape, values) {
+            return Some(shape);
+        }
+        let other = |(at, shape): (usize, &'_ OnceCell<Shape>)| {
+            let is_right = at != last && has_keys(map, shape.get()?, values);
+            is_right.then_some(at)
+        };
+        let at = candidates.shapes.iter().enumerate().find_map(other)?;
+        candidates.last.set(at);
+        candidates.shapes.get(at)?.get()
+    }
+
+    /// Keeps the keys of a map, which are in canonical order.
+    #[cold]
+    fn keep(&self, entries: &[(&str, &Bound<'_, PyString>, &Bound<'_, PyAny>)]) {
+        self.misses.set(self.misses.get() + 1);
+        let Some(candidates) = self.by_count.get(entries.len()) else { return };
+        let Some(free) = candidates.shapes.iter().find(|shape| shape.get().is_none()) else { return };
+        // A string of a subclass could be equal to another.
+        let known = entries.iter().map(|(text, key, _)| {
+            let is_plain = key.is_exact_instance_of::<PyString>();
+            KnownKey::new(text).filter(|_| is_plain).map(|known| ((*key).clone().unbind(), known))
+        });
+        if let Some(shape) = known.collect() {
+            let _ = free.set(shape);
         }
     }
-
-    #[cold]
-    #[inline(never)]
-    fn keep<'s>(
-        &self,
-        slot: &'s OnceCell<(Py<PyAny>, KnownKey)>,
-        key: &Bound<'_, PyAny>,
-    ) -> Option<&'s KnownKey> {
-        self.misses.set(self.misses.get() + 1);
-        let known = KnownKey::new(key.cast_exact::<PyString>().ok()?.to_str().ok()?)?;
-        slot.set((key.clone().unbind(), known)).ok()?;
-        slot.get().map(|(_, known)| known)
-    }
 }
 
-/// The text of a key.
+/// Whether a map has these keys; if so, `values` are theirs.
 #[inline]
-fn string<'a>(key: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
-    match key.cast_exact::<PyString>() {
-        Ok(key) => key.to_str(),
-        Err(_) => key.cast::<PyString>().map_err(|_| not_a_string())?.to_str(),
+fn has_keys<'py>(map: &Bound<'py, PyDict>, shape: &Shape, values: &mut Values<'py>) -> bool {
+    values.clear();
+    for (key, _) in shape {
+        match map.get_item(key.bind(map.py())) {
+            Ok(Some(value)) => values.push(value),
+            _ => return false,
+        }
     }
+    true
 }
 
 struct Encoding<'k> {
     encoder: Encoder,
-    keys: &'k EncodedKeys,
+    shapes: &'k Shapes,
     max_depth: usize,
 }
 
@@ -149,44 +173,25 @@ impl Encoding<'_> {
         Ok(())
     }
 
-    /// A map whose entries are in canonical order, as decoded ones are, is encoded as it is read; at the first entry that is
-    /// not, what was written is taken back.
     #[inline(never)]
     fn map(&mut self, map: &Bound<'_, PyDict>, depth: usize) -> PyResult<()> {
         self.enter(depth)?;
-        // Another thread could change the map meanwhile.
-        if cfg!(Py_GIL_DISABLED) {
-            return self.unsorted_map(map, depth);
-        }
-        let start = self.encoder.as_bytes().len();
-        self.encoder.map(map.len());
-        let mut last: Option<Bound<'_, PyAny>> = None;
-        let mut last_known: Option<&KnownKey> = None;
-        let keys = self.keys;
-        for (key, value) in map {
-            let known = keys.get(&key);
-            let follows = match (&last, last_known, known) {
-                (None, ..) => true,
-                (_, Some(last), Some(known)) if last.is_surely_before(known) => true,
-                (Some(last), ..) => canonical(string(last)?, string(&key)?) == Ordering::Less,
-            };
-            if !follows {
-                self.encoder.truncate(start);
-                return self.unsorted_map(map, depth);
-            }
-            match known {
-                Some(known) => self.encoder.known_key(known),
-                None => self.encoder.text(string(&key)?),
-            };
-            self.value(&value, depth + 1)?;
-            (last, last_known) = (Some(key), known);
+        let mut values = SmallVec::new();
+        let Some(shape) = self.shapes.find(map, &mut values) else {
+            return self.other_map(map, depth);
+        };
+        self.encoder.map(values.len());
+        for ((_, key), value) in shape.iter().zip(&values) {
+            self.encoder.known_key(key);
+            self.value(value, depth + 1)?;
         }
         Ok(())
     }
 
+    /// A map whose keys are sorted.
     #[cold]
     #[inline(never)]
-    fn unsorted_map(&mut self, map: &Bound<'_, PyDict>, depth: usize) -> PyResult<()> {
+    fn other_map(&mut self, map: &Bound<'_, PyDict>, depth: usize) -> PyResult<()> {
         let mut entries = Vec::with_capacity(map.len());
         // Without the lock of an interpreter, this holds that of the map.
         let all_strings = map.iter().fold(true, |all, (key, value)| {
@@ -196,15 +201,16 @@ impl Encoding<'_> {
             all
         });
         if !all_strings {
-            return Err(not_a_string());
+            return Err(error("Map keys must be strings"));
         }
-        let mut texts = Vec::with_capacity(entries.len());
+        let mut sorted = Vec::with_capacity(entries.len());
         for (key, value) in &entries {
-            texts.push((key.to_str()?, value));
+            sorted.push((key.to_str()?, key, value));
         }
-        texts.sort_unstable_by(|(a, _), (b, _)| canonical(a, b));
-        self.encoder.map(texts.len());
-        for (key, value) in texts {
+        sorted.sort_unstable_by(|(a, ..), (b, ..)| canonical(a, b));
+        self.shapes.keep(&sorted);
+        self.encoder.map(sorted.len());
+        for (key, _, value) in sorted {
             self.encoder.text(key);
             self.value(value, depth + 1)?;
         }
@@ -286,20 +292,18 @@ fn error(what: &str) -> PyErr {
     PyValueError::new_err(format!("Failed to encode DAG-CBOR. {what}"))
 }
 
-#[cold]
-fn not_a_string() -> PyErr {
-    error("Map keys must be strings")
-}
-
 thread_local! {
     static STATE: Cell<Option<Box<State>>> = const { Cell::new(None) };
 }
 
-const SLOT_BITS: u32 = 8;
-const SLOTS: usize = 1 << SLOT_BITS;
+/// The keys of maps with more entries are not kept.
+const MAX_ENTRIES: usize = 16;
 
-/// After as many keys that were not kept, what is kept is given up: it is of no use to the maps of today.
-const MAX_MISSES: usize = 4 * SLOTS;
+/// Sets of as many keys that are kept.
+const MAX_CANDIDATES: usize = 8;
+
+/// After as many maps with other keys, those that are kept are given up: they are of no use to the maps of today.
+const MAX_MISSES: usize = 1024;
 
 /// A buffer of more bytes is not kept.
 const MAX_KEPT_BYTES: usize = 64 << 10;

@@ -54,12 +54,6 @@ impl KnownKey {
         (self.encoded.len() <= 16).then(|| both.to_be_bytes())
     }
 
-    /// Whether this key comes before another in canonical order, as far as the first bytes decide.
-    #[inline]
-    pub fn is_surely_before(&self, other: &Self) -> bool {
-        (self.word, self.second) < (other.word, other.second)
-    }
-
     #[inline]
     pub(super) fn word(&self) -> u64 {
         self.word
