@@ -97,7 +97,9 @@ impl Shapes {
     fn keep(&self, entries: &[(&str, &Bound<'_, PyString>, &Bound<'_, PyAny>)]) {
         self.misses.set(self.misses.get() + 1);
         let Some(candidates) = self.by_count.get(entries.len()) else { return };
-        let Some(free) = candidates.shapes.iter().find(|shape| shape.get().is_none()) else { return };
+        let Some(free) = candidates.shapes.iter().find(|shape| shape.get().is_none()) else {
+            return;
+        };
         // A string of a subclass could be equal to another.
         let known = entries.iter().map(|(text, key, _)| {
             let is_plain = key.is_exact_instance_of::<PyString>();

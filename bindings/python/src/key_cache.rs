@@ -105,9 +105,12 @@ impl Ends {
             [one, two] => (u64::from(*one), u64::from(*two)),
             [one, two, three] => (u64::from(*one), u64::from(*two) | u64::from(*three) << 8),
             _ => match (key.first_chunk(), key.last_chunk()) {
-                (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
+                (Some(first), Some(last)) => {
+                    (u64::from_le_bytes(*first), u64::from_le_bytes(*last))
+                }
                 _ => {
-                    let half = |half: Option<&[u8; 4]>| half.map_or(0, |half| u32::from_le_bytes(*half));
+                    let half =
+                        |half: Option<&[u8; 4]>| half.map_or(0, |half| u32::from_le_bytes(*half));
                     (half(key.first_chunk()).into(), half(key.last_chunk()).into())
                 }
             },

@@ -21,7 +21,8 @@ impl KnownKey {
         let encoded = [&[0x60 + len], text.as_bytes()].concat();
         let word_at = |at: usize| {
             let (mut word, mut mask) = ([0; 8], [0; 8]);
-            for ((word, mask), byte) in word.iter_mut().zip(&mut mask).zip(encoded.iter().skip(at)) {
+            for ((word, mask), byte) in word.iter_mut().zip(&mut mask).zip(encoded.iter().skip(at))
+            {
                 (*word, *mask) = (*byte, 0xff);
             }
             (u64::from_be_bytes(word), u64::from_be_bytes(mask))

@@ -173,7 +173,9 @@ impl<'a, S: Sink<'a>> Entries<'a, S> {
         propose: impl FnOnce(u64) -> Option<&'k KnownKey>,
         slot: &mut S::Slot,
     ) -> Result<Option<&'a str>, ItemError> {
-        let Some(left) = self.left.checked_sub(1) else { return fail(self.rest, Reason::TrailingBytes) };
+        let Some(left) = self.left.checked_sub(1) else {
+            return fail(self.rest, Reason::TrailingBytes);
+        };
         self.left = left;
         let (key, value) = match self.known_key(propose) {
             Some(value) => (None, value),
