@@ -2,30 +2,58 @@ import os
 from collections.abc import Iterator
 from typing import Any, final
 
+from . import arrow as arrow
 from . import compat as compat
 from . import libipld as libipld
 from . import nostr as nostr
+from .archive import Archive as Archive
+from .arrow import AccountStates as AccountStates
+from .arrow import RecordBatchStream as RecordBatchStream
+from .arrow import decode_frames as decode_frames
+from .arrow import repository_records as repository_records
+from .arrow import verify_frames as verify_frames
+from .arrow import verify_repos as verify_repos
 from .errors import ArchiveError as ArchiveError
 from .errors import CarError as CarError
 from .errors import DecodeError as DecodeError
 from .errors import Rejection as Rejection
 from .errors import WireproofError as WireproofError
 
+# Streams and accounts.
+import datetime
+from collections.abc import Callable, Iterable
+
+from typing_extensions import disjoint_base
+
+from ._follow import Follow as Follow
+from ._follow import follow as follow
+from ._resolve import resolve_async as resolve_async
+from .errors import IdentityError as IdentityError
+from .errors import NetworkError as NetworkError
+
 __all__ = [
+    "AccountStates",
+    "Archive",
     "ArchiveError",
     "CarError",
     "DecodeError",
     "Record",
+    "RecordBatchStream",
     "RecordProof",
     "Rejection",
     "Repo",
     "WireproofError",
     "__version__",
+    "arrow",
     "compat",
+    "decode_frames",
     "libipld",
     "nostr",
+    "repository_records",
+    "verify_frames",
     "verify_record",
     "verify_repo",
+    "verify_repos",
 ]
 
 __version__: str
@@ -83,6 +111,7 @@ class Repo:
     def records(self, collection: str | None = None, *, progress: bool = False) -> Iterator[Record]: ...
     def get(self, path: str) -> Record | None: ...
     def collections(self) -> dict[str, int]: ...
+    def to_arrow(self) -> RecordBatchStream: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Record]: ...
     def __getitem__(self, key: str, /) -> Record: ...
@@ -108,3 +137,119 @@ def verify_record(
     did: str | None = None,
     strict_records: bool = False,
 ) -> RecordProof: ...
+
+__all__ += [
+    "Event",
+    "Follow",
+    "Identity",
+    "IdentityError",
+    "Judge",
+    "NetworkError",
+    "Operation",
+    "Outcome",
+    "State",
+    "follow",
+    "resolve",
+    "resolve_async",
+]
+
+@final
+class Judge:
+    def __new__(
+        cls,
+        keys: dict[str, str] | Callable[[str], str | None],
+        state: State | str | os.PathLike[str] | None = None,
+        *,
+        key_cache_bytes: int = 67108864,
+        **policy: float,
+    ) -> Judge: ...
+    def batch(self, frames: Iterable[bytes], now: datetime.datetime | str | int | None = None) -> list[Outcome]: ...
+    def state(self) -> State: ...
+
+@final
+class State:
+    @property
+    def path(self) -> os.PathLike[str] | None: ...
+    def rev(self, did: str) -> str | None: ...
+    def is_desynchronized(self, did: str) -> bool: ...
+    def is_active(self, did: str) -> bool: ...
+    def set_active(self, did: str, active: bool) -> None: ...
+    def save(self, cursors: dict[str, int] | None = None) -> None: ...
+    def cursor(self, stream: str) -> int | None: ...
+
+@disjoint_base
+class Outcome:
+    @property
+    def code(self) -> str: ...
+    @property
+    def verified(self) -> bool: ...
+    @property
+    def verdict(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def seq(self) -> int | None: ...
+    @property
+    def did(self) -> str | None: ...
+    @property
+    def rev(self) -> str | None: ...
+    @property
+    def time(self) -> str | None: ...
+    @property
+    def chain(self) -> str | None: ...
+    @property
+    def message(self) -> str | None: ...
+    @property
+    def ops(self) -> tuple[Operation, ...]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Event(Outcome):
+    @property
+    def host(self) -> str: ...
+    @property
+    def received(self) -> float: ...
+    @property
+    def frame(self) -> bytes: ...
+    def ack(self) -> bool: ...
+
+@final
+class Operation:
+    @property
+    def action(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def collection(self) -> str: ...
+    @property
+    def rkey(self) -> str: ...
+    @property
+    def cid(self) -> str | None: ...
+    @property
+    def record(self) -> Any: ...
+    @property
+    def record_bytes(self) -> bytes | None: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Identity:
+    @property
+    def did(self) -> str: ...
+    @property
+    def handle(self) -> str | None: ...
+    @property
+    def handle_error(self) -> str | None: ...
+    @property
+    def pds(self) -> str | None: ...
+    @property
+    def signing_key(self) -> str | None: ...
+    @property
+    def document(self) -> dict[str, Any]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+def resolve(
+    name: str, *, plc: str | None = None, development: bool = False, development_port: int | None = None
+) -> Identity: ...
