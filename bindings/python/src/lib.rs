@@ -27,6 +27,7 @@ mod record;
 mod record_batches;
 mod repo;
 mod resolve;
+mod shapes;
 mod source;
 
 use pyo3::prelude::*;

@@ -11,7 +11,7 @@ use wireproof::verify::record::{self, Options};
 use crate::errors::{self, Class};
 use crate::key_cache::KeyCache;
 use crate::keys::KeyArguments;
-use crate::objects;
+use crate::objects::{self, Fault};
 use crate::source::Source;
 
 /// A record of an account.
@@ -119,9 +119,12 @@ pub(crate) fn split(path: &str) -> (&str, &str) {
 /// The object of a record.
 pub(crate) fn value<'py>(py: Python<'py>, block: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let decoded = KeyCache::using(|keys| objects::decode_prefix(py, block, keys));
-    let (value, len) = decoded.map_err(|error| errors::of_cbor(py, error))?;
+    let (value, len) = decoded.map_err(|fault| match fault {
+        Fault::Decode(error) => errors::of_cbor(py, error),
+        Fault::Raised(error) => error,
+    })?;
     match len == block.len() {
-        true => value,
+        true => Ok(value),
         false => {
             let reason = cbor::Reason::TrailingBytes;
             Err(errors::of_cbor(py, cbor::DecodeError { offset: len, reason }))
