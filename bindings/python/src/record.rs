@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
-use wireproof::codec::{Cid, json};
 use wireproof::codec::cbor::{self, Arena};
+use wireproof::codec::{Cid, json};
 use wireproof::verify::record::{self, Options};
 
 use crate::errors::{self, Class};
@@ -78,9 +78,8 @@ impl Record {
         let arena = Arena::new();
         let value = cbor::decode(self.block.as_bytes(py), &arena);
         let value = value.map_err(|error| errors::of_cbor(py, error))?;
-        json::encode(&value).map_err(|error| {
-            Class::Decode.error(py, error.to_string(), "json", None)
-        })
+        json::encode(&value)
+            .map_err(|error| Class::Decode.error(py, error.to_string(), "json", None))
     }
 
     fn __repr__(&self) -> String {
@@ -212,4 +211,3 @@ pub(crate) fn verify_record(
         invalid: proof.invalid_record().map(|invalid| invalid.error.to_string()),
     })
 }
-
