@@ -1,7 +1,9 @@
+use std::cell::RefCell;
+
 use proptest::prelude::*;
 
 use super::*;
-use crate::cid::{Cid, Codec};
+use crate::cid::{Cid, CidRef, Codec};
 
 /// Asserts that every way of reading `input` agrees with the reference.
 fn assert_matches_reference(input: &[u8]) {
@@ -20,6 +22,103 @@ fn assert_matches_reference(input: &[u8]) {
         counts.add(&value);
         assert_eq!(counts, expected.unwrap(), "values of {input:02x?}");
         assert_eq!(encode(&value).as_deref(), Ok(input), "encoding is the inverse of decoding");
+    }
+
+    let (known, keys) = (known_keys(), RefCell::default());
+    let built = build_prefix(input, Proposing { known: &known, keys: &keys }, &mut ());
+    assert_eq!(built, validate_prefix(input), "proposed keys {input:02x?}");
+    if let Ok(value) = decoded {
+        let mut expected = Vec::new();
+        add_keys(&value, &mut expected);
+        assert_eq!(keys.into_inner(), expected, "proposed keys {input:02x?}");
+    }
+}
+
+/// Keys of all lengths, among them those that the tests of key order have.
+fn known_keys() -> Vec<KnownKey> {
+    let texts = [
+        "",
+        "a",
+        "b",
+        "aa",
+        "ab",
+        "ba",
+        "bbb",
+        "kind",
+        "aaaaaaa",
+        "abbbbbb",
+        "aaaaaaab",
+        "abababab",
+        "bbbbbbbbb",
+    ];
+    let long = [22, 23, 24].map(|len| "b".repeat(len));
+    texts.into_iter().chain(long.iter().map(|text| &**text)).filter_map(KnownKey::new).collect()
+}
+
+/// The keys of all maps in `value`, each after the keys inside its value.
+fn add_keys(value: &Value<'_>, keys: &mut Vec<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| add_keys(item, keys)),
+        Value::Map(map) => map.iter().for_each(|(key, value)| {
+            add_keys(value, keys);
+            keys.push((*key).to_owned());
+        }),
+        _ => {}
+    }
+}
+
+/// A sink that proposes known keys and collects the keys of all maps.
+#[derive(Clone, Copy)]
+struct Proposing<'s> {
+    known: &'s [KnownKey],
+    keys: &'s RefCell<Vec<String>>,
+}
+
+impl<'a> Sink<'a> for Proposing<'_> {
+    type Slot = ();
+    fn integer(self, _: &mut (), _: i64) {}
+    fn wide_integer(self, _: &mut (), _: WideInteger) {}
+    fn float(self, _: &mut (), _: f64) {}
+    fn boolean(self, _: &mut (), _: bool) {}
+    fn null(self, _: &mut ()) {}
+    fn text(self, _: &mut (), _: &'a str) {}
+    fn bytes(self, _: &mut (), _: &'a [u8]) {}
+    fn link(self, _: &mut (), _: CidRef<'a>) {}
+    fn array(
+        self,
+        slot: &mut (),
+        count: usize,
+        mut read: impl FnMut(usize, &mut ()) -> Result<(), ItemError>,
+    ) -> Result<(), ItemError> {
+        (0..count).try_for_each(|at| read(at, slot))
+    }
+    fn map(
+        self,
+        _: &mut (),
+        _: usize,
+        _: impl FnMut(usize, &mut ()) -> Result<&'a str, ItemError>,
+    ) -> Result<(), ItemError> {
+        unreachable!("the scanner calls `entries`, which does not call this")
+    }
+    fn entries(
+        self,
+        slot: &mut (),
+        count: usize,
+        entries: &mut Entries<'a, Self>,
+    ) -> Result<(), ItemError> {
+        for at in 0..count {
+            let mut proposed = None;
+            // Every third proposal is a key that cannot be the right one.
+            let propose = |word| {
+                let is_candidate = |key: &&KnownKey| key.may_start(word) != (at % 3 == 2);
+                proposed = self.known.iter().rfind(is_candidate);
+                proposed
+            };
+            let key = entries.next(propose, slot)?.or(proposed.map(KnownKey::text));
+            self.keys.borrow_mut().push(key.unwrap_or_default().to_owned());
+        }
+        assert!(entries.is_empty() && entries.next(|_| None, slot).is_err());
+        Ok(())
     }
 }
 
