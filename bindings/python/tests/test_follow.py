@@ -335,6 +335,31 @@ def test_ctrl_c_ends_the_wait_and_stores_what_is_acknowledged(network: Network, 
     assert_all_is_acknowledged(network, state)
 
 
+def test_ctrl_c_ends_a_program_with_asyncio(network: Network, tmp_path: Path) -> None:
+    state = tmp_path / "state.sqlite"
+    program = """
+import asyncio, os, sys, wireproof
+relay, plc, port, state, options = sys.argv[1:]
+async def main():
+    async with wireproof.follow(relay, plc=plc, development_port=int(port), state=state, **eval(options)) as events:
+        for number in range({events}):
+            (await anext(events)).ack()
+        print("ready", flush=True)
+        await anext(events)
+try:
+    asyncio.run(main())
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+    process = run_program(network, state, program)
+    assert process.stdout and process.stdout.readline() == "ready\n"
+    time.sleep(0.3)
+    os.kill(process.pid, signal.SIGINT)
+    printed, errors = process.communicate(timeout=10)
+    assert (printed, errors) == ("interrupted\n", "")
+    assert_all_is_acknowledged(network, state)
+
+
 def test_a_program_that_ends_without_closing_stores_what_is_acknowledged(network: Network, tmp_path: Path) -> None:
     state = tmp_path / "state.sqlite"
     program = """
