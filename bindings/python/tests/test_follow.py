@@ -212,11 +212,21 @@ def test_the_queue_is_bounded(network: Network) -> None:
         assert len({event.seq for event in take(events, COMMITS)}) == COMMITS
 
 
-def test_unacknowledged_events_are_bounded(network: Network, tmp_path: Path) -> None:
+def test_unacknowledged_events_are_bounded(
+    network: Network, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def timed_out(events: wireproof.Follow) -> bool:
+        try:
+            await asyncio.wait_for(anext(events), 0.3)
+        except asyncio.TimeoutError:
+            return True
+        return False
+
     with follow(network, state=tmp_path / "state.sqlite", in_flight=20) as events:
         received = take(events, 20)
-        time.sleep(0.3)
+        assert asyncio.run(timed_out(events)) and asyncio.run(timed_out(events))
         assert events.waiting == 0 and events.unacknowledged == 20
+        assert caplog.text.count("20 events are not acknowledged") == 1
         for event in received:
             event.ack()
         assert next(events).seq not in {event.seq for event in received}
