@@ -18,10 +18,10 @@ use crate::network::{NetworkOptions, SHUTDOWN_TIMEOUT, identity_error, runtime};
 ///
 /// Immutable, and can be pickled.
 ///
-/// Example:
-///     >>> import wireproof
-///     >>> wireproof.Identity.__name__
-///     'Identity'
+/// ```python
+/// identity = wireproof.resolve("atproto.com")
+/// print(identity.did, identity.handle, identity.pds, identity.signing_key)
+/// ```
 #[pyclass(frozen, eq, hash, module = "wireproof")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {

@@ -222,10 +222,12 @@ impl Drop for _Follower {
     /// Ends the run as [`close`](Self::close) does.
     fn drop(&mut self) {
         if self.is_started() && self.is_here() {
-            self.request_end();
-            let join = || self.join();
+            let end = || {
+                self.request_end();
+                self.join();
+            };
             // Threads of the run may wait for the interpreter. One that is ending lets none of them go on.
-            Python::try_attach(|py| py.detach(join));
+            Python::try_attach(|py| py.detach(end));
         }
     }
 }
