@@ -2,6 +2,11 @@
 //!
 //! Python's own files in `python/wireproof/` give it names and documentation; `docs/guide/from-python.md` introduces it.
 
+mod account_keys;
+mod archive;
+mod arrow;
+mod arrow_verify;
+mod columns;
 mod accounts;
 mod arguments;
 mod encode;
@@ -19,6 +24,7 @@ mod outcome;
 mod pause;
 mod process;
 mod record;
+mod record_batches;
 mod repo;
 mod resolve;
 mod source;
@@ -30,6 +36,12 @@ use pyo3::prelude::*;
 mod _wireproof {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::archive::ArchiveReader;
+    #[pymodule_export]
+    use super::arrow::{decode_frames, repository_records};
+    #[pymodule_export]
+    use super::arrow_verify::{AccountStates, verify_frames, verify_repos};
     #[pymodule_export]
     use super::accounts::State;
     #[pymodule_export]
@@ -45,6 +57,8 @@ mod _wireproof {
     use super::outcome::{_restore_operation, _restore_outcome, Operation, Outcome};
     #[pymodule_export]
     use super::record::{Record, RecordProof, verify_record};
+    #[pymodule_export]
+    use super::record_batches::RecordBatchStream;
     #[pymodule_export]
     use super::repo::{Repo, verify_repo};
     #[pymodule_export]

@@ -12,9 +12,11 @@ use wireproof::crypto::PublicKey;
 use wireproof::verify::Verified;
 use wireproof::verify::repository::{self, Options, WholeRepository};
 
+use crate::arrow::{record_batches, stored_stream};
 use crate::errors;
 use crate::keys::KeyArguments;
 use crate::record::{Record, split};
+use crate::record_batches::RecordBatchStream;
 use crate::source::Source;
 
 self_cell!(
@@ -141,6 +143,22 @@ impl Repo {
 
 #[pymethods]
 impl Repo {
+    /// The records as columns, in the order of their paths: an object with `__arrow_c_stream__`.
+    ///
+    /// Returns:
+    ///     A stream of batches of up to 65,536 records, with the columns `collection`, `rkey`, `cid` (text), `record` (large
+    ///     binary, DAG-CBOR) and `json` (large text; null for a record that has no JSON form). It can be read again.
+    ///
+    /// ```python
+    /// posts = polars.DataFrame(wireproof.verify_repo(car, key).to_arrow())
+    /// ```
+    fn to_arrow(&self, py: Python<'_>) -> PyResult<RecordBatchStream> {
+        let batches = py.detach(|| record_batches(self.whole()));
+        // The walk was proved before, and its bytes do not change.
+        let batches = batches.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        Ok(stored_stream(batches))
+    }
+
     /// The account.
     #[getter]
     fn did(&self) -> &str {

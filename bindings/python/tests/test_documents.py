@@ -44,16 +44,21 @@ def on_this_machine(program: str, network: Network) -> str:
 
 
 @pytest.mark.parametrize("program", programs())
-def test_a_program_of_the_documents_runs(program: str, frames: Path, network: Network, tmp_path: Path) -> None:
+def test_a_program_of_the_documents_runs(
+    program: str, command: str, frames: Path, network: Network, tmp_path: Path
+) -> None:
     for library in NEEDS.findall(program):
         pytest.importorskip(library)
     examples = ROOT / "docs/guide/examples"
     for name in ("repository.car", "repository.did.json"):
         shutil.copy(examples / name, tmp_path / name)
-    for name in ("firehose-frames.bin", "accounts.json"):
-        shutil.copy(frames.parent / name, tmp_path / name)
     program = on_this_machine(program, network)
     (tmp_path / "events.jsonl").write_text(f"{json.dumps(NOTE)}\n{json.dumps(NOTE | {'kind': 7})}\n")
+    for name in ("firehose-frames.bin", "accounts.json"):
+        shutil.copy(frames.parent / name, tmp_path / name)
+    if "Archive(" in program:
+        arguments = ["archive", "import", "firehose-frames.bin", "--keys", "accounts.json", "--to", "archive"]
+        subprocess.run([command, *arguments], cwd=tmp_path, check=True, capture_output=True)
     ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout

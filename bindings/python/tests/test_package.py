@@ -14,7 +14,15 @@ import pytest
 
 import wireproof
 
-MODULES = ["wireproof", "wireproof.compat", "wireproof.errors", "wireproof.libipld", "wireproof.nostr"]
+MODULES = [
+    "wireproof",
+    "wireproof.archive",
+    "wireproof.arrow",
+    "wireproof.compat",
+    "wireproof.errors",
+    "wireproof.libipld",
+    "wireproof.nostr",
+]
 
 
 @pytest.mark.parametrize("name", [*MODULES, "wireproof._follow", "wireproof._resolve", "wireproof._wireproof"])

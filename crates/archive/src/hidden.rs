@@ -74,10 +74,20 @@ impl HideList {
 
     /// Whether a record is not shown.
     pub fn has_record(&self, did: &str, collection: &str, rkey: &str) -> bool {
+        self.has_account(did) || self.names_record(did, collection, rkey)
+    }
+
+    /// Whether a record is hidden by its path.
+    pub(crate) fn names_record(&self, did: &str, collection: &str, rkey: &str) -> bool {
         let is_named = |records: &BTreeSet<(String, String)>| {
             records.contains(&(collection.to_owned(), rkey.to_owned()))
         };
-        self.has_account(did) || self.records.get(did).is_some_and(is_named)
+        self.records.get(did).is_some_and(is_named)
+    }
+
+    /// Whether single records are hidden.
+    pub(crate) fn has_records(&self) -> bool {
+        !self.records.is_empty()
     }
 
     /// Whether an event is not shown: as its account, or with one of its records, since a frame cannot be shown in part.

@@ -5,7 +5,7 @@
 //! frames of a file ── Archive::import_frames ──────────────┼──> Parquet files ──> Delta Lake log
 //! repositories ── Archive::seal_repositories ──────────────┤          │
 //! logs of did:plc ── Archive::seal_key_histories ──────────┘          │
-//!                       Archive::verify, replay, events <─────────────┘
+//!                 Archive::verify, replay, events, rows <─────────────┘
 //! ```
 //!
 //! An [`Archive`] is a folder or a prefix of an object store with six [tables](Table). Their files are Parquet under a log of the
@@ -74,6 +74,7 @@ mod replace;
 mod replay;
 mod repository;
 mod row_groups;
+mod row_scan;
 mod rows;
 mod scan;
 mod seal;
@@ -101,6 +102,7 @@ pub use hidden::{HideList, Subject};
 pub use import::{ImportOptions, Imported, JUDGE};
 pub use replay::{Replay, Replayed, ReplayedEvent};
 pub use repository::ArchivedRepository;
+pub use row_scan::{RowScan, RowSelection};
 pub use scan::{EventRow, EventScan};
 pub use seal::{Sealed, WorkId};
 #[cfg(feature = "serve")]

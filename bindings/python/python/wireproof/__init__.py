@@ -7,13 +7,23 @@
     ...     print(error.code)
     car/truncated
 
-`wireproof.libipld` has the functions of the package `libipld`, `wireproof.nostr` those for Nostr events.
+`wireproof.libipld` has the functions of the package `libipld`, `wireproof.nostr` those for Nostr events,
+`wireproof.arrow` those for Arrow record batches.
 """
 
 from __future__ import annotations
 
-from . import compat, libipld, nostr
+from . import arrow, compat, libipld, nostr
 from ._wireproof import Record, RecordProof, Repo, __version__, verify_record, verify_repo
+from .archive import Archive
+from .arrow import (
+    AccountStates,
+    RecordBatchStream,
+    decode_frames,
+    repository_records,
+    verify_frames,
+    verify_repos,
+)
 from .errors import ArchiveError, CarError, DecodeError, Rejection, WireproofError
 
 # Streams and accounts.
@@ -23,20 +33,28 @@ from ._wireproof import Event, Identity, Judge, Operation, Outcome, State, resol
 from .errors import IdentityError, NetworkError
 
 __all__ = [
+    "AccountStates",
+    "Archive",
     "ArchiveError",
     "CarError",
     "DecodeError",
     "Record",
+    "RecordBatchStream",
     "RecordProof",
     "Rejection",
     "Repo",
     "WireproofError",
     "__version__",
+    "arrow",
     "compat",
+    "decode_frames",
     "libipld",
     "nostr",
+    "repository_records",
+    "verify_frames",
     "verify_record",
     "verify_repo",
+    "verify_repos",
 ]
 __all__ += [
     "Event",

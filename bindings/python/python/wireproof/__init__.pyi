@@ -2,9 +2,17 @@ import os
 from collections.abc import Iterator
 from typing import Any, final
 
+from . import arrow as arrow
 from . import compat as compat
 from . import libipld as libipld
 from . import nostr as nostr
+from .archive import Archive as Archive
+from .arrow import AccountStates as AccountStates
+from .arrow import RecordBatchStream as RecordBatchStream
+from .arrow import decode_frames as decode_frames
+from .arrow import repository_records as repository_records
+from .arrow import verify_frames as verify_frames
+from .arrow import verify_repos as verify_repos
 from .errors import ArchiveError as ArchiveError
 from .errors import CarError as CarError
 from .errors import DecodeError as DecodeError
@@ -24,20 +32,28 @@ from .errors import IdentityError as IdentityError
 from .errors import NetworkError as NetworkError
 
 __all__ = [
+    "AccountStates",
+    "Archive",
     "ArchiveError",
     "CarError",
     "DecodeError",
     "Record",
+    "RecordBatchStream",
     "RecordProof",
     "Rejection",
     "Repo",
     "WireproofError",
     "__version__",
+    "arrow",
     "compat",
+    "decode_frames",
     "libipld",
     "nostr",
+    "repository_records",
+    "verify_frames",
     "verify_record",
     "verify_repo",
+    "verify_repos",
 ]
 
 __version__: str
@@ -95,6 +111,7 @@ class Repo:
     def records(self, collection: str | None = None, *, progress: bool = False) -> Iterator[Record]: ...
     def get(self, path: str) -> Record | None: ...
     def collections(self) -> dict[str, int]: ...
+    def to_arrow(self) -> RecordBatchStream: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Record]: ...
     def __getitem__(self, key: str, /) -> Record: ...

@@ -1,0 +1,132 @@
+"""Archives of verified history: their tables as Arrow record batches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from ._time import Time, to_micros
+from ._wireproof import ArchiveReader, RecordBatchStream
+
+__all__ = ["Archive"]
+
+
+class Archive:
+    """An archive in a folder or an object store, as `wireproof archive` writes it.
+
+    Args:
+        uri: a folder as `str` or `os.PathLike`, or an address: `file://`, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX`,
+            `az://CONTAINER/PREFIX`. Credentials are read from the environment, as by the tools of each store.
+
+    Raises:
+        ArchiveError: an `OSError` with a `code`. `archive/missing`: there is no archive. `archive/address`: it is no address of
+            one. `archive/settings`: the environment has unusable settings of the store. `archive/store`, `archive/io`: a file
+            cannot be read. `archive/log`, `archive/parquet`, `archive/file`: a file does not have what it should.
+        TypeError: `uri` is neither text nor a path.
+
+    Other Python threads run while it reads. It can be used by several threads, pickled (as its address), and used after a
+    `fork`, in which a new connection is made.
+
+        >>> import wireproof
+        >>> try:
+        ...     wireproof.Archive("no/such/folder")
+        ... except OSError as error:
+        ...     print(error.code)
+        archive/missing
+    """
+
+    def __init__(self, uri: str | os.PathLike[str]) -> None:
+        path = os.fspath(uri)
+        if not isinstance(path, str):
+            raise TypeError(f"argument 'uri': expected str or os.PathLike[str], not {type(path).__name__}")
+        self._uri = path
+        self._process = os.getpid()
+        self._reader = ArchiveReader(path)
+
+    @property
+    def uri(self) -> str:
+        """The address that was given."""
+        return self._uri
+
+    def tables(self) -> list[str]:
+        """The names of the tables that have a row: some of `events`, `ops`, `snapshots`, `records`, `hidden` and `plc_ops`.
+
+        Raises:
+            ArchiveError: a log cannot be read.
+        """
+        return self._open().tables()
+
+    def stats(self) -> dict[str, dict[str, Any]]:
+        """The size of each table, from its log: no row is read.
+
+        Returns:
+            For the name of each table a dict of `rows`, `files`, `bytes` (of the files), `versions` (entries of the log), and
+            `first_day` and `last_day` of the rows as `YYYY-MM-DD`, or None for a table without rows.
+
+        Raises:
+            ArchiveError: a log cannot be read.
+        """
+        return self._open().stats()
+
+    def scan(
+        self,
+        table: str,
+        columns: Sequence[str] | None = None,
+        *,
+        did: str | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
+    ) -> RecordBatchStream:
+        """The rows of a table that are not hidden, read lazily.
+
+        Args:
+            table: `events`, `ops`, `snapshots`, `records`, `hidden` or `plc_ops`. Their columns are those of the page "Archives";
+                binary columns are large binary.
+            columns: the names of the columns that are read, in this order. By default all.
+            did: the account. Files and row groups without it are skipped.
+            since: the first time that is read: a `datetime` with a time zone, a `date`, such a text in ISO 8601, or microseconds
+                since 1970. It is compared with `received` in `events`, `arrival` in `ops`, `fetched` in `snapshots` and `plc_ops`,
+                `at` in `hidden`, and with `fetched` of their snapshot in `records`. Files of other days are skipped.
+            until: the end of the times: the first one that is not read.
+
+        Returns:
+            A stream of record batches with `__arrow_c_stream__`, which pyarrow, Polars, DuckDB and pandas read. It is read from
+            the start each time, and shows the table as it is then. Rows of a file are in the order of the table. A batch has up to
+            8,192 rows, or 1,024 with `frame`, `record` or `op`, and the memory that is used does not grow with the table.
+
+        Rows of hidden and erased accounts and hidden records are left out. `frame` is null where a hidden record is in it. `record`
+        of `ops` is read from the frame where it is not stored apart, which takes the time of reading the frames: leave the column
+        out if you do not need it.
+
+        Raises:
+            ArchiveError: a file cannot be read, or was replaced meanwhile (`archive compact` does): read again.
+            ValueError: there is no such table, column or time.
+            TypeError: an argument has another type.
+
+        Example:
+            ```python
+            archive = wireproof.Archive("archive")
+            posts = polars.DataFrame(archive.scan("ops", ["did", "rkey", "record"], since="2026-11-24"))
+            ```
+        """
+        if isinstance(columns, str):
+            raise TypeError("argument 'columns': expected a sequence of names, not str")
+        names = None if columns is None else list(columns)
+        if names is not None and not names:
+            raise ValueError("argument 'columns': at least one name is expected")
+        first, end = to_micros("since", since), to_micros("until", until)
+        return self._open().scan(table, names, did, first, end)
+
+    def _open(self) -> ArchiveReader:
+        """The reader of this process: a fork does not have the threads of the process before."""
+        if self._process != os.getpid():
+            self._reader = ArchiveReader(self._uri)
+            self._process = os.getpid()
+        return self._reader
+
+    def __reduce__(self) -> tuple[type[Archive], tuple[str]]:
+        return type(self), (self._uri,)
+
+    def __repr__(self) -> str:
+        return f"Archive({self._uri!r})"

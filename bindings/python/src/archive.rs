@@ -1,0 +1,191 @@
+//! Archives: their tables as streams of record batches.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use tokio::runtime::{Builder, Runtime};
+use wireproof::archive::{
+    Archive, ArchiveError, ArchiveFault, RowScan, RowSelection, Table, TableStats,
+};
+
+use crate::errors::Class;
+use crate::record_batches::{Batches, RecordBatchStream};
+
+/// An open archive.
+#[pyclass(frozen)]
+pub(crate) struct ArchiveReader {
+    archive: Archive,
+    runtime: Arc<RequestRuntime>,
+}
+
+/// Runs the requests of an archive, on the threads of the callers.
+struct RequestRuntime {
+    /// Taken when it is dropped.
+    runtime: Option<Runtime>,
+    /// The process that has its threads: a fork has none of them, and would wait for ever.
+    process: u32,
+}
+
+impl RequestRuntime {
+    fn new() -> PyResult<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| PyOSError::new_err(error.to_string()))?;
+        Ok(Self { runtime: Some(runtime), process: std::process::id() })
+    }
+
+    fn run<T>(&self, future: impl Future<Output = Result<T, ArchiveError>>) -> PyResult<T> {
+        match &self.runtime {
+            Some(runtime) if self.process == std::process::id() => {
+                runtime.block_on(future).map_err(archive_error)
+            }
+            _ => {
+                let message = "the archive was opened before a fork: open it again in this process";
+                Err(archive_exception(message.to_owned(), "archive/fork"))
+            }
+        }
+    }
+}
+
+impl Drop for RequestRuntime {
+    fn drop(&mut self) {
+        match self.runtime.take() {
+            Some(runtime) if self.process == std::process::id() => runtime.shutdown_background(),
+            forked => std::mem::forget(forked),
+        }
+    }
+}
+
+#[pymethods]
+impl ArchiveReader {
+    #[new]
+    fn new(py: Python<'_>, uri: &str) -> PyResult<Self> {
+        let runtime = Arc::new(RequestRuntime::new()?);
+        let archive = py.detach(|| runtime.run(Archive::open_existing(uri)))?;
+        Ok(Self { archive, runtime })
+    }
+
+    /// The names of the tables that have a row.
+    fn tables(&self, py: Python<'_>) -> PyResult<Vec<&'static str>> {
+        let stats = self.table_stats(py)?;
+        Ok(stats.into_iter().filter(|(_, stats)| stats.rows > 0).map(|(name, _)| name).collect())
+    }
+
+    /// The size of each table.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let tables = PyDict::new(py);
+        for (name, stats) in self.table_stats(py)? {
+            let TableStats { versions, files, rows, bytes, first_day, last_day } = stats;
+            let table = PyDict::new(py);
+            table.set_item("rows", rows)?;
+            table.set_item("files", files)?;
+            table.set_item("bytes", bytes)?;
+            table.set_item("versions", versions)?;
+            table.set_item("first_day", first_day)?;
+            table.set_item("last_day", last_day)?;
+            tables.set_item(name, table)?;
+        }
+        Ok(tables)
+    }
+
+    /// The rows of a table, as of each time that they are read.
+    fn scan(
+        &self,
+        py: Python<'_>,
+        table: &str,
+        columns: Option<Vec<String>>,
+        did: Option<String>,
+        since: Option<i64>,
+        until: Option<i64>,
+    ) -> PyResult<RecordBatchStream> {
+        let table = table_of(table)?;
+        check_columns(table, columns.as_deref().unwrap_or_default())?;
+        let selection = RowSelection { columns, did, since, until };
+        let (archive, runtime) = (self.archive.clone(), self.runtime.clone());
+        let open = move || runtime.run(archive.rows(table, &selection));
+        let schema = py.detach(&open)?.schema();
+        let runtime = self.runtime.clone();
+        Ok(RecordBatchStream::repeatable(schema, move || {
+            let batches = ScannedBatches { scan: open()?, runtime: runtime.clone() };
+            Ok(Box::new(batches) as Batches)
+        }))
+    }
+}
+
+impl ArchiveReader {
+    fn table_stats(&self, py: Python<'_>) -> PyResult<Vec<(&'static str, TableStats)>> {
+        let stats =
+            |table: Table| Ok((table.name(), self.runtime.run(self.archive.table_stats(table))?));
+        py.detach(|| Table::ALL.into_iter().map(stats).collect())
+    }
+}
+
+/// The batches of a scan.
+struct ScannedBatches {
+    scan: RowScan,
+    runtime: Arc<RequestRuntime>,
+}
+
+impl Iterator for ScannedBatches {
+    type Item = PyResult<RecordBatch>;
+
+    fn next(&mut self) -> Option<PyResult<RecordBatch>> {
+        self.runtime.run(self.scan.next()).transpose()
+    }
+}
+
+fn table_of(name: &str) -> PyResult<Table> {
+    Table::ALL.into_iter().find(|table| table.name() == name).ok_or_else(|| {
+        let names = Table::ALL.map(Table::name).join(", ");
+        PyValueError::new_err(format!("argument 'table': {name} is none of {names}"))
+    })
+}
+
+fn check_columns(table: Table, columns: &[String]) -> PyResult<()> {
+    let schema = table.schema();
+    for (index, name) in columns.iter().enumerate() {
+        if schema.index_of(name).is_err() {
+            let names: Vec<&str> = schema.fields().iter().map(|field| &**field.name()).collect();
+            let message = format!(
+                "argument 'columns': {} has no column {name}; it has {}",
+                table.name(),
+                names.join(", ")
+            );
+            return Err(PyValueError::new_err(message));
+        }
+        if columns[..index].contains(name) {
+            return Err(PyValueError::new_err(format!(
+                "argument 'columns': {name} is there twice"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn archive_error(error: ArchiveError) -> PyErr {
+    archive_exception(error.to_string(), code_of(&error.fault))
+}
+
+fn archive_exception(message: String, code: &str) -> PyErr {
+    Python::attach(|py| Class::Archive.error(py, message, code, None))
+}
+
+/// The stable name of a fault.
+fn code_of(fault: &ArchiveFault) -> &'static str {
+    match fault {
+        ArchiveFault::Address | ArchiveFault::NoObjectStores => "archive/address",
+        ArchiveFault::NoArchive => "archive/missing",
+        ArchiveFault::Settings(_) => "archive/settings",
+        ArchiveFault::Store(_) => "archive/store",
+        ArchiveFault::File(_) | ArchiveFault::Object(_) => "archive/io",
+        ArchiveFault::Parquet(_) | ArchiveFault::Arrow(_) => "archive/parquet",
+        ArchiveFault::LogLine { .. }
+        | ArchiveFault::ChangedEntry
+        | ArchiveFault::MissingVersion(_)
+        | ArchiveFault::Protocol { .. } => "archive/log",
+        ArchiveFault::ChangedFile(_) => "archive/file",
+        _ => "archive/other",
+    }
+}

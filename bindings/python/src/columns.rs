@@ -1,0 +1,197 @@
+//! Columns of record batches that a caller gives, whichever of the types of bytes, text and time they have.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Int64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType,
+};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, BinaryViewArray, LargeBinaryArray, LargeStringArray, RecordBatch,
+    RecordBatchReader, StringArray, StringViewArray,
+};
+use arrow_schema::{ArrowError, DataType, Schema, TimeUnit};
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::record_batches::{column_index, column_type_error};
+
+/// A column of bytes.
+pub(crate) enum BytesColumn {
+    Small(BinaryArray),
+    Large(LargeBinaryArray),
+    Views(BinaryViewArray),
+}
+
+impl BytesColumn {
+    /// The index of the column of this name, which must have bytes.
+    pub(crate) fn index(argument: &str, schema: &Schema, name: &str) -> PyResult<usize> {
+        let index = column_index(argument, schema, name)?;
+        match schema.field(index).data_type() {
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Ok(index),
+            _ => Err(column_type_error(argument, schema.field(index), "binary")),
+        }
+    }
+
+    pub(crate) fn new(column: &ArrayRef) -> Self {
+        match column.data_type() {
+            DataType::Binary => Self::Small(column.as_binary::<i32>().clone()),
+            DataType::LargeBinary => Self::Large(column.as_binary::<i64>().clone()),
+            _ => Self::Views(column.as_binary_view().clone()),
+        }
+    }
+
+    /// The bytes of a row; none if it is null.
+    #[inline]
+    pub(crate) fn get(&self, row: usize) -> Option<&[u8]> {
+        match self {
+            Self::Small(column) => column.is_valid(row).then(|| column.value(row)),
+            Self::Large(column) => column.is_valid(row).then(|| column.value(row)),
+            Self::Views(column) => column.is_valid(row).then(|| column.value(row)),
+        }
+    }
+}
+
+/// A column of texts.
+pub(crate) enum TextColumn {
+    Small(StringArray),
+    Large(LargeStringArray),
+    Views(StringViewArray),
+}
+
+impl TextColumn {
+    /// The index of the column of this name, if there is one; it must have text.
+    pub(crate) fn index(argument: &str, schema: &Schema, name: &str) -> PyResult<Option<usize>> {
+        let Ok(index) = schema.index_of(name) else { return Ok(None) };
+        match schema.field(index).data_type() {
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Ok(Some(index)),
+            _ => Err(column_type_error(argument, schema.field(index), "text")),
+        }
+    }
+
+    pub(crate) fn new(column: &ArrayRef) -> Self {
+        match column.data_type() {
+            DataType::Utf8 => Self::Small(column.as_string::<i32>().clone()),
+            DataType::LargeUtf8 => Self::Large(column.as_string::<i64>().clone()),
+            _ => Self::Views(column.as_string_view().clone()),
+        }
+    }
+
+    /// The text of a row; none if it is null.
+    pub(crate) fn get(&self, row: usize) -> Option<&str> {
+        match self {
+            Self::Small(column) => column.is_valid(row).then(|| column.value(row)),
+            Self::Large(column) => column.is_valid(row).then(|| column.value(row)),
+            Self::Views(column) => column.is_valid(row).then(|| column.value(row)),
+        }
+    }
+}
+
+/// A column of times.
+pub(crate) struct TimeColumn(ArrayRef);
+
+impl TimeColumn {
+    /// The index of the column of this name, if there is one; it must have timestamps, or microseconds as integers.
+    pub(crate) fn index(argument: &str, schema: &Schema, name: &str) -> PyResult<Option<usize>> {
+        let Ok(index) = schema.index_of(name) else { return Ok(None) };
+        match schema.field(index).data_type() {
+            DataType::Int64 | DataType::Timestamp(..) => Ok(Some(index)),
+            _ => Err(column_type_error(argument, schema.field(index), "timestamp or int64")),
+        }
+    }
+
+    pub(crate) fn new(column: &ArrayRef) -> Self {
+        Self(Arc::clone(column))
+    }
+
+    /// The time of a row in microseconds since 1970; none if it is null, or before 1970.
+    pub(crate) fn get(&self, row: usize) -> Option<u64> {
+        if self.0.is_null(row) {
+            return None;
+        }
+        let micros = match self.0.data_type() {
+            DataType::Timestamp(TimeUnit::Second, _) => {
+                self.0.as_primitive::<TimestampSecondType>().value(row).saturating_mul(1_000_000)
+            }
+            DataType::Timestamp(TimeUnit::Millisecond, _) => {
+                self.0.as_primitive::<TimestampMillisecondType>().value(row).saturating_mul(1_000)
+            }
+            DataType::Timestamp(TimeUnit::Microsecond, _) => {
+                self.0.as_primitive::<TimestampMicrosecondType>().value(row)
+            }
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+                self.0.as_primitive::<TimestampNanosecondType>().value(row) / 1_000
+            }
+            _ => self.0.as_primitive::<Int64Type>().value(row),
+        };
+        u64::try_from(micros).ok()
+    }
+}
+
+/// The batches of an argument in pieces that are small enough for columns with offsets of 32 bits, and to be held at once.
+pub(crate) struct Pieces {
+    argument: &'static str,
+    reader: Box<dyn RecordBatchReader + Send>,
+    /// The column whose bytes are limited.
+    bytes: usize,
+    /// What is left of the last batch.
+    rest: Option<RecordBatch>,
+}
+
+impl Pieces {
+    pub(crate) fn new(
+        argument: &'static str,
+        reader: Box<dyn RecordBatchReader + Send>,
+        bytes: usize,
+    ) -> Self {
+        Self { argument, reader, bytes, rest: None }
+    }
+}
+
+impl Iterator for Pieces {
+    type Item = PyResult<RecordBatch>;
+
+    fn next(&mut self) -> Option<PyResult<RecordBatch>> {
+        let batch = match self.rest.take() {
+            Some(rest) => rest,
+            None => match self.reader.next()? {
+                Ok(batch) => batch,
+                Err(error) => return Some(Err(read_error(self.argument, &error))),
+            },
+        };
+        let rows = piece_rows(&BytesColumn::new(batch.column(self.bytes)), batch.num_rows());
+        if rows == batch.num_rows() {
+            return Some(Ok(batch));
+        }
+        self.rest = Some(batch.slice(rows, batch.num_rows() - rows));
+        Some(Ok(batch.slice(0, rows)))
+    }
+}
+
+/// Number of rows of the first piece.
+fn piece_rows(column: &BytesColumn, rows: usize) -> usize {
+    let mut bytes = 0;
+    for row in 0..rows.min(MAX_PIECE_ROWS) {
+        bytes += column.get(row).map_or(0, <[u8]>::len);
+        if bytes > MAX_PIECE_BYTES && row > 0 {
+            return row;
+        }
+    }
+    rows.min(MAX_PIECE_ROWS)
+}
+
+/// The exception for a stream of the caller that failed.
+fn read_error(argument: &str, error: &ArrowError) -> PyErr {
+    let message = format!("argument '{argument}': {error}");
+    match error {
+        ArrowError::IoError(..) => PyOSError::new_err(message),
+        _ => PyValueError::new_err(message),
+    }
+}
+
+/// Maximum number of rows of a piece.
+const MAX_PIECE_ROWS: usize = 1 << 16;
+
+/// Maximum size of the payloads of a piece in bytes, unless a single one is larger.
+const MAX_PIECE_BYTES: usize = 256 << 20;

@@ -1,0 +1,462 @@
+//! Reads the rows of a table as Arrow batches, file by file: chosen columns, of one account, of a span of time, and nothing
+//! that is hidden.
+
+use std::collections::HashSet;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::vec;
+
+use arrow_array::builder::LargeBinaryBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int64Type, TimestampMicrosecondType};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Int64Array, LargeBinaryArray, RecordBatch, RecordBatchOptions,
+    StringArray,
+};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_select::nullif::nullif;
+use futures_util::{Stream, TryStreamExt};
+use jiff::tz::TimeZone;
+use parquet::arrow::arrow_reader::{
+    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, RowFilter,
+};
+use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
+use parquet::errors::ParquetError;
+
+use crate::archive::Archive;
+use crate::delta::Add;
+use crate::error::ArchiveError;
+use crate::frame_records::{FrameRecords, OpPlace};
+use crate::hidden::HideList;
+use crate::row_groups::groups_of;
+use crate::scan::{can_have, check_columns};
+use crate::table::{DAY, Table};
+
+/// The rows and columns of a table that are read: all by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RowSelection {
+    /// The columns, in the order in which they are returned; `None` reads those of [`Table::schema`].
+    pub columns: Option<Vec<String>>,
+    /// The account.
+    pub did: Option<String>,
+    /// The first time, in microseconds since 1970: of `received` in `events`, `arrival` in `ops`, `fetched` in `snapshots` and
+    /// `plc_ops`, `at` in `hidden`, and `fetched` of the snapshot in `records`.
+    pub since: Option<i64>,
+    /// The end of the times, in microseconds since 1970: the first one that is not read.
+    pub until: Option<i64>,
+}
+
+/// The rows of a table that are not hidden, as of when the scan was opened.
+///
+/// The rows of a file are in the order of the table; files follow each other in the order of their days. What is held at a time
+/// are the compressed columns of a row group, and a batch.
+pub struct RowScan {
+    archive: Archive,
+    table: Table,
+    /// The columns of the batches.
+    schema: SchemaRef,
+    filter: Arc<Filter>,
+    files: vec::IntoIter<String>,
+    /// The file that is being read, and its rows.
+    current: Option<(String, Batches)>,
+    /// For the records of operations whose event is stored in full form.
+    records: Option<FrameRecords>,
+}
+
+type Batches = Pin<Box<dyn Stream<Item = Result<RecordBatch, ParquetError>> + Send>>;
+
+impl Archive {
+    /// Scans a table. Binary columns are `LargeBinary`, so that a reader can join batches of more than 2 GiB. `frame` is null
+    /// where an operation of the frame is on a hidden record, and `record` of `ops` is read from the frame where it is not
+    /// stored apart.
+    ///
+    /// # Errors
+    /// If the archive cannot be read, or the table has no such column.
+    pub async fn rows(
+        &self,
+        table: Table,
+        selection: &RowSelection,
+    ) -> Result<RowScan, ArchiveError> {
+        let schema = selected_schema(table, selection).map_err(ArchiveError::at(table.name()))?;
+        let filter = Arc::new(self.filter(table, selection).await?);
+        let files = self.snapshot(table).await?.files.into_values();
+        let selected = files.filter(|add| filter.has(add)).map(|add| add.path);
+        let files = selected.collect::<Vec<_>>().into_iter();
+        let is_ops_with_records = table == Table::Ops && has_column(&schema, "record");
+        let records = if is_ops_with_records { Some(self.frame_records().await?) } else { None };
+        Ok(RowScan { archive: self.clone(), table, schema, filter, files, current: None, records })
+    }
+
+    async fn filter(&self, table: Table, selection: &RowSelection) -> Result<Filter, ArchiveError> {
+        let RowSelection { did, since, until, .. } = selection.clone();
+        let has_time = since.is_some() || until.is_some();
+        let revisions = match table {
+            Table::Records if has_time => Some(self.revisions(selection).await?),
+            _ => None,
+        };
+        let hidden =
+            if table == Table::Hidden { HideList::default() } else { self.hide_list().await? };
+        Ok(Filter { table, did, since, until, revisions, hidden })
+    }
+
+    /// The snapshots that were fetched in the selected time.
+    async fn revisions(&self, selection: &RowSelection) -> Result<Revisions, ArchiveError> {
+        let columns = Some(vec!["did".to_owned(), "rev".to_owned()]);
+        let selection = RowSelection { columns, ..selection.clone() };
+        let mut scan = Box::pin(self.rows(Table::Snapshots, &selection)).await?;
+        let mut revisions = Revisions::new();
+        while let Some(rows) = Box::pin(scan.next()).await? {
+            let (dids, revs) =
+                (rows.column(0).as_string::<i32>(), rows.column(1).as_string::<i32>());
+            let pairs = (0..rows.num_rows()).map(|row| (dids.value(row), revs.value(row)));
+            revisions.extend(pairs.map(|(did, rev)| (did.to_owned(), rev.to_owned())));
+        }
+        Ok(revisions)
+    }
+}
+
+impl RowScan {
+    /// The columns of the batches.
+    pub fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    /// The next rows: at most 8,192, or 1,024 with `frame`, `record` or `op`; `None` at the end.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or is there no longer: it can be replaced while the table is scanned.
+    pub async fn next(&mut self) -> Result<Option<RecordBatch>, ArchiveError> {
+        loop {
+            if self.current.is_none() {
+                let Some(path) = self.files.next() else { return Ok(None) };
+                let path = format!("{}/{path}", self.table.name());
+                let batches = self.open(&path).await?;
+                self.current = Some((path, batches));
+            }
+            let Some((path, batches)) = &mut self.current else { continue };
+            let path = path.clone();
+            match batches.try_next().await.map_err(ArchiveError::at(&path))? {
+                None => self.current = None,
+                Some(rows) if rows.num_rows() == 0 => {}
+                Some(rows) => return self.shown(rows, &path).await.map(Some),
+            }
+        }
+    }
+
+    async fn open(&self, path: &str) -> Result<Batches, ArchiveError> {
+        let mut file = self.archive.object_file(path);
+        let stored = ArrowReaderMetadata::load_async(&mut file, ArrowReaderOptions::new()).await;
+        let stored = stored.map_err(ArchiveError::at(path))?;
+        check_columns(stored.schema(), &self.table.schema()).map_err(ArchiveError::at(path))?;
+        let options = ArrowReaderOptions::new().with_schema(large(stored.schema()));
+        let end = ArrowReaderMetadata::try_new(stored.metadata().clone(), options);
+        let end = end.map_err(ArchiveError::at(path))?;
+        let columns =
+            |names: &[&str]| ProjectionMask::columns(end.parquet_schema(), names.iter().copied());
+        let projection = columns(&self.stored_columns());
+        let filtered = self.filter.columns();
+        let condition = (!filtered.is_empty()).then(|| columns(&filtered));
+        let groups =
+            self.filter.did.as_ref().map(|did| groups_of(end.metadata(), did, did).collect());
+        let has_payload = PAYLOADS.iter().any(|name| has_column(&self.schema, name));
+        let rows = if has_payload { PAYLOAD_ROWS } else { BATCH_ROWS };
+        let mut builder = ParquetRecordBatchStreamBuilder::new_with_metadata(file, end)
+            .with_batch_size(rows)
+            .with_projection(projection);
+        if let Some(groups) = groups {
+            builder = builder.with_row_groups(groups);
+        }
+        if let Some(columns) = condition {
+            let filter = self.filter.clone();
+            let is_selected = ArrowPredicateFn::new(columns, move |rows| filter.select(&rows));
+            builder = builder.with_row_filter(RowFilter::new(vec![Box::new(is_selected)]));
+        }
+        Ok(Box::pin(builder.build().map_err(ArchiveError::at(path))?))
+    }
+
+    /// The columns that are read: those of the batches, and what these are made from.
+    fn stored_columns(&self) -> Vec<&str> {
+        let mut names: Vec<&str> =
+            self.schema.fields().iter().map(|field| &**field.name()).collect();
+        if self.hides_frames() {
+            names.push("did");
+        }
+        if self.records.is_some() {
+            names.extend(["did", "arrival", "action", "collection", "rkey", "cid"]);
+        }
+        names
+    }
+
+    fn hides_frames(&self) -> bool {
+        self.table == Table::Events
+            && has_column(&self.schema, "frame")
+            && self.filter.hidden.has_records()
+    }
+
+    /// The selected columns of rows that were read.
+    async fn shown(&self, rows: RecordBatch, path: &str) -> Result<RecordBatch, ArchiveError> {
+        let failed = || ArchiveError::at::<ArrowError>(path);
+        let replaced = if self.hides_frames() {
+            Some(("frame", self.shown_frames(&rows).map_err(failed())?))
+        } else if let Some(records) = &self.records {
+            Some(("record", with_frame_records(&rows, records).await?))
+        } else {
+            None
+        };
+        let columns = self.schema.fields().iter().map(|field| match &replaced {
+            Some((name, column)) if name == field.name() => Ok(column.clone()),
+            _ => column(&rows, field.name()).cloned(),
+        });
+        let columns = columns.collect::<Result<Vec<_>, _>>().map_err(failed())?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+        RecordBatch::try_new_with_options(self.schema.clone(), columns, &options).map_err(failed())
+    }
+
+    /// The frames without those that have an operation on a hidden record.
+    fn shown_frames(&self, rows: &RecordBatch) -> Result<ArrayRef, ArrowError> {
+        let (dids, frames) = (texts(rows, "did")?, column(rows, "frame")?);
+        let bytes = frames.as_binary::<i64>();
+        let is_hidden = |row: usize| {
+            dids.is_valid(row)
+                && bytes.is_valid(row)
+                && self.filter.hidden.hides_frame(dids.value(row), bytes.value(row))
+        };
+        let hidden: BooleanArray = (0..rows.num_rows()).map(|row| Some(is_hidden(row))).collect();
+        nullif(frames, &hidden)
+    }
+}
+
+/// The records of operations, those from frames where they are not stored apart.
+async fn with_frame_records(
+    rows: &RecordBatch,
+    records: &FrameRecords,
+) -> Result<ArrayRef, ArchiveError> {
+    let ops = OpColumns::of(rows).map_err(ArchiveError::at(Table::Ops.name()))?;
+    let wanted: Vec<usize> = (0..rows.num_rows()).filter(|row| ops.is_in_frame(*row)).collect();
+    if wanted.is_empty() {
+        return Ok(Arc::new(ops.record.clone()));
+    }
+    let places: Vec<OpPlace<'_>> = wanted.iter().map(|row| ops.place(*row)).collect();
+    let found = records.find(&places).await?;
+    let mut found = wanted.into_iter().zip(found).peekable();
+    let mut column = LargeBinaryBuilder::new();
+    for row in 0..rows.num_rows() {
+        match found.next_if(|(place, _)| *place == row) {
+            Some((_, record)) => column.append_option(record),
+            None => column.append_option(ops.record.is_valid(row).then(|| ops.record.value(row))),
+        }
+    }
+    Ok(Arc::new(column.finish()))
+}
+
+/// The columns of `ops` that say which record an operation has.
+struct OpColumns<'r> {
+    did: &'r StringArray,
+    arrival: &'r Int64Array,
+    action: &'r StringArray,
+    collection: &'r StringArray,
+    rkey: &'r StringArray,
+    cid: &'r LargeBinaryArray,
+    record: &'r LargeBinaryArray,
+}
+
+impl<'r> OpColumns<'r> {
+    fn of(rows: &'r RecordBatch) -> Result<Self, ArrowError> {
+        Ok(Self {
+            did: texts(rows, "did")?,
+            arrival: column(rows, "arrival")?.as_primitive::<Int64Type>(),
+            action: texts(rows, "action")?,
+            collection: texts(rows, "collection")?,
+            rkey: texts(rows, "rkey")?,
+            cid: column(rows, "cid")?.as_binary::<i64>(),
+            record: column(rows, "record")?.as_binary::<i64>(),
+        })
+    }
+
+    fn is_in_frame(&self, row: usize) -> bool {
+        self.record.is_null(row) && self.cid.is_null(row) && self.action.value(row) != "delete"
+    }
+
+    fn place(&self, row: usize) -> OpPlace<'r> {
+        OpPlace {
+            did: self.did.value(row),
+            arrival: self.arrival.value(row),
+            collection: self.collection.value(row),
+            rkey: self.rkey.value(row),
+        }
+    }
+}
+
+/// Accounts and revisions of snapshots.
+type Revisions = HashSet<(String, String)>;
+
+/// What a row must be to be read.
+struct Filter {
+    table: Table,
+    did: Option<String>,
+    since: Option<i64>,
+    until: Option<i64>,
+    /// The snapshots whose records are read.
+    revisions: Option<Revisions>,
+    hidden: HideList,
+}
+
+impl Filter {
+    /// Whether a file can have such rows, by what the log states.
+    fn has(&self, add: &Add) -> bool {
+        let has_account = self.did.as_ref().is_none_or(|did| can_have(add, did));
+        has_account && self.has_time(add)
+    }
+
+    fn has_time(&self, add: &Add) -> bool {
+        if self.table == Table::Ops {
+            // Its day is that of `received`, which `arrival` can be past.
+            let stats = add.stats();
+            let bound = |values: &serde_json::Map<_, serde_json::Value>| {
+                values.get("arrival").and_then(serde_json::Value::as_i64)
+            };
+            let first = bound(&stats.min_values).unwrap_or(i64::MIN);
+            let last = bound(&stats.max_values).unwrap_or(i64::MAX);
+            return self.since.is_none_or(|since| since <= last)
+                && self.until.is_none_or(|until| first < until);
+        }
+        let Some(Some(day)) = add.partition_values.get(DAY) else { return true };
+        let first = self.since.and_then(day_text);
+        let last = self.until.and_then(|until| day_text(until.saturating_sub(1)));
+        first.is_none_or(|first| first <= *day) && last.is_none_or(|last| *day <= last)
+    }
+
+    /// The columns that decide.
+    fn columns(&self) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        let has_account = self.did.is_some() || self.revisions.is_some();
+        if has_account || !self.hidden.is_empty() {
+            names.push("did");
+        }
+        if self.revisions.is_some() {
+            names.push("rev");
+        }
+        if let Some(time) = self.time_column() {
+            names.push(time);
+        }
+        if self.has_paths() {
+            names.extend(["collection", "rkey"]);
+        }
+        names
+    }
+
+    /// The column of the time that is selected by.
+    fn time_column(&self) -> Option<&'static str> {
+        self.since.or(self.until)?;
+        match self.table {
+            Table::Events => Some("received"),
+            Table::Ops => Some("arrival"),
+            Table::Snapshots | Table::PlcOps => Some("fetched"),
+            Table::Hidden => Some("at"),
+            Table::Records => None,
+        }
+    }
+
+    /// Whether rows are left out by the path of their record.
+    fn has_paths(&self) -> bool {
+        matches!(self.table, Table::Ops | Table::Records) && self.hidden.has_records()
+    }
+
+    /// The rows that are read.
+    fn select(&self, rows: &RecordBatch) -> Result<BooleanArray, ArrowError> {
+        let mut selected = vec![true; rows.num_rows()];
+        let mut keep = |is_kept: &dyn Fn(usize) -> bool| {
+            for (row, selected) in selected.iter_mut().enumerate() {
+                *selected = *selected && is_kept(row);
+            }
+        };
+        if let Some(did) = &self.did {
+            let dids = texts(rows, "did")?;
+            keep(&|row| dids.is_valid(row) && dids.value(row) == did);
+        }
+        if let Some(name) = self.time_column() {
+            let times = column(rows, name)?;
+            let times = match times.data_type() {
+                DataType::Int64 => times.as_primitive::<Int64Type>().values(),
+                _ => times.as_primitive::<TimestampMicrosecondType>().values(),
+            };
+            keep(&|row| self.since.is_none_or(|since| since <= times[row]));
+            keep(&|row| self.until.is_none_or(|until| times[row] < until));
+        }
+        if let Some(revisions) = &self.revisions {
+            let (dids, revs) = (texts(rows, "did")?, texts(rows, "rev")?);
+            let revision = |row| (dids.value(row).to_owned(), revs.value(row).to_owned());
+            keep(&|row| revisions.contains(&revision(row)));
+        }
+        if !self.hidden.is_empty() {
+            let shown = self.shown_accounts(texts(rows, "did")?);
+            keep(&|row| shown[row]);
+        }
+        if self.has_paths() {
+            let dids = texts(rows, "did")?;
+            let (collections, rkeys) = (texts(rows, "collection")?, texts(rows, "rkey")?);
+            keep(&|row| {
+                let path = (collections.value(row), rkeys.value(row));
+                !self.hidden.names_record(dids.value(row), path.0, path.1)
+            });
+        }
+        Ok(selected.into())
+    }
+
+    /// Whether the account of each row is shown. Rows of an account follow each other, so that it is looked up once.
+    fn shown_accounts(&self, dids: &StringArray) -> Vec<bool> {
+        let mut last = (None, true);
+        let is_shown = |did| {
+            if last.0 != did {
+                last = (did, did.is_none_or(|did| !self.hidden.has_account(did)));
+            }
+            last.1
+        };
+        dids.iter().map(is_shown).collect()
+    }
+}
+
+/// The day of a time, as the log states days; `None` for times that no calendar has.
+fn day_text(micros: i64) -> Option<String> {
+    let time = jiff::Timestamp::from_microsecond(micros).ok()?;
+    Some(TimeZone::UTC.to_datetime(time).date().to_string())
+}
+
+/// The selected columns of a table.
+fn selected_schema(table: Table, selection: &RowSelection) -> Result<SchemaRef, ArrowError> {
+    let schema = large(&table.schema());
+    let Some(columns) = &selection.columns else { return Ok(schema) };
+    let fields = columns.iter().map(|name| schema.field_with_name(name).cloned());
+    Ok(Arc::new(Schema::new(fields.collect::<Result<Vec<_>, _>>()?)))
+}
+
+/// The columns of a schema, binary ones with offsets of 64 bits.
+fn large(schema: &Schema) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| match field.data_type() {
+        DataType::Binary => Field::new(field.name(), DataType::LargeBinary, field.is_nullable()),
+        other => Field::new(field.name(), other.clone(), field.is_nullable()),
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+fn has_column(schema: &Schema, name: &str) -> bool {
+    schema.index_of(name).is_ok()
+}
+
+fn texts<'r>(rows: &'r RecordBatch, name: &str) -> Result<&'r StringArray, ArrowError> {
+    Ok(column(rows, name)?.as_string::<i32>())
+}
+
+fn column<'r>(rows: &'r RecordBatch, name: &str) -> Result<&'r ArrayRef, ArrowError> {
+    let missing = || ArrowError::SchemaError(format!("column {name} is missing"));
+    rows.column_by_name(name).ok_or_else(missing)
+}
+
+/// Columns with up to 5 MB in a row.
+const PAYLOADS: [&str; 3] = ["frame", "record", "op"];
+
+/// Rows of a batch with payloads: frames of some 5 kB.
+const PAYLOAD_ROWS: usize = 1024;
+
+/// Rows of other batches.
+const BATCH_ROWS: usize = 8192;
