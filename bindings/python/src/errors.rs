@@ -54,6 +54,7 @@ pub(crate) fn of_cbor(py: Python<'_>, error: DecodeError) -> PyErr {
 
 /// The exception for a repository, or the slice of one.
 pub(crate) fn of_repository(py: Python<'_>, why: &RepositoryRejection) -> PyErr {
-    let class = if matches!(why.fault, RepositoryFault::Car(_)) { Class::Car } else { Class::Rejection };
+    let class =
+        if matches!(why.fault, RepositoryFault::Car(_)) { Class::Car } else { Class::Rejection };
     class.error(py, why.to_string(), why.code(), why.offset)
 }

@@ -182,32 +182,24 @@ impl Facts {
 
     /// Sets what the event claims, verified or not.
     fn set_claims(&mut self, frame: &[u8], event: Option<&Event<'_>>) {
-        let (did, rev, time) = match event {
-            Some(Event::Commit(commit)) => (commit.repo, Some(commit.rev), commit.time),
-            Some(Event::Sync(sync)) => (sync.did, Some(sync.rev), sync.time),
-            Some(Event::Identity(identity)) => (identity.did, None, identity.time),
-            Some(Event::Account(account)) => (account.did, None, account.time),
-            _ => return,
+        let (did, rev) = event.map_or((None, None), claims);
+        let time = match event {
+            Some(Event::Commit(commit)) => Some(commit.time),
+            Some(Event::Sync(sync)) => Some(sync.time),
+            Some(Event::Identity(identity)) => Some(identity.time),
+            Some(Event::Account(account)) => Some(account.time),
+            _ => None,
         };
-        self.did = Part::text(frame, did);
-        self.rev = rev.and_then(|rev| Part::text(frame, rev));
-        self.time = Part::text(frame, time);
+        let part = |text: Option<&str>| text.and_then(|text| Part::text(frame, text));
+        (self.did, self.rev, self.time) = (part(did), part(rev), part(time));
     }
 
     fn set_outcome(&mut self, outcome: &Outcome<'_>) {
         self.code = outcome.code().into();
-        match outcome {
-            Outcome::Commit(_, chain) => {
-                self.set_verified(chain_name(*chain));
-                if let Chain::Broken(why) = chain {
-                    self.message = Some(why.to_string().into());
-                }
-            }
-            Outcome::Sync(_, effect) => self.set_verified(effect_name(*effect)),
-            Outcome::Ignored(why) => self.set_message("ignored", why.to_string()),
-            Outcome::Rejected(why) => self.set_message("refused", why.to_string()),
-            Outcome::Unjudged(_) => self.verdict = "unchecked".into(),
-        }
+        self.verdict = verdict(outcome).into();
+        self.chain = chain(outcome).map(Name::from);
+        self.is_verified = outcome.is_accepted();
+        self.message = message(outcome).map(Into::into);
     }
 
     fn set_verified(&mut self, chain: &'static str) {
@@ -248,7 +240,8 @@ fn op_facts(frame: &[u8], op: &RepoOp<'_>) -> OpFacts {
     }
 }
 
-fn kind(event: &Event<'_>) -> &'static str {
+/// The kind of an event.
+pub(crate) fn kind(event: &Event<'_>) -> &'static str {
     match event {
         Event::Commit(_) => "commit",
         Event::Sync(_) => "sync",
@@ -260,20 +253,49 @@ fn kind(event: &Event<'_>) -> &'static str {
     }
 }
 
-fn chain_name(chain: Chain) -> &'static str {
-    match chain {
-        Chain::Intact => "intact",
-        Chain::FirstSeen => "first-seen",
-        Chain::Broken(_) => "broken",
-        Chain::StillDesynchronized => "still-desynchronized",
-        Chain::Unproved(_) => "unproved",
+/// The account and the revision that an event claims, verified or not.
+pub(crate) fn claims<'a>(event: &Event<'a>) -> (Option<&'a str>, Option<&'a str>) {
+    match event {
+        Event::Commit(commit) => (Some(commit.repo), Some(commit.rev)),
+        Event::Sync(sync) => (Some(sync.did), Some(sync.rev)),
+        Event::Identity(identity) => (Some(identity.did), None),
+        Event::Account(account) => (Some(account.did), None),
+        Event::Info(_) | Event::Error(_) | Event::Unknown(_) => (None, None),
     }
 }
 
-fn effect_name(effect: SyncEffect) -> &'static str {
-    match effect {
-        SyncEffect::Unchanged => "intact",
-        SyncEffect::Desynchronized => "broken",
-        SyncEffect::FirstSeen => "first-seen",
+/// The verdict of an outcome.
+pub(crate) fn verdict(outcome: &Outcome<'_>) -> &'static str {
+    match outcome {
+        Outcome::Commit(..) | Outcome::Sync(..) => "verified",
+        Outcome::Ignored(_) => "ignored",
+        Outcome::Rejected(_) => "refused",
+        Outcome::Unjudged(_) => "unchecked",
+    }
+}
+
+/// How a verified event continues what is known of its account.
+pub(crate) fn chain(outcome: &Outcome<'_>) -> Option<&'static str> {
+    Some(match outcome {
+        Outcome::Commit(_, Chain::Intact) | Outcome::Sync(_, SyncEffect::Unchanged) => "intact",
+        Outcome::Commit(_, Chain::FirstSeen) | Outcome::Sync(_, SyncEffect::FirstSeen) => {
+            "first-seen"
+        }
+        Outcome::Commit(_, Chain::Broken(_)) | Outcome::Sync(_, SyncEffect::Desynchronized) => {
+            "broken"
+        }
+        Outcome::Commit(_, Chain::StillDesynchronized) => "still-desynchronized",
+        Outcome::Commit(_, Chain::Unproved(_)) => "unproved",
+        Outcome::Ignored(_) | Outcome::Rejected(_) | Outcome::Unjudged(_) => return None,
+    })
+}
+
+/// What there is to say of an outcome, beyond its code.
+pub(crate) fn message(outcome: &Outcome<'_>) -> Option<String> {
+    match outcome {
+        Outcome::Commit(_, Chain::Broken(gap)) => Some(gap.to_string()),
+        Outcome::Ignored(why) => Some(why.to_string()),
+        Outcome::Rejected(why) => Some(why.to_string()),
+        _ => None,
     }
 }

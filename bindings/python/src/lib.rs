@@ -3,12 +3,12 @@
 //! Python's own files in `python/wireproof/` give it names and documentation; `docs/guide/from-python.md` introduces it.
 
 mod account_keys;
+mod accounts;
 mod archive;
+mod arguments;
 mod arrow;
 mod arrow_verify;
 mod columns;
-mod accounts;
-mod arguments;
 mod encode;
 mod errors;
 mod follow;
@@ -27,6 +27,7 @@ mod record;
 mod record_batches;
 mod repo;
 mod resolve;
+mod shapes;
 mod source;
 
 use pyo3::prelude::*;
@@ -37,13 +38,13 @@ mod _wireproof {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use super::accounts::State;
+    #[pymodule_export]
     use super::archive::ArchiveReader;
     #[pymodule_export]
     use super::arrow::{decode_frames, repository_records};
     #[pymodule_export]
     use super::arrow_verify::{AccountStates, verify_frames, verify_repos};
-    #[pymodule_export]
-    use super::accounts::State;
     #[pymodule_export]
     use super::follow::{_Follower, _restore_event, Event};
     #[pymodule_export]

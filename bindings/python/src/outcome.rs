@@ -11,7 +11,7 @@ use wireproof::codec::CidRef;
 
 use crate::judged::{Facts, FrameBytes, Judged, OpFacts, Part};
 use crate::key_cache::KeyCache;
-use crate::objects;
+use crate::objects::{self, Fault};
 
 /// The verdict about one frame, and what the frame says.
 ///
@@ -264,7 +264,8 @@ fn record_object<'py>(py: Python<'py>, record: Option<&[u8]>) -> PyResult<Bound<
     let none = || Ok(py.None().into_bound(py));
     let Some(record) = record else { return none() };
     match KeyCache::using(|keys| objects::decode_prefix(py, record, keys)) {
-        Ok((object, len)) if len == record.len() && record[0] >> 5 == MAP => object,
+        Ok((object, len)) if len == record.len() && record[0] >> 5 == MAP => Ok(object),
+        Err(Fault::Raised(error)) => Err(error),
         _ => none(),
     }
 }
