@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use wireproof::store::{Options, Store, StoreError, StoreState};
 use wireproof::verify::sync::{AccountState, ChainState, MemoryState, SyncState};
 
-use crate::arguments::wrong_value;
+use crate::arguments::{boolean, value, wrong_value};
 use crate::process::Owner;
 
 /// What judges know of accounts: the newest verified commit of each, and whether its commits are accepted.
@@ -58,9 +58,10 @@ impl State {
         self.path.as_ref().map_or("State()".to_owned(), |path| format!("State({path:?})"))
     }
 
-    fn account(&self, py: Python<'_>, did: &str) -> PyResult<AccountState> {
+    fn account(&self, py: Python<'_>, did: &Bound<'_, PyAny>) -> PyResult<AccountState> {
         self.check_process()?;
-        py.detach(|| self.lock().get(did)).map_err(store_error)
+        let did: String = value("did", "str", did)?;
+        py.detach(|| self.lock().get(&did)).map_err(store_error)
     }
 }
 
@@ -84,7 +85,7 @@ impl State {
     ///     >>> import wireproof
     ///     >>> wireproof.Judge({}).state().rev("did:web:example.com") is None
     ///     True
-    fn rev(&self, py: Python<'_>, did: &str) -> PyResult<Option<String>> {
+    fn rev(&self, py: Python<'_>, did: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         Ok(self.account(py, did)?.head.map(|head| head.rev.to_string()))
     }
 
@@ -100,7 +101,7 @@ impl State {
     ///     >>> import wireproof
     ///     >>> wireproof.Judge({}).state().is_desynchronized("did:web:example.com")
     ///     False
-    fn is_desynchronized(&self, py: Python<'_>, did: &str) -> PyResult<bool> {
+    fn is_desynchronized(&self, py: Python<'_>, did: &Bound<'_, PyAny>) -> PyResult<bool> {
         Ok(self.account(py, did)?.sync != SyncState::Synchronized)
     }
 
@@ -116,7 +117,7 @@ impl State {
     ///     >>> import wireproof
     ///     >>> wireproof.Judge({}).state().is_active("did:web:example.com")
     ///     True
-    fn is_active(&self, py: Python<'_>, did: &str) -> PyResult<bool> {
+    fn is_active(&self, py: Python<'_>, did: &Bound<'_, PyAny>) -> PyResult<bool> {
         Ok(self.account(py, did)?.is_active)
     }
 
@@ -135,9 +136,15 @@ impl State {
     ///     >>> state.set_active("did:web:example.com", False)
     ///     >>> state.is_active("did:web:example.com")
     ///     False
-    fn set_active(&self, py: Python<'_>, did: &str, active: bool) -> PyResult<()> {
+    fn set_active(
+        &self,
+        py: Python<'_>,
+        did: &Bound<'_, PyAny>,
+        active: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         self.check_process()?;
-        py.detach(|| self.lock().set_active(did, active)).map_err(store_error)
+        let (did, active): (String, _) = (value("did", "str", did)?, boolean("active", active)?);
+        py.detach(|| self.lock().set_active(&did, active)).map_err(store_error)
     }
 
     /// Write the changes since the last call to the state file; nothing without a file.
@@ -155,9 +162,11 @@ impl State {
     ///     >>> import wireproof
     ///     >>> wireproof.Judge({}).state().save()
     #[pyo3(signature = (cursors = None))]
-    fn save(&self, py: Python<'_>, cursors: Option<HashMap<String, u64>>) -> PyResult<()> {
+    fn save(&self, py: Python<'_>, cursors: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         self.check_process()?;
-        let cursors: Vec<(String, u64)> = cursors.unwrap_or_default().into_iter().collect();
+        let cursors = cursors.map(|cursors| value("cursors", "dict of str to int", cursors));
+        let cursors: HashMap<String, u64> = cursors.transpose()?.unwrap_or_default();
+        let cursors: Vec<(String, u64)> = cursors.into_iter().collect();
         if !cursors.is_empty() && self.path.is_none() {
             return Err(wrong_value("cursors", "the state has no file"));
         }
@@ -176,11 +185,12 @@ impl State {
     ///     >>> import wireproof
     ///     >>> wireproof.Judge({}).state().cursor("wss://relay.example.com") is None
     ///     True
-    fn cursor(&self, py: Python<'_>, stream: &str) -> PyResult<Option<u64>> {
+    fn cursor(&self, py: Python<'_>, stream: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
         self.check_process()?;
+        let stream: String = value("stream", "str", stream)?;
         let cursor = || match &*self.lock() {
             Accounts::Memory(_) => Ok(None),
-            Accounts::File(file) => file.store.cursor(stream),
+            Accounts::File(file) => file.store.cursor(&stream),
         };
         py.detach(cursor).map_err(store_error)
     }

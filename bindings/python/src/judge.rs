@@ -28,7 +28,8 @@ use crate::outcome::Outcome;
 ///         and returns the did:key text or None. The callable is called once for each account of a batch whose key is not
 ///         known yet; it is called again after an `#identity` of the account, and after a signature that its key did not
 ///         verify. Frames of accounts without a key are refused as `signature/no-key`, and can be judged again.
-///     state: None for a state in memory, the path of a state file (created if missing), or the `State` of another judge.
+///     state: None for a state in memory, the path of a state file (created if missing), or the `State` of another judge. A
+///         file gets what changed by `state().save()`, after the outcomes are handled.
 ///     key_cache_bytes: size in bytes of the cache of prepared keys. Default: 64 MiB, some 47,000 keys.
 ///     future_window: seconds that a revision may be ahead of `now`. Default: 300.
 ///     max_frame_bytes, max_blocks_bytes, max_sync_blocks_bytes, max_record_bytes: limits in bytes. Default: 5,000,000;

@@ -12,7 +12,7 @@ use wireproof::net::http::Url;
 use wireproof::net::identity::{self, IdentityError, IdentityFault, Resolver};
 use wireproof::net::{http, xrpc};
 
-use crate::arguments::wrong_value;
+use crate::arguments::{boolean, number, value, wrong_value};
 use crate::errors::Class;
 
 /// The directory to ask, and where connections may go.
@@ -27,14 +27,27 @@ pub(crate) struct NetworkOptions {
 }
 
 impl NetworkOptions {
-    pub(crate) fn new(
-        plc: Option<&str>,
-        development: bool,
-        development_port: Option<u16>,
+    /// The options of these arguments.
+    pub(crate) fn of_arguments(
+        plc: Option<&Bound<'_, PyAny>>,
+        development: Option<&Bound<'_, PyAny>>,
+        development_port: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let plc = plc.map(|url| url.parse().map_err(|error| wrong_value("plc", error)));
-        let development = development || development_port.is_some();
-        Ok(Self { plc: plc.transpose()?, development, development_port })
+        let url = |plc| {
+            let plc: String = value("plc", "str", plc)?;
+            plc.parse().map_err(|error| wrong_value("plc", error))
+        };
+        let port = |port| {
+            let number = number("development_port", 1, port)?;
+            u16::try_from(number).map_err(|_| wrong_value("development_port", "not a port"))
+        };
+        let development = development.map(|is| boolean("development", is)).transpose()?;
+        let development_port = development_port.map(port).transpose()?;
+        Ok(Self {
+            plc: plc.map(url).transpose()?,
+            development: development.unwrap_or(false) || development_port.is_some(),
+            development_port,
+        })
     }
 
     /// Creates the clients. The ports of `named`, which the caller named, are allowed on their hosts.

@@ -156,10 +156,10 @@ impl Outcome {
 ///
 /// Immutable, and can be pickled.
 ///
-/// Example:
-///     >>> import wireproof
-///     >>> wireproof.Operation.__name__
-///     'Operation'
+/// ```python
+/// for operation in outcome.ops:
+///     print(operation.action, operation.path, operation.record)
+/// ```
 #[pyclass(frozen, module = "wireproof")]
 pub(crate) struct Operation {
     judged: Arc<Judged>,

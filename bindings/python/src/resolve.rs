@@ -11,17 +11,17 @@ use tokio::sync::Notify;
 use wireproof::atproto::syntax::AtIdentifier;
 use wireproof::net::identity::{self, IdentityError, Resolver};
 
-use crate::arguments::wrong_value;
+use crate::arguments::{value, wrong_value};
 use crate::network::{NetworkOptions, SHUTDOWN_TIMEOUT, identity_error, runtime};
 
 /// An account, as its DID document describes it, with its handle checked both ways.
 ///
 /// Immutable, and can be pickled.
 ///
-/// Example:
-///     >>> import wireproof
-///     >>> wireproof.Identity.__name__
-///     'Identity'
+/// ```python
+/// identity = wireproof.resolve("atproto.com")
+/// print(identity.did, identity.handle, identity.pds, identity.signing_key)
+/// ```
 #[pyclass(frozen, eq, hash, module = "wireproof")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
@@ -160,15 +160,17 @@ pub(crate) fn _restore_identity(
 ///     ...
 ///     ValueError: name: not a DID or handle: 'not a name'
 #[pyfunction]
-#[pyo3(signature = (name, *, plc = None, development = false, development_port = None))]
+#[pyo3(signature = (name, *, plc = None, development = None, development_port = None))]
+#[pyo3(text_signature = "(name, *, plc=None, development=False, development_port=None)")]
 pub(crate) fn resolve(
     py: Python<'_>,
-    name: &str,
-    plc: Option<&str>,
-    development: bool,
-    development_port: Option<u16>,
+    name: &Bound<'_, PyAny>,
+    plc: Option<&Bound<'_, PyAny>>,
+    development: Option<&Bound<'_, PyAny>>,
+    development_port: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Identity> {
-    let lookup = Lookup::new(name, NetworkOptions::new(plc, development, development_port)?)?;
+    let network = NetworkOptions::of_arguments(plc, development, development_port)?;
+    let lookup = Lookup::new(name, network)?;
     py.detach(|| lookup.run(interrupted()))
 }
 
@@ -179,9 +181,10 @@ struct Lookup {
 }
 
 impl Lookup {
-    fn new(name: &str, network: NetworkOptions) -> PyResult<Self> {
-        match AtIdentifier::parse(name) {
-            Ok(_) => Ok(Self { name: name.to_owned(), network }),
+    fn new(name: &Bound<'_, PyAny>, network: NetworkOptions) -> PyResult<Self> {
+        let name: String = value("name", "str", name)?;
+        match AtIdentifier::parse(&name) {
+            Ok(_) => Ok(Self { name, network }),
             Err(_) => Err(wrong_value("name", format!("not a DID or handle: '{name}'"))),
         }
     }
@@ -247,15 +250,16 @@ pub(crate) struct _Lookup {
 impl _Lookup {
     /// Starts the lookup; `done` is called on its thread when it has ended.
     #[new]
-    #[pyo3(signature = (done, name, *, plc = None, development = false, development_port = None))]
+    #[pyo3(signature = (done, name, *, plc = None, development = None, development_port = None))]
     fn new(
         done: Py<PyAny>,
-        name: &str,
-        plc: Option<&str>,
-        development: bool,
-        development_port: Option<u16>,
+        name: &Bound<'_, PyAny>,
+        plc: Option<&Bound<'_, PyAny>>,
+        development: Option<&Bound<'_, PyAny>>,
+        development_port: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let lookup = Lookup::new(name, NetworkOptions::new(plc, development, development_port)?)?;
+        let network = NetworkOptions::of_arguments(plc, development, development_port)?;
+        let lookup = Lookup::new(name, network)?;
         let (result, cancelled) = (Arc::<Mutex<_>>::default(), Arc::<Notify>::default());
         let (to_result, end) = (result.clone(), cancelled.clone());
         let work = move || {

@@ -7,10 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from network import Network, start
 from test_nostr import NOTE
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -26,13 +28,31 @@ def programs() -> list[pytest.param]:
     return found
 
 
+@pytest.fixture(scope="module")
+def network(command: str) -> Iterator[Network]:
+    network = start(command, "--accounts", "3", "--prepared", "200", "--rate", "none")
+    yield network
+    network.end()
+
+
+def on_this_machine(program: str, network: Network) -> str:
+    """The program with a simulated network in the place of the real one."""
+    options = ", ".join(f"{name}={value!r}" for name, value in network.options.items())
+    program = program.replace('follow("bsky.network"', f'follow("{network.relay}", cursor="oldest", {options}')
+    handle = network.accounts[0]["handle"]
+    return program.replace('resolve("atproto.com"', f'resolve("{handle}", {options}')
+
+
 @pytest.mark.parametrize("program", programs())
-def test_a_program_of_the_documents_runs(program: str, command: str, frames: Path, tmp_path: Path) -> None:
+def test_a_program_of_the_documents_runs(
+    program: str, command: str, frames: Path, network: Network, tmp_path: Path
+) -> None:
     for library in NEEDS.findall(program):
         pytest.importorskip(library)
     examples = ROOT / "docs/guide/examples"
     for name in ("repository.car", "repository.did.json"):
         shutil.copy(examples / name, tmp_path / name)
+    program = on_this_machine(program, network)
     (tmp_path / "events.jsonl").write_text(f"{json.dumps(NOTE)}\n{json.dumps(NOTE | {'kind': 7})}\n")
     for name in ("firehose-frames.bin", "accounts.json"):
         shutil.copy(frames.parent / name, tmp_path / name)

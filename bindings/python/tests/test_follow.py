@@ -212,11 +212,21 @@ def test_the_queue_is_bounded(network: Network) -> None:
         assert len({event.seq for event in take(events, COMMITS)}) == COMMITS
 
 
-def test_unacknowledged_events_are_bounded(network: Network, tmp_path: Path) -> None:
+def test_unacknowledged_events_are_bounded(
+    network: Network, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def timed_out(events: wireproof.Follow) -> bool:
+        try:
+            await asyncio.wait_for(anext(events), 0.3)
+        except asyncio.TimeoutError:
+            return True
+        return False
+
     with follow(network, state=tmp_path / "state.sqlite", in_flight=20) as events:
         received = take(events, 20)
-        time.sleep(0.3)
+        assert asyncio.run(timed_out(events)) and asyncio.run(timed_out(events))
         assert events.waiting == 0 and events.unacknowledged == 20
+        assert caplog.text.count("20 events are not acknowledged") == 1
         for event in received:
             event.ack()
         assert next(events).seq not in {event.seq for event in received}
@@ -332,6 +342,31 @@ def test_ctrl_c_ends_the_wait_and_stores_what_is_acknowledged(network: Network, 
     printed, errors = process.communicate(timeout=10)
     assert time.monotonic() - started < 5
     assert printed == "interrupted\n" and errors.rstrip().endswith("KeyboardInterrupt")
+    assert_all_is_acknowledged(network, state)
+
+
+def test_ctrl_c_ends_a_program_with_asyncio(network: Network, tmp_path: Path) -> None:
+    state = tmp_path / "state.sqlite"
+    program = """
+import asyncio, os, sys, wireproof
+relay, plc, port, state, options = sys.argv[1:]
+async def main():
+    async with wireproof.follow(relay, plc=plc, development_port=int(port), state=state, **eval(options)) as events:
+        for number in range({events}):
+            (await anext(events)).ack()
+        print("ready", flush=True)
+        await anext(events)
+try:
+    asyncio.run(main())
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+    process = run_program(network, state, program)
+    assert process.stdout and process.stdout.readline() == "ready\n"
+    time.sleep(0.3)
+    os.kill(process.pid, signal.SIGINT)
+    printed, errors = process.communicate(timeout=10)
+    assert (printed, errors) == ("interrupted\n", "")
     assert_all_is_acknowledged(network, state)
 
 

@@ -219,6 +219,11 @@ def test_an_exception_of_the_callable_reaches_the_caller(stream: list[bytes], ke
         (lambda: Judge({}).batch([b"", "frame"]), r"frames\[1\]"),
         (lambda: Judge({}).batch([bytearray(b"frame")]), r"frames\[0\]"),
         (lambda: Judge({}).batch([], now=[]), "now"),
+        (lambda: Judge({}).state().rev(7), "did"),
+        (lambda: Judge({}).state().is_active(b"did:web:example.com"), "did"),
+        (lambda: Judge({}).state().set_active(DID, 1), "active"),
+        (lambda: Judge({}).state().save(7), "cursors"),
+        (lambda: Judge({}).state().cursor(7), "stream"),
     ],
 )
 def test_a_wrong_type_is_named(call, argument: str) -> None:

@@ -25,7 +25,7 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", [*MODULES, "wireproof._follow", "wireproof._resolve", "wireproof._wireproof"])
 def test_examples_run(name: str) -> None:
     tested = doctest.testmod(importlib.import_module(name))
     assert tested.failed == 0

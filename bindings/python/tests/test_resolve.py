@@ -116,14 +116,15 @@ def test_without_development_no_connection_is_made_to_this_machine(network: Netw
         ({"name": "ada.test", "plc": 7}, TypeError, "plc"),
         ({"name": "ada.test", "development": "yes"}, TypeError, "development"),
         ({"name": "ada.test", "development_port": "80"}, TypeError, "development_port"),
+        ({"name": "ada.test", "development_port": 65536}, ValueError, "development_port"),
         ({"name": "not a name"}, ValueError, "name"),
         ({"name": "ada.test", "plc": "not a URL"}, ValueError, "plc"),
     ],
 )
 def test_wrong_arguments_are_named(arguments: dict, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=f"^{message}: "):
         wireproof.resolve(**arguments)
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=f"^{message}: "):
         asyncio.run(wireproof.resolve_async(**arguments))
 
 

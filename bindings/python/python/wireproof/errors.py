@@ -53,14 +53,20 @@ class ArchiveError(OSError):
 
 
 class IdentityError(WireproofError):
-    """A name has no account, or the account does not claim the name."""
+    """A name has no account, or the account does not claim the name.
+
+    Attributes:
+        code: `identity/not-found`, `identity/deleted`, `identity/handle` (the account claims another handle or none),
+            `identity/name` (no account can have this name), `identity/document` (the DID document is none), or
+            `identity/answer` (the source gave another answer).
+    """
 
 
 class NetworkError(ConnectionError):
     """A host, the directory or the DNS cannot be reached, or a stream has ended for good.
 
     Attributes:
-        code: the stable name of the fault.
+        code: `identity/unavailable` (a later attempt may succeed), or `network/stream` (no host is left to follow).
     """
 
     code: str

@@ -14,8 +14,8 @@ use wireproof::net::firehose::{
 };
 use wireproof::net::http::Url;
 
-use super::queue::Queue;
-use crate::judged::{Facts, FrameBytes, Judged, created};
+use super::queue::{DEBUG, ERROR, INFO, Queue, WARNING};
+use crate::judged::{Facts, FrameBytes, Judged, OpFacts, created};
 
 /// Selected accounts and collections. Events without an account are selected, and collections select commits only.
 pub(super) struct Selection {
@@ -75,7 +75,7 @@ impl QueueHandler {
     }
 
     /// The selected records of an archive, as operations.
-    fn records(&self, archive: &[u8]) -> Result<Box<[crate::judged::OpFacts]>, String> {
+    fn records(&self, archive: &[u8]) -> Result<Box<[OpFacts]>, String> {
         let mut options = car::Options::default();
         options.trust_hashes = true;
         let repository = Repository::read(archive, &options).map_err(|error| error.to_string())?;
@@ -169,9 +169,3 @@ fn origin(url: &Url) -> Arc<str> {
     let _ = url.set_scheme(scheme);
     url.origin().ascii_serialization().into()
 }
-
-/// Levels of the module `logging`.
-const DEBUG: u8 = 10;
-const INFO: u8 = 20;
-const WARNING: u8 = 30;
-const ERROR: u8 = 40;

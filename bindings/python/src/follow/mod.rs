@@ -6,6 +6,7 @@ mod options;
 mod queue;
 mod run;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use crate::network::identity_error;
 use crate::process::Owner;
 pub(crate) use event::{_restore_event, Event};
 use options::FollowOptions;
-use queue::{Failure, Queue, Taken};
+use queue::{Failure, Queue, Taken, WARNING};
 use run::Run;
 
 /// The native half of `follow`: a run on threads of its own, and the queue of its events.
@@ -32,6 +33,8 @@ pub(crate) struct _Follower {
     state: Mutex<RunState>,
     /// The ticket of the last event that was taken, if taking the next one acknowledges it.
     last: Mutex<Option<u64>>,
+    /// Whether the program was told that it acknowledges too little.
+    has_warned: AtomicBool,
 }
 
 enum RunState {
@@ -48,8 +51,8 @@ impl _Follower {
     fn new(hosts: &Bound<'_, PyAny>, options: &Bound<'_, PyDict>) -> PyResult<Self> {
         let options = FollowOptions::new(hosts, options)?;
         let (queue, stop) = (Arc::new(Queue::new(options.queue)), StopSignal::new());
-        let (state, last) = (Mutex::new(RunState::New), Mutex::default());
-        Ok(Self { options, queue, stop, state, last })
+        let (state, last, has_warned) = (Mutex::new(RunState::New), Mutex::default(), false.into());
+        Ok(Self { options, queue, stop, state, last, has_warned })
     }
 
     /// Starts the run, unless it has started or is closed.
@@ -82,6 +85,7 @@ impl _Follower {
             _ => return Err(ended()),
         };
         self.ack_last();
+        self.warn_of_limit();
         loop {
             self.write_log(py)?;
             let taken = match self.queue.take(Duration::ZERO) {
@@ -174,6 +178,18 @@ impl _Follower {
         }
     }
 
+    /// Logs once that nothing more is received.
+    fn warn_of_limit(&self) {
+        let (waiting, unacknowledged) = self.queue.sizes();
+        let is_at_limit = waiting == 0 && unacknowledged >= self.options.in_flight;
+        if is_at_limit && !self.has_warned.swap(true, Ordering::Relaxed) {
+            let text = format!(
+                "{unacknowledged} events are not acknowledged: nothing more is received until some are"
+            );
+            self.queue.log(WARNING, text);
+        }
+    }
+
     fn request_end(&self) {
         self.queue.close();
         self.stop.request();
@@ -206,10 +222,12 @@ impl Drop for _Follower {
     /// Ends the run as [`close`](Self::close) does.
     fn drop(&mut self) {
         if self.is_started() && self.is_here() {
-            self.request_end();
-            let join = || self.join();
+            let end = || {
+                self.request_end();
+                self.join();
+            };
             // Threads of the run may wait for the interpreter. One that is ending lets none of them go on.
-            Python::try_attach(|py| py.detach(join));
+            Python::try_attach(|py| py.detach(end));
         }
     }
 }

@@ -68,7 +68,7 @@ impl FollowOptions {
             stop_timeout: Duration::from_secs(10),
             policy,
         };
-        let (mut network, mut auto_ack) = ((None, false, None), None);
+        let (mut network, mut auto_ack) = ((None, None, None), None);
         for (name, option) in given.iter().filter(|(_, option)| !option.is_none()) {
             let name: String = name.extract()?;
             let size = |min| Ok::<_, PyErr>(usize::try_from(number(&name, min, &option)?)?);
@@ -77,9 +77,9 @@ impl FollowOptions {
                 "collections" => options.collections = collections(&option)?,
                 "dids" => options.accounts = Some(accounts(&option)?),
                 "cursor" => options.start = start(&option)?,
-                "plc" => network.0 = Some(value::<String>(&name, "str", &option)?),
-                "development" => network.1 = boolean(&name, &option)?,
-                "development_port" => network.2 = Some(value::<u16>(&name, "a port", &option)?),
+                "plc" => network.0 = Some(option),
+                "development" => network.1 = Some(option),
+                "development_port" => network.2 = Some(option),
                 "queue" => options.queue = size(1)?,
                 "in_flight" => options.in_flight = size(1)?,
                 "workers" => options.workers = Some(size(1)?),
@@ -90,7 +90,8 @@ impl FollowOptions {
             }
         }
         let (plc, development, port) = network;
-        options.network = NetworkOptions::new(plc.as_deref(), development, port)?;
+        options.network =
+            NetworkOptions::of_arguments(plc.as_ref(), development.as_ref(), port.as_ref())?;
         // Without a state no cursor is kept.
         options.auto_ack = auto_ack.unwrap_or(options.state.is_none());
         Ok(options)

@@ -246,3 +246,9 @@ fn call(py: Python<'_>, waker: &Py<PyAny>) {
 
 /// Maximum number of lines that wait for the program.
 const MAX_LINES: usize = 100;
+
+/// Levels of the module `logging`.
+pub(crate) const DEBUG: u8 = 10;
+pub(crate) const INFO: u8 = 20;
+pub(crate) const WARNING: u8 = 30;
+pub(crate) const ERROR: u8 = 40;
