@@ -5,10 +5,10 @@
 mod account_keys;
 mod archive;
 mod arrow;
-mod arrow_verify;
 mod columns;
 mod encode;
 mod errors;
+mod frame_verdicts;
 mod key_cache;
 mod keys;
 mod libipld;
@@ -18,6 +18,7 @@ mod pause;
 mod record;
 mod record_batches;
 mod repo;
+mod repository_verdicts;
 mod source;
 
 use pyo3::prelude::*;
@@ -32,7 +33,9 @@ mod _wireproof {
     #[pymodule_export]
     use super::arrow::{decode_frames, repository_records};
     #[pymodule_export]
-    use super::arrow_verify::{AccountStates, verify_frames, verify_repos};
+    use super::frame_verdicts::{AccountStates, verify_frames};
+    #[pymodule_export]
+    use super::repository_verdicts::verify_repos;
     #[pymodule_export]
     use super::libipld::{
         decode_car, decode_cid, decode_dag_cbor, decode_dag_cbor_multi, decode_multibase,
