@@ -10,7 +10,8 @@ use crate::{left_out, venv};
 /// Runs the tests of the package, and those of `libipld` against its replacement.
 pub(crate) fn test() -> Result<(), String> {
     let package = assemble()?;
-    let python = venv::python(&process::target("python-tests/all"), "python3", &[PINS, LIBRARY_PINS])?;
+    let python =
+        venv::python(&process::target("python-tests/all"), "python3", &[PINS, LIBRARY_PINS])?;
     run_tests(&python, &package, &["bindings/python/tests"])?;
     run_tests_of_libipld(&python, &package)?;
     for other in others(&python)? {
@@ -35,7 +36,8 @@ fn assemble() -> Result<PathBuf, String> {
 
 fn run_tests(python: &Path, package: &Path, arguments: &[&str]) -> Result<(), String> {
     println!("--- {}", python.display());
-    let mut tests = process::command(&python.to_string_lossy(), &["-m", "pytest", "-p", "no:cacheprovider"]);
+    let mut tests =
+        process::command(&python.to_string_lossy(), &["-m", "pytest", "-p", "no:cacheprovider"]);
     left_out::configure(&mut tests);
     tests.env("PYTHONPATH", package).env("PYTHONDONTWRITEBYTECODE", "1");
     tests.env("WIREPROOF_COMMAND", process::program("wireproof")?);
@@ -110,7 +112,8 @@ fn find(name: &str) -> Option<PathBuf> {
 /// The second number of the version.
 fn version(python: &Path) -> Result<u32, String> {
     let script = "import sys; print(sys.version_info[1])";
-    let printed = process::output(&mut process::command(&python.to_string_lossy(), &["-c", script]))?;
+    let printed =
+        process::output(&mut process::command(&python.to_string_lossy(), &["-c", script]))?;
     printed.trim().parse().map_err(|_| format!("{} printed {printed}", python.display()))
 }
 

@@ -19,7 +19,16 @@ pub(crate) fn python(folder: &Path, python: &str, pins: &[&str]) -> Result<PathB
     }
     process::run(process::command(python, &["-m", "venv", "--clear"]).arg(folder))?;
     for pins in pins {
-        let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "-r", pins];
+        let install = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-input",
+            "-r",
+            pins,
+        ];
         process::run(&mut process::command(&made.to_string_lossy(), &install))?;
     }
     fs::write(&stamp, wanted).map_err(|error| at(&stamp, &error))?;

@@ -24,7 +24,8 @@ pub(crate) struct Options {
 /// Builds a wheel for each machine and C library, and imports those that run here.
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let wheels = process::empty_folder("wheels")?;
-    let python = venv::python(&process::target("wheel-tools"), "python3", &["packaging/requirements.txt"])?;
+    let python =
+        venv::python(&process::target("wheel-tools"), "python3", &["packaging/requirements.txt"])?;
     for machine in &options.machines {
         let command = command(machine, options.reuse_command)?;
         place_command(&command)?;

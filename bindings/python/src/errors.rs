@@ -13,6 +13,8 @@ pub(crate) enum Class {
     Car,
     Rejection,
     Archive,
+    Identity,
+    Network,
 }
 
 impl Class {
@@ -32,12 +34,14 @@ impl Class {
     }
 
     fn class<'py>(self, py: Python<'py>) -> PyResult<&'py Bound<'py, PyType>> {
-        static CLASSES: [PyOnceLock<Py<PyType>>; 4] = [const { PyOnceLock::new() }; 4];
+        static CLASSES: [PyOnceLock<Py<PyType>>; 6] = [const { PyOnceLock::new() }; 6];
         let name = match self {
             Self::Decode => "DecodeError",
             Self::Car => "CarError",
             Self::Rejection => "Rejection",
             Self::Archive => "ArchiveError",
+            Self::Identity => "IdentityError",
+            Self::Network => "NetworkError",
         };
         CLASSES[self as usize].import(py, "wireproof.errors", name)
     }
@@ -50,6 +54,7 @@ pub(crate) fn of_cbor(py: Python<'_>, error: DecodeError) -> PyErr {
 
 /// The exception for a repository, or the slice of one.
 pub(crate) fn of_repository(py: Python<'_>, why: &RepositoryRejection) -> PyErr {
-    let class = if matches!(why.fault, RepositoryFault::Car(_)) { Class::Car } else { Class::Rejection };
+    let class =
+        if matches!(why.fault, RepositoryFault::Car(_)) { Class::Car } else { Class::Rejection };
     class.error(py, why.to_string(), why.code(), why.offset)
 }

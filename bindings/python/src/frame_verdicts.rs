@@ -13,11 +13,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use wireproof::atproto::event::{Event, Header, RepoOp, peek};
 use wireproof::codec::cbor::{KeyOrder, Reader};
-use wireproof::verify::sync::{Chain, Judge, Judged, MemoryState, Outcome, SyncEffect};
+use wireproof::verify::sync::{Judge, Judged, MemoryState, Outcome};
 
 use crate::account_keys::AccountKeys;
 use crate::arrow::{FRAME, append_cid};
 use crate::columns::{BytesColumn, KeptColumns, Pieces, TimeColumn};
+use crate::judged::{chain, claims, kind, message, verdict};
 use crate::record_batches::{RecordBatchStream, STREAM, lock, read_batches};
 
 /// What is known of accounts between streams of frames: the newest verified commit of each.
@@ -207,7 +208,8 @@ impl Default for FrameRows {
 impl FrameRows {
     fn push(&mut self, judged: &Judged<'_>, is_null: bool) {
         let Judged { event, outcome, .. } = judged;
-        let (kind, did, rev) = event.map_or(("undecodable", None, None), claims);
+        let kind = event.map_or("undecodable", kind);
+        let (did, rev) = event.map_or((None, None), claims);
         self.seq.append_option(event.and_then(Event::seq));
         self.kind.append_value(kind);
         self.did.append_option(did);
@@ -261,54 +263,6 @@ impl FrameRows {
 
 fn text_column(row: &mut StructBuilder, index: usize) -> &mut StringBuilder {
     row.field_builder(index).expect("all fields of an operation are texts")
-}
-
-/// The kind of an event, and the account and the revision that it claims, verified or not.
-fn claims<'a>(event: &Event<'a>) -> (&'static str, Option<&'a str>, Option<&'a str>) {
-    match event {
-        Event::Commit(commit) => ("commit", Some(commit.repo), Some(commit.rev)),
-        Event::Sync(sync) => ("sync", Some(sync.did), Some(sync.rev)),
-        Event::Identity(identity) => ("identity", Some(identity.did), None),
-        Event::Account(account) => ("account", Some(account.did), None),
-        Event::Info(_) => ("info", None, None),
-        Event::Error(_) => ("error", None, None),
-        Event::Unknown(_) => ("unknown", None, None),
-    }
-}
-
-fn verdict(outcome: &Outcome<'_>) -> &'static str {
-    match outcome {
-        Outcome::Commit(..) | Outcome::Sync(..) => "verified",
-        Outcome::Ignored(_) => "ignored",
-        Outcome::Rejected(_) => "refused",
-        Outcome::Unjudged(_) => "unchecked",
-    }
-}
-
-fn chain(outcome: &Outcome<'_>) -> Option<&'static str> {
-    match outcome {
-        Outcome::Commit(_, Chain::Intact) | Outcome::Sync(_, SyncEffect::Unchanged) => {
-            Some("intact")
-        }
-        Outcome::Commit(_, Chain::FirstSeen) | Outcome::Sync(_, SyncEffect::FirstSeen) => {
-            Some("first-seen")
-        }
-        Outcome::Commit(_, Chain::Broken(_)) | Outcome::Sync(_, SyncEffect::Desynchronized) => {
-            Some("broken")
-        }
-        Outcome::Commit(_, Chain::StillDesynchronized) => Some("still-desynchronized"),
-        Outcome::Commit(_, Chain::Unproved(_)) => Some("unproved"),
-        _ => None,
-    }
-}
-
-fn message(outcome: &Outcome<'_>) -> Option<String> {
-    match outcome {
-        Outcome::Commit(_, Chain::Broken(gap)) => Some(gap.to_string()),
-        Outcome::Ignored(why) => Some(why.to_string()),
-        Outcome::Rejected(why) => Some(why.to_string()),
-        _ => None,
-    }
 }
 
 fn frame_fields() -> Vec<Field> {

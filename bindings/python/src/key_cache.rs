@@ -6,40 +6,65 @@ use std::cell::{Cell, RefCell};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-/// The keys of this thread that were used last.
-pub(crate) struct KeyCache(Box<[RefCell<Option<Kept>>]>);
+use crate::shapes::Shapes;
+
+/// The keys and short texts of this thread that were used last.
+pub(crate) struct KeyCache {
+    slots: Box<[RefCell<Option<Kept>>]>,
+    pub(crate) shapes: Shapes,
+}
 
 struct Kept {
     ends: Ends,
-    key: Box<str>,
+    key: Box<[u8]>,
     string: Py<PyString>,
 }
 
 impl KeyCache {
     /// Calls `with` with the cache of this thread.
+    #[inline]
     pub(crate) fn using<T>(with: impl FnOnce(&Self) -> T) -> T {
-        // Taken while it is used: an allocation can start a collection, which can run a finalizer, which can call in here.
-        let cache = KEYS.take();
-        let cache = cache.unwrap_or_else(Self::empty);
-        let result = with(&cache);
-        KEYS.set(Some(cache));
-        result
+        KEYS.with(|kept| {
+            // Taken while it is used: an allocation can start a collection, which can run a finalizer, which can call in
+            // here.
+            let mut cache = kept.take().unwrap_or_else(Self::empty);
+            let result = with(&cache);
+            if cache.shapes.is_full() {
+                cache.shapes = Shapes::new();
+            }
+            kept.set(Some(cache));
+            result
+        })
     }
 
     #[cold]
     #[inline(never)]
-    fn empty() -> Self {
-        Self((0..SLOTS).map(|_| RefCell::default()).collect())
+    fn empty() -> Box<Self> {
+        let slots = (0..SLOTS).map(|_| RefCell::default()).collect();
+        Box::new(Self { slots, shapes: Shapes::new() })
     }
 
     /// The key as a string.
     #[inline]
-    pub(crate) fn get<'py>(&self, py: Python<'py>, key: &str) -> Bound<'py, PyString> {
-        let ends = Ends::of(key.as_bytes());
-        let slot = &self.0[ends.slot()];
+    pub(crate) fn get<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Bound<'py, PyString>> {
+        self.get_bytes(py, key.as_bytes())
+    }
+
+    /// The key as a string.
+    ///
+    /// # Errors
+    /// If it is not UTF-8.
+    #[inline]
+    pub(crate) fn get_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        key: &[u8],
+    ) -> PyResult<Bound<'py, PyString>> {
+        let ends = Ends::of(key);
+        let slot = &self.slots[ends.slot()];
         match &*slot.borrow() {
             Some(kept) if kept.ends == ends && (key.len() <= 16 || *kept.key == *key) => {
-                return kept.string.bind(py).clone();
+                return Ok(kept.string.bind(py).clone());
             }
             _ => {}
         }
@@ -52,13 +77,13 @@ impl KeyCache {
         py: Python<'py>,
         slot: &RefCell<Option<Kept>>,
         ends: Ends,
-        key: &str,
-    ) -> Bound<'py, PyString> {
-        let string = PyString::new(py, key);
+        key: &[u8],
+    ) -> PyResult<Bound<'py, PyString>> {
+        let string = PyString::from_bytes(py, key)?;
         if key.len() <= MAX_KEY_BYTES {
             slot.replace(Some(Kept { ends, key: key.into(), string: string.clone().unbind() }));
         }
-        string
+        Ok(string)
     }
 }
 
@@ -80,9 +105,12 @@ impl Ends {
             [one, two] => (u64::from(*one), u64::from(*two)),
             [one, two, three] => (u64::from(*one), u64::from(*two) | u64::from(*three) << 8),
             _ => match (key.first_chunk(), key.last_chunk()) {
-                (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
+                (Some(first), Some(last)) => {
+                    (u64::from_le_bytes(*first), u64::from_le_bytes(*last))
+                }
                 _ => {
-                    let half = |half: Option<&[u8; 4]>| half.map_or(0, |half| u32::from_le_bytes(*half));
+                    let half =
+                        |half: Option<&[u8; 4]>| half.map_or(0, |half| u32::from_le_bytes(*half));
                     (half(key.first_chunk()).into(), half(key.last_chunk()).into())
                 }
             },
@@ -98,7 +126,7 @@ impl Ends {
 }
 
 thread_local! {
-    static KEYS: Cell<Option<KeyCache>> = const { Cell::new(None) };
+    static KEYS: Cell<Option<Box<KeyCache>>> = const { Cell::new(None) };
 }
 
 const SLOT_BITS: u32 = 9;

@@ -68,6 +68,7 @@ fn json_of(value: &Bound<'_, PyAny>, argument: &str) -> PyResult<Vec<u8>> {
         return Ok(text.to_str()?.as_bytes().to_vec());
     }
     let json = value.py().import("json")?.call_method1("dumps", (value,));
-    let json = json.map_err(|error| PyTypeError::new_err(format!("argument '{argument}': {error}")))?;
+    let json =
+        json.map_err(|error| PyTypeError::new_err(format!("argument '{argument}': {error}")))?;
     Ok(json.cast::<PyString>()?.to_str()?.as_bytes().to_vec())
 }

@@ -3,22 +3,32 @@
 //! Python's own files in `python/wireproof/` give it names and documentation; `docs/guide/from-python.md` introduces it.
 
 mod account_keys;
+mod accounts;
 mod archive;
+mod arguments;
 mod arrow;
 mod columns;
 mod encode;
 mod errors;
+mod follow;
 mod frame_verdicts;
+mod judge;
+mod judged;
 mod key_cache;
 mod keys;
 mod libipld;
+mod network;
 mod nostr;
 mod objects;
+mod outcome;
 mod pause;
+mod process;
 mod record;
 mod record_batches;
 mod repo;
 mod repository_verdicts;
+mod resolve;
+mod shapes;
 mod source;
 
 use pyo3::prelude::*;
@@ -29,6 +39,8 @@ mod _wireproof {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use super::accounts::State;
+    #[pymodule_export]
     use super::archive::ArchiveReader;
     #[pymodule_export]
     use super::arrow::{decode_frames, repository_records};
@@ -37,16 +49,24 @@ mod _wireproof {
     #[pymodule_export]
     use super::repository_verdicts::verify_repos;
     #[pymodule_export]
+    use super::follow::{_Follower, _restore_event, Event};
+    #[pymodule_export]
+    use super::judge::Judge;
+    #[pymodule_export]
     use super::libipld::{
         decode_car, decode_cid, decode_dag_cbor, decode_dag_cbor_multi, decode_multibase,
         encode_cid, encode_dag_cbor, encode_multibase,
     };
+    #[pymodule_export]
+    use super::outcome::{_restore_operation, _restore_outcome, Operation, Outcome};
     #[pymodule_export]
     use super::record::{Record, RecordProof, verify_record};
     #[pymodule_export]
     use super::record_batches::RecordBatchStream;
     #[pymodule_export]
     use super::repo::{Repo, verify_repo};
+    #[pymodule_export]
+    use super::resolve::{_Lookup, _restore_identity, Identity, resolve};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -3,7 +3,8 @@
 use pyo3::exceptions::{PyRecursionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString};
-use wireproof::codec::car::{self, CarError, CarFault, HashProof};
+use smallvec::SmallVec;
+use wireproof::codec::car::{self, Block, CarError, CarFault, HashProof, Sections};
 use wireproof::codec::cbor::{DecodeError, KeyOrder, Reader, Reason};
 use wireproof::codec::cid::CidRef;
 use wireproof::kernels::varint;
@@ -11,7 +12,7 @@ use wireproof::kernels::varint;
 use crate::encode;
 use crate::errors::Class;
 use crate::key_cache::KeyCache;
-use crate::objects;
+use crate::objects::{self, Fault};
 use crate::pause::CollectionPause;
 
 /// Decode one DAG-CBOR item: maps as `dict`, links as the `bytes` of their CIDs.
@@ -22,14 +23,26 @@ use crate::pause::CollectionPause;
 #[pyfunction]
 pub(crate) fn decode_dag_cbor<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let _pause = CollectionPause::for_input(py, data.len());
-    let (value, len) = prefix(py, data, 0).map_err(|fault| fault.raise(py, data, DECODE_FAILED))?;
-    match len == data.len() {
-        true => Ok(value),
-        false => {
-            let fault = Fault::at(len, Reason::TrailingBytes);
-            Err(fault.raise(py, data, DECODE_FAILED))
-        }
+    match KeyCache::using(|keys| objects::decode_prefix(py, data, keys)) {
+        Ok((value, len)) if len == data.len() => Ok(value),
+        decoded => rarer_dag_cbor(py, data, decoded),
     }
+}
+
+/// The end of [`decode_dag_cbor`] where there is more or less than one item, or one with many containers inside each other.
+#[cold]
+fn rarer_dag_cbor<'py>(
+    py: Python<'py>,
+    data: &[u8],
+    decoded: Result<(Bound<'py, PyAny>, usize), Fault>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let decoded = decoded.or_else(|fault| deeper(py, data, 0, fault));
+    let fault = match decoded {
+        Ok((value, len)) if len == data.len() => return Ok(value),
+        Ok((_, len)) => Fault::at(len, Reason::TrailingBytes),
+        Err(fault) => fault,
+    };
+    Err(fault.raise(py, data, DECODE_FAILED))
 }
 
 /// Decode DAG-CBOR items that follow each other, such as the header and the payload of a frame.
@@ -62,7 +75,7 @@ pub(crate) fn encode_dag_cbor<'py>(
     py: Python<'py>,
     data: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    Ok(PyBytes::new(py, &encode::encode(data, recursion_limit(py)?)?))
+    encode::encode(data, || recursion_limit(py))
 }
 
 /// Decode a CAR archive of DAG-CBOR blocks: its header, and each block by the bytes of its CID.
@@ -80,69 +93,142 @@ pub(crate) fn decode_car<'py>(
     data: &[u8],
     verify: bool,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyDict>)> {
-    let read = || read_car(data, &car_options(verify));
-    let archive = match data.len() < DETACHED_BYTES {
-        true => read(),
-        false => py.detach(read),
-    };
     let _pause = CollectionPause::for_input(py, data.len());
-    match archive {
-        Ok(archive) => match KeyCache::using(|keys| blocks_of(py, data, &archive, verify, keys))? {
-            Some(decoded) => Ok(decoded),
-            None => tolerant_car(py, data),
-        },
-        // Faults that libipld names are named as it does; it ignores the others.
-        Err(fault) => match (tolerant_car(py, data), verify) {
-            (Ok(_), true) => Err(car_error(py, fault)),
-            (decoded, _) => decoded,
-        },
+    match KeyCache::using(|keys| strict_car(py, data, verify, keys)) {
+        Ok(decoded) => Ok(decoded),
+        Err(refusal) => refused_car(py, data, verify, refusal),
     }
 }
 
-/// Reads an archive. As for libipld, it ends before a length that is cut off: it is one that was cut between two blocks.
-fn read_car<'a>(data: &'a [u8], options: &car::Options) -> Result<car::Car<'a>, CarError> {
-    let read = car::read(data, options);
-    let Err(CarError { offset, fault: CarFault::Truncated }) = read else { return read };
-    match data.split_at_checked(offset as usize) {
-        Some((whole, rest)) if !rest.is_empty() && rest.iter().all(|byte| byte & 0x80 != 0) => {
-            car::read(whole, options)
-        }
-        _ => read,
+/// Why [`strict_car`] does not decode an archive.
+enum Refusal {
+    /// It breaks a rule.
+    Car(CarError),
+    /// A block is not one item of DAG-CBOR, at this place.
+    Block(usize, Fault),
+    /// It has no roots, or a block under another codec.
+    NotLibipld,
+    Raised(PyErr),
+}
+
+impl From<CarError> for Refusal {
+    fn from(error: CarError) -> Self {
+        Self::Car(error)
     }
 }
 
-/// The blocks of an archive; `None` if one is not what libipld decodes.
-fn blocks_of<'py>(
+impl From<PyErr> for Refusal {
+    fn from(error: PyErr) -> Self {
+        Self::Raised(error)
+    }
+}
+
+/// Decodes an archive whose every length and, with `verify`, every hash is right. Blocks are hashed some at a time and
+/// decoded then; nothing is kept of a block but its object.
+fn strict_car<'py>(
     py: Python<'py>,
     data: &[u8],
-    archive: &car::Car<'_>,
     verify: bool,
     keys: &KeyCache,
-) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyDict>)>> {
-    if archive.roots.is_empty() {
-        return Ok(None);
+) -> Result<(Bound<'py, PyAny>, Bound<'py, PyDict>), Refusal> {
+    let sections = Sections::new(data, &car::Options::default())?;
+    if sections.roots().is_empty() {
+        return Err(Refusal::NotLibipld);
     }
+    let mut sections = sections.filter(|section| !is_cut(data, section));
+    let (_, header_at) = varint::read(data).map_err(|_| Refusal::NotLibipld)?;
+    let header = objects::decode_prefix(py, &data[header_at..], keys);
+    let (header, _) = header.map_err(|fault| Refusal::Block(header_at, fault))?;
     let blocks = PyDict::new(py);
-    for block in &archive.blocks {
-        if verify && block.proof == HashProof::UnknownHash {
-            let message =
-                "Failed to read CAR block. Its CID names another hash function than SHA-256";
-            return Err(Class::Car.error(py, message.to_owned(), "car/hash", Some(block.offset)));
+    if !verify {
+        for block in sections {
+            add_block(py, &blocks, &block?, keys)?;
         }
-        if block.cid.as_bytes().get(1) != Some(&DAG_CBOR) {
-            return Ok(None);
+        return Ok((header, blocks));
+    }
+    let mut batch = SmallVec::<[Block<'_>; BATCH]>::new();
+    loop {
+        batch.clear();
+        for block in sections.by_ref().take(BATCH) {
+            batch.push(block?);
         }
-        match objects::decode_prefix(py, block.data, keys) {
-            Ok((Ok(value), len)) if len == block.data.len() => {
-                blocks.set_item(PyBytes::new(py, block.cid.as_bytes()), value)?;
+        match data.len() < DETACHED_BYTES {
+            true => car::check_hashes(&mut batch)?,
+            false => py.detach(|| car::check_hashes(&mut batch))?,
+        }
+        for block in &batch {
+            if block.proof == HashProof::UnknownHash {
+                let message =
+                    "Failed to read CAR block. Its CID names another hash function than SHA-256";
+                let at = Some(block.offset);
+                return Err(Class::Car.error(py, message.to_owned(), "car/hash", at).into());
             }
-            _ => return Ok(None),
+            add_block(py, &blocks, block, keys)?;
+        }
+        if batch.len() < BATCH {
+            return Ok((header, blocks));
         }
     }
-    let (_, header_at) = varint::read(data).map_err(|_| header_error(py, "Invalid uvarint"))?;
-    let header = prefix(py, &data[header_at..], 0);
-    let (header, _) = header.map_err(|_| header_error(py, "Invalid DAG-CBOR"))?;
-    Ok(Some((header, blocks)))
+}
+
+/// Whether this is the fault of an archive that ends inside a length. As for libipld, it ends before it: it was cut between
+/// two blocks.
+#[inline]
+fn is_cut(data: &[u8], section: &Result<Block<'_>, CarError>) -> bool {
+    let Err(CarError { offset, fault: CarFault::Truncated }) = section else { return false };
+    let rest = data.get(*offset as usize..).unwrap_or_default();
+    !rest.is_empty() && rest.iter().all(|byte| byte & 0x80 != 0)
+}
+
+/// Adds the object of a block.
+#[inline]
+fn add_block(
+    py: Python<'_>,
+    blocks: &Bound<'_, PyDict>,
+    block: &Block<'_>,
+    keys: &KeyCache,
+) -> Result<(), Refusal> {
+    if block.cid.as_bytes().get(1) != Some(&DAG_CBOR) {
+        return Err(Refusal::NotLibipld);
+    }
+    let decoded = match objects::decode_prefix(py, block.data, keys) {
+        Err(fault) => deeper(py, block.data, 0, fault),
+        decoded => decoded,
+    };
+    let at = block.data_offset();
+    let fault = match decoded {
+        Ok((value, len)) if len == block.data.len() => {
+            blocks.set_item(PyBytes::new(py, block.cid.as_bytes()), value)?;
+            return Ok(());
+        }
+        Ok((_, len)) => Fault::at(len, Reason::TrailingBytes),
+        Err(fault) => fault,
+    };
+    Err(Refusal::Block(at, fault))
+}
+
+/// The end of [`decode_car`] for an archive that is refused: libipld ignores lengths and decodes some of them, and names the
+/// faults of others, in its words. What was not verified is not returned where it should be.
+#[cold]
+fn refused_car<'py>(
+    py: Python<'py>,
+    data: &[u8],
+    verify: bool,
+    refusal: Refusal,
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyDict>)> {
+    if let Refusal::Raised(error) = refusal {
+        return Err(error);
+    }
+    let decoded = tolerant_car(py, data)?;
+    if !verify {
+        return Ok(decoded);
+    }
+    Err(match refusal {
+        Refusal::Car(fault) => car_error(py, fault),
+        Refusal::Block(at, fault) => fault.after(at).raise(py, data, BLOCK_FAILED),
+        Refusal::NotLibipld => header_error(py, "Invalid header"),
+        Refusal::Raised(error) => error,
+    })
 }
 
 /// Decodes as libipld does: lengths are ignored, and what cannot be a length ends the archive.
@@ -193,12 +279,6 @@ fn check_header(py: Python<'_>, header: &Bound<'_, PyAny>) -> PyResult<()> {
         }
         Ok(_) => Ok(()),
     }
-}
-
-fn car_options(verify: bool) -> car::Options {
-    let mut options = car::Options::default();
-    options.trust_hashes = !verify;
-    options
 }
 
 fn header_error(py: Python<'_>, what: &str) -> PyErr {
@@ -337,14 +417,27 @@ fn prefix<'py>(
 ) -> Result<(Bound<'py, PyAny>, usize), Fault> {
     let rest = data.get(at..).unwrap_or_default();
     match KeyCache::using(|keys| objects::decode_prefix(py, rest, keys)) {
-        Ok((object, len)) => Ok((object.map_err(Fault::Raised)?, len)),
-        Err(DecodeError { reason: Reason::Depth, .. }) => {
+        Ok(decoded) => Ok(decoded),
+        Err(fault) => deeper(py, data, at, fault),
+    }
+}
+
+/// Decodes the item at an offset if its depth is all that is wrong with it.
+#[cold]
+fn deeper<'py>(
+    py: Python<'py>,
+    data: &[u8],
+    at: usize,
+    fault: Fault,
+) -> Result<(Bound<'py, PyAny>, usize), Fault> {
+    match fault {
+        Fault::Decode(DecodeError { reason: Reason::Depth, .. }) => {
             let max_depth = recursion_limit(py).map_err(Fault::Raised)?;
             let mut reader = Reader::starting_at(data, at);
             let object = deep_object(py, data, &mut reader, 0, max_depth)?;
             Ok((object, reader.offset() - at))
         }
-        Err(error) => Err(Fault::at(at + error.offset, error.reason)),
+        fault => Err(fault.after(at)),
     }
 }
 
@@ -386,19 +479,15 @@ fn deep_object<'py>(
     }
 }
 
-/// Why an item has no object.
-enum Fault {
-    Decode(DecodeError),
-    Raised(PyErr),
-}
-
-impl From<DecodeError> for Fault {
-    fn from(error: DecodeError) -> Self {
-        Self::Decode(error)
-    }
-}
-
 impl Fault {
+    /// The same fault in an input that starts `at` bytes earlier.
+    fn after(self, at: usize) -> Self {
+        match self {
+            Self::Decode(error) => Self::at(at + error.offset, error.reason),
+            raised => raised,
+        }
+    }
+
     fn at(offset: usize, reason: Reason) -> Self {
         Self::Decode(DecodeError { offset, reason })
     }
@@ -499,7 +588,10 @@ const BLOCK_FAILED: &str = "Failed to read CAR block";
 /// Maximum number of containers inside each other, whatever Python's limit is: a level takes some 500 bytes of stack.
 const MAX_DEPTH: usize = 2_000;
 
-/// Archives from this length on are read without the interpreter's lock.
+/// Blocks that are hashed together.
+const BATCH: usize = 256;
+
+/// Blocks of archives from this length on are hashed without the interpreter's lock.
 const DETACHED_BYTES: usize = 64 << 10;
 
 /// Major types of CBOR.

@@ -39,7 +39,8 @@ impl EventVerdict {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, VerdictParts)> {
         let verdict = slf.get();
-        let parts = (verdict.verified, verdict.code.clone(), verdict.id.clone(), verdict.message.clone());
+        let parts =
+            (verdict.verified, verdict.code.clone(), verdict.id.clone(), verdict.message.clone());
         Ok((slf.get_type().getattr("_restore")?, parts))
     }
 
@@ -188,7 +189,8 @@ pub(crate) fn encode<'py>(
     let (format, arena, mut out) = (named(format)?, Arena::new(), Vec::new());
     let event = from_mapping(event)?;
     let encoded = format.encode(&event.borrow_in(&arena), &mut out);
-    encoded.map_err(|error| Class::Decode.error(py, error.to_string(), "event/unencodable", None))?;
+    encoded
+        .map_err(|error| Class::Decode.error(py, error.to_string(), "event/unencodable", None))?;
     Ok(PyBytes::new(py, &out))
 }
 
@@ -204,7 +206,8 @@ pub(crate) fn encode_batch<'py>(
         events.try_iter()?.map(|event| from_mapping(&event?)).collect::<PyResult<_>>()?;
     let borrowed: Vec<Event<'_>> = owned.iter().map(|event| event.borrow_in(&arena)).collect();
     let encoded = format.encode_batch(&borrowed, &mut out);
-    encoded.map_err(|error| Class::Decode.error(py, error.to_string(), "event/unencodable", None))?;
+    encoded
+        .map_err(|error| Class::Decode.error(py, error.to_string(), "event/unencodable", None))?;
     Ok(PyBytes::new(py, &out))
 }
 

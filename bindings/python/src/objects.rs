@@ -2,28 +2,43 @@
 
 use std::cell::Cell;
 
+use pyo3::exceptions::{PyUnicodeDecodeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyList, PyString};
-use smallvec::SmallVec;
-use wireproof::codec::cbor::{DecodeError, ItemError, Sink, WideInteger, build_prefix};
+use wireproof::codec::cbor::{DecodeError, Entries, ItemError, Sink, WideInteger, build_prefix};
 use wireproof::codec::cid::CidRef;
 
 use crate::key_cache::KeyCache;
+use crate::shapes::{Choices, Place};
 
 /// Makes the object of the item at the start of `data`, and returns the item's length.
+#[inline]
 pub(crate) fn decode_prefix<'py>(
     py: Python<'py>,
     data: &[u8],
     keys: &KeyCache,
-) -> Result<(PyResult<Bound<'py, PyAny>>, usize), DecodeError> {
+) -> Result<(Bound<'py, PyAny>, usize), Fault> {
     let failure = Cell::new(None);
     let mut object = None;
-    let len = build_prefix(data, Objects { py, keys, failure: &failure }, &mut object)?;
-    let object = match failure.take() {
-        None => Ok(object.unwrap_or_else(|| py.None().into_bound(py))),
-        Some(error) => Err(error),
-    };
-    Ok((object, len))
+    let len = build_prefix(data, Objects { py, keys, failure: &failure }, &mut object);
+    match (len, object, failure.into_inner()) {
+        (Ok(len), Some(object), None) => Ok((object, len)),
+        (Ok(len), None, None) => Ok((py.None().into_bound(py), len)),
+        (_, _, Some(error)) => Err(Fault::Raised(error)),
+        (Err(error), ..) => Err(Fault::Decode(error)),
+    }
+}
+
+/// Why an item has no object.
+pub(crate) enum Fault {
+    Decode(DecodeError),
+    Raised(PyErr),
+}
+
+impl From<DecodeError> for Fault {
+    fn from(error: DecodeError) -> Self {
+        Self::Decode(error)
+    }
 }
 
 /// Makes objects.
@@ -36,6 +51,16 @@ struct Objects<'py, 's> {
 }
 
 impl Objects<'_, '_> {
+    /// Notes an error, unless it says that text is not UTF-8.
+    #[cold]
+    fn is_other_fault(self, error: PyErr) -> bool {
+        let is_other = !error.is_instance_of::<PyUnicodeDecodeError>(self.py);
+        if is_other {
+            self.fail(error);
+        }
+        is_other
+    }
+
     #[cold]
     fn fail(self, error: PyErr) {
         let first = self.failure.take();
@@ -76,11 +101,20 @@ impl<'a, 'py> Sink<'a> for Objects<'py, '_> {
 
     #[inline]
     fn text(self, slot: &mut Slot<'py>, text: &'a str) {
+        self.text_bytes(slot, text.as_bytes());
+    }
+
+    #[inline]
+    fn text_bytes(self, slot: &mut Slot<'py>, text: &'a [u8]) -> bool {
         let text = match text.len() <= MAX_REPEATED_BYTES {
-            true => self.keys.get(self.py, text),
-            false => PyString::new(self.py, text),
+            true => self.keys.get_bytes(self.py, text),
+            false => PyString::from_bytes(self.py, text),
         };
-        *slot = Some(text.into_any());
+        match text {
+            Ok(text) => *slot = Some(text.into_any()),
+            Err(error) => return self.is_other_fault(error),
+        }
+        true
     }
 
     #[inline]
@@ -98,17 +132,15 @@ impl<'a, 'py> Sink<'a> for Objects<'py, '_> {
         self,
         slot: &mut Slot<'py>,
         count: usize,
-        mut read: impl FnMut(usize, &mut Slot<'py>) -> Result<(), ItemError>,
+        read: impl FnMut(usize, &mut Slot<'py>) -> Result<(), ItemError>,
     ) -> Result<(), ItemError> {
-        let mut items = SmallVec::<[Bound<'py, PyAny>; 8]>::new();
-        let mut item = None;
-        for at in 0..count {
-            read(at, &mut item)?;
-            items.extend(item.take());
-        }
-        match PyList::new(self.py, items) {
-            Ok(list) => *slot = Some(list.into_any()),
-            Err(error) => self.fail(error),
+        let mut broken = None;
+        let items = Items { py: self.py, at: 0, count, read, broken: &mut broken };
+        let list = PyList::new(self.py, items);
+        match (list, broken) {
+            (_, Some(broken)) => return Err(broken),
+            (Ok(list), None) => *slot = Some(list.into_any()),
+            (Err(error), None) => self.fail(error),
         }
         Ok(())
     }
@@ -124,12 +156,107 @@ impl<'a, 'py> Sink<'a> for Objects<'py, '_> {
         let mut value = None;
         for at in 0..count {
             let key = self.keys.get(self.py, read(at, &mut value)?);
-            if let Err(error) = dict.set_item(key, value.take()) {
+            if let Err(error) = key.and_then(|key| dict.set_item(key, value.take())) {
                 self.fail(error);
             }
         }
         *slot = Some(dict.into_any());
         Ok(())
+    }
+
+    #[inline]
+    fn entries(
+        self,
+        slot: &mut Slot<'py>,
+        count: usize,
+        entries: &mut Entries<'a, Self>,
+    ) -> Result<(), ItemError> {
+        let dict = PyDict::new(self.py);
+        let mut value = None;
+        let mut choices = self.keys.shapes.start(count);
+        for _ in 0..count {
+            let mut place = None;
+            let key = entries.next(
+                |word| {
+                    place = choices.and_then(|choices| choices.find(word));
+                    place.map(|place| &place.key)
+                },
+                &mut value,
+            )?;
+            if let Some(key) = key {
+                place = choices.and_then(|choices| self.place(choices, key));
+            }
+            let set = match place {
+                Some(place) => dict.set_item(place.string.bind(self.py), value.take()),
+                None => self
+                    .keys
+                    .get(self.py, key.unwrap_or_default())
+                    .and_then(|key| dict.set_item(key, value.take())),
+            };
+            choices = place.map(|place| &place.next);
+            if let Err(error) = set {
+                self.fail(error);
+            }
+        }
+        *slot = Some(dict.into_any());
+        Ok(())
+    }
+}
+
+impl<'s> Objects<'_, 's> {
+    #[cold]
+    #[inline(never)]
+    fn place(self, choices: &'s Choices, key: &str) -> Option<&'s Place> {
+        let string = || Some(self.keys.get(self.py, key).ok()?.unbind());
+        self.keys.shapes.place(choices, key, string)
+    }
+}
+
+/// The items of an array, read one by one into the list.
+struct Items<'py, 'r, R> {
+    py: Python<'py>,
+    at: usize,
+    count: usize,
+    read: R,
+    broken: &'r mut Option<ItemError>,
+}
+
+impl<'py, R: FnMut(usize, &mut Slot<'py>) -> Result<(), ItemError>> Iterator for Items<'py, '_, R> {
+    type Item = Item<'py>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Item<'py>> {
+        if self.at == self.count {
+            return None;
+        }
+        let mut slot = None;
+        match (self.read)(self.at, &mut slot) {
+            Ok(()) => self.at += 1,
+            Err(error) => {
+                *self.broken = Some(error);
+                return Some(Item(None));
+            }
+        }
+        Some(Item(Some(slot.unwrap_or_else(|| self.py.None().into_bound(self.py)))))
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.count - self.at, Some(self.count - self.at))
+    }
+}
+
+/// An item of a list; without one, the input is broken.
+struct Item<'py>(Slot<'py>);
+
+impl<'py> IntoPyObject<'py> for Item<'py> {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    #[inline]
+    fn into_pyobject(self, _: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.0.ok_or_else(|| PyValueError::new_err("broken input"))
     }
 }
 

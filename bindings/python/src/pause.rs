@@ -10,6 +10,7 @@ pub(crate) struct CollectionPause<'py> {
 
 impl<'py> CollectionPause<'py> {
     /// Pauses the collector for an input that is long enough to gain from it.
+    #[inline]
     pub(crate) fn for_input(py: Python<'py>, len: usize) -> Self {
         let collector = if len < LEAST_BYTES { None } else { running_collector(py) };
         Self { collector }
@@ -17,6 +18,7 @@ impl<'py> CollectionPause<'py> {
 }
 
 /// The collector, stopped; `None` if it does not run, or cannot be stopped for this thread alone.
+#[cold]
 fn running_collector(py: Python<'_>) -> Option<Bound<'_, PyModule>> {
     if cfg!(Py_GIL_DISABLED) {
         return None;

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
-use wireproof::codec::{Cid, json};
 use wireproof::codec::cbor::{self, Arena};
+use wireproof::codec::{Cid, json};
 use wireproof::verify::record::{self, Options};
 
 use crate::errors::{self, Class};
 use crate::key_cache::KeyCache;
 use crate::keys::KeyArguments;
-use crate::objects;
+use crate::objects::{self, Fault};
 use crate::source::Source;
 
 /// A record of an account.
@@ -78,9 +78,8 @@ impl Record {
         let arena = Arena::new();
         let value = cbor::decode(self.block.as_bytes(py), &arena);
         let value = value.map_err(|error| errors::of_cbor(py, error))?;
-        json::encode(&value).map_err(|error| {
-            Class::Decode.error(py, error.to_string(), "json", None)
-        })
+        json::encode(&value)
+            .map_err(|error| Class::Decode.error(py, error.to_string(), "json", None))
     }
 
     fn __repr__(&self) -> String {
@@ -120,9 +119,12 @@ pub(crate) fn split(path: &str) -> (&str, &str) {
 /// The object of a record.
 pub(crate) fn value<'py>(py: Python<'py>, block: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let decoded = KeyCache::using(|keys| objects::decode_prefix(py, block, keys));
-    let (value, len) = decoded.map_err(|error| errors::of_cbor(py, error))?;
+    let (value, len) = decoded.map_err(|fault| match fault {
+        Fault::Decode(error) => errors::of_cbor(py, error),
+        Fault::Raised(error) => error,
+    })?;
     match len == block.len() {
-        true => value,
+        true => Ok(value),
         false => {
             let reason = cbor::Reason::TrailingBytes;
             Err(errors::of_cbor(py, cbor::DecodeError { offset: len, reason }))
@@ -209,4 +211,3 @@ pub(crate) fn verify_record(
         invalid: proof.invalid_record().map(|invalid| invalid.error.to_string()),
     })
 }
-

@@ -93,7 +93,8 @@ pub(crate) fn verify_repo(
     let at_least_one = || PyValueError::new_err("threads: at least 1 is expected");
     options.threads = NonZeroUsize::new(threads).ok_or_else(at_least_one)?;
     options.strict_records = strict_records;
-    let verify = || Proved::try_new(source, |car| repository::verify(car, expected, &key, &options));
+    let verify =
+        || Proved::try_new(source, |car| repository::verify(car, expected, &key, &options));
     let proved = py.detach(verify).map_err(|why| errors::of_repository(py, &why))?;
     let did = proved.borrow_dependent().commit().did.into();
     Ok(Repo { proved, key, did, places: OnceLock::new() })
@@ -213,7 +214,8 @@ impl Repo {
             }
         };
         let count = range.len();
-        let records = RecordIterator { repo: slf.clone().unbind(), next: range.start, end: range.end };
+        let records =
+            RecordIterator { repo: slf.clone().unbind(), next: range.start, end: range.end };
         let records = Bound::new(py, records)?.into_any();
         if progress { with_progress(&records, count, &repo.did) } else { Ok(records) }
     }

@@ -285,6 +285,7 @@ impl Replay {
     }
 
     /// Reads up to the events of this arrival.
+    #[cfg(feature = "serve")]
     pub(crate) fn set_end(&mut self, end: i64) {
         if end != *self.arrivals.end() {
             self.arrivals = *self.arrivals.start()..=end;

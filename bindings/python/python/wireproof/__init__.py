@@ -26,6 +26,12 @@ from .arrow import (
 )
 from .errors import ArchiveError, CarError, DecodeError, Rejection, WireproofError
 
+# Streams and accounts.
+from ._follow import Follow, follow
+from ._resolve import resolve_async
+from ._wireproof import Event, Identity, Judge, Operation, Outcome, State, resolve
+from .errors import IdentityError, NetworkError
+
 __all__ = [
     "AccountStates",
     "Archive",
@@ -49,4 +55,18 @@ __all__ = [
     "verify_record",
     "verify_repo",
     "verify_repos",
+]
+__all__ += [
+    "Event",
+    "Follow",
+    "Identity",
+    "IdentityError",
+    "Judge",
+    "NetworkError",
+    "Operation",
+    "Outcome",
+    "State",
+    "follow",
+    "resolve",
+    "resolve_async",
 ]

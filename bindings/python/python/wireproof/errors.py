@@ -50,3 +50,24 @@ class ArchiveError(OSError):
 
     def __reduce__(self):
         return type(self), (str(self), self.code)
+
+
+class IdentityError(WireproofError):
+    """A name has no account, or the account does not claim the name."""
+
+
+class NetworkError(ConnectionError):
+    """A host, the directory or the DNS cannot be reached, or a stream has ended for good.
+
+    Attributes:
+        code: the stable name of the fault.
+    """
+
+    code: str
+
+    def __init__(self, message: str, code: str = "", offset: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+
+    def __reduce__(self):
+        return type(self), (str(self), self.code)

@@ -138,14 +138,25 @@ impl<'a> Iterator for Blocks<'a> {
 /// Blocks hashed together. More do not fill the lanes better.
 const BATCH: usize = 256;
 
+/// The blocks of most frames: room for more is 12 KiB, which take as long to clear as a block to hash.
+const FEW: usize = 16;
+
 /// Compares the SHA-256 of each block with its CID, many at a time, and sets [`Block::proof`].
 ///
 /// # Errors
 /// At the first block whose data does not match its CID.
 pub fn check_hashes(blocks: &mut [Block<'_>]) -> Result<(), CarError> {
-    let mut messages: [&[u8]; BATCH] = [&[]; BATCH];
-    let mut digests: [Digest; BATCH] = [[0; 32]; BATCH];
-    for batch in blocks.chunks_mut(BATCH) {
+    match blocks.len() <= FEW {
+        true => check_batches::<FEW>(blocks),
+        false => check_batches::<BATCH>(blocks),
+    }
+}
+
+#[inline(never)]
+fn check_batches<const LEN: usize>(blocks: &mut [Block<'_>]) -> Result<(), CarError> {
+    let mut messages: [&[u8]; LEN] = [&[]; LEN];
+    let mut digests: [Digest; LEN] = [[0; 32]; LEN];
+    for batch in blocks.chunks_mut(LEN) {
         let count = batch.len();
         for (message, block) in messages.iter_mut().zip(&*batch) {
             *message = block.data;

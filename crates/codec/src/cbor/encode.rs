@@ -1,8 +1,9 @@
 //! Encoding to canonical DAG-CBOR.
 
+use super::known_key::KnownKey;
 use super::value::{Map, Value, WideInteger};
 use super::{MAX_DEPTH, item};
-use crate::cid::CidRef;
+use crate::cid::{Cid, CidRef};
 
 /// Why a value has no canonical bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,6 +47,16 @@ impl Encoder {
         Self::default()
     }
 
+    /// An encoder that appends to `out`.
+    pub fn appending_to(out: Vec<u8>) -> Self {
+        Self { out }
+    }
+
+    /// Removes all bytes after the first `len`.
+    pub fn truncate(&mut self, len: usize) {
+        self.out.truncate(len);
+    }
+
     /// The bytes so far.
     pub fn as_bytes(&self) -> &[u8] {
         &self.out
@@ -57,6 +68,7 @@ impl Encoder {
     }
 
     /// Appends an integer.
+    #[inline]
     pub fn integer(&mut self, integer: i64) -> &mut Self {
         match u64::try_from(integer) {
             Ok(number) => self.head(item::UNSIGNED, number),
@@ -65,6 +77,7 @@ impl Encoder {
     }
 
     /// Appends text.
+    #[inline]
     pub fn text(&mut self, text: &str) -> &mut Self {
         self.head(item::TEXT, text.len() as u64);
         self.out.extend_from_slice(text.as_bytes());
@@ -72,14 +85,38 @@ impl Encoder {
     }
 
     /// Appends a byte string.
+    #[inline]
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         self.head(item::BYTES, bytes.len() as u64);
         self.out.extend_from_slice(bytes);
         self
     }
 
+    /// Appends a map key that was encoded before.
+    #[inline]
+    pub fn known_key(&mut self, key: &KnownKey) -> &mut Self {
+        // Sixteen bytes of which too many are taken back: a copy of a fixed length is two stores, another is a call.
+        match key.first_bytes() {
+            Some(first) => {
+                let end = self.out.len() + key.encoded().len();
+                self.out.extend_from_slice(&first);
+                self.out.truncate(end);
+            }
+            None => self.out.extend_from_slice(key.encoded()),
+        }
+        self
+    }
+
     /// Appends a CID link.
+    #[inline]
     pub fn link(&mut self, cid: CidRef<'_>) -> &mut Self {
+        // Nearly all: two copies of fixed lengths.
+        if let Ok(cid) = <&[u8; Cid::LEN]>::try_from(cid.as_bytes()) {
+            self.out.reserve(5 + Cid::LEN);
+            self.out.extend_from_slice(b"\xd8\x2a\x58\x25\0");
+            self.out.extend_from_slice(cid);
+            return self;
+        }
         self.head(item::TAG, 42);
         self.head(item::BYTES, cid.as_bytes().len() as u64 + 1);
         self.out.push(0);
@@ -96,23 +133,27 @@ impl Encoder {
     }
 
     /// Appends null.
+    #[inline]
     pub fn null(&mut self) -> &mut Self {
         self.out.push(0xf6);
         self
     }
 
     /// Appends false or true.
+    #[inline]
     pub fn boolean(&mut self, boolean: bool) -> &mut Self {
         self.out.push(0xf4 + u8::from(boolean));
         self
     }
 
     /// Appends the head of an array; `count` items must follow.
+    #[inline]
     pub fn array(&mut self, count: usize) -> &mut Self {
         self.head(item::ARRAY, count as u64)
     }
 
     /// Appends the head of a map; `count` keys in canonical order must follow, each with its value.
+    #[inline]
     pub fn map(&mut self, count: usize) -> &mut Self {
         self.head(item::MAP, count as u64)
     }
@@ -164,12 +205,20 @@ impl Encoder {
         Ok(())
     }
 
+    #[inline]
     fn head(&mut self, kind: u8, number: u64) -> &mut Self {
+        match number {
+            0..24 => self.out.push(kind << 5 | number as u8),
+            24..=0xff => self.out.extend_from_slice(&[kind << 5 | 24, number as u8]),
+            _ => self.long_head(kind, number),
+        }
+        self
+    }
+
+    fn long_head(&mut self, kind: u8, number: u64) {
         let kind = kind << 5;
         match number {
-            0..24 => self.out.push(kind | number as u8),
-            24..=0xff => self.out.extend([kind | 24, number as u8]),
-            0x100..=0xffff => {
+            0..=0xffff => {
                 self.out.push(kind | 25);
                 self.out.extend((number as u16).to_be_bytes());
             }
@@ -182,7 +231,6 @@ impl Encoder {
                 self.out.extend(number.to_be_bytes());
             }
         }
-        self
     }
 }
 

@@ -212,15 +212,28 @@ pub struct KeyOrder<'a> {
     /// The encoded key's first eight bytes (head, then text, then zeros) as a big-endian number: canonical
     /// order is the order of these numbers unless they are equal. Zero before the first key.
     word: u64,
-    /// The key, if it is longer than the word holds; otherwise meaningless.
-    long: &'a str,
+    /// The key's bytes, if it is longer than the word holds; otherwise meaningless.
+    long: &'a [u8],
 }
 
-impl KeyOrder<'_> {
+impl<'a> KeyOrder<'a> {
     /// The state before the first key.
     #[inline]
     pub fn new() -> Self {
-        Self { word: 0, long: "" }
+        Self { word: 0, long: &[] }
+    }
+
+    /// The word of the last key.
+    #[inline(always)]
+    pub(super) fn word(&self) -> u64 {
+        self.word
+    }
+
+    /// Makes a key of fewer than 24 bytes the last one.
+    #[inline(always)]
+    pub(super) fn set(&mut self, word: u64, encoded: &'a [u8]) {
+        self.word = word;
+        self.long = encoded.get(1..).unwrap_or_default();
     }
 }
 
@@ -250,13 +263,13 @@ pub(super) fn key<'a>(rest: &'a [u8], keys: &mut KeyOrder<'a>) -> Read<'a, &'a s
         keys.word = word;
         return Ok((key, &rest[1 + key.len()..]));
     }
-    let (next, tail) = any_key(rest, *keys)?;
-    *keys = next;
-    Ok((next.long, tail))
+    let ((word, key), tail) = any_key(rest, *keys)?;
+    *keys = KeyOrder { word, long: key.as_bytes() };
+    Ok((key, tail))
 }
 
 #[inline(never)]
-fn any_key<'a>(rest: &'a [u8], keys: KeyOrder<'a>) -> Read<'a, KeyOrder<'a>> {
+fn any_key<'a>(rest: &'a [u8], keys: KeyOrder<'a>) -> Read<'a, (u64, &'a str)> {
     match kind(rest) {
         Some(TEXT) => {}
         Some(SIMPLE) => return fail(rest, Reason::KeyNotText),
@@ -270,11 +283,11 @@ fn any_key<'a>(rest: &'a [u8], keys: KeyOrder<'a>) -> Read<'a, KeyOrder<'a>> {
     let (key, tail) = text(rest)?;
     let word = key_word(&rest[..rest.len() - tail.len()]);
     let order = match keys.word.cmp(&word) {
-        Ordering::Equal if key.len() > 7 => keys.long.cmp(key),
+        Ordering::Equal if key.len() > 7 => keys.long.cmp(key.as_bytes()),
         order => order,
     };
     match order {
-        Ordering::Less => Ok((KeyOrder { word, long: key }, tail)),
+        Ordering::Less => Ok(((word, key), tail)),
         Ordering::Equal => fail(rest, Reason::DuplicateKey),
         Ordering::Greater => fail(rest, Reason::KeyOrder),
     }

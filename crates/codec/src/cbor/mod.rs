@@ -33,6 +33,7 @@ mod decode;
 mod encode;
 mod error;
 mod item;
+mod known_key;
 mod reader;
 #[cfg(test)]
 mod reference;
@@ -53,8 +54,9 @@ pub use decode::{decode, decode_into, decode_prefix};
 pub use encode::{EncodeError, Encoder, encode};
 pub use error::{DecodeError, ItemKind, Reason};
 pub use item::{ItemError, KeyOrder};
+pub use known_key::KnownKey;
 pub use reader::Reader;
-pub use scan::{Sink, build_prefix, validate, validate_prefix};
+pub use scan::{Entries, Sink, build_prefix, validate, validate_prefix};
 pub use value::{DuplicateKey, Map, Value, WideInteger};
 
 /// The most containers inside each other; a scalar alone has depth 0.

@@ -1,8 +1,11 @@
 //! The strict scanner: reads one item of any kind, checks every rule, and passes what it reads to a [`Sink`],
 //! which builds values, counts them, or does nothing.
 
+use kernels::utf8;
+
 use super::error::{DecodeError, Reason};
 use super::item::{self, ItemError, KeyOrder, Simple, fail};
+use super::known_key::KnownKey;
 use super::{MAX_DEPTH, WideInteger};
 use crate::cid::CidRef;
 
@@ -93,6 +96,16 @@ pub trait Sink<'a>: Copy {
     fn null(self, slot: &mut Self::Slot);
     /// UTF-8 text.
     fn text(self, slot: &mut Self::Slot, text: &'a str);
+    /// The bytes of text: checks that they are UTF-8 and returns whether they are. Otherwise [`text`](Self::text) is called;
+    /// a receiver that checks text itself, as an interpreter does, checks it only once so.
+    #[inline(always)]
+    fn text_bytes(self, slot: &mut Self::Slot, bytes: &'a [u8]) -> bool {
+        let text = utf8::from_utf8(bytes);
+        if let Some(text) = text {
+            self.text(slot, text);
+        }
+        text.is_some()
+    }
     /// A byte string.
     fn bytes(self, slot: &mut Self::Slot, bytes: &'a [u8]);
     /// A link to another block.
@@ -117,10 +130,90 @@ pub trait Sink<'a>: Copy {
         count: usize,
         read: impl FnMut(usize, &mut Self::Slot) -> Result<&'a str, ItemError>,
     ) -> Result<(), ItemError>;
+    /// A map of `count` entries, for a receiver that knows keys of earlier maps: calls [`Entries::next`] once for each,
+    /// and returns its error. Otherwise [`map`](Self::map) is called.
+    ///
+    /// # Errors
+    /// The first error of `entries`.
+    #[inline(always)]
+    fn entries(
+        self,
+        slot: &mut Self::Slot,
+        count: usize,
+        entries: &mut Entries<'a, Self>,
+    ) -> Result<(), ItemError> {
+        self.map(slot, count, |_, slot| {
+            let key = entries.next(|_| None, slot)?;
+            Ok(key.unwrap_or_default())
+        })
+    }
+}
+
+/// The entries of a map that is being read.
+#[derive(Debug)]
+pub struct Entries<'a, S> {
+    sink: S,
+    rest: &'a [u8],
+    keys: KeyOrder<'a>,
+    /// Entries that follow.
+    left: usize,
+    nesting: Nesting,
+}
+
+impl<'a, S: Sink<'a>> Entries<'a, S> {
+    /// Reads the next entry: the value into `slot`. `propose` gets the first eight bytes of the encoded key as a big-endian
+    /// number; if the key that it returns is the one in the input, no key is returned. Building Python objects, a read
+    /// with the right proposal saves the validation of the key and the search for its string.
+    ///
+    /// # Errors
+    /// If the entry is not canonical, the key does not follow the last one, or no entry is left.
+    #[inline(always)]
+    pub fn next<'k>(
+        &mut self,
+        propose: impl FnOnce(u64) -> Option<&'k KnownKey>,
+        slot: &mut S::Slot,
+    ) -> Result<Option<&'a str>, ItemError> {
+        let Some(left) = self.left.checked_sub(1) else {
+            return fail(self.rest, Reason::TrailingBytes);
+        };
+        self.left = left;
+        let (key, value) = match self.known_key(propose) {
+            Some(value) => (None, value),
+            None => {
+                let (key, value) = item::key(self.rest, &mut self.keys)?;
+                (Some(key), value)
+            }
+        };
+        self.rest = read(value, self.sink, slot, self.nesting.inside(2 * left))?;
+        Ok(key)
+    }
+
+    /// Whether no entry is left.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+
+    /// The input after the proposed key, if that is the next one and follows the last one.
+    #[inline(always)]
+    fn known_key<'k>(
+        &mut self,
+        propose: impl FnOnce(u64) -> Option<&'k KnownKey>,
+    ) -> Option<&'a [u8]> {
+        let window = self.rest.first_chunk::<16>()?;
+        let known = propose((u128::from_be_bytes(*window) >> 64) as u64)?;
+        // Keys that are equal in their first bytes are compared where they are read.
+        if known.word() <= self.keys.word() {
+            return None;
+        }
+        let (key, value) = known.strip(window, self.rest)?;
+        self.keys.set(known.word(), key);
+        Some(value)
+    }
 }
 
 /// The containers around an item.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Nesting {
     /// The number of containers.
     depth: u32,
@@ -158,8 +251,10 @@ fn read<'a, S: Sink<'a>>(
             Ok(tail)
         }
         Some(item::TEXT) => {
-            let (text, tail) = item::text(rest)?;
-            sink.text(slot, text);
+            let (bytes, tail) = item::bytes(rest)?;
+            if !sink.text_bytes(slot, bytes) {
+                return fail(rest, Reason::NotUtf8);
+            }
             Ok(tail)
         }
         Some(item::MAP) => map(rest, sink, slot, nesting),
@@ -188,14 +283,10 @@ fn map<'a, S: Sink<'a>>(
     slot: &mut S::Slot,
     nesting: Nesting,
 ) -> Result<&'a [u8], ItemError> {
-    let (count, mut rest) = enter(rest, nesting, 2)?;
-    let mut keys = KeyOrder::new();
-    sink.map(slot, count, |at, slot| {
-        let (key, value) = item::key(rest, &mut keys)?;
-        rest = read(value, sink, slot, nesting.inside(2 * (count - 1 - at)))?;
-        Ok(key)
-    })?;
-    Ok(rest)
+    let (count, rest) = enter(rest, nesting, 2)?;
+    let mut entries = Entries { sink, rest, keys: KeyOrder::new(), left: count, nesting };
+    sink.entries(slot, count, &mut entries)?;
+    Ok(entries.rest)
 }
 
 #[inline(never)]

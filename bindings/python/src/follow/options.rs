@@ -1,0 +1,158 @@
+//! The options of `follow`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use wireproof::atproto::event::Values;
+use wireproof::atproto::syntax::{AtIdentifier, Nsid};
+use wireproof::net::hosts::parse_host_url;
+use wireproof::net::http::Url;
+use wireproof::verify::sync::Policy;
+
+use crate::arguments::{boolean, number, texts, value, wrong_type, wrong_value};
+use crate::judge::set_option;
+use crate::network::NetworkOptions;
+
+/// The options of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct FollowOptions {
+    pub(crate) hosts: Vec<Url>,
+    /// The state file.
+    pub(crate) state: Option<PathBuf>,
+    /// Names of collections, and prefixes that end in a dot; empty for all.
+    pub(crate) collections: Vec<String>,
+    /// DIDs and handles; `None` for all accounts.
+    pub(crate) accounts: Option<Vec<String>>,
+    pub(crate) start: Start,
+    pub(crate) network: NetworkOptions,
+    /// Maximum number of events that wait for the program.
+    pub(crate) queue: usize,
+    /// Maximum number of events that are received and not acknowledged.
+    pub(crate) in_flight: usize,
+    /// Number of verifying threads; `None` for one per core.
+    pub(crate) workers: Option<usize>,
+    pub(crate) resync: bool,
+    /// Whether an event is acknowledged when the next one is asked for.
+    pub(crate) auto_ack: bool,
+    pub(crate) stop_timeout: Duration,
+    pub(crate) policy: Policy,
+}
+
+/// Where to start with a host that has no stored cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    Live,
+    Oldest,
+    After(u64),
+}
+
+impl FollowOptions {
+    /// Reads the arguments; `None` of an option is its default.
+    pub(crate) fn new(hosts: &Bound<'_, PyAny>, given: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let mut policy = Policy::default();
+        policy.values = Values::ValidateOnly;
+        let mut options = Self {
+            hosts: urls(hosts)?,
+            state: None,
+            collections: Vec::new(),
+            accounts: None,
+            start: Start::Live,
+            network: NetworkOptions::default(),
+            queue: 1_000,
+            in_flight: 32 << 10,
+            workers: None,
+            resync: false,
+            auto_ack: true,
+            stop_timeout: Duration::from_secs(10),
+            policy,
+        };
+        let (mut network, mut auto_ack) = ((None, false, None), None);
+        for (name, option) in given.iter().filter(|(_, option)| !option.is_none()) {
+            let name: String = name.extract()?;
+            let size = |min| Ok::<_, PyErr>(usize::try_from(number(&name, min, &option)?)?);
+            match &*name {
+                "state" => options.state = Some(value(&name, "None or a path", &option)?),
+                "collections" => options.collections = collections(&option)?,
+                "dids" => options.accounts = Some(accounts(&option)?),
+                "cursor" => options.start = start(&option)?,
+                "plc" => network.0 = Some(value::<String>(&name, "str", &option)?),
+                "development" => network.1 = boolean(&name, &option)?,
+                "development_port" => network.2 = Some(value::<u16>(&name, "a port", &option)?),
+                "queue" => options.queue = size(1)?,
+                "in_flight" => options.in_flight = size(1)?,
+                "workers" => options.workers = Some(size(1)?),
+                "resync" => options.resync = boolean(&name, &option)?,
+                "auto_ack" => auto_ack = Some(boolean(&name, &option)?),
+                "stop_seconds" => options.stop_timeout = seconds(&name, &option)?,
+                _ => set_option(&mut options.policy, &name, &option)?,
+            }
+        }
+        let (plc, development, port) = network;
+        options.network = NetworkOptions::new(plc.as_deref(), development, port)?;
+        // Without a state no cursor is kept.
+        options.auto_ack = auto_ack.unwrap_or(options.state.is_none());
+        Ok(options)
+    }
+}
+
+fn urls(hosts: &Bound<'_, PyAny>) -> PyResult<Vec<Url>> {
+    let hosts = texts("hosts", hosts)?;
+    if hosts.is_empty() {
+        return Err(wrong_value("hosts", "expected at least one"));
+    }
+    let url = |host: &String| parse_host_url(host).map_err(|error| wrong_value("hosts", error));
+    hosts.iter().map(url).collect()
+}
+
+/// Names of collections; `app.bsky.graph.*` becomes `app.bsky.graph.`.
+fn collections(option: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    let selected = |text: String| {
+        let (name, selected) = match text.strip_suffix(".*") {
+            Some(start) => (format!("{start}.a.a"), format!("{start}.")),
+            None => (text.clone(), text.clone()),
+        };
+        match Nsid::parse(&name) {
+            Ok(_) => Ok(selected),
+            Err(error) => Err(wrong_value("collections", format!("'{text}': {error}"))),
+        }
+    };
+    texts("collections", option)?.into_iter().map(selected).collect()
+}
+
+fn accounts(option: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    let accounts = texts("dids", option)?;
+    for text in &accounts {
+        AtIdentifier::parse(text)
+            .map_err(|_| wrong_value("dids", format!("not a DID or handle: '{text}'")))?;
+    }
+    Ok(accounts)
+}
+
+fn start(option: &Bound<'_, PyAny>) -> PyResult<Start> {
+    let Ok(text) = option.cast::<PyString>() else {
+        let expected = "'live', 'oldest' or int";
+        return match number("cursor", 0, option) {
+            Ok(0) => Ok(Start::Oldest),
+            Ok(seq) => Ok(Start::After(seq)),
+            Err(error) if error.is_instance_of::<pyo3::exceptions::PyTypeError>(option.py()) => {
+                Err(wrong_type("cursor", expected, option))
+            }
+            Err(error) => Err(error),
+        };
+    };
+    match text.to_str()? {
+        "live" => Ok(Start::Live),
+        "oldest" => Ok(Start::Oldest),
+        _ => Err(wrong_value("cursor", "expected 'live', 'oldest' or a sequence number")),
+    }
+}
+
+fn seconds(name: &str, option: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    let seconds: f64 = value(name, "a number of seconds", option)?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if !time.is_zero() => Ok(time),
+        _ => Err(wrong_value(name, "expected more than 0 seconds")),
+    }
+}

@@ -1,0 +1,400 @@
+//! The class `Judge`: verifies frames, a batch at a time, without the interpreter's lock.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use wireproof::atproto::event::{Event, Values, peek};
+use wireproof::codec::cbor::{KeyOrder, Reader};
+use wireproof::crypto::CompressedKey;
+use wireproof::store::StoreError;
+use wireproof::verify::sync::{self, Judged as JudgedEvent, Outcome as Verdict, Policy};
+
+use crate::accounts::{State, store_error};
+use crate::arguments::{boolean, micros, number, value, wrong_type, wrong_value};
+use crate::judged::{Facts, FrameBytes, Judged};
+use crate::outcome::Outcome;
+
+/// Verifies frames of `com.atproto.sync.subscribeRepos`: signature, operations, and continuity of each account's commits.
+///
+/// Judges of several threads run in parallel; calls of one judge follow each other. An `#account` decides whether later commits
+/// of its account are accepted.
+///
+/// Args:
+///     keys: the signing keys: a dict of DID to did:key text, which is asked in every batch, or a callable that gets a DID
+///         and returns the did:key text or None. The callable is called once for each account of a batch whose key is not
+///         known yet; it is called again after an `#identity` of the account, and after a signature that its key did not
+///         verify. Frames of accounts without a key are refused as `signature/no-key`, and can be judged again.
+///     state: None for a state in memory, the path of a state file (created if missing), or the `State` of another judge.
+///     key_cache_bytes: size in bytes of the cache of prepared keys. Default: 64 MiB, some 47,000 keys.
+///     future_window: seconds that a revision may be ahead of `now`. Default: 300.
+///     max_frame_bytes, max_blocks_bytes, max_sync_blocks_bytes, max_record_bytes: limits in bytes. Default: 5,000,000;
+///         2,000,000; 2,000,000; 1,000,000.
+///     max_ops: maximum number of operations of a commit. Default: 200.
+///     strict_records, accept_missing_prev_data, accept_ops_without_prev, accept_failed_inversion,
+///     accept_unproved_operations, accept_since_mismatch, accept_unproved_deletes, accept_too_big, accept_rebase,
+///     accept_any_time: bool, each False: the fields of `Policy` in the Rust crate. What an `accept_` leaves unproved is
+///         accepted with the chain `unproved`, or as the name says.
+///
+/// Raises:
+///     TypeError: if an argument has another type, or there is no such option.
+///     ValueError: if an option has a value that is not allowed.
+///     OSError: if the state file cannot be opened, or another process uses it.
+///
+/// Example:
+///     >>> import wireproof
+///     >>> judge = wireproof.Judge(lambda did: None, max_frame_bytes=100)
+///     >>> [outcome.code for outcome in judge.batch([b"", bytes(200)])]
+///     ['frame/cbor', 'frame/limit']
+#[pyclass(frozen, module = "wireproof")]
+pub(crate) struct Judge {
+    keys: Keys,
+    state: Py<State>,
+    judge: Mutex<sync::Judge>,
+    /// Keys that were parsed, with their text.
+    known: Mutex<HashMap<Box<str>, KnownKey>>,
+}
+
+#[derive(Clone, Debug)]
+struct KnownKey {
+    text: Box<str>,
+    key: CompressedKey,
+}
+
+/// The source of keys.
+enum Keys {
+    Dict(Py<PyDict>),
+    Callable(Py<PyAny>),
+}
+
+#[pymethods]
+impl Judge {
+    #[new]
+    #[pyo3(signature = (keys, state = None, **options))]
+    #[pyo3(text_signature = "(keys, state=None, *, key_cache_bytes=67108864, **policy)")]
+    fn new(
+        py: Python<'_>,
+        keys: &Bound<'_, PyAny>,
+        state: Option<&Bound<'_, PyAny>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let keys = Keys::new(keys)?;
+        let judge = Mutex::new(judge_of(options)?);
+        Ok(Self { keys, state: state_of(py, state)?, judge, known: Mutex::default() })
+    }
+
+    /// Judge frames in their order, and return the outcome of each.
+    ///
+    /// Frames of one account must be in the order of the stream. A refused frame changes no state.
+    ///
+    /// Args:
+    ///     frames: iterable of `bytes`, each a whole frame: header and payload.
+    ///     now: the time: `datetime` with a time zone, ISO text, or int in microseconds since 1970. Default: the clock.
+    ///
+    /// Returns:
+    ///     list of `Outcome`, one for each frame.
+    ///
+    /// Raises:
+    ///     TypeError: if a frame is not `bytes`, or a key is neither text nor None.
+    ///     ValueError: if a key is not a did:key, or the time is none.
+    ///     OSError: if the state file cannot be read.
+    ///     Exception: what the callable of the keys raises; nothing is judged then.
+    ///
+    /// Example:
+    ///     >>> import wireproof
+    ///     >>> info = bytes.fromhex("a261746523696e666f626f7001a1646e616d656e4f75746461746564437572736f72")
+    ///     >>> [outcome] = wireproof.Judge({}).batch([info], now="2026-07-01T00:00:00Z")
+    ///     >>> outcome.kind, outcome.code
+    ///     ('info', 'unchecked')
+    #[pyo3(signature = (frames, now = None))]
+    fn batch<'py>(
+        &self,
+        py: Python<'py>,
+        frames: &Bound<'py, PyAny>,
+        now: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let state = self.state.get();
+        state.check_process()?;
+        let frames = frames_of(frames)?;
+        let now_micros = micros("now", now)?;
+        let bytes: Vec<&[u8]> = frames.iter().map(|frame| frame.as_bytes()).collect();
+        let (routes, mut keys) = py.detach(|| self.routes(&bytes));
+        self.ask(py, &mut keys)?;
+        let judged = py.detach(|| self.judge_all(&bytes, &routes, &keys, now_micros));
+        let judged = judged.map_err(store_error)?;
+        let outcomes = frames.into_iter().zip(judged).map(|(frame, facts)| {
+            let frame = FrameBytes::Python(frame.unbind());
+            Py::new(py, Outcome::new(Arc::new(Judged { frame, facts })))
+        });
+        PyList::new(py, outcomes.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// The state of the accounts, which other judges can share.
+    ///
+    /// Returns:
+    ///     `State`.
+    ///
+    /// Example:
+    ///     >>> import wireproof
+    ///     >>> first = wireproof.Judge({})
+    ///     >>> second = wireproof.Judge({}, first.state())
+    ///     >>> second.state() is first.state()
+    ///     True
+    fn state<'py>(&self, py: Python<'py>) -> Bound<'py, State> {
+        self.state.bind(py).clone()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Judge(state={})", self.state.get().text())
+    }
+}
+
+impl Judge {
+    /// The accounts of the frames, and the known keys of the accounts, `None` for those that must be asked for.
+    fn routes<'f>(
+        &self,
+        frames: &[&'f [u8]],
+    ) -> (Vec<Route<'f>>, HashMap<&'f str, Option<KnownKey>>) {
+        let routes: Vec<Route<'_>> = frames.iter().map(|frame| Route::of(frame)).collect();
+        let dids: HashSet<&str> = routes.iter().filter_map(|route| route.did).collect();
+        let known = lock(&self.known);
+        let keys = dids.into_iter().map(|did| (did, known.get(did).cloned())).collect();
+        (routes, keys)
+    }
+
+    /// Asks the source for keys: a dict for all, as it may have changed, a callable for those that are not known.
+    fn ask(&self, py: Python<'_>, keys: &mut HashMap<&str, Option<KnownKey>>) -> PyResult<()> {
+        let mut asked = Vec::new();
+        for (did, known) in keys.iter_mut() {
+            let answer = match &self.keys {
+                Keys::Dict(dict) => dict.bind(py).get_item(did)?,
+                Keys::Callable(_) if known.is_some() => continue,
+                Keys::Callable(callable) => Some(callable.bind(py).call1((*did,))?),
+            };
+            let before = known.take();
+            let Some(answer) = answer.filter(|answer| !answer.is_none()) else { continue };
+            *known = Some(KnownKey::of(did, &answer, before)?);
+            asked.push(*did);
+        }
+        py.detach(|| self.keep(keys, &asked));
+        Ok(())
+    }
+
+    fn keep(&self, keys: &HashMap<&str, Option<KnownKey>>, asked: &[&str]) {
+        let mut known = lock(&self.known);
+        if known.len() + asked.len() > MAX_KNOWN {
+            known.clear();
+        }
+        for did in asked {
+            if let Some(Some(key)) = keys.get(did) {
+                known.insert((*did).into(), key.clone());
+            }
+        }
+    }
+
+    /// Judges frames in parts: an `#account` is the last of its part, as it decides about the commits after it.
+    fn judge_all(
+        &self,
+        frames: &[&[u8]],
+        routes: &[Route<'_>],
+        keys: &HashMap<&str, Option<KnownKey>>,
+        now_micros: u64,
+    ) -> Result<Vec<Facts>, StoreError> {
+        let (mut judge, mut accounts) = (lock(&self.judge), self.state.get().lock());
+        let key_of = |did: &str| keys.get(did)?.as_ref().map(|known| known.key);
+        let (mut facts, mut stale) = (Vec::with_capacity(frames.len()), Vec::new());
+        let mut rest = frames;
+        while !rest.is_empty() {
+            let len = part_len(&routes[facts.len()..]);
+            let (part, others) = rest.split_at(len);
+            rest = others;
+            let judged = judge.judge_batch(part, &key_of, &mut *accounts, now_micros)?;
+            for (frame, of) in part.iter().zip(&judged) {
+                facts.push(Facts::of_outcome(frame, of.event, &of.outcome));
+                stale.extend(stale_key(of));
+            }
+            if let Some(JudgedEvent { outcome: Verdict::Unjudged(Event::Account(event)), .. }) =
+                judged.last()
+            {
+                // Nothing is stored for accounts without a key: anyone can invent them.
+                if key_of(event.did).is_some() {
+                    accounts.set_active(event.did, event.active)?;
+                }
+            }
+        }
+        let mut known = lock(&self.known);
+        stale.iter().for_each(|did| drop(known.remove(&**did)));
+        Ok(facts)
+    }
+}
+
+/// The account of a frame.
+#[derive(Clone, Copy)]
+struct Route<'f> {
+    did: Option<&'f str>,
+    is_account: bool,
+}
+
+impl<'f> Route<'f> {
+    fn of(frame: &'f [u8]) -> Self {
+        let Ok((header, at)) = peek(frame) else { return Self { did: None, is_account: false } };
+        let is_account = header.kind == Some("#account");
+        let field = match header.kind {
+            Some("#commit") => "repo",
+            Some("#sync" | "#account") => "did",
+            _ => return Self { did: None, is_account },
+        };
+        Self { did: text_field(&frame[at..], field), is_account }
+    }
+}
+
+/// The text of a field of a map.
+fn text_field<'f>(map: &'f [u8], name: &str) -> Option<&'f str> {
+    let (mut reader, mut keys) = (Reader::new(map), KeyOrder::new());
+    for _ in 0..reader.map().ok()? {
+        if reader.key(&mut keys).ok()? == name {
+            return reader.text().ok();
+        }
+        reader.skip().ok()?;
+    }
+    None
+}
+
+/// Number of frames of the next part.
+fn part_len(routes: &[Route<'_>]) -> usize {
+    let routes = &routes[..routes.len().min(MAX_PART)];
+    routes.iter().position(|route| route.is_account).map_or(routes.len(), |at| at + 1)
+}
+
+/// The account whose key should be asked for again.
+fn stale_key(judged: &JudgedEvent<'_>) -> Option<Box<str>> {
+    let is_stale = match &judged.outcome {
+        Verdict::Unjudged(Event::Identity(_)) => true,
+        Verdict::Rejected(why) => why.code().starts_with("signature/"),
+        _ => false,
+    };
+    match judged.event.filter(|_| is_stale)? {
+        Event::Commit(commit) => Some(commit.repo.into()),
+        Event::Sync(sync) => Some(sync.did.into()),
+        Event::Identity(identity) => Some(identity.did.into()),
+        _ => None,
+    }
+}
+
+impl Keys {
+    fn new(keys: &Bound<'_, PyAny>) -> PyResult<Self> {
+        match keys.cast::<PyDict>() {
+            Ok(dict) => Ok(Self::Dict(dict.clone().unbind())),
+            Err(_) if keys.is_callable() => Ok(Self::Callable(keys.clone().unbind())),
+            Err(_) => Err(wrong_type("keys", "dict or callable", keys)),
+        }
+    }
+}
+
+impl KnownKey {
+    /// The key of an answer, without parsing it if it has the text of the key before.
+    fn of(did: &str, answer: &Bound<'_, PyAny>, before: Option<Self>) -> PyResult<Self> {
+        let name = format!("keys[{did:?}]");
+        let Ok(text) = answer.cast::<PyString>() else {
+            return Err(wrong_type(&name, "did:key text or None", answer));
+        };
+        let text = text.to_str()?;
+        if let Some(known) = before.filter(|known| *known.text == *text) {
+            return Ok(known);
+        }
+        let key = CompressedKey::from_did_key(text).map_err(|error| wrong_value(&name, error))?;
+        Ok(Self { text: text.into(), key })
+    }
+}
+
+fn frames_of<'py>(frames: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+    let expected = "an iterable of bytes";
+    if frames.is_instance_of::<PyBytes>() || frames.is_instance_of::<PyString>() {
+        return Err(wrong_type("frames", expected, frames));
+    }
+    let items = frames.try_iter().map_err(|_| wrong_type("frames", expected, frames))?;
+    let frame = |(at, item): (usize, PyResult<Bound<'py, PyAny>>)| {
+        let wrong = |item: &Bound<'_, PyAny>| wrong_type(&format!("frames[{at}]"), "bytes", item);
+        item?.cast_into::<PyBytes>().map_err(|error| wrong(&error.into_inner()))
+    };
+    items.enumerate().map(frame).collect()
+}
+
+fn state_of(py: Python<'_>, state: Option<&Bound<'_, PyAny>>) -> PyResult<Py<State>> {
+    let Some(state) = state else { return Py::new(py, State::in_memory()) };
+    if let Ok(shared) = state.cast::<State>() {
+        return Ok(shared.clone().unbind());
+    }
+    let path: PathBuf = value("state", "None, a path or a State", state)?;
+    Py::new(py, py.detach(|| State::open(&path)).map_err(store_error)?)
+}
+
+/// A judge under the policy of these options.
+fn judge_of(options: Option<&Bound<'_, PyDict>>) -> PyResult<sync::Judge> {
+    let mut policy = Policy::default();
+    // Records become Python objects when they are asked for, and no values before.
+    policy.values = Values::ValidateOnly;
+    let mut builder = sync::Judge::builder();
+    for (name, option) in options.into_iter().flatten() {
+        let name: String = name.extract()?;
+        match &*name {
+            "key_cache_bytes" => builder = builder.key_cache_bytes(size(&name, &option)?),
+            _ => set_option(&mut policy, &name, &option)?,
+        }
+    }
+    Ok(builder.policy(policy).build())
+}
+
+/// Sets an option of the policy.
+pub(crate) fn set_option(
+    policy: &mut Policy,
+    name: &str,
+    option: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let is_set = || boolean(name, option);
+    match name {
+        "future_window" => policy.future_window_micros = window_micros(name, option)?,
+        "max_frame_bytes" => policy.max_frame_bytes = size(name, option)?,
+        "max_blocks_bytes" => policy.max_blocks_bytes = size(name, option)?,
+        "max_sync_blocks_bytes" => policy.max_sync_blocks_bytes = size(name, option)?,
+        "max_ops" => policy.max_ops = size(name, option)?,
+        "max_record_bytes" => policy.max_record_bytes = size(name, option)?,
+        "strict_records" => policy.strict_records = is_set()?,
+        "accept_missing_prev_data" => policy.accept_missing_prev_data = is_set()?,
+        "accept_ops_without_prev" => policy.accept_ops_without_prev = is_set()?,
+        "accept_failed_inversion" => policy.accept_failed_inversion = is_set()?,
+        "accept_unproved_operations" => policy.accept_unproved_operations = is_set()?,
+        "accept_since_mismatch" => policy.accept_since_mismatch = is_set()?,
+        "accept_unproved_deletes" => policy.accept_unproved_deletes = is_set()?,
+        "accept_too_big" => policy.accept_too_big = is_set()?,
+        "accept_rebase" => policy.accept_rebase = is_set()?,
+        "accept_any_time" => policy.accept_any_time = is_set()?,
+        _ => return Err(PyTypeError::new_err(format!("{name}: there is no such option"))),
+    }
+    Ok(())
+}
+
+fn size(name: &str, option: &Bound<'_, PyAny>) -> PyResult<usize> {
+    Ok(usize::try_from(number(name, 0, option)?).unwrap_or(usize::MAX))
+}
+
+fn window_micros(name: &str, option: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let seconds: f64 = value(name, "a number of seconds", option)?;
+    match seconds >= 0.0 {
+        true => Ok((seconds * 1e6) as u64),
+        false => Err(wrong_value(name, "expected at least 0 seconds")),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Frames that are judged together: enough to fill the signature lanes, few enough to stay in the cache.
+const MAX_PART: usize = 512;
+
+/// Keys that are kept; beyond, all are asked for again.
+const MAX_KNOWN: usize = 500_000;
