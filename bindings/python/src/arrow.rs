@@ -23,7 +23,7 @@ use wireproof::verify::sync::SyncRejection;
 
 use crate::columns::{BytesColumn, Pieces};
 use crate::errors::{self, Class};
-use crate::record_batches::{RecordBatchStream, read_batches};
+use crate::record_batches::{RecordBatchStream, STREAM, read_batches};
 
 /// Decode frames into a row for each operation of their commits.
 #[pyfunction]
@@ -309,9 +309,6 @@ fn record_fields(has_deletions: bool) -> Vec<Field> {
         Field::new("json", DataType::LargeUtf8, true),
     ]
 }
-
-/// The argument that has the batches.
-pub(crate) const STREAM: &str = "stream";
 
 /// The column that has the frames.
 pub(crate) const FRAME: &str = "frame";

@@ -11,11 +11,11 @@ use arrow_array::{
     Array, ArrayRef, BinaryArray, BinaryViewArray, LargeBinaryArray, LargeStringArray, RecordBatch,
     RecordBatchReader, StringArray, StringViewArray,
 };
-use arrow_schema::{ArrowError, DataType, Schema, TimeUnit};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::record_batches::{column_index, column_type_error};
+use crate::record_batches::{STREAM, column_index, column_type_error};
 
 /// A column of bytes.
 pub(crate) enum BytesColumn {
@@ -179,6 +179,39 @@ fn piece_rows(column: &BytesColumn, rows: usize) -> usize {
         }
     }
     rows.min(MAX_PIECE_ROWS)
+}
+
+/// The columns of the input that are in the output, too.
+pub(crate) struct KeptColumns {
+    columns: Vec<usize>,
+    /// The columns of the output: those that are kept come first.
+    pub(crate) schema: SchemaRef,
+}
+
+impl KeptColumns {
+    pub(crate) fn new(input: &Schema, keep: &[String], results: Vec<Field>) -> PyResult<Self> {
+        let mut columns = Vec::new();
+        for name in keep {
+            if results.iter().any(|field| field.name() == name) {
+                let message = format!("argument 'keep': {name} is a column of the result");
+                return Err(PyValueError::new_err(message));
+            }
+            columns.push(column_index(STREAM, input, name)?);
+        }
+        let kept = columns.iter().map(|index| input.field(*index).clone());
+        let schema = Arc::new(Schema::new(kept.chain(results).collect::<Vec<_>>()));
+        Ok(Self { columns, schema })
+    }
+
+    pub(crate) fn batch(
+        &self,
+        piece: &RecordBatch,
+        results: Vec<ArrayRef>,
+    ) -> PyResult<RecordBatch> {
+        let kept = self.columns.iter().map(|index| piece.column(*index).clone());
+        RecordBatch::try_new(self.schema.clone(), kept.chain(results).collect())
+            .map_err(|error| PyValueError::new_err(format!("argument '{STREAM}': {error}")))
+    }
 }
 
 /// The exception for a stream of the caller that failed.

@@ -7,11 +7,11 @@ mod accounts;
 mod archive;
 mod arguments;
 mod arrow;
-mod arrow_verify;
 mod columns;
 mod encode;
 mod errors;
 mod follow;
+mod frame_verdicts;
 mod judge;
 mod judged;
 mod key_cache;
@@ -26,6 +26,7 @@ mod process;
 mod record;
 mod record_batches;
 mod repo;
+mod repository_verdicts;
 mod resolve;
 mod shapes;
 mod source;
@@ -44,7 +45,9 @@ mod _wireproof {
     #[pymodule_export]
     use super::arrow::{decode_frames, repository_records};
     #[pymodule_export]
-    use super::arrow_verify::{AccountStates, verify_frames, verify_repos};
+    use super::frame_verdicts::{AccountStates, verify_frames};
+    #[pymodule_export]
+    use super::repository_verdicts::verify_repos;
     #[pymodule_export]
     use super::follow::{_Follower, _restore_event, Event};
     #[pymodule_export]

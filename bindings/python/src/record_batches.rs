@@ -227,5 +227,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The argument that has the batches.
+pub(crate) const STREAM: &str = "stream";
+
 const C_ARRAY: &str = "__arrow_c_array__";
 const C_STREAM: &str = "__arrow_c_stream__";
