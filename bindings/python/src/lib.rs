@@ -45,11 +45,9 @@ mod _wireproof {
     #[pymodule_export]
     use super::arrow::{decode_frames, repository_records};
     #[pymodule_export]
-    use super::frame_verdicts::{AccountStates, verify_frames};
-    #[pymodule_export]
-    use super::repository_verdicts::verify_repos;
-    #[pymodule_export]
     use super::follow::{_Follower, _restore_event, Event};
+    #[pymodule_export]
+    use super::frame_verdicts::{AccountStates, verify_frames};
     #[pymodule_export]
     use super::judge::Judge;
     #[pymodule_export]
@@ -65,6 +63,8 @@ mod _wireproof {
     use super::record_batches::RecordBatchStream;
     #[pymodule_export]
     use super::repo::{Repo, verify_repo};
+    #[pymodule_export]
+    use super::repository_verdicts::verify_repos;
     #[pymodule_export]
     use super::resolve::{_Lookup, _restore_identity, Identity, resolve};
 
