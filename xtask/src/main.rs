@@ -19,6 +19,7 @@ mod soak;
 mod speed;
 mod stages;
 mod toolchains;
+mod verdicts;
 
 use std::process::ExitCode;
 
