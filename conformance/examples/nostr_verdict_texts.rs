@@ -1,5 +1,5 @@
-//! Prints the events of the table of verdicts in `docs/formats/nostr/json.md`, one a line after the name of its row and a tab:
-//! input for the other implementations in the table.
+//! Prints the events of the table of verdicts in `docs/formats/nostr/json.md`, one a line: the row, the field that is unusual, and the
+//! text, separated by tabs. The other implementations in the table read it.
 
 #![forbid(unsafe_code)]
 
@@ -8,6 +8,6 @@ mod verdict_texts;
 
 fn main() {
     for (row, texts) in verdict_texts::rows() {
-        texts.iter().for_each(|text| println!("{row}\t{text}"));
+        texts.iter().for_each(|(field, text)| println!("{row}\t{field}\t{text}"));
     }
 }

@@ -1,6 +1,7 @@
 //! Every target runs on its seeds and on some mutations of them, on the toolchain of the workspace.
 
 use std::path::Path;
+use std::process::Command;
 
 use wireproof_fuzz::driver::{self, Effort};
 use wireproof_fuzz::{TARGETS, seeds};
@@ -25,6 +26,16 @@ fn every_saved_corpus_and_vector_belongs_to_a_target() {
             assert!(seeds::of(&name).len() > 1, "{name} is not read");
         }
     }
+}
+
+/// `cargo xtask fuzz` and the README run it without `--bin`, although the package has a program for libFuzzer too.
+#[test]
+fn cargo_run_starts_the_driver() {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--offline", "--no-deps", "--format-version", "1"]);
+    let output = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    let metadata = String::from_utf8_lossy(&output.stdout);
+    assert!(metadata.contains(r#""default_run":"wireproof-fuzz""#), "{metadata}");
 }
 
 /// Mutated inputs for each target.

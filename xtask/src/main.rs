@@ -21,6 +21,7 @@ mod speed;
 mod stages;
 mod toolchains;
 mod venv;
+mod verdicts;
 mod wheels;
 
 use std::process::ExitCode;

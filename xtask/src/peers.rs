@@ -9,11 +9,11 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::toolchains::{Toolchain, Without};
-use crate::{left_out, process};
+use crate::{left_out, process, verdicts};
 
 /// Runs each task of each peer once on a small corpus, and checks that the peer was built and that its
-/// counts equal the corpus's. The peers are the builds that `bench` measures; our own program is the one
-/// that the tests built.
+/// counts equal the corpus's; then the verdicts of those that verify Nostr events. The peers are the builds that `bench` measures; our
+/// own program is the one that the tests built.
 pub(crate) fn smoke_test(without: &Without) -> Result<(), String> {
     let runners = process::root().join("bench/runners");
     let expected = expected(&runners)?;
@@ -37,7 +37,7 @@ pub(crate) fn smoke_test(without: &Without) -> Result<(), String> {
     for (task, peer) in absent {
         left_out::note(&format!("{task} of {peer}"), "its source")?;
     }
-    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+    if faults.is_empty() { verdicts::check(without) } else { Err(faults.join("\n")) }
 }
 
 /// Proves the checks that peers claim, of those that are built.

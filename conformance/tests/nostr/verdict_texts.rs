@@ -1,43 +1,41 @@
-//! The events of the table of verdicts in `docs/formats/nostr/json.md`: for each row texts whose hash and signature are right.
+//! The events of the table of verdicts in `docs/formats/nostr/json.md`: for each row texts whose hash and signature are right,
+//! each after the name of the field that is unusual.
 
 use wireproof::crypto::schnorr::SecretKey;
 use wireproof::kernels::{hex, sha256};
 
-/// The event of each row, as its name in the table, and texts of such events.
-pub(crate) fn rows() -> Vec<(&'static str, Vec<String>)> {
+/// A row of the table: its event, and texts of such events by field.
+pub(crate) type Row = (&'static str, Vec<(&'static str, String)>);
+
+/// The rows of the table.
+pub(crate) fn rows() -> Vec<Row> {
     let plain = Fields::default();
-    let upper = |field: &str| plain.signed().with(field, str::to_uppercase);
-    let twice = |field: &str| {
+    let signed = |field, fields: Fields| vec![(field, fields.signed().0)];
+    let upper = |field| (field, plain.signed().with(field, str::to_uppercase));
+    let with = |field, value: &str| (field, plain.signed().with(field, |_| value.to_owned()));
+    let twice = |field| {
         let text = plain.signed();
         let member = format!("\"{field}\":{}", text.value(field));
-        text.0.replacen('{', &format!("{{{member},"), 1)
+        (field, text.0.replacen('{', &format!("{{{member},"), 1))
     };
-    let raw = Fields { hashed_content: "\"a\u{1}\"", ..Fields::of_content("\"a\\u0001\"") };
-    let large = Fields { kind: "65536", ..plain };
-    let negative = Fields { created_at: "-1", ..plain };
-    let no_name = Fields { tags: "[[]]", ..plain };
-    let signed = |fields: Fields| vec![fields.signed().0];
+    let escaped = Fields::of_content("\"a\\u0001\"");
+    let verbatim = Fields { hashed_content: "\"a\u{1}\"", ..escaped };
+    let names = ["id", "pubkey", "created_at", "kind", "tags", "content", "sig"];
     vec![
-        ("control characters, id of the escaped form", signed(Fields::of_content("\"a\\u0001\""))),
-        ("control characters, id of the verbatim form", signed(raw)),
-        ("an empty tag, `\"tags\":[[]]`", signed(no_name)),
-        ("a negative `created_at`", signed(negative)),
+        ("control characters, id of the escaped form", signed("id", escaped)),
+        ("control characters, id of the verbatim form", signed("id", verbatim)),
+        ("an empty tag, `\"tags\":[[]]`", signed("tags", Fields { tags: "[[]]", ..plain })),
+        ("a negative `created_at`", signed("created_at", Fields { created_at: "-1", ..plain })),
         (
             "`id`, `pubkey` or `sig` in upper-case digits",
             ["id", "pubkey", "sig"].map(upper).to_vec(),
         ),
         (
             "`1e0`, `1700000000.0` as a number",
-            vec![
-                plain.signed().with("kind", |_| "1e0".to_owned()),
-                plain.signed().with("created_at", |_| "1700000000.0".to_owned()),
-            ],
+            vec![with("kind", "1e0"), with("created_at", "1700000000.0")],
         ),
-        ("a `kind` above 65,535", signed(large)),
-        (
-            "a field twice",
-            ["id", "pubkey", "created_at", "kind", "tags", "content", "sig"].map(twice).to_vec(),
-        ),
+        ("a `kind` above 65,535", signed("kind", Fields { kind: "65536", ..plain })),
+        ("a field twice", names.map(twice).to_vec()),
     ]
 }
 

@@ -35,8 +35,8 @@ fn our_verdict_on_each_event_of_the_table_is_the_listed_one() {
     let names: Vec<&str> = table.iter().map(|(event, _)| *event).collect();
     assert_eq!(names, rows.iter().map(|(event, _)| *event).collect::<Vec<_>>());
     for ((event, expected), (_, texts)) in table.iter().zip(&rows) {
-        for text in texts {
-            assert_eq!(verdict(text), *expected, "{event}: {text}");
+        for (field, text) in texts {
+            assert_eq!(verdict(text), *expected, "{event}: {field}: {text}");
         }
     }
 }
@@ -47,7 +47,7 @@ fn the_same_event_without_its_oddity_is_valid_and_with_another_content_invalid()
     let rows = verdict_texts::rows();
     let (event, texts) = rows.last().expect("rows");
     assert_eq!(*event, "a field twice");
-    for text in texts {
+    for (_, text) in texts {
         let at = text.rfind("\"id\":").expect("the event after the field that is there twice");
         let once = format!("{{{}", &text[at..]);
         assert_eq!(verdict(&once), "valid", "{once}");
