@@ -173,6 +173,7 @@ impl RecordProof {
 ///     TypeError, ValueError: an argument is of a wrong type or cannot be read.
 #[pyfunction]
 #[pyo3(signature = (slice, path, key = None, *, doc = None, plc_log = None, did = None, strict_records = false))]
+#[expect(clippy::too_many_arguments, reason = "the arguments of the function in Python")]
 pub(crate) fn verify_record(
     py: Python<'_>,
     slice: &Bound<'_, PyAny>,

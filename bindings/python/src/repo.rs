@@ -76,6 +76,7 @@ struct Place {
 /// ```
 #[pyfunction]
 #[pyo3(signature = (car, key = None, *, doc = None, plc_log = None, did = None, strict_records = false, threads = 1))]
+#[expect(clippy::too_many_arguments, reason = "the arguments of the function in Python")]
 pub(crate) fn verify_repo(
     py: Python<'_>,
     car: &Bound<'_, PyAny>,

@@ -71,7 +71,8 @@ def test_its_frames_and_archives_are_the_same_on_both(frames: Path, exported) ->
 
 def test_a_changed_record_is_refused_on_this_package_alone(exported, tmp_path: Path) -> None:
     changed = tmp_path / "changed.car"
-    at = exported.car.rindex(b"$type") - 40
+    # The last block is a record: another letter of its last text.
+    at = len(exported.car) - 1
     while True:
         car = bytearray(exported.car)
         car[at] ^= 1
