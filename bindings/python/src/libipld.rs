@@ -1,6 +1,6 @@
 //! The functions of the package `libipld`, with its types and its messages, and with hashes checked.
 
-use pyo3::exceptions::{PyRecursionError, PyValueError};
+use pyo3::exceptions::{PyRecursionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString};
 use smallvec::SmallVec;
@@ -21,7 +21,11 @@ use crate::pause::CollectionPause;
 ///     DecodeError: the bytes are not exactly one canonical item.
 ///     RecursionError: it has more containers inside each other than Python allows.
 #[pyfunction]
-pub(crate) fn decode_dag_cbor<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn decode_dag_cbor<'py>(
+    py: Python<'py>,
+    data: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let data = content(data)?;
     let _pause = CollectionPause::for_input(py, data.len());
     match KeyCache::using(|keys| objects::decode_prefix(py, data, keys)) {
         Ok((value, len)) if len == data.len() => Ok(value),
@@ -52,8 +56,9 @@ fn rarer_dag_cbor<'py>(
 #[pyfunction]
 pub(crate) fn decode_dag_cbor_multi<'py>(
     py: Python<'py>,
-    data: &[u8],
+    data: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyList>> {
+    let data = content(data)?;
     let _pause = CollectionPause::for_input(py, data.len());
     let (values, mut at) = (PyList::empty(py), 0);
     while at < data.len() {
@@ -90,9 +95,10 @@ pub(crate) fn encode_dag_cbor<'py>(
 #[pyo3(signature = (data, *, verify = true))]
 pub(crate) fn decode_car<'py>(
     py: Python<'py>,
-    data: &[u8],
+    data: &Bound<'py, PyAny>,
     verify: bool,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyDict>)> {
+    let data = content(data)?;
     let _pause = CollectionPause::for_input(py, data.len());
     match KeyCache::using(|keys| strict_car(py, data, verify, keys)) {
         Ok(decoded) => Ok(decoded),
@@ -399,6 +405,18 @@ pub(crate) fn encode_multibase(code: char, data: &Bound<'_, PyAny>) -> PyResult<
     };
     let base = multibase::Base::from_code(code).map_err(|error| failed(error.to_string()))?;
     Ok(multibase::encode(base, bytes))
+}
+
+/// The content of the argument `data`, in every Python with its name in the error.
+fn content<'a>(data: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
+    match data.cast::<PyBytes>() {
+        Ok(bytes) => Ok(bytes.as_bytes()),
+        Err(_) => {
+            let kind = data.get_type().name()?;
+            let message = format!("argument 'data': '{kind}' object is not an instance of 'bytes'");
+            Err(PyTypeError::new_err(message))
+        }
+    }
 }
 
 /// The content of `bytes` or of a `bytearray`.

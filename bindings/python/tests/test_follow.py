@@ -310,7 +310,8 @@ def test_tasks_share_a_stream(network: Network) -> None:
 
 
 PROGRAM = """
-import sys, wireproof
+import signal, sys, wireproof
+signal.signal(signal.SIGINT, signal.default_int_handler)
 relay, plc, port, state, options = sys.argv[1:]
 options = eval(options)
 with wireproof.follow(relay, plc=plc, development_port=int(port), state=state, **options) as events:
@@ -325,6 +326,7 @@ with wireproof.follow(relay, plc=plc, development_port=int(port), state=state, *
 """
 
 
+# SIGINT is set to its default, as a shell starts programs in the background with SIGINT ignored.
 def run_program(network: Network, state: Path, program: str = PROGRAM) -> subprocess.Popen[str]:
     arguments = [network.relay, network.options["plc"], str(network.options["development_port"]), str(state)]
     program = program.replace("{events}", str(COMMITS))
@@ -348,7 +350,8 @@ def test_ctrl_c_ends_the_wait_and_stores_what_is_acknowledged(network: Network, 
 def test_ctrl_c_ends_a_program_with_asyncio(network: Network, tmp_path: Path) -> None:
     state = tmp_path / "state.sqlite"
     program = """
-import asyncio, os, sys, wireproof
+import asyncio, os, signal, sys, wireproof
+signal.signal(signal.SIGINT, signal.default_int_handler)
 relay, plc, port, state, options = sys.argv[1:]
 async def main():
     async with wireproof.follow(relay, plc=plc, development_port=int(port), state=state, **eval(options)) as events:

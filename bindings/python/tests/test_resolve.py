@@ -167,7 +167,8 @@ def test_the_loop_runs_on_during_a_lookup_and_cancelling_ends_it() -> None:
 
 def test_ctrl_c_ends_a_lookup() -> None:
     program = """
-import sys, wireproof
+import signal, sys, wireproof
+signal.signal(signal.SIGINT, signal.default_int_handler)
 print("ready", flush=True)
 try:
     wireproof.resolve("did:plc:aaaaaaaaaaaaaaaaaaaaaaaa", plc=sys.argv[1], development=True)
