@@ -69,7 +69,7 @@ def test_the_version_is_that_of_the_command(command: str) -> None:
 def test_the_import_loads_nothing_that_is_not_needed() -> None:
     program = "import sys; before = set(sys.modules); import wireproof; print(*sorted(set(sys.modules) - before))"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    libraries = {"asyncio", "numpy", "pandas", "polars", "pyarrow", "json", "tqdm"}
+    libraries = {"asyncio", "typing", "numpy", "pandas", "polars", "pyarrow", "json", "tqdm"}
     assert libraries.isdisjoint(loaded.split())
 
 

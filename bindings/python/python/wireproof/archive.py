@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Any
 
-from ._time import Time, to_micros
+from ._time import to_micros
 from ._wireproof import ArchiveReader, RecordBatchStream
+
+# As `typing` has it, without the 20 ms of its import.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ._time import Time
 
 __all__ = ["Archive"]
 

@@ -12,7 +12,7 @@ __all__ = [
     "verify_repos",
 ]
 
-Keys = Mapping[str, str | None] | Callable[[str], str | None] | Callable[[list[str]], Any]
+_Keys = Mapping[str, str | None] | Callable[[str], str | None] | Callable[[list[str]], Any]
 
 @final
 class RecordBatchStream:
@@ -29,7 +29,7 @@ class AccountStates:
 
 def verify_frames(
     stream: Any,
-    keys: Keys,
+    keys: _Keys,
     *,
     state: AccountStates | None = None,
     now: Time | None = None,
@@ -38,7 +38,7 @@ def verify_frames(
 ) -> RecordBatchStream: ...
 def verify_repos(
     stream: Any,
-    keys: Keys,
+    keys: _Keys,
     *,
     batched_keys: bool = False,
     keep: Sequence[str] = (),
