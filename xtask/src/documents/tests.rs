@@ -135,13 +135,15 @@ fn blocks_are_the_lines_between_fences() {
     assert_eq!(found, [("sh", "b||c".to_owned()), ("", "e".to_owned())]);
 }
 
-/// `sh` runs here, `rust` in `conformance/outside`, `sql` in the tests of deliveries (`crates/cli/tests/live`); lines of `python` and `shell` are copies from the
-/// examples, which the tests of the command run.
+/// `sh` runs here, `rust` in `conformance/outside`, `sql` in the tests of deliveries (`crates/cli/tests/live`). Programs of `python` run whole in the tests of the
+/// Python package, on the pages that these name; other lines of `python` and `shell` are copies from the examples, which the tests of the command run.
 #[test]
 fn every_block_of_the_documents_is_run_by_a_test() {
     let outside =
         fs::read_to_string(process::root().join("conformance/outside/src/lib.rs")).unwrap();
     let examples = lines_of_examples();
+    let of_package = process::root().join("bindings/python/tests/test_documents.py");
+    let of_package = fs::read_to_string(of_package).unwrap();
     for (path, text) in pages() {
         let name = path.strip_prefix(process::root()).unwrap().display().to_string();
         for Block { mark, lines } in blocks(&text) {
@@ -152,6 +154,7 @@ fn every_block_of_the_documents_is_run_by_a_test() {
                         outside.contains(&format!("include_str!(\"../../../{name}\")"));
                     assert!(is_included, "{name} has Rust that no test compiles");
                 }
+                "python" if of_package.contains(&format!("ROOT / \"{name}\"")) => {}
                 "python" | "shell" => {
                     for line in lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty())
                     {
