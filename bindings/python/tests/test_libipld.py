@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import hashlib
+import re
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -49,7 +52,7 @@ def test_every_cut_of_an_archive_is_refused_or_a_shorter_archive(exported: Expor
 def test_the_length_of_a_block_must_be_its_own(exported: Exported) -> None:
     root = exported.car[: exported.car[0] + 1]
     data = libipld.encode_dag_cbor({"a": 1})
-    cid = bytes.fromhex("01711220") + __import__("hashlib").sha256(data).digest()
+    cid = bytes.fromhex("01711220") + hashlib.sha256(data).digest()
     assert libipld.decode_car(root + section(cid, data))[1] == {cid: {"a": 1}}
     longer = bytearray(section(cid, data))
     longer[0] += 1
@@ -169,3 +172,51 @@ def test_memory_stays_the_same_over_a_million_calls(exported: Exported) -> None:
 def resident_bytes() -> int:
     with open("/proc/self/statm") as statistics:
         return int(statistics.read().split()[1]) * 4096
+
+
+def differing_inputs(exported: Exported) -> dict[str, tuple[str, bytes]]:
+    """The inputs of the guide's table, with the function that reads each."""
+    root = exported.car[: exported.car[0] + 1]
+    data = libipld.encode_dag_cbor({"a": 1})
+    digest = hashlib.sha256(data).digest()
+    cid = bytes.fromhex("01711220") + digest
+    longer = bytearray(section(cid, data))
+    longer[0] += 1
+    return {
+        "a block whose bytes do not have the hash in its CID": (
+            "decode_car",
+            root + section(bytes.fromhex("01711220") + bytes(32), data),
+        ),
+        "a block under another hash function than SHA-256": (
+            "decode_car",
+            root + section(bytes.fromhex("01711b20") + digest, data),
+        ),
+        "a length in an archive that is not that of its block": ("decode_car", root + bytes(longer)),
+        "integers and lengths in more bytes than they need": ("decode_dag_cbor", bytes.fromhex("1801")),
+        "floats of 32 bits": ("decode_dag_cbor", bytes.fromhex("fa3f800000")),
+        "a SHA-256 of other than 32 bytes in a CID": (
+            "decode_dag_cbor",
+            bytes.fromhex("d82a450001711200"),
+        ),
+    }
+
+
+def test_the_table_of_the_guide_has_what_differs_from_libipld(exported: Exported) -> None:
+    theirs = pytest.importorskip("libipld")
+    guide = (Path(__file__).resolve().parents[3] / "docs/guide/from-python.md").read_text()
+    table = guide.split("| input | `libipld` 3.5.0 | `wireproof.libipld` |\n")[1].split("\n\n")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[1:]]
+    inputs = differing_inputs(exported)
+    assert [name for name, _, _ in rows] == list(inputs)
+    for name, of_theirs, of_ours in rows:
+        function, data = inputs[name]
+        assert of_theirs in ("accepted", "ignored")
+        getattr(theirs, function)(data)
+        with pytest.raises(ValueError) as raised:
+            getattr(libipld, function)(data)
+        if "Error" in of_ours:
+            assert type(raised.value).__name__ in of_ours, name
+        for code in re.findall(r"`([a-z]+/[a-z]+)`", of_ours):
+            assert raised.value.code == code
+        if "verify=False" in of_ours:
+            assert libipld.decode_car(data, verify=False) == theirs.decode_car(data)
