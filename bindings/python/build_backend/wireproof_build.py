@@ -16,13 +16,26 @@ import maturin
 
 PACKAGE = Path(__file__).resolve().parent.parent
 WORKSPACE = PACKAGE.parent.parent
+SCRIPTS = PACKAGE / "wireproof.data" / "scripts"
 
 get_requires_for_build_wheel = maturin.get_requires_for_build_wheel
 get_requires_for_build_editable = maturin.get_requires_for_build_editable
 get_requires_for_build_sdist = maturin.get_requires_for_build_sdist
-prepare_metadata_for_build_wheel = maturin.prepare_metadata_for_build_wheel
-prepare_metadata_for_build_editable = maturin.prepare_metadata_for_build_editable
-build_sdist = maturin.build_sdist
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    SCRIPTS.mkdir(parents=True, exist_ok=True)
+    return maturin.prepare_metadata_for_build_wheel(metadata_directory, config_settings)
+
+
+def prepare_metadata_for_build_editable(metadata_directory, config_settings=None):
+    SCRIPTS.mkdir(parents=True, exist_ok=True)
+    return maturin.prepare_metadata_for_build_editable(metadata_directory, config_settings)
+
+
+def build_sdist(sdist_directory, config_settings=None):
+    SCRIPTS.mkdir(parents=True, exist_ok=True)
+    return maturin.build_sdist(sdist_directory, config_settings)
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
@@ -38,10 +51,9 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 def _place_command() -> None:
     """Copies the command to the place from which maturin takes it."""
     command = os.environ.get("WIREPROOF_COMMAND") or _build_command()
-    scripts = PACKAGE / "wireproof.data" / "scripts"
-    shutil.rmtree(scripts, ignore_errors=True)
-    scripts.mkdir(parents=True)
-    shutil.copy2(command, scripts / Path(command).name)
+    shutil.rmtree(SCRIPTS, ignore_errors=True)
+    SCRIPTS.mkdir(parents=True)
+    shutil.copy2(command, SCRIPTS / Path(command).name)
 
 
 def _build_command() -> Path:
