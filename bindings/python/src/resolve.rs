@@ -269,7 +269,7 @@ impl _Lookup {
             };
             let found = lookup.run(cancelled);
             *to_result.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
-            // Without a loop that waits there is nobody to call.
+            // It fails if the event loop is closed: then nothing waits for the result.
             Python::try_attach(|py| drop(done.call0(py)));
         };
         let thread = std::thread::Builder::new().name("wireproof-lookup".to_owned()).spawn(work);

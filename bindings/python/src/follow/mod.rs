@@ -33,7 +33,7 @@ pub(crate) struct _Follower {
     state: Mutex<RunState>,
     /// The ticket of the last event that was taken, if taking the next one acknowledges it.
     last: Mutex<Option<u64>>,
-    /// Whether the program was told that it acknowledges too little.
+    /// Whether the warning was logged that too many events are not acknowledged.
     has_warned: AtomicBool,
 }
 

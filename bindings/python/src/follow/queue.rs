@@ -208,8 +208,8 @@ impl Queue {
         }
     }
 
-    /// Adds a line for the log, and has it written by those who wait for an event; the oldest ones are dropped if nobody
-    /// takes them.
+    /// Adds a line for the log, and wakes those who wait for an event, as they write it. Beyond [`MAX_LINES`] the oldest line
+    /// is dropped.
     pub(crate) fn log(&self, level: u8, text: String) {
         let mut state = self.lock();
         if state.lines.len() >= MAX_LINES {
