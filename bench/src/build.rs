@@ -67,6 +67,12 @@ impl LaunchCommand {
     }
 }
 
+/// The file in the folder of a Python runner that names the folder of its extension module's crate.
+const MODULE: &str = "module";
+
+/// The variable that names the folder of a Python package that is built already, to measure in its place.
+const PYTHON_PACKAGE: &str = "WIREPROOF_PYTHON_PACKAGE";
+
 /// Limits private writable memory, in KiB. Address space is no measure: Go and Node reserve much that they never use.
 const LIMIT_DATA: &str = r#"ulimit -d "$1" 2>/dev/null; shift; exec "$@""#;
 
@@ -202,6 +208,10 @@ impl Builder {
     fn python(&self, id: &str, dir: &Path, mode: Mode) -> Result<LaunchCommand, String> {
         let toolchain = self.tool("python3", "--version", dir)?;
         let requirements = dir.join("requirements.txt");
+        if dir.join(MODULE).is_file() {
+            let package = self.python_package(id, dir, mode)?;
+            return Ok(LaunchCommand::new("python3", dir).arg("runner.py").arg(package));
+        }
         if !requirements.is_file() {
             return Ok(LaunchCommand::new("python3", dir).arg("runner.py"));
         }
@@ -216,6 +226,31 @@ impl Builder {
             |build| build.install_requirements(&requirements, &venv),
         )?;
         Ok(LaunchCommand::new(python, dir).arg("runner.py"))
+    }
+
+    /// The folder of a Python package with an extension module, as it is distributed; `module` in the runner's folder names that
+    /// of its crate.
+    fn python_package(&self, id: &str, dir: &Path, mode: Mode) -> Result<PathBuf, String> {
+        if let Some(package) = std::env::var_os(PYTHON_PACKAGE) {
+            return Ok(PathBuf::from(package));
+        }
+        let fault = |error: io::Error| format!("its module: {error}");
+        let named = fs::read_to_string(dir.join(MODULE)).map_err(fault)?;
+        let source = dir.join(named.trim()).canonicalize().map_err(fault)?;
+        let toolchain = self.tool("rustc", "--version", dir)?;
+        let (target, package) = (self.dir.join("python-module"), self.dir.join(id).join("package"));
+        let sources =
+            [source.clone(), sibling(&source, "../crates"), sibling(&source, "../Cargo.lock")];
+        self.build_if_changed(id, mode, &sources, &toolchain, &package, |build| {
+            let mut cargo = clean_command("cargo");
+            cargo.args(["build", "--profile", "dist", "--locked", "--lib"]);
+            build.step(cargo.env("CARGO_TARGET_DIR", &target).current_dir(&source))?;
+            let module = package.join("wireproof/_wireproof.abi3.so");
+            copy_files(&source.join("python"), &package)
+                .and_then(|()| fs::copy(target.join("dist/lib_wireproof.so"), module).map(drop))
+                .map_err(fault)
+        })?;
+        Ok(package)
     }
 
     /// npm installs packages into the folder of the sources, so the sources are copied.

@@ -53,7 +53,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
 }
 
 /// Builds the command for `target`, static.
-pub(crate) fn build_binary(target: &str) -> Result<PathBuf, String> {
+fn build_binary(target: &str) -> Result<PathBuf, String> {
     Tools::install(&[target.to_owned()])?.build(target)
 }
 

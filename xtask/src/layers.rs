@@ -140,7 +140,6 @@ const TABLE: [Crate; 25] = [
     row(7, "query", Uses::Only(&["archive", "atproto", "codec", "simnet"])),
     row(8, "wireproof", Uses::AllBelow),
     row(7, "bench-protocol", Uses::Only(&[])),
-    row(9, "python", Uses::Only(&["wireproof", "mapping"])),
     row(9, "bench", Uses::AllBelow),
     row(10, "report", Uses::Only(&["wireproof", "bench"])),
     row(
@@ -156,6 +155,7 @@ const TABLE: [Crate; 25] = [
             "conformance",
         ]),
     ),
+    row(12, "python", Uses::Only(&["wireproof", "mapping", "cli"])),
     // Beside the layers: tests may use all but the command, `mutants` and `xtask` nothing.
     row(10, "conformance", Uses::AllBelow),
     row(10, "fuzz", Uses::AllBelow),

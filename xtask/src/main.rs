@@ -45,7 +45,7 @@ enum Command {
     /// Have Python libraries read the Nostr events that we write.
     Readers,
     /// Run the tests of the Python package in the oldest and the newest Python that are here.
-    Python,
+    Python(python_package::Options),
     /// Build the wheels of the Python package, and import each where this machine can.
     Wheels(wheels::Options),
     /// Check every dependency between our crates against the layer table.
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
         Command::Check => check::run(),
         Command::Interop(without) => interop::run(&without),
         Command::Readers => process::build_workspace().and_then(|()| readers::run()),
-        Command::Python => process::build_workspace().and_then(|()| python_package::test()),
+        Command::Python(options) => python_package::run(&options),
         Command::Wheels(options) => wheels::run(&options),
         Command::Layers => layers::check_workspace(),
         Command::Fuzz(options) => fuzz::run(&options),

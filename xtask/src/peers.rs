@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::toolchains::{Toolchain, Without};
-use crate::{left_out, process, verdicts};
+use crate::{left_out, process, python_package, verdicts};
 
 /// Runs each task of each peer once on a small corpus, and checks that the peer was built and that its
 /// counts equal the corpus's; then the verdicts of those that verify Nostr events. The peers are the builds that `bench` measures; our
@@ -26,6 +26,7 @@ pub(crate) fn smoke_test(without: &Without) -> Result<(), String> {
     let (json, peers) = (results.display().to_string(), peers.join(","));
     let once = ["bench", "--all", "--quick", "--passes", "1", "--warmup", "0"];
     let mut bench = process::command(&process::program("wireproof")?, &once);
+    bench.env(PYTHON_PACKAGE, python_package::built()?);
     process::run(bench.args(["--json", &json, "--peers", &peers]))?;
     let text = fs::read_to_string(&results).map_err(|error| format!("{json}: {error}"))?;
     let document = serde_json::from_str(&text).map_err(|error| format!("{json}: {error}"))?;
@@ -46,8 +47,12 @@ pub(crate) fn prove_claims(without: &Without) -> Result<(), String> {
     let peers = peers_in(&runners)?.into_iter().chain(["wireproof".to_owned()]);
     let peers: Vec<String> = peers.filter(|peer| !without.excludes(peer)).collect();
     let claims = ["bench", "claims", "--peers", &peers.join(",")];
-    process::run(&mut process::command(&process::program("wireproof")?, &claims))
+    let mut bench = process::command(&process::program("wireproof")?, &claims);
+    process::run(bench.env(PYTHON_PACKAGE, python_package::built()?))
 }
+
+/// The variable with the Python package that is measured: that of the tests' build instead of one that is built for distribution.
+const PYTHON_PACKAGE: &str = "WIREPROOF_PYTHON_PACKAGE";
 
 /// Whether a peer is unavailable because its source is not to be had and no checkout is named. With its source, it is tested
 /// like the others.
@@ -145,7 +150,7 @@ fn hostile_fault(row: &Value, peer: &str) -> Option<String> {
     let has_outcome = |outcome: &str| {
         row["cases"].as_array().into_iter().flatten().any(|case| case["outcome"] == outcome)
     };
-    let is_ours = peer == "wireproof";
+    let is_ours = ["wireproof", "python-wireproof"].contains(&peer);
     if (is_ours && row["parity"] != "ok") || !has_outcome("accepted") || !has_outcome("refused") {
         return Some(format!("{peer}, hostile {}: {}", row["variant"], row["counts"]));
     }

@@ -4,12 +4,45 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use clap::Args;
+
 use crate::process::{self, at};
 use crate::{left_out, venv};
 
+/// In which Python to run the tests.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Options {
+    /// Run them in this interpreter without a global lock, Python 3.14 or later, over a module that is built for it.
+    #[arg(long, value_name = "PYTHON")]
+    free_threaded: Option<PathBuf>,
+}
+
+/// Builds the module and runs the tests.
+pub(crate) fn run(options: &Options) -> Result<(), String> {
+    process::build_workspace()?;
+    match &options.free_threaded {
+        Some(python) => test_free_threaded(python),
+        None => test(),
+    }
+}
+
+/// Runs the tests in an interpreter without a global lock, but for those that compare with `libipld`, which needs one.
+fn test_free_threaded(python: &Path) -> Result<(), String> {
+    let target = process::target("free-threaded");
+    let mut build = process::command("cargo", &["build", "-p", "wireproof-python", "--lib"]);
+    process::run(build.env("PYO3_PYTHON", python).env("CARGO_TARGET_DIR", &target))?;
+    let package = assemble(&target.join("debug/lib_wireproof.so"), "_wireproof.so")?;
+    let folder = process::target("python-tests/free-threaded");
+    let python = venv::python(&folder, &python.to_string_lossy(), &[FREE_THREADED_PINS])?;
+    let script = "import sys, wireproof; assert not sys._is_gil_enabled(), 'the lock is on'";
+    let mut check = process::command(&python.to_string_lossy(), &["-c", script]);
+    process::run(check.env("PYTHONPATH", &package))?;
+    run_tests(&python, &package, &["bindings/python/tests"])
+}
+
 /// Runs the tests of the package, and those of `libipld` against its replacement.
 pub(crate) fn test() -> Result<(), String> {
-    let package = assemble()?;
+    let package = built()?;
     let python =
         venv::python(&process::target("python-tests/all"), "python3", &[PINS, LIBRARY_PINS])?;
     run_tests(&python, &package, &["bindings/python/tests"])?;
@@ -23,14 +56,19 @@ pub(crate) fn test() -> Result<(), String> {
     Ok(())
 }
 
-/// Puts the package together as it is installed: Python's files and the module.
-fn assemble() -> Result<PathBuf, String> {
+/// The package with the module of the workspace's build.
+pub(crate) fn built() -> Result<PathBuf, String> {
+    let module = process::target_folder()?.join("debug/deps/lib_wireproof.so");
+    assemble(&module, "_wireproof.abi3.so")
+}
+
+/// Puts the package together as it is installed: Python's files, and the module under this name.
+fn assemble(module: &Path, name: &str) -> Result<PathBuf, String> {
     let package = process::empty_folder("python-package")?;
     let copied = ["-r", "bindings/python/python/wireproof"];
     process::run(process::command("cp", &copied).arg(&package))?;
-    let module = process::target_folder()?.join("debug/deps/lib_wireproof.so");
-    let placed = package.join("wireproof/_wireproof.abi3.so");
-    fs::copy(&module, &placed).map_err(|error| at(&module, &error))?;
+    let placed = package.join("wireproof").join(name);
+    fs::copy(module, &placed).map_err(|error| at(module, &error))?;
     Ok(package)
 }
 
@@ -120,6 +158,7 @@ fn version(python: &Path) -> Result<u32, String> {
 /// What every Python gets, and what one gets in addition.
 const PINS: &str = "bindings/python/requirements-test.txt";
 const LIBRARY_PINS: &str = "bindings/python/requirements-test-libraries.txt";
+const FREE_THREADED_PINS: &str = "bindings/python/requirements-test-free-threaded.txt";
 
 /// The second number of the oldest supported version.
 const OLDEST: u32 = 10;

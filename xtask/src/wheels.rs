@@ -1,6 +1,6 @@
 //! `cargo xtask wheels`: the wheels of the Python package, in `target/wheels/`.
 //!
-//! A wheel has the module and the command. The command is the static binary of `cargo xtask dist`, which runs under glibc and musl.
+//! A wheel has one module, with the code of the command in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::process::{self, at};
-use crate::{dist, venv};
+use crate::venv;
 
 /// What to build.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Build for these platforms.
+    /// Build for these machines.
     #[arg(long, value_delimiter = ',', default_values = ["x86_64", "aarch64"])]
     machines: Vec<String>,
-    /// Do not build the command again where `cargo xtask dist` has built it.
-    #[arg(long)]
-    reuse_command: bool,
+    /// Build for these C libraries.
+    #[arg(long, value_delimiter = ',', default_values = ["gnu", "musl"])]
+    libraries: Vec<String>,
 }
 
 /// Builds a wheel for each machine and C library, and imports those that run here.
@@ -27,10 +27,8 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     let python =
         venv::python(&process::target("wheel-tools"), "python3", &["packaging/requirements.txt"])?;
     for machine in &options.machines {
-        let command = command(machine, options.reuse_command)?;
-        place_command(&command)?;
-        for (libc, policy) in LIBRARIES {
-            build(&python, &format!("{machine}-unknown-linux-{libc}"), policy, &wheels)?;
+        for library in &options.libraries {
+            build(&python, machine, library, &wheels)?;
         }
     }
     let mut built: Vec<PathBuf> = fs::read_dir(&wheels)
@@ -45,30 +43,15 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// The static command for a machine.
-fn command(machine: &str, reuse: bool) -> Result<PathBuf, String> {
-    let target = format!("{machine}-unknown-linux-musl");
-    let binary = process::target(&target).join("dist/wireproof");
-    if !(reuse && binary.exists()) {
-        dist::build_binary(&target)?;
-    }
-    Ok(binary)
-}
-
-/// Puts the command where maturin takes it from.
-fn place_command(command: &Path) -> Result<(), String> {
-    let scripts = process::root().join("bindings/python/wireproof.data/scripts");
-    fs::create_dir_all(&scripts).map_err(|error| at(&scripts, &error))?;
-    let placed = scripts.join("wireproof");
-    fs::copy(command, &placed).map(drop).map_err(|error| at(&placed, &error))
-}
-
-fn build(python: &Path, target: &str, policy: &str, wheels: &Path) -> Result<(), String> {
+fn build(python: &Path, machine: &str, library: &str, wheels: &Path) -> Result<(), String> {
+    let policy = POLICIES.iter().find(|(name, _)| *name == library);
+    let (_, policy) = policy.ok_or_else(|| format!("there is no C library {library}"))?;
+    let target = format!("{machine}-unknown-linux-{library}");
     println!("\n=== {target}, {policy}");
-    process::run(&mut process::command("rustup", &["target", "add", target]))?;
+    process::run(&mut process::command("rustup", &["target", "add", &target]))?;
     let arguments = ["-m", "maturin", "build", "--locked", "--profile", "dist", "--zig"];
     let mut maturin = process::command(&python.to_string_lossy(), &arguments);
-    maturin.args(["--manifest-path", "bindings/python/Cargo.toml", "--target", target]);
+    maturin.args(["--manifest-path", "bindings/python/Cargo.toml", "--target", &target]);
     maturin.args(["--compatibility", policy, "--out"]).arg(wheels);
     process::run(&mut maturin)
 }
@@ -96,8 +79,8 @@ fn check(wheel: &Path) -> Result<(), String> {
     process::run(&mut process::command(&command.to_string_lossy(), &["--version"]))
 }
 
-/// The C libraries, with the policy that a wheel for it follows.
-const LIBRARIES: [(&str, &str); 2] = [("gnu", "manylinux_2_17"), ("musl", "musllinux_1_2")];
+/// The C libraries, with the policy that a wheel for each follows.
+const POLICIES: [(&str, &str); 2] = [("gnu", "manylinux_2_17"), ("musl", "musllinux_1_2")];
 
 /// Maximum size of a wheel in bytes.
 const MAX_WHEEL_BYTES: u64 = 15_000_000;

@@ -6,6 +6,7 @@ results, and its message models cost additional time.
 
 from importlib.metadata import version
 
+from frames import WITH_BLOCKS
 from libipld import decode_car, decode_dag_cbor, decode_dag_cbor_multi
 
 
@@ -51,45 +52,11 @@ def read_varint(data, offset):
     return number | byte << shift, offset + 1
 
 
-def count(blocks):
-    """Counts the items in the blocks of one frame. Walks without recursion, to any depth that the library accepts."""
-    counts = dict.fromkeys(COUNTS, 0)
-    counts['blocks'] = len(blocks)
-    waiting = list(blocks)
-    while waiting:
-        value = waiting.pop()
-        kind = type(value)
-        if kind is dict:
-            counts['maps'] += 1
-            counts['map_entries'] += len(value)
-            counts['text_bytes'] += sum(map(utf8_len, value))
-            waiting.extend(value.values())
-        elif kind is list:
-            counts['arrays'] += 1
-            counts['array_items'] += len(value)
-            waiting.extend(value)
-        elif kind is str:
-            counts['text_bytes'] += utf8_len(value)
-        elif kind in NAMES:
-            counts[NAMES[kind]] += 1
-    return counts
-
-
-def utf8_len(text):
-    return len(text.encode())
-
-
-WITH_BLOCKS = frozenset(('#commit', '#sync'))
 CID_LEN = 36
 DAG_CBOR_CID = b'\x01\x71\x12\x20'
 RAW_CID = b'\x01\x55\x12\x20'
 CID_PREFIXES = (DAG_CBOR_CID, RAW_CID)
 NOT_DECODED = object()  # stands for a block in which nothing is counted
-
-NAMES = {int: 'integers', float: 'floats', bool: 'booleans', type(None): 'nulls'}
-
-# Neither `links` nor `byte_string_bytes`: the library returns both kinds as plain `bytes`.
-COUNTS = ('blocks', 'maps', 'map_entries', 'arrays', 'array_items', 'text_bytes', *NAMES.values())
 
 VARIANTS = {'unverified': decode_frame, 'unverified/split-by-hand': decode_frame_split_by_hand}
 

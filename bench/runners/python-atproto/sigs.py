@@ -12,6 +12,51 @@ from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
 from cryptography.hazmat.primitives.hashes import SHA256
 from libipld import decode_dag_cbor, encode_dag_cbor
 
+from corpora import read_commits
+from shell import tell
+
+
+class Commits:
+    """The signed commits of files, each with its check."""
+
+    def __init__(self, variant, files):
+        commits = [commit for path in files for commit in read_commits(path)]
+        self.units = len(commits)
+        self.bytes = sum(len(commit) for _, commit, _ in commits)
+        self.checks = [(curve, prepared(variant, curve, *commit)) for curve, *commit in commits]
+
+    def prove(self):
+        counts = dict.fromkeys(('valid_k256', 'valid_p256', 'invalid', 'errors'), 0)
+        for index, (curve, check) in enumerate(self.checks):
+            try:
+                counts[f'valid_{curve}' if check() else 'invalid'] += 1
+            except Exception as refusal:
+                counts['errors'] += 1
+                tell(index, counts['errors'], refusal)
+        return {'commits': self.units, **counts}
+
+    def run(self):
+        for _, check in self.checks:
+            try:
+                check()
+            except Exception:
+                pass  # counted by `prove`
+
+
+def prepared(variant, curve, commit, point):
+    """The measured work of a unit. A unit that cannot be prepared is refused in each pass."""
+    try:
+        return PREPARE[variant](curve, commit, point)
+    except Exception as refusal:
+        return refuse(refusal)
+
+
+def refuse(refusal):
+    def check():
+        raise refusal
+
+    return check
+
 
 def prepare_full(curve, commit, point):
     algorithm = ALGORITHMS[curve]

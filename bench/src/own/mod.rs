@@ -23,6 +23,11 @@ use crate::Task;
 /// The name of our own runner in results.
 pub const PEER: &str = "wireproof";
 
+/// Whether a runner is ours: our own, or that of our Python package. No other is compared with them as one of its kind.
+pub fn is_ours(peer: &str) -> bool {
+    [PEER, "python-wireproof"].contains(&peer)
+}
+
 /// Answers `requests` until they end.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::Row;
-use crate::own::PEER;
+use crate::own::is_ours;
 
 /// A peer, or one of its variants, that ratios refer to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ fn of_format<'r>(row: &Row, rows: &[&'r Row]) -> Option<&'r Row> {
         Some((_, field)) => format!("json/{field}"),
         None => "json".to_owned(),
     };
-    let is_other = |row: &&&Row| row.peer != PEER && row.is_ranked();
+    let is_other = |row: &&&Row| !is_ours(&row.peer) && row.is_ranked();
     let fastest = |group: &str| rows.iter().filter(is_other).find(|row| row.group() == group);
     let own = || rows.iter().find(|row| row.group() == json && row.is_ranked());
     fastest(&group).or_else(|| fastest(&json)).or_else(own).copied()

@@ -6,7 +6,7 @@ use super::baseline::{self, Baseline};
 use super::style::wrap;
 use super::table::{groups, is_nostr, nanoseconds};
 use super::{hostile, sizes, speed};
-use crate::own::PEER;
+use crate::own::{PEER, is_ours};
 use crate::{Parity, Row, Task};
 
 /// The summary of a task in lines.
@@ -189,12 +189,10 @@ fn nostr_winners(rows: &[&Row]) -> Vec<String> {
 
 /// The ratio of our own fastest row of a group to that of other peers.
 fn ratio_in_group(group: &[&Row]) -> Option<String> {
-    let fastest = |is_own: bool| {
-        let represents = |row: &&&Row| row.is_ranked() && !row.is_forced();
-        let mut rows = group.iter().filter(represents).filter(|row| (row.peer == PEER) == is_own);
-        rows.next().copied()
-    };
-    let (own, other) = (fastest(true)?, fastest(false)?);
+    let represents = |row: &&&Row| row.is_ranked() && !row.is_forced();
+    let ranked = || group.iter().filter(represents);
+    let (own, other) =
+        (ranked().find(|row| row.peer == PEER)?, ranked().find(|row| !is_ours(&row.peer))?);
     let times = own.median()? / other.median()?;
     Some(format!("{} {times:.2} ({})", own.variant, other.peer))
 }

@@ -1,24 +1,27 @@
-//! The keys of accounts from a caller's mapping or function, asked for once a batch.
+//! The signing keys of accounts, from a caller's mapping or function.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use wireproof::crypto::CompressedKey;
 
-/// The keys that were found, by DID.
-pub(crate) type FoundKeys = HashMap<String, CompressedKey>;
+use crate::arguments::{wrong_type, wrong_value};
 
-/// The argument `keys`.
+/// The argument `keys`, and the keys that it gave.
 pub(crate) struct AccountKeys {
-    keys: Py<PyAny>,
+    source: Py<PyAny>,
     kind: Kind,
+    known: Mutex<HashMap<Box<str>, KnownKey>>,
 }
 
-#[derive(Clone, Copy)]
+/// Keys by DID.
+pub(crate) type FoundKeys<'a> = HashMap<&'a str, CompressedKey>;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Has `get(did)`.
+    /// Has `get(did)`. It may change, and is asked each time.
     Mapping,
     /// Is called with a DID.
     Function,
@@ -26,81 +29,141 @@ enum Kind {
     BatchFunction,
 }
 
+/// A key that was parsed, with its text.
+#[derive(Clone, Debug)]
+struct KnownKey {
+    text: Box<str>,
+    key: CompressedKey,
+}
+
+/// An account, and its key if there is one.
+type Entry<'a> = (&'a str, Option<KnownKey>);
+
 impl AccountKeys {
     pub(crate) fn new(keys: &Bound<'_, PyAny>, is_batched: bool) -> PyResult<Self> {
         let kind = if keys.hasattr("get")? && !is_batched {
             Kind::Mapping
         } else if !keys.is_callable() {
-            let name = keys.get_type().name()?;
-            let message = format!("argument 'keys': expected a dict or a function, not {name}");
-            return Err(PyTypeError::new_err(message));
+            return Err(wrong_type("keys", "a mapping or a function", keys));
         } else if is_batched {
             Kind::BatchFunction
         } else {
             Kind::Function
         };
-        Ok(Self { keys: keys.clone().unbind(), kind })
+        Ok(Self { source: keys.clone().unbind(), kind, known: Mutex::default() })
     }
 
-    /// The keys of these accounts, as far as they are known. The caller must not hold the interpreter's lock for long: this
-    /// takes it.
-    pub(crate) fn look_up(&self, dids: &[&str]) -> PyResult<FoundKeys> {
-        if dids.is_empty() {
-            return Ok(FoundKeys::new());
+    /// The keys of different accounts, as far as there are any.
+    pub(crate) fn find<'a>(
+        &self,
+        py: Python<'_>,
+        dids: impl IntoIterator<Item = &'a str> + Send,
+    ) -> PyResult<FoundKeys<'a>> {
+        let mut entries = py.detach(|| self.known_of(dids));
+        let mut asked: Vec<&mut Entry<'a>> =
+            entries.iter_mut().filter(|entry| self.is_asked(entry)).collect();
+        if !asked.is_empty() {
+            self.ask(py, &mut asked)?;
+            py.detach(|| self.keep(&asked));
         }
-        Python::attach(|py| {
-            let keys = self.keys.bind(py);
-            match self.kind {
-                Kind::Mapping => look_up_each(dids, |did| match keys.cast::<PyDict>() {
-                    Ok(keys) => keys.get_item(did),
-                    Err(_) => keys.call_method1("get", (did,)).map(Some),
-                }),
-                Kind::Function => look_up_each(dids, |did| keys.call1((did,)).map(Some)),
-                Kind::BatchFunction => {
-                    look_up_answer(dids, &keys.call1((PyList::new(py, dids)?,))?)
-                }
+        let key = |(did, known): Entry<'a>| Some((did, known?.key));
+        Ok(entries.into_iter().filter_map(key).collect())
+    }
+
+    /// Drops the keys of these accounts, so that the function is asked again.
+    pub(crate) fn forget(&self, dids: &[Box<str>]) {
+        let mut known = self.lock();
+        dids.iter().for_each(|did| drop(known.remove(did)));
+    }
+
+    fn known_of<'a>(&self, dids: impl IntoIterator<Item = &'a str>) -> Vec<Entry<'a>> {
+        let known = self.lock();
+        dids.into_iter().map(|did| (did, known.get(did).cloned())).collect()
+    }
+
+    fn is_asked(&self, (_, known): &Entry<'_>) -> bool {
+        self.kind == Kind::Mapping || known.is_none()
+    }
+
+    fn ask(&self, py: Python<'_>, asked: &mut [&mut Entry<'_>]) -> PyResult<()> {
+        let source = self.source.bind(py);
+        match self.kind {
+            Kind::Mapping => set_each(asked, |did| get(source, did)),
+            Kind::Function => set_each(asked, |did| source.call1((did,)).map(Some)),
+            Kind::BatchFunction => {
+                let dids = PyList::new(py, asked.iter().map(|(did, _)| did))?;
+                set_answer(asked, &source.call1((dids,))?)
             }
-        })
+        }
+    }
+
+    fn keep(&self, asked: &[&mut Entry<'_>]) {
+        let mut known = self.lock();
+        if known.len() + asked.len() > MAX_KNOWN {
+            known.clear();
+        }
+        for (did, key) in asked.iter().map(|entry| &**entry) {
+            if let Some(key) = key {
+                known.insert((*did).into(), key.clone());
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, KnownKey>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Reads what a function returned for a list of accounts.
-fn look_up_answer(dids: &[&str], answer: &Bound<'_, PyAny>) -> PyResult<FoundKeys> {
-    if answer.hasattr("get")? {
-        return look_up_each(dids, |did| answer.call_method1("get", (did,)).map(Some));
+fn get<'py>(mapping: &Bound<'py, PyAny>, did: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match mapping.cast::<PyDict>() {
+        Ok(dict) => dict.get_item(did),
+        Err(_) => mapping.call_method1("get", (did,)).map(Some),
     }
-    if answer.len()? != dids.len() {
-        let message = format!(
-            "argument 'keys': the function returned {} keys for {} accounts",
-            answer.len()?,
-            dids.len()
-        );
-        return Err(PyValueError::new_err(message));
+}
+
+/// Sets the keys that a function returned for a list of accounts.
+fn set_answer(asked: &mut [&mut Entry<'_>], answer: &Bound<'_, PyAny>) -> PyResult<()> {
+    if answer.hasattr("get")? {
+        return set_each(asked, |did| get(answer, did));
+    }
+    let (returned, accounts) = (answer.len()?, asked.len());
+    if returned != accounts {
+        let why = format!("the function returned {returned} keys for {accounts} accounts");
+        return Err(wrong_value("keys", why));
     }
     let mut keys = answer.try_iter()?;
-    look_up_each(dids, |_| keys.next().transpose())
+    set_each(asked, |_| keys.next().transpose())
 }
 
-fn look_up_each<'py>(
-    dids: &[&str],
-    mut get: impl FnMut(&str) -> PyResult<Option<Bound<'py, PyAny>>>,
-) -> PyResult<FoundKeys> {
-    let mut found = FoundKeys::with_capacity(dids.len());
-    for did in dids {
-        if let Some(key) = get(did)?.filter(|key| !key.is_none()) {
-            found.insert((*did).to_owned(), key_of(did, &key)?);
+fn set_each<'py>(
+    asked: &mut [&mut Entry<'_>],
+    mut answer: impl FnMut(&str) -> PyResult<Option<Bound<'py, PyAny>>>,
+) -> PyResult<()> {
+    for (did, known) in asked.iter_mut().map(|entry| &mut **entry) {
+        let (before, answer) = (known.take(), answer(did)?);
+        if let Some(answer) = answer.filter(|answer| !answer.is_none()) {
+            *known = Some(KnownKey::of(did, &answer, before)?);
         }
     }
-    Ok(found)
+    Ok(())
 }
 
-fn key_of(did: &str, key: &Bound<'_, PyAny>) -> PyResult<CompressedKey> {
-    let Ok(text) = key.cast::<PyString>() else {
-        let name = key.get_type().name()?;
-        let message = format!("argument 'keys': the key of {did} is {name} instead of str or None");
-        return Err(PyTypeError::new_err(message));
-    };
-    CompressedKey::from_did_key(text.to_str()?).map_err(|error| {
-        PyValueError::new_err(format!("argument 'keys': the key of {did}: {error}"))
-    })
+impl KnownKey {
+    /// The key of an answer, without parsing it if it has the text of the key before.
+    fn of(did: &str, answer: &Bound<'_, PyAny>, before: Option<Self>) -> PyResult<Self> {
+        let Ok(text) = answer.cast::<PyString>() else {
+            let expected = format!("did:key text or None for {did}");
+            return Err(wrong_type("keys", &expected, answer));
+        };
+        let text = text.to_str()?;
+        if let Some(known) = before.filter(|known| *known.text == *text) {
+            return Ok(known);
+        }
+        let key = CompressedKey::from_did_key(text)
+            .map_err(|error| wrong_value("keys", format!("the key of {did}: {error}")))?;
+        Ok(Self { text: text.into(), key })
+    }
 }
+
+/// Keys that are kept; beyond, all are asked for again.
+const MAX_KNOWN: usize = 500_000;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tokio::runtime::{Builder, Runtime};
@@ -11,6 +11,7 @@ use wireproof::archive::{
     Archive, ArchiveError, ArchiveFault, RowScan, RowSelection, Table, TableStats,
 };
 
+use crate::arguments::{micros, wrong_value};
 use crate::errors::Class;
 use crate::record_batches::{Batches, RecordBatchStream};
 
@@ -97,9 +98,11 @@ impl ArchiveReader {
         table: &str,
         columns: Option<Vec<String>>,
         did: Option<String>,
-        since: Option<i64>,
-        until: Option<i64>,
+        since: Option<&Bound<'_, PyAny>>,
+        until: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<RecordBatchStream> {
+        let since = since.map(|time| micros("since", time)).transpose()?;
+        let until = until.map(|time| micros("until", time)).transpose()?;
         let table = table_of(table)?;
         check_columns(table, columns.as_deref().unwrap_or_default())?;
         let selection = RowSelection { columns, did, since, until };
@@ -139,7 +142,7 @@ impl Iterator for ScannedBatches {
 fn table_of(name: &str) -> PyResult<Table> {
     Table::ALL.into_iter().find(|table| table.name() == name).ok_or_else(|| {
         let names = Table::ALL.map(Table::name).join(", ");
-        PyValueError::new_err(format!("argument 'table': {name} is none of {names}"))
+        wrong_value("table", format!("{name} is none of {names}"))
     })
 }
 
@@ -148,17 +151,14 @@ fn check_columns(table: Table, columns: &[String]) -> PyResult<()> {
     for (index, name) in columns.iter().enumerate() {
         if schema.index_of(name).is_err() {
             let names: Vec<&str> = schema.fields().iter().map(|field| &**field.name()).collect();
-            let message = format!(
-                "argument 'columns': {} has no column {name}; it has {}",
-                table.name(),
-                names.join(", ")
-            );
-            return Err(PyValueError::new_err(message));
+            let (table, names) = (table.name(), names.join(", "));
+            return Err(wrong_value(
+                "columns",
+                format!("{table} has no column {name}; it has {names}"),
+            ));
         }
         if columns[..index].contains(name) {
-            return Err(PyValueError::new_err(format!(
-                "argument 'columns': {name} is there twice"
-            )));
+            return Err(wrong_value("columns", format!("{name} is there twice")));
         }
     }
     Ok(())

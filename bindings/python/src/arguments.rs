@@ -10,12 +10,12 @@ use wireproof::atproto::syntax::Datetime;
 /// `TypeError`: the argument is not what is expected.
 pub(crate) fn wrong_type(name: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr {
     let found = found.get_type().name().map_or("?".to_owned(), |name| name.to_string());
-    PyTypeError::new_err(format!("{name}: expected {expected}, got {found}"))
+    PyTypeError::new_err(format!("argument '{name}': expected {expected}, not {found}"))
 }
 
 /// `ValueError`: the argument has the right type, and a value that is not allowed.
 pub(crate) fn wrong_value(name: &str, why: impl std::fmt::Display) -> PyErr {
-    PyValueError::new_err(format!("{name}: {why}"))
+    PyValueError::new_err(format!("argument '{name}': {why}"))
 }
 
 /// The value of a type with conversions of its own, such as a number or a text.
@@ -58,30 +58,65 @@ pub(crate) fn texts(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<Strin
     items.map(|item| value(name, expected, &item?)).collect()
 }
 
-/// Microseconds since 1970: of the clock, or of a `datetime`, ISO text or number.
-pub(crate) fn micros(name: &str, time: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
-    let Some(time) = time else { return Ok(clock_micros()) };
-    let before_1970 = || wrong_value(name, "a time before 1970");
-    if let Ok(text) = time.cast::<PyString>() {
-        let parsed = Datetime::parse(text.to_str()?).map_err(|error| wrong_value(name, error))?;
-        return u64::try_from(parsed.unix_micros()).map_err(|_| before_1970());
-    }
-    if time.is_instance_of::<PyInt>() {
-        return number(name, 0, time);
-    }
-    let expected = "datetime, str, or int (microseconds since 1970)";
-    let zone = time.getattr("tzinfo").map_err(|_| wrong_type(name, expected, time))?;
-    if zone.is_none() {
-        return Err(wrong_value(name, "a datetime without a time zone"));
-    }
-    let seconds: f64 = time.call_method0("timestamp")?.extract()?;
-    match seconds >= 0.0 {
-        true => Ok((seconds * 1e6).round() as u64),
-        false => Err(before_1970()),
-    }
+/// The time of a judgement in microseconds since 1970: that of the argument `now`, by default of the clock.
+pub(crate) fn time_of_judgement(now: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
+    now.map_or_else(|| Ok(clock_micros()), time_since_1970)
 }
 
-fn clock_micros() -> u64 {
+/// The argument `now` in microseconds since 1970.
+pub(crate) fn time_since_1970(now: &Bound<'_, PyAny>) -> PyResult<u64> {
+    u64::try_from(micros("now", now)?).map_err(|_| wrong_value("now", "a time before 1970"))
+}
+
+/// A time in microseconds since 1970: of a `datetime` with a time zone, a `date` (its start in UTC), the text of one, or a number.
+pub(crate) fn micros(name: &str, time: &Bound<'_, PyAny>) -> PyResult<i64> {
+    if let Ok(text) = time.cast::<PyString>() {
+        return micros_of_text(name, text.to_str()?);
+    }
+    if time.is_instance_of::<PyInt>() && !time.is_instance_of::<PyBool>() {
+        return time.extract().map_err(|_| wrong_value(name, "a number that is out of range"));
+    }
+    let datetime = time.py().import("datetime")?;
+    if time.is_instance(&datetime.getattr("datetime")?)? {
+        return micros_of_datetime(name, &datetime, time);
+    }
+    if time.is_instance(&datetime.getattr("date")?)? {
+        let day: i64 = time.call_method0("toordinal")?.extract()?;
+        return Ok((day - ORDINAL_OF_1970) * MICROS_OF_DAY);
+    }
+    Err(wrong_type(name, "datetime, date, str or int", time))
+}
+
+fn micros_of_text(name: &str, text: &str) -> PyResult<i64> {
+    let midnight = format!("{text}T00:00:00Z");
+    let datetime = if text.len() == "2026-11-24".len() { &midnight } else { text };
+    let parsed = Datetime::parse(datetime).map_err(|error| wrong_value(name, error))?;
+    Ok(parsed.unix_micros())
+}
+
+/// Without a float, which has not enough digits for every year.
+fn micros_of_datetime(
+    name: &str,
+    datetime: &Bound<'_, PyModule>,
+    time: &Bound<'_, PyAny>,
+) -> PyResult<i64> {
+    if time.call_method0("utcoffset")?.is_none() {
+        return Err(wrong_value(name, "a datetime without a time zone"));
+    }
+    let utc = datetime.getattr("timezone")?.getattr("utc")?;
+    let of_1970 = datetime.getattr("datetime")?.call1((1970, 1, 1, 0, 0, 0, 0, utc))?;
+    let since = time.sub(of_1970)?;
+    let part = |unit: &str| since.getattr(unit)?.extract::<i64>();
+    Ok(part("days")? * MICROS_OF_DAY + part("seconds")? * 1_000_000 + part("microseconds")?)
+}
+
+/// The time of the clock in microseconds since 1970.
+pub(crate) fn clock_micros() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_micros() as u64)
 }
+
+const MICROS_OF_DAY: i64 = 86_400_000_000;
+
+/// What `date(1970, 1, 1).toordinal()` is.
+const ORDINAL_OF_1970: i64 = 719_163;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use arrow_array::builder::{Int64Builder, LargeBinaryBuilder, LargeStringBuilder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use wireproof::atproto::event::{
     Block, Commit, Decoder, Event, FrameError, FrameFault, Options, RepoOp, Values,
@@ -21,6 +20,7 @@ use wireproof::kernels::sha256;
 use wireproof::verify::repository::{self, RepositoryRejection};
 use wireproof::verify::sync::SyncRejection;
 
+use crate::arguments::wrong_value;
 use crate::columns::{BytesColumn, Pieces};
 use crate::errors::{self, Class};
 use crate::record_batches::{RecordBatchStream, STREAM, read_batches};
@@ -59,8 +59,7 @@ pub(crate) fn repository_records(
     key: &str,
     did: Option<&str>,
 ) -> PyResult<RecordBatchStream> {
-    let key = PublicKey::from_did_key(key)
-        .map_err(|error| PyValueError::new_err(format!("argument 'key': {error}")))?;
+    let key = PublicKey::from_did_key(key).map_err(|error| wrong_value("key", error))?;
     let batches = py.detach(|| {
         let whole = repository::verify(car, did, &key, &repository::Options::default())?;
         Ok::<_, RepositoryRejection>(record_batches(&whole)?)

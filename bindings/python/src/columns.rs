@@ -12,9 +12,10 @@ use arrow_array::{
     RecordBatchReader, StringArray, StringViewArray,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
+use crate::arguments::wrong_value;
 use crate::record_batches::{STREAM, column_index, column_type_error};
 
 /// A column of bytes.
@@ -193,8 +194,7 @@ impl KeptColumns {
         let mut columns = Vec::new();
         for name in keep {
             if results.iter().any(|field| field.name() == name) {
-                let message = format!("argument 'keep': {name} is a column of the result");
-                return Err(PyValueError::new_err(message));
+                return Err(wrong_value("keep", format!("{name} is a column of the result")));
             }
             columns.push(column_index(STREAM, input, name)?);
         }
@@ -210,16 +210,15 @@ impl KeptColumns {
     ) -> PyResult<RecordBatch> {
         let kept = self.columns.iter().map(|index| piece.column(*index).clone());
         RecordBatch::try_new(self.schema.clone(), kept.chain(results).collect())
-            .map_err(|error| PyValueError::new_err(format!("argument '{STREAM}': {error}")))
+            .map_err(|error| wrong_value(STREAM, error))
     }
 }
 
 /// The exception for a stream of the caller that failed.
 fn read_error(argument: &str, error: &ArrowError) -> PyErr {
-    let message = format!("argument '{argument}': {error}");
     match error {
-        ArrowError::IoError(..) => PyOSError::new_err(message),
-        _ => PyValueError::new_err(message),
+        ArrowError::IoError(..) => PyOSError::new_err(format!("argument '{argument}': {error}")),
+        _ => wrong_value(argument, error),
     }
 }
 

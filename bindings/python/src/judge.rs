@@ -1,20 +1,20 @@
 //! The class `Judge`: verifies frames, a batch at a time, without the interpreter's lock.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use wireproof::atproto::event::{Event, Values, peek};
 use wireproof::codec::cbor::{KeyOrder, Reader};
-use wireproof::crypto::CompressedKey;
 use wireproof::store::StoreError;
 use wireproof::verify::sync::{self, Judged as JudgedEvent, Outcome as Verdict, Policy};
 
+use crate::account_keys::{AccountKeys, FoundKeys};
 use crate::accounts::{State, store_error};
-use crate::arguments::{boolean, micros, number, value, wrong_type, wrong_value};
+use crate::arguments::{boolean, number, time_of_judgement, value, wrong_type, wrong_value};
 use crate::judged::{Facts, FrameBytes, Judged};
 use crate::outcome::Outcome;
 
@@ -24,12 +24,14 @@ use crate::outcome::Outcome;
 /// of its account are accepted.
 ///
 /// Args:
-///     keys: the signing keys: a dict of DID to did:key text, which is asked in every batch, or a callable that gets a DID
-///         and returns the did:key text or None. The callable is called once for each account of a batch whose key is not
-///         known yet; it is called again after an `#identity` of the account, and after a signature that its key did not
-///         verify. Frames of accounts without a key are refused as `signature/no-key`, and can be judged again.
+///     keys: the signing keys: a mapping of DID to did:key text, which is asked in every batch, or a function from a DID to
+///         its did:key text or None. The function is called once for each account of a batch whose key is not known yet; it
+///         is called again after an `#identity` of the account, and after a signature that its key did not verify. Frames
+///         of accounts without a key are refused as `signature/no-key`, and can be judged again.
 ///     state: None for a state in memory, the path of a state file (created if missing), or the `State` of another judge. A
 ///         file gets what changed by `state().save()`, after the outcomes are handled.
+///     batched_keys: whether `keys` is a function that is called once a batch, with the list of DIDs, and returns a mapping or
+///         as many keys.
 ///     key_cache_bytes: size in bytes of the cache of prepared keys. Default: 64 MiB, some 47,000 keys.
 ///     future_window: seconds that a revision may be ahead of `now`. Default: 300.
 ///     max_frame_bytes, max_blocks_bytes, max_sync_blocks_bytes, max_record_bytes: limits in bytes. Default: 5,000,000;
@@ -52,39 +54,27 @@ use crate::outcome::Outcome;
 ///     ['frame/cbor', 'frame/limit']
 #[pyclass(frozen, module = "wireproof")]
 pub(crate) struct Judge {
-    keys: Keys,
+    keys: AccountKeys,
     state: Py<State>,
     judge: Mutex<sync::Judge>,
-    /// Keys that were parsed, with their text.
-    known: Mutex<HashMap<Box<str>, KnownKey>>,
-}
-
-#[derive(Clone, Debug)]
-struct KnownKey {
-    text: Box<str>,
-    key: CompressedKey,
-}
-
-/// The source of keys.
-enum Keys {
-    Dict(Py<PyDict>),
-    Callable(Py<PyAny>),
 }
 
 #[pymethods]
 impl Judge {
     #[new]
     #[pyo3(signature = (keys, state = None, **options))]
-    #[pyo3(text_signature = "(keys, state=None, *, key_cache_bytes=67108864, **policy)")]
+    #[pyo3(
+        text_signature = "(keys, state=None, *, batched_keys=False, key_cache_bytes=67108864, **policy)"
+    )]
     fn new(
         py: Python<'_>,
         keys: &Bound<'_, PyAny>,
         state: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let keys = Keys::new(keys)?;
-        let judge = Mutex::new(judge_of(options)?);
-        Ok(Self { keys, state: state_of(py, state)?, judge, known: Mutex::default() })
+        let Options { batched_keys, judge } = Options::new(options)?;
+        let keys = AccountKeys::new(keys, batched_keys)?;
+        Ok(Self { keys, state: state_of(py, state)?, judge: Mutex::new(judge) })
     }
 
     /// Judge frames in their order, and return the outcome of each.
@@ -102,7 +92,7 @@ impl Judge {
     ///     TypeError: if a frame is not `bytes`, or a key is neither text nor None.
     ///     ValueError: if a key is not a did:key, or the time is none.
     ///     OSError: if the state file cannot be read.
-    ///     Exception: what the callable of the keys raises; nothing is judged then.
+    ///     Exception: what the function of the keys raises; nothing is judged then.
     ///
     /// Example:
     ///     >>> import wireproof
@@ -117,14 +107,12 @@ impl Judge {
         frames: &Bound<'py, PyAny>,
         now: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let state = self.state.get();
-        state.check_process()?;
         let frames = frames_of(frames)?;
-        let now_micros = micros("now", now)?;
+        let now_micros = time_of_judgement(now)?;
         let bytes: Vec<&[u8]> = frames.iter().map(|frame| frame.as_bytes()).collect();
-        let (routes, mut keys) = py.detach(|| self.routes(&bytes));
-        self.ask(py, &mut keys)?;
-        let judged = py.detach(|| self.judge_all(&bytes, &routes, &keys, now_micros));
+        let routes = py.detach(|| Route::of_all(&bytes));
+        let keys = self.find_keys(py, &routes)?;
+        let judged = py.detach(|| self.judge(&bytes, &routes, &keys, now_micros));
         let judged = judged.map_err(store_error)?;
         let outcomes = frames.into_iter().zip(judged).map(|(frame, facts)| {
             let frame = FrameBytes::Python(frame.unbind());
@@ -154,58 +142,39 @@ impl Judge {
 }
 
 impl Judge {
-    /// The accounts of the frames, and the known keys of the accounts, `None` for those that must be asked for.
-    fn routes<'f>(
-        &self,
-        frames: &[&'f [u8]],
-    ) -> (Vec<Route<'f>>, HashMap<&'f str, Option<KnownKey>>) {
-        let routes: Vec<Route<'_>> = frames.iter().map(|frame| Route::of(frame)).collect();
-        let dids: HashSet<&str> = routes.iter().filter_map(|route| route.did).collect();
-        let known = lock(&self.known);
-        let keys = dids.into_iter().map(|did| (did, known.get(did).cloned())).collect();
-        (routes, keys)
-    }
-
-    /// Asks the source for keys: a dict for all, as it may have changed, a callable for those that are not known.
-    fn ask(&self, py: Python<'_>, keys: &mut HashMap<&str, Option<KnownKey>>) -> PyResult<()> {
-        let mut asked = Vec::new();
-        for (did, known) in keys.iter_mut() {
-            let answer = match &self.keys {
-                Keys::Dict(dict) => dict.bind(py).get_item(did)?,
-                Keys::Callable(_) if known.is_some() => continue,
-                Keys::Callable(callable) => Some(callable.bind(py).call1((*did,))?),
-            };
-            let before = known.take();
-            let Some(answer) = answer.filter(|answer| !answer.is_none()) else { continue };
-            *known = Some(KnownKey::of(did, &answer, before)?);
-            asked.push(*did);
-        }
-        py.detach(|| self.keep(keys, &asked));
-        Ok(())
-    }
-
-    fn keep(&self, keys: &HashMap<&str, Option<KnownKey>>, asked: &[&str]) {
-        let mut known = lock(&self.known);
-        if known.len() + asked.len() > MAX_KNOWN {
-            known.clear();
-        }
-        for did in asked {
-            if let Some(Some(key)) = keys.get(did) {
-                known.insert((*did).into(), key.clone());
+    /// The judge that an argument is, or one with the argument as its keys.
+    pub(crate) fn of(judge_or_keys: &Bound<'_, PyAny>) -> PyResult<Py<Self>> {
+        match judge_or_keys.cast::<Self>() {
+            Ok(judge) => Ok(judge.clone().unbind()),
+            Err(_) => {
+                let py = judge_or_keys.py();
+                Py::new(py, Self::new(py, judge_or_keys, None, None)?)
             }
         }
     }
 
+    /// The keys of the accounts of frames.
+    pub(crate) fn find_keys<'f>(
+        &self,
+        py: Python<'_>,
+        routes: &[Route<'f>],
+    ) -> PyResult<FoundKeys<'f>> {
+        self.state.get().check_process()?;
+        let dids: HashSet<&str> = routes.iter().filter_map(|route| route.did).collect();
+        self.keys.find(py, dids)
+    }
+
     /// Judges frames in parts: an `#account` is the last of its part, as it decides about the commits after it.
-    fn judge_all(
+    pub(crate) fn judge(
         &self,
         frames: &[&[u8]],
         routes: &[Route<'_>],
-        keys: &HashMap<&str, Option<KnownKey>>,
+        keys: &FoundKeys<'_>,
         now_micros: u64,
     ) -> Result<Vec<Facts>, StoreError> {
-        let (mut judge, mut accounts) = (lock(&self.judge), self.state.get().lock());
-        let key_of = |did: &str| keys.get(did)?.as_ref().map(|known| known.key);
+        let mut judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut accounts = self.state.get().lock();
+        let key_of = |did: &str| keys.get(did).copied();
         let (mut facts, mut stale) = (Vec::with_capacity(frames.len()), Vec::new());
         let mut rest = frames;
         while !rest.is_empty() {
@@ -226,20 +195,23 @@ impl Judge {
                 }
             }
         }
-        let mut known = lock(&self.known);
-        stale.iter().for_each(|did| drop(known.remove(&**did)));
+        self.keys.forget(&stale);
         Ok(facts)
     }
 }
 
 /// The account of a frame.
 #[derive(Clone, Copy)]
-struct Route<'f> {
+pub(crate) struct Route<'f> {
     did: Option<&'f str>,
     is_account: bool,
 }
 
 impl<'f> Route<'f> {
+    pub(crate) fn of_all(frames: &[&'f [u8]]) -> Vec<Self> {
+        frames.iter().map(|frame| Self::of(frame)).collect()
+    }
+
     fn of(frame: &'f [u8]) -> Self {
         let Ok((header, at)) = peek(frame) else { return Self { did: None, is_account: false } };
         let is_account = header.kind == Some("#account");
@@ -285,32 +257,6 @@ fn stale_key(judged: &JudgedEvent<'_>) -> Option<Box<str>> {
     }
 }
 
-impl Keys {
-    fn new(keys: &Bound<'_, PyAny>) -> PyResult<Self> {
-        match keys.cast::<PyDict>() {
-            Ok(dict) => Ok(Self::Dict(dict.clone().unbind())),
-            Err(_) if keys.is_callable() => Ok(Self::Callable(keys.clone().unbind())),
-            Err(_) => Err(wrong_type("keys", "dict or callable", keys)),
-        }
-    }
-}
-
-impl KnownKey {
-    /// The key of an answer, without parsing it if it has the text of the key before.
-    fn of(did: &str, answer: &Bound<'_, PyAny>, before: Option<Self>) -> PyResult<Self> {
-        let name = format!("keys[{did:?}]");
-        let Ok(text) = answer.cast::<PyString>() else {
-            return Err(wrong_type(&name, "did:key text or None", answer));
-        };
-        let text = text.to_str()?;
-        if let Some(known) = before.filter(|known| *known.text == *text) {
-            return Ok(known);
-        }
-        let key = CompressedKey::from_did_key(text).map_err(|error| wrong_value(&name, error))?;
-        Ok(Self { text: text.into(), key })
-    }
-}
-
 fn frames_of<'py>(frames: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
     let expected = "an iterable of bytes";
     if frames.is_instance_of::<PyBytes>() || frames.is_instance_of::<PyString>() {
@@ -333,20 +279,28 @@ fn state_of(py: Python<'_>, state: Option<&Bound<'_, PyAny>>) -> PyResult<Py<Sta
     Py::new(py, py.detach(|| State::open(&path)).map_err(store_error)?)
 }
 
-/// A judge under the policy of these options.
-fn judge_of(options: Option<&Bound<'_, PyDict>>) -> PyResult<sync::Judge> {
-    let mut policy = Policy::default();
-    // Records become Python objects when they are asked for, and no values before.
-    policy.values = Values::ValidateOnly;
-    let mut builder = sync::Judge::builder();
-    for (name, option) in options.into_iter().flatten() {
-        let name: String = name.extract()?;
-        match &*name {
-            "key_cache_bytes" => builder = builder.key_cache_bytes(size(&name, &option)?),
-            _ => set_option(&mut policy, &name, &option)?,
+/// The options of a judge by name.
+struct Options {
+    batched_keys: bool,
+    judge: sync::Judge,
+}
+
+impl Options {
+    fn new(options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let mut policy = Policy::default();
+        // Records become Python objects when they are asked for, and no values before.
+        policy.values = Values::ValidateOnly;
+        let (mut builder, mut batched_keys) = (sync::Judge::builder(), false);
+        for (name, option) in options.into_iter().flatten() {
+            let name: String = name.extract()?;
+            match &*name {
+                "batched_keys" => batched_keys = boolean(&name, &option)?,
+                "key_cache_bytes" => builder = builder.key_cache_bytes(size(&name, &option)?),
+                _ => set_option(&mut policy, &name, &option)?,
+            }
         }
+        Ok(Self { batched_keys, judge: builder.policy(policy).build() })
     }
-    Ok(builder.policy(policy).build())
 }
 
 /// Sets an option of the policy.
@@ -373,7 +327,11 @@ pub(crate) fn set_option(
         "accept_too_big" => policy.accept_too_big = is_set()?,
         "accept_rebase" => policy.accept_rebase = is_set()?,
         "accept_any_time" => policy.accept_any_time = is_set()?,
-        _ => return Err(PyTypeError::new_err(format!("{name}: there is no such option"))),
+        _ => {
+            return Err(PyTypeError::new_err(format!(
+                "argument '{name}': there is no such option"
+            )));
+        }
     }
     Ok(())
 }
@@ -390,12 +348,5 @@ fn window_micros(name: &str, option: &Bound<'_, PyAny>) -> PyResult<u64> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Frames that are judged together: enough to fill the signature lanes, few enough to stay in the cache.
 const MAX_PART: usize = 512;
-
-/// Keys that are kept; beyond, all are asked for again.
-const MAX_KNOWN: usize = 500_000;

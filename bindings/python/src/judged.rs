@@ -117,7 +117,7 @@ impl Facts {
         event: Option<&Event<'_>>,
         outcome: &Outcome<'_>,
     ) -> Self {
-        let mut facts = Self::of_kind(event.map_or("undecodable", kind));
+        let mut facts = Self::of_kind(event.map_or("undecodable", Event::kind_name));
         facts.seq = event.and_then(Event::seq).and_then(|seq| u64::try_from(seq).ok());
         facts.set_claims(frame, event);
         facts.set_outcome(outcome);
@@ -180,6 +180,11 @@ impl Facts {
         }
     }
 
+    /// Whether it is a verified commit, which has operations.
+    pub(crate) fn is_commit(&self) -> bool {
+        self.is_verified && self.kind == "commit"
+    }
+
     /// Sets what the event claims, verified or not.
     fn set_claims(&mut self, frame: &[u8], event: Option<&Event<'_>>) {
         let (did, rev) = event.map_or((None, None), claims);
@@ -196,7 +201,7 @@ impl Facts {
 
     fn set_outcome(&mut self, outcome: &Outcome<'_>) {
         self.code = outcome.code().into();
-        self.verdict = verdict(outcome).into();
+        self.verdict = outcome.verdict().into();
         self.chain = chain(outcome).map(Name::from);
         self.is_verified = outcome.is_accepted();
         self.message = message(outcome).map(Into::into);
@@ -240,21 +245,8 @@ fn op_facts(frame: &[u8], op: &RepoOp<'_>) -> OpFacts {
     }
 }
 
-/// The kind of an event.
-pub(crate) fn kind(event: &Event<'_>) -> &'static str {
-    match event {
-        Event::Commit(_) => "commit",
-        Event::Sync(_) => "sync",
-        Event::Identity(_) => "identity",
-        Event::Account(_) => "account",
-        Event::Info(_) => "info",
-        Event::Error(_) => "error",
-        Event::Unknown(_) => "unknown",
-    }
-}
-
 /// The account and the revision that an event claims, verified or not.
-pub(crate) fn claims<'a>(event: &Event<'a>) -> (Option<&'a str>, Option<&'a str>) {
+fn claims<'a>(event: &Event<'a>) -> (Option<&'a str>, Option<&'a str>) {
     match event {
         Event::Commit(commit) => (Some(commit.repo), Some(commit.rev)),
         Event::Sync(sync) => (Some(sync.did), Some(sync.rev)),
@@ -264,18 +256,8 @@ pub(crate) fn claims<'a>(event: &Event<'a>) -> (Option<&'a str>, Option<&'a str>
     }
 }
 
-/// The verdict of an outcome.
-pub(crate) fn verdict(outcome: &Outcome<'_>) -> &'static str {
-    match outcome {
-        Outcome::Commit(..) | Outcome::Sync(..) => "verified",
-        Outcome::Ignored(_) => "ignored",
-        Outcome::Rejected(_) => "refused",
-        Outcome::Unjudged(_) => "unchecked",
-    }
-}
-
 /// How a verified event continues what is known of its account.
-pub(crate) fn chain(outcome: &Outcome<'_>) -> Option<&'static str> {
+fn chain(outcome: &Outcome<'_>) -> Option<&'static str> {
     Some(match outcome {
         Outcome::Commit(_, Chain::Intact) | Outcome::Sync(_, SyncEffect::Unchanged) => "intact",
         Outcome::Commit(_, Chain::FirstSeen) | Outcome::Sync(_, SyncEffect::FirstSeen) => {
@@ -291,7 +273,7 @@ pub(crate) fn chain(outcome: &Outcome<'_>) -> Option<&'static str> {
 }
 
 /// What there is to say of an outcome, beyond its code.
-pub(crate) fn message(outcome: &Outcome<'_>) -> Option<String> {
+fn message(outcome: &Outcome<'_>) -> Option<String> {
     match outcome {
         Outcome::Commit(_, Chain::Broken(gap)) => Some(gap.to_string()),
         Outcome::Ignored(why) => Some(why.to_string()),

@@ -1,6 +1,6 @@
 //! The key that a caller gives: itself, or in a DID document, or in a did:plc log.
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use wireproof::atproto::did_document::{self, DidDocument};
@@ -8,6 +8,7 @@ use wireproof::atproto::syntax::DidBuf;
 use wireproof::crypto::PublicKey;
 use wireproof::verify::{identity, plc};
 
+use crate::arguments::wrong_value;
 use crate::errors::Class;
 
 /// What a caller gives to name the signing key of an account. Exactly one of the three.
@@ -23,7 +24,7 @@ impl KeyArguments<'_, '_> {
         match (self.key, self.doc, self.plc_log) {
             (Some(key), None, None) => {
                 let key = PublicKey::from_did_key(key);
-                let key = key.map_err(|error| PyValueError::new_err(format!("key: {error}")))?;
+                let key = key.map_err(|error| wrong_value("key", error))?;
                 Ok((key, did.map(str::to_owned)))
             }
             (None, Some(document), None) => of_document(document),
@@ -34,7 +35,7 @@ impl KeyArguments<'_, '_> {
 }
 
 fn of_document(document: &Bound<'_, PyAny>) -> PyResult<(PublicKey, Option<String>)> {
-    let failed = |error: &dyn std::fmt::Display| PyValueError::new_err(format!("doc: {error}"));
+    let failed = |error: &dyn std::fmt::Display| wrong_value("doc", error);
     let json = json_of(document, "doc")?;
     let document = DidDocument::parse(&json, &did_document::Options::default());
     let document = document.map_err(|error| failed(&error))?;
@@ -48,14 +49,15 @@ fn of_log(log: &Bound<'_, PyAny>, did: Option<&str>) -> PyResult<(PublicKey, Opt
     let mut options = plc::Options::default();
     if let Some(did) = did {
         let did = did.parse::<DidBuf>();
-        options.did = Some(did.map_err(|error| PyValueError::new_err(format!("did: {error}")))?);
+        options.did = Some(did.map_err(|error| wrong_value("did", error))?);
     }
     let py = log.py();
     let history = py.detach(|| plc::verify(&json, &options));
-    let history = history
-        .map_err(|why| Class::Rejection.error(py, format!("plc_log: {why}"), why.code(), None))?;
+    let history = history.map_err(|why| {
+        Class::Rejection.error(py, format!("argument 'plc_log': {why}"), why.code(), None)
+    })?;
     let key = history.signing_key();
-    let key = key.ok_or_else(|| PyValueError::new_err("plc_log: it ends without a signing key"))?;
+    let key = key.ok_or_else(|| wrong_value("plc_log", "it ends without a signing key"))?;
     Ok((key, Some(history.did().to_string())))
 }
 

@@ -8,6 +8,8 @@ mod archive;
 mod arguments;
 mod arrow;
 mod columns;
+#[cfg(feature = "command")]
+mod command;
 mod encode;
 mod errors;
 mod follow;
@@ -44,10 +46,13 @@ mod _wireproof {
     use super::archive::ArchiveReader;
     #[pymodule_export]
     use super::arrow::{decode_frames, repository_records};
+    #[cfg(feature = "command")]
+    #[pymodule_export]
+    use super::command::run_command;
     #[pymodule_export]
     use super::follow::{_Follower, _restore_event, Event};
     #[pymodule_export]
-    use super::frame_verdicts::{AccountStates, verify_frames};
+    use super::frame_verdicts::verify_frames;
     #[pymodule_export]
     use super::judge::Judge;
     #[pymodule_export]

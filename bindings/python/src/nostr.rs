@@ -1,6 +1,6 @@
 //! Nostr events: verdicts of many at once, and every format.
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyType};
@@ -11,6 +11,7 @@ use wireproof::nostr::{
     Arena, DecodeError, Event, EventFault, IdSerialization, Limits, OwnedEvent, verify_many_with,
 };
 
+use crate::arguments::{wrong_type, wrong_value};
 use crate::errors::Class;
 
 /// What is proved of an event.
@@ -75,9 +76,8 @@ pub(crate) fn verify_batch(
     ids: &str,
 ) -> PyResult<Vec<EventVerdict>> {
     let named = IdSerialization::ALL.into_iter().find(|of| of.name() == ids);
-    let ids = named.ok_or_else(|| {
-        PyValueError::new_err(format!("ids: {ids:?} is not either, verbatim or escaped"))
-    })?;
+    let ids = named
+        .ok_or_else(|| wrong_value("ids", format!("{ids:?} is not either, verbatim or escaped")))?;
     let events = events_of(events)?;
     Ok(py.detach(|| verdicts(&events, ids)))
 }
@@ -85,8 +85,7 @@ pub(crate) fn verify_batch(
 /// The texts of events.
 fn events_of(events: &Bound<'_, PyAny>) -> PyResult<Vec<PyBackedBytes>> {
     if events.is_instance_of::<PyString>() || events.is_instance_of::<PyBytes>() {
-        let message = "argument 'events': a list of events is expected, not a single one";
-        return Err(PyTypeError::new_err(message));
+        return Err(wrong_type("events", "a list of events", events));
     }
     events.try_iter()?.enumerate().map(|(at, event)| event_of(&event?, at)).collect()
 }
@@ -95,9 +94,7 @@ fn event_of(event: &Bound<'_, PyAny>, at: usize) -> PyResult<PyBackedBytes> {
     if let Ok(text) = event.cast::<PyString>() {
         return Ok(PyBackedBytes::from(PyBytes::new(event.py(), text.to_str()?.as_bytes())));
     }
-    event.extract().map_err(|_| {
-        PyTypeError::new_err(format!("argument 'events': item {at} is neither str nor bytes"))
-    })
+    event.extract().map_err(|_| wrong_type(&format!("events[{at}]"), "str or bytes", event))
 }
 
 fn verdicts(events: &[PyBackedBytes], ids: IdSerialization) -> Vec<EventVerdict> {
@@ -213,7 +210,7 @@ pub(crate) fn encode_batch<'py>(
 
 fn named(format: &str) -> PyResult<Format> {
     Format::from_name(format).ok_or_else(|| {
-        PyValueError::new_err(format!("format: {format:?} is none of {}", formats().join(", ")))
+        wrong_value("format", format!("{format:?} is none of {}", formats().join(", ")))
     })
 }
 
@@ -255,11 +252,11 @@ fn field<'py, T>(event: &Bound<'py, PyAny>, name: &str) -> PyResult<T>
 where
     T: for<'a> FromPyObject<'a, 'py>,
 {
-    let missing = |_| PyTypeError::new_err(format!("event: `{name}` is missing"));
+    let missing = |_| PyTypeError::new_err(format!("argument 'event': `{name}` is missing"));
     let value = event.get_item(name).map_err(missing)?;
     value.extract::<T>().map_err(|error| {
         let error: PyErr = error.into();
-        PyTypeError::new_err(format!("event: `{name}`: {error}"))
+        PyTypeError::new_err(format!("argument 'event': `{name}`: {error}"))
     })
 }
 
@@ -269,6 +266,5 @@ fn hex_field<const N: usize>(event: &Bound<'_, PyAny>, name: &str) -> PyResult<[
         return Ok(bytes);
     }
     let digits = 2 * N;
-    let message = format!("event: `{name}` is not {digits} lower-case hexadecimal digits");
-    Err(PyValueError::new_err(message))
+    Err(wrong_value("event", format!("`{name}` is not {digits} lower-case hexadecimal digits")))
 }

@@ -65,7 +65,8 @@ impl RepositoryVerdicts {
             (0..piece.num_rows()).map(|row| stated(row).or_else(|| claimed(row))).collect();
         let mut seen = HashSet::new();
         let wanted = accounts.iter().flatten().copied().filter(|did| seen.insert(*did));
-        let keys = self.keys.look_up(&wanted.collect::<Vec<_>>())?;
+        let wanted: Vec<&str> = wanted.collect();
+        let keys = Python::attach(|py| self.keys.find(py, wanted))?;
         let mut rows = RepositoryRows::default();
         for (row, account) in accounts.into_iter().enumerate() {
             match cars.get(row) {
@@ -98,7 +99,7 @@ struct RepositoryRows {
 }
 
 impl RepositoryRows {
-    fn push_verified(&mut self, car: &[u8], account: Option<&str>, keys: &FoundKeys) {
+    fn push_verified(&mut self, car: &[u8], account: Option<&str>, keys: &FoundKeys<'_>) {
         let key = account.and_then(|did| keys.get(did));
         let key = key.map(|key| PublicKey::try_from(*key));
         match key {

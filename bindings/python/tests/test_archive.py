@@ -274,11 +274,11 @@ def test_wrong_arguments_are_named(imported: Path) -> None:
         archive.scan("ops", "did")
     with pytest.raises(TypeError, match="'did'"):
         archive.scan("ops", did=1)
-    with pytest.raises(ValueError, match="argument 'since': .* has no time zone"):
+    with pytest.raises(ValueError, match="argument 'since': a datetime without a time zone"):
         archive.scan("ops", since=datetime(2026, 1, 1))
-    with pytest.raises(ValueError, match="argument 'until': .* has no time zone"):
+    with pytest.raises(ValueError, match="argument 'until': not a datetime: at byte 19"):
         archive.scan("ops", until="2026-01-01T00:00:00")
-    with pytest.raises(ValueError, match="argument 'until': 'soon' is not a time in ISO 8601"):
+    with pytest.raises(ValueError, match="argument 'until': not a datetime"):
         archive.scan("ops", until="soon")
     with pytest.raises(ValueError, match="argument 'since': .* out of range"):
         archive.scan("ops", since=2**63)

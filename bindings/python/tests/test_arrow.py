@@ -200,12 +200,10 @@ def test_wrong_columns_of_repositories_are_type_errors() -> None:
 
 def test_wrong_arguments_are_named(stream: Stream) -> None:
     table = stream.table()
-    with pytest.raises(TypeError, match="argument 'keys': expected a dict or a function, not int"):
+    with pytest.raises(TypeError, match="argument 'keys': expected a mapping or a function, not int"):
         wireproof.verify_frames(table, 1)
-    with pytest.raises(TypeError, match="argument 'keys': expected a dict or a function, not dict"):
-        wireproof.verify_frames(table, {}, batched_keys=True)
-    with pytest.raises(TypeError, match="'state'"):
-        wireproof.verify_frames(table, {}, state={})
+    with pytest.raises(TypeError, match="argument 'keys': expected a mapping or a function, not dict"):
+        wireproof.Judge({}, batched_keys=True)
     with pytest.raises(TypeError, match="argument 'now'"):
         wireproof.verify_frames(table, {}, now=1.5)
     with pytest.raises(ValueError, match="argument 'now': a time before 1970"):
@@ -258,9 +256,10 @@ def test_a_function_of_batches_is_called_once_for_each(stream: Stream, answer: A
         return answer({did: stream.keys[did] for did in dids} if answer is dict else [stream.keys[did] for did in dids])
 
     reader = stream.table().to_reader(max_chunksize=100)
-    found = verdicts(reader, keys_of, batched_keys=True)
+    found = verdicts(reader, wireproof.Judge(keys_of, batched_keys=True))
     assert set(found["code"].to_pylist()) == {"verified"}
-    assert len(calls) == 3 and all(len(dids) == len(set(dids)) for dids in calls)
+    asked = [did for dids in calls for did in dids]
+    assert 1 <= len(calls) <= 3 and len(asked) == len(set(asked)), "each account is asked for once"
 
 
 def test_without_a_key_a_commit_is_refused_and_others_are_not(stream: Stream) -> None:
@@ -274,7 +273,7 @@ def test_without_a_key_a_commit_is_refused_and_others_are_not(stream: Stream) ->
 
 @pytest.mark.parametrize(
     ("key", "error", "message"),
-    [(1, TypeError, "is int instead of str or None"), ("did:key:z", ValueError, "the key of did:plc:"), ("", ValueError, "did:key")],
+    [(1, TypeError, "expected did:key text or None for did:plc:.*, not int"), ("did:key:z", ValueError, "the key of did:plc:"), ("", ValueError, "did:key")],
 )
 def test_a_wrong_key_is_an_error_that_names_the_account(stream: Stream, key: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
@@ -283,7 +282,7 @@ def test_a_wrong_key_is_an_error_that_names_the_account(stream: Stream, key: Any
 
 def test_a_wrong_number_of_keys_is_an_error(stream: Stream) -> None:
     with pytest.raises(ValueError, match="returned 1 keys for"):
-        list(wireproof.verify_frames(stream.table(), lambda dids: [None], batched_keys=True))
+        list(wireproof.verify_frames(stream.table(), wireproof.Judge(lambda dids: [None], batched_keys=True)))
 
 
 def test_an_exception_of_the_function_reaches_the_caller(stream: Stream) -> None:
@@ -323,17 +322,48 @@ def test_an_exception_of_the_input_reaches_the_caller(stream: Stream) -> None:
 # State and time
 
 
-def test_states_continue_from_one_stream_to_the_next(stream: Stream) -> None:
-    table, states = stream.table(), wireproof.AccountStates()
-    first = verdicts(table.slice(0, 150), stream.keys, state=states)
-    second = verdicts(table.slice(150), stream.keys, state=states)
+def test_a_judge_continues_from_one_stream_to_the_next(stream: Stream) -> None:
+    table, judge = stream.table(), wireproof.Judge(stream.keys)
+    first = verdicts(table.slice(0, 150), judge)
+    second = verdicts(table.slice(150), judge)
     joined = pa.concat_tables([first, second])
     assert joined.equals(verdicts(table, stream.keys))
-    assert len(states) == len(set(joined["did"].to_pylist()))
-    assert repr(states) == f"<wireproof.AccountStates of {len(states)} accounts>"
-    again = verdicts(table, stream.keys, state=states)
+    newest = {row["did"]: row["rev"] for row in joined.to_pylist()}
+    assert all(judge.state().rev(did) == rev for did, rev in newest.items())
+    again = verdicts(table, judge)
     assert set(again["code"].to_pylist()) == {"event/stale-rev"}
     assert set(again["verdict"].to_pylist()) == {"ignored"}
+
+
+def test_rows_are_the_outcomes_of_a_judge(stream: Stream) -> None:
+    frames = [*stream.frames[:100], b"not a frame", stream.frames[0], *stream.frames[101:]]
+    outcomes = wireproof.Judge(stream.keys).batch(frames)
+    rows = verdicts(pa.table({"frame": frames}), stream.keys).to_pylist()
+    assert {outcome.code for outcome in outcomes} > {"verified", "frame/cbor", "event/stale-rev"}
+    for outcome, row in zip(outcomes, rows):
+        for name in ("seq", "kind", "did", "rev", "verdict", "code", "verified", "chain", "message"):
+            assert row[name] == getattr(outcome, name), (name, outcome)
+        stated = [(op["action"], op["collection"], op["rkey"], op["cid"]) for op in row["ops"] or ()]
+        assert stated == [(op.action, op.collection, op.rkey, op.cid) for op in outcome.ops]
+        assert (row["ops"] is None) == (not outcome.verified)
+
+
+def account_event(did: str, active: bool, seq: int) -> bytes:
+    encode = wireproof.libipld.encode_dag_cbor
+    event = {"seq": seq, "did": did, "time": "2026-07-01T00:00:00Z", "active": active}
+    return encode({"op": 1, "t": "#account"}) + encode(event)
+
+
+def test_commits_of_an_inactive_account_are_ignored(stream: Stream) -> None:
+    did = verdicts(stream.table(), stream.keys)["did"][0].as_py()
+    frames = [account_event(did, False, 1), *stream.frames]
+    for row in verdicts(pa.table({"frame": frames}), stream.keys).to_pylist()[1:]:
+        assert row["code"] == ("event/inactive" if row["did"] == did else "verified")
+    judge = wireproof.Judge(stream.keys)
+    verdicts(pa.table({"frame": frames[:1]}), judge)
+    assert not judge.state().is_active(did)
+    found = verdicts(pa.table({"frame": [account_event(did, True, 2), stream.frames[0]]}), judge)
+    assert found["code"].to_pylist() == ["unchecked", "verified"]
 
 
 def test_a_missing_frame_breaks_the_chain_of_its_account(stream: Stream) -> None:
@@ -626,19 +656,19 @@ def test_a_large_batch_comes_in_pieces() -> None:
 
 def test_threads_share_a_state_and_a_stream(stream: Stream) -> None:
     """A function that takes the interpreter's lock within a batch, and threads that wait for the batch."""
-    states = wireproof.AccountStates()
+    judge = wireproof.Judge(lambda did: key(did))
 
     def key(did: str) -> str:
         time.sleep(0.001)
         return stream.keys[did]
 
-    shared = iter(wireproof.verify_frames(stream.table().to_reader(max_chunksize=5), key, state=states))
+    shared = iter(wireproof.verify_frames(stream.table().to_reader(max_chunksize=5), judge))
     rows: list[Any] = []
 
     def read() -> None:
         for batch in shared:
             rows.extend(batch.to_pylist())
-            len(states)
+            judge.state().rev("did:web:example.com")
 
     threads = [threading.Thread(target=read, daemon=True) for _ in range(4)]
     for thread in threads:

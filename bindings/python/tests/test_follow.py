@@ -532,7 +532,7 @@ def test_a_stream_without_events_is_closed_at_once(network: Network) -> None:
     ],
 )
 def test_wrong_arguments_are_named(arguments: dict, error: type[Exception], name: str) -> None:
-    with pytest.raises(error, match=f"^{name}: "):
+    with pytest.raises(error, match=f"^argument '{name}': "):
         wireproof.follow(**({"hosts": "bsky.network"} | arguments))
 
 

@@ -90,7 +90,7 @@ def test_the_key_comes_from_a_document(exported: Exported) -> None:
     with pytest.raises(wireproof.Rejection) as raised:
         wireproof.verify_repo(exported.car, doc=of_another)
     assert raised.value.code == "commit/did"
-    with pytest.raises(ValueError, match="doc: the document has no #atproto key"):
+    with pytest.raises(ValueError, match="argument 'doc': the document has no #atproto key"):
         wireproof.verify_repo(exported.car, doc=document | {"verificationMethod": []})
 
 
@@ -104,7 +104,7 @@ def test_wrong_arguments_are_type_errors_with_the_name_of_the_argument(exported:
         wireproof.verify_repo("repository.car", OTHER_KEY)
     with pytest.raises(TypeError, match="'doc'"):
         wireproof.verify_repo(exported.car, doc=object())
-    with pytest.raises(ValueError, match="key:"):
+    with pytest.raises(ValueError, match="argument 'key'"):
         wireproof.verify_repo(exported.car, "did:key:none")
     with pytest.raises(FileNotFoundError):
         wireproof.verify_repo(exported.path.with_name("none.car"), OTHER_KEY)

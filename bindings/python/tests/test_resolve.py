@@ -122,9 +122,9 @@ def test_without_development_no_connection_is_made_to_this_machine(network: Netw
     ],
 )
 def test_wrong_arguments_are_named(arguments: dict, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=f"^{message}: "):
+    with pytest.raises(error, match=f"^argument '{message}': "):
         wireproof.resolve(**arguments)
-    with pytest.raises(error, match=f"^{message}: "):
+    with pytest.raises(error, match=f"^argument '{message}': "):
         asyncio.run(wireproof.resolve_async(**arguments))
 
 

@@ -1,7 +1,6 @@
 //! Why the command failed: one line for a person on standard error, and an exit code for a script.
 
 use std::io;
-use std::process::ExitCode;
 
 use ::bench::BenchError;
 use ::bench::nostr::InputError;
@@ -35,10 +34,10 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// Prints the message, and returns the exit code.
-    pub(crate) fn report(self) -> ExitCode {
+    pub(crate) fn report(self) -> u8 {
         // If standard error is closed, the exit code remains.
         let _ = self.message().map(|message| log::print(Level::Error, message));
-        ExitCode::from(self.code())
+        self.code()
     }
 
     /// The exit code.

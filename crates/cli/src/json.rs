@@ -3,10 +3,8 @@
 use std::fmt;
 
 use serde::{Serialize, Serializer};
-use wireproof::atproto::event::Event;
 use wireproof::codec::cbor::Value;
 use wireproof::codec::json::Json;
-use wireproof::verify::sync::Outcome;
 use wireproof::verify::{
     Flagged, FlaggedRecord, InvalidRecord, InvalidRecords, RecordError, RecordFlag,
 };
@@ -185,28 +183,5 @@ impl fmt::Display for InvalidSummary {
         };
         let (records, path) = (self.records, path.to_string());
         write!(f, "{records} invalid, the first {path:?} ({code}): {message}")
-    }
-}
-
-/// The value of `verdict` for a judged event.
-pub(crate) fn verdict(outcome: &Outcome<'_>) -> &'static str {
-    match outcome {
-        Outcome::Commit(..) | Outcome::Sync(..) => "verified",
-        Outcome::Ignored(_) => "ignored",
-        Outcome::Rejected(_) => "refused",
-        Outcome::Unjudged(_) => "unchecked",
-    }
-}
-
-/// The value of `kind` for an event.
-pub(crate) fn event_kind(event: &Event<'_>) -> &'static str {
-    match event {
-        Event::Commit(_) => "commit",
-        Event::Sync(_) => "sync",
-        Event::Identity(_) => "identity",
-        Event::Account(_) => "account",
-        Event::Info(_) => "info",
-        Event::Error(_) => "error",
-        Event::Unknown(_) => "unknown",
     }
 }

@@ -1,102 +1,15 @@
-//! The `wireproof` command: arguments, progress and output. The libraries do the work.
-
-#![forbid(unsafe_code)]
-
-mod admin;
-mod archive;
-mod args;
-mod batch;
-mod bench;
-mod capture;
-mod config;
-mod corpus;
-mod doctor;
-mod download;
-mod failure;
-mod files;
-mod findings;
-mod follow;
-mod frames;
-mod inputs;
-mod inspect;
-mod interrupt;
-mod json;
-mod key;
-mod log;
-mod manual;
-mod network;
-mod nostr;
-mod output;
-mod plc;
-mod progress;
-mod repo;
-mod report;
-mod resolve;
-mod sig;
-mod sim;
-mod stage;
-mod standard_streams;
-mod stream;
-mod verify;
+//! The program `wireproof`.
 
 use std::process::ExitCode;
 
 use allocator::Allocator;
-use clap::CommandFactory;
-use wireproof::kernels::cpu;
-
-use args::{Args, Command};
-use failure::Failure;
-use output::Output;
 
 /// The allocator of the compared runners in Rust too.
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
 fn main() -> ExitCode {
-    match config::parse().and_then(run) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
-    }
-}
-
-fn run(args: Args) -> Result<(), Failure> {
-    let output = Output::new(args.color);
-    args.log.apply();
-    let backend = args.backend;
-    if let Some(level) = backend {
-        cpu::limit_to(level).map_err(|error| Failure::Usage(format!("--backend: {error}")))?;
-    }
-    match args.command {
-        Command::Bench(args) => bench::run(&args, backend, output),
-        Command::Report(args) => report::run(&args, output),
-        Command::Corpus(command) => corpus::run(&command, output),
-        Command::Inspect(args) => inspect::run(&args, output),
-        Command::Key(args) => key::run(&args, output),
-        Command::Sig(command) => sig::run(&command, output),
-        Command::Resolve(args) => resolve::run(&args, output),
-        Command::Verify(args) => verify::run(&args, output),
-        Command::Repo(command) => repo::run(&command, output),
-        Command::Frames(command) => frames::run(&command, output),
-        Command::Plc(command) => plc::run(&command, output),
-        Command::Nostr(command) => nostr::run(&command, output),
-        Command::Sim(command) => sim::run(&command, output),
-        Command::Follow(args) => follow::run(&args),
-        Command::Archive(command) => archive::run(command, output),
-        Command::Accounts(command) => admin::accounts(&command, output),
-        Command::Collections(command) => admin::collections(&command, output),
-        Command::Status(args) => admin::status(&args, output),
-        Command::Pause(args) => admin::pause(&args, output),
-        Command::Resume(args) => admin::resume(&args, output),
-        Command::Capture(args) => capture::run(&args, output),
-        Command::Config(command) => {
-            config::run(&command, args.config.as_deref(), Args::command(), output)
-        }
-        Command::Doctor(args) => doctor::run(&args, output),
-        Command::Completions { shell } => manual::print_completions(shell, output),
-        Command::Man { folder } => manual::write_pages(&folder),
-        Command::Runner => {
-            Ok(::bench::own::serve(std::io::stdin().lock(), std::io::stdout().lock())?)
-        }
-    }
+    // Without its own path the program runs, and cannot measure itself.
+    let program = std::env::current_exe().unwrap_or_default();
+    ExitCode::from(wireproof_cli::run(program, std::env::args_os()))
 }

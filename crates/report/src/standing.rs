@@ -23,7 +23,7 @@ impl<'r> Standing<'r> {
             let is_ours = move |row: &&Row| row.peer == own::PEER && row.is_batch() == is_batch;
             ranked().filter(is_ours).find(|row| work(row) == group)
         };
-        let is_other = |row: &&Row| row.peer != own::PEER && work(row) == group;
+        let is_other = |row: &&Row| !own::is_ours(&row.peer) && work(row) == group;
         Some(Self { single: ours(false)?, batch: ours(true), peer: ranked().find(is_other)? })
     }
 

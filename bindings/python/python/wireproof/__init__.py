@@ -16,14 +16,7 @@ from __future__ import annotations
 from . import arrow, compat, libipld, nostr
 from ._wireproof import Record, RecordProof, Repo, __version__, verify_record, verify_repo
 from .archive import Archive
-from .arrow import (
-    AccountStates,
-    RecordBatchStream,
-    decode_frames,
-    repository_records,
-    verify_frames,
-    verify_repos,
-)
+from .arrow import RecordBatchStream, decode_frames, repository_records, verify_frames, verify_repos
 from .errors import ArchiveError, CarError, DecodeError, Rejection, WireproofError
 
 # Streams and accounts.
@@ -33,7 +26,6 @@ from ._wireproof import Event, Identity, Judge, Operation, Outcome, State, resol
 from .errors import IdentityError, NetworkError
 
 __all__ = [
-    "AccountStates",
     "Archive",
     "ArchiveError",
     "CarError",

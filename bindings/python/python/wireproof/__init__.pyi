@@ -7,7 +7,6 @@ from . import compat as compat
 from . import libipld as libipld
 from . import nostr as nostr
 from .archive import Archive as Archive
-from .arrow import AccountStates as AccountStates
 from .arrow import RecordBatchStream as RecordBatchStream
 from .arrow import decode_frames as decode_frames
 from .arrow import repository_records as repository_records
@@ -20,19 +19,18 @@ from .errors import Rejection as Rejection
 from .errors import WireproofError as WireproofError
 
 # Streams and accounts.
-import datetime
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from typing_extensions import disjoint_base
 
 from ._follow import Follow as Follow
 from ._follow import follow as follow
 from ._resolve import resolve_async as resolve_async
+from ._types import Keys, Time
 from .errors import IdentityError as IdentityError
 from .errors import NetworkError as NetworkError
 
 __all__ = [
-    "AccountStates",
     "Archive",
     "ArchiveError",
     "CarError",
@@ -157,13 +155,14 @@ __all__ += [
 class Judge:
     def __new__(
         cls,
-        keys: dict[str, str] | Callable[[str], str | None],
+        keys: Keys,
         state: State | str | os.PathLike[str] | None = None,
         *,
+        batched_keys: bool = False,
         key_cache_bytes: int = 67108864,
         **policy: float,
     ) -> Judge: ...
-    def batch(self, frames: Iterable[bytes], now: datetime.datetime | str | int | None = None) -> list[Outcome]: ...
+    def batch(self, frames: Iterable[bytes], now: Time | None = None) -> list[Outcome]: ...
     def state(self) -> State: ...
 
 @final

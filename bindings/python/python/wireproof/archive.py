@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from ._time import to_micros
 from ._wireproof import ArchiveReader, RecordBatchStream
 
 # As `typing` has it, without the 20 ms of its import.
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from ._time import Time
+    from ._types import Time
 
 __all__ = ["Archive"]
 
@@ -121,8 +120,7 @@ class Archive:
         names = None if columns is None else list(columns)
         if names is not None and not names:
             raise ValueError("argument 'columns': at least one name is expected")
-        first, end = to_micros("since", since), to_micros("until", until)
-        return self._open().scan(table, names, did, first, end)
+        return self._open().scan(table, names, did, since, until)
 
     def _open(self) -> ArchiveReader:
         """The reader of this process: a fork does not have the threads of the process before."""

@@ -2,7 +2,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from ._time import Time
+from ._types import Time
 from .arrow import RecordBatchStream
 
 __all__ = ["Archive"]

@@ -8,8 +8,7 @@ libraries read; its batches are computed when they are asked for, while other Py
 from __future__ import annotations
 
 from . import _wireproof
-from ._time import to_micros
-from ._wireproof import AccountStates, RecordBatchStream
+from ._wireproof import Judge, RecordBatchStream
 
 # As `typing` has it, without the 20 ms of its import.
 TYPE_CHECKING = False
@@ -17,11 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, Literal
 
-    from ._time import Time
-    from .arrow import _Keys
+    from ._types import Keys, Time
 
 __all__ = [
-    "AccountStates",
     "RecordBatchStream",
     "decode_frames",
     "repository_records",
@@ -29,14 +26,9 @@ __all__ = [
     "verify_repos",
 ]
 
+
 def verify_frames(
-    stream: Any,
-    keys: _Keys,
-    *,
-    state: AccountStates | None = None,
-    now: Time | None = None,
-    batched_keys: bool = False,
-    keep: Sequence[str] = (),
+    stream: Any, judge: Judge | Keys, *, now: Time | None = None, keep: Sequence[str] = ()
 ) -> RecordBatchStream:
     """Verify frames of `com.atproto.sync.subscribeRepos`, and return a row for each, in their order.
 
@@ -44,13 +36,10 @@ def verify_frames(
         stream: record batches with the column `frame` (binary, large binary or binary view). Frames of an account must be in the
             order of its stream. The column `received` (timestamp, or microseconds since 1970 as int64), if there is one, has the
             time at which each frame is judged, to the second.
-        keys: the signing keys of accounts as `did:key` texts: a mapping from DIDs, or a function from a DID to a key or None. Each
-            account is asked for once a batch. Exceptions of the function end the stream.
-        state: what is known of the accounts, which is used and changed. By default nothing is known at the start.
-        now: the time of the judgement where `received` has none: a `datetime` with a time zone, a text in ISO 8601, or microseconds
-            since 1970. By default the clock. Revisions more than five minutes later are refused.
-        batched_keys: whether `keys` is a function that is called once a batch, with a list of DIDs, and returns a mapping or as many
-            keys.
+        judge: a `Judge`, whose state continues from one stream to the next, or the keys of accounts as a judge takes them, for a
+            stream alone. Exceptions of a function of keys end the stream.
+        now: the time of the judgement where `received` has none: a `datetime` with a time zone, a `date`, the text of one, or
+            microseconds since 1970. By default the clock. Revisions more than five minutes later are refused.
         keep: names of columns of the input that come before the results, without a copy.
 
     Returns:
@@ -63,29 +52,23 @@ def verify_frames(
         - `ops`: of a verified commit a list of structs of `action`, `collection`, `rkey`, `cid` (null for a deletion)
         - `message`: an explanation of `code`, if there is more to say
 
-        A frame that is null is refused as an empty one. An `account` event is a claim of the host, and does not change the state.
+        A frame that is null is refused as an empty one. An `account` event decides whether later commits of its account are accepted.
 
     Raises:
         TypeError: an argument has another type, or a column is missing or has another type.
         ValueError: a key is no `did:key`, or `keep` names a column of the result.
+        OSError: the state file of the judge cannot be read.
 
         >>> import pyarrow, wireproof
         >>> frames = pyarrow.table({"frame": [b"not a frame", None]})
         >>> pyarrow.table(wireproof.verify_frames(frames, {})).column("code").to_pylist()
         ['frame/cbor', 'frame/cbor']
     """
-    micros = to_micros("now", now)
-    if micros is not None and micros < 0:
-        raise ValueError("argument 'now': a time before 1970")
-    return _wireproof.verify_frames(stream, keys, state, micros, batched_keys, _names("keep", keep))
+    return _wireproof.verify_frames(stream, judge, now, _names("keep", keep))
 
 
 def verify_repos(
-    stream: Any,
-    keys: _Keys,
-    *,
-    batched_keys: bool = False,
-    keep: Sequence[str] = (),
+    stream: Any, keys: Keys, *, batched_keys: bool = False, keep: Sequence[str] = ()
 ) -> RecordBatchStream:
     """Verify repositories, and return a row for each, in their order.
 
@@ -93,8 +76,10 @@ def verify_repos(
         stream: record batches with the column `car` (binary, large binary or binary view): the archive of each repository, as
             `getRepo` gives it. The column `did` (text), if there is one, has the expected accounts; where it is null, and without
             it, the account is the one that the repository names.
-        keys: as of `verify_frames`.
-        batched_keys: as of `verify_frames`.
+        keys: the signing keys of accounts as `did:key` texts: a mapping from DIDs, or a function from a DID to a key or None, which is
+            called once for each account.
+        batched_keys: whether `keys` is a function that is called once a batch, with a list of DIDs, and returns a mapping or as many
+            keys.
         keep: names of columns of the input that come before the results, without a copy.
 
     Returns:

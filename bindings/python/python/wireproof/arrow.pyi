@@ -1,18 +1,16 @@
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, final
 
-from ._time import Time
+from . import Judge
+from ._types import Keys, Time
 
 __all__ = [
-    "AccountStates",
     "RecordBatchStream",
     "decode_frames",
     "repository_records",
     "verify_frames",
     "verify_repos",
 ]
-
-_Keys = Mapping[str, str | None] | Callable[[str], str | None] | Callable[[list[str]], Any]
 
 @final
 class RecordBatchStream:
@@ -22,26 +20,11 @@ class RecordBatchStream:
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
     def __iter__(self) -> Iterator[Any]: ...
 
-@final
-class AccountStates:
-    def __new__(cls) -> AccountStates: ...
-    def __len__(self) -> int: ...
-
 def verify_frames(
-    stream: Any,
-    keys: _Keys,
-    *,
-    state: AccountStates | None = None,
-    now: Time | None = None,
-    batched_keys: bool = False,
-    keep: Sequence[str] = (),
+    stream: Any, judge: Judge | Keys, *, now: Time | None = None, keep: Sequence[str] = ()
 ) -> RecordBatchStream: ...
 def verify_repos(
-    stream: Any,
-    keys: _Keys,
-    *,
-    batched_keys: bool = False,
-    keep: Sequence[str] = (),
+    stream: Any, keys: Keys, *, batched_keys: bool = False, keep: Sequence[str] = ()
 ) -> RecordBatchStream: ...
 def decode_frames(
     stream: Any,

@@ -403,6 +403,19 @@ impl<'a> Event<'a> {
         }
     }
 
+    /// The kind in one word: `commit`, `sync`, `identity`, `account`, `info`, `error` or `unknown`.
+    pub fn kind_name(&self) -> &'static str {
+        match self {
+            Self::Commit(_) => "commit",
+            Self::Sync(_) => "sync",
+            Self::Identity(_) => "identity",
+            Self::Account(_) => "account",
+            Self::Info(_) => "info",
+            Self::Error(_) => "error",
+            Self::Unknown(_) => "unknown",
+        }
+    }
+
     /// The event's sequence number, for the kinds that have one.
     pub fn seq(&self) -> Option<i64> {
         match self {

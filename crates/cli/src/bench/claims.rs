@@ -2,21 +2,15 @@
 
 use std::time::Duration;
 
-use ::bench::{Claims, Plan, VariantClaims, prove_claims};
-use wireproof::kernels::cpu::Level;
+use ::bench::{Claims, Plan, RunnerCommand, VariantClaims, prove_claims};
 
 use super::args::ClaimsArgs;
-use super::own_runner;
 use super::progress::RunProgress;
 use crate::failure::Failure;
 use crate::output::Output;
 
-pub(super) fn run(
-    args: &ClaimsArgs,
-    backend: Option<Level>,
-    output: Output,
-) -> Result<(), Failure> {
-    let plan = plan(args, backend)?;
+pub(super) fn run(args: &ClaimsArgs, own: RunnerCommand, output: Output) -> Result<(), Failure> {
+    let plan = plan(args, own);
     let mut progress = RunProgress::new(&plan);
     let claims = prove_claims(&plan, &mut |step| progress.show(&step));
     progress.end();
@@ -28,16 +22,16 @@ pub(super) fn run(
     }
 }
 
-fn plan(args: &ClaimsArgs, backend: Option<Level>) -> Result<Plan, Failure> {
+fn plan(args: &ClaimsArgs, own: RunnerCommand) -> Plan {
     let default = Plan::default();
-    Ok(Plan {
+    Plan {
         peers: args.peers.clone(),
         runners: args.runners.clone().or(default.runners),
         work_dir: args.work_dir.clone().unwrap_or(default.work_dir),
         case_limit: Duration::from_secs(args.case_limit.into()),
-        own: Some(own_runner(backend)?),
+        own: Some(own),
         ..default
-    })
+    }
 }
 
 fn report(claims: &Claims) -> String {

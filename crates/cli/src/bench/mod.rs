@@ -9,7 +9,7 @@ mod tables;
 mod verify;
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ::bench::{Plan, Progress, Results, Row, RunnerCommand, own};
@@ -25,16 +25,16 @@ use tables::Tables;
 
 pub(crate) use args::BenchArgs;
 
-/// `backend` is the limit that the command was given.
-pub(crate) fn run(args: &BenchArgs, backend: Option<Level>, output: Output) -> Result<(), Failure> {
+/// `own` is this program as a runner.
+pub(crate) fn run(args: &BenchArgs, own: RunnerCommand, output: Output) -> Result<(), Failure> {
     match &args.command {
-        Some(BenchCommand::Verify(args)) => return verify::run(args, backend, output),
+        Some(BenchCommand::Verify(args)) => return verify::run(args, own, output),
         Some(BenchCommand::Compare(args)) => return run_compare(args, output),
-        Some(BenchCommand::Claims(args)) => return claims::run(args, backend, output),
+        Some(BenchCommand::Claims(args)) => return claims::run(args, own, output),
         Some(BenchCommand::Archive(args)) => return archive::run(args, output),
         None => {}
     }
-    let plan = plan(&args.run, backend)?;
+    let plan = plan(&args.run, own);
     let tasks = if args.tasks.is_empty() { plan.tasks } else { args.tasks.concat() };
     let plan = Plan { tasks, corpus: args.corpus.clone(), ..plan };
     measure(&plan, &args.run, output)
@@ -102,10 +102,10 @@ fn write_page(
 }
 
 /// The plan without its tasks and corpus.
-fn plan(args: &RunArgs, backend: Option<Level>) -> Result<Plan, Failure> {
+fn plan(args: &RunArgs, own: RunnerCommand) -> Plan {
     let default = if args.all { Plan::default().all() } else { Plan::default() };
     let default = if args.quick { default.quick() } else { default };
-    Ok(Plan {
+    Plan {
         peers: args.peers.clone(),
         passes: args.passes.unwrap_or(default.passes),
         warmup: args.warmup.unwrap_or(default.warmup),
@@ -113,19 +113,17 @@ fn plan(args: &RunArgs, backend: Option<Level>) -> Result<Plan, Failure> {
         runners: args.runners.clone().or(default.runners),
         work_dir: args.work_dir.clone().unwrap_or(default.work_dir),
         case_limit: Duration::from_secs(args.case_limit.into()),
-        own: Some(own_runner(backend)?),
+        own: Some(own),
         ..default
-    })
+    }
 }
 
-/// This program as a runner, with the limit of this process.
-fn own_runner(backend: Option<Level>) -> Result<RunnerCommand, Failure> {
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::Local(format!("the file of this program: {error}")))?;
+/// This program as a runner. `backend` is the limit that this process was given.
+pub(crate) fn own_runner(program: PathBuf, backend: Option<Level>) -> RunnerCommand {
     let backend = backend.map(|level| level.name().to_owned());
     let limit = backend.iter().flat_map(|level| ["--backend".to_owned(), level.clone()]);
     let args = limit.chain(["runner".to_owned()]).collect();
-    Ok(RunnerCommand { program, args, backend })
+    RunnerCommand { program, args, backend }
 }
 
 /// Fails if no peer has a row. A single peer that is missing or differs is a result.
@@ -158,7 +156,7 @@ mod tests {
 
     #[test]
     fn our_rows_are_measured_under_the_limit_of_the_command() {
-        let arguments = |backend| own_runner(backend).unwrap().args;
+        let arguments = |backend| own_runner(PathBuf::from("wireproof"), backend).args;
         assert_eq!(arguments(None), ["runner"]);
         assert_eq!(arguments(Some(Level::Avx2)), ["--backend", "avx2", "runner"]);
     }

@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use ::bench::{Plan, Task};
+use ::bench::{Plan, RunnerCommand, Task};
 use serde_json::json;
 use wireproof::atproto::syntax::Did;
-use wireproof::kernels::cpu::Level;
 use wireproof::verify::repository::{self, Options, RepositoryRejection};
 
 use super::args::BenchVerifyArgs;
@@ -20,11 +19,11 @@ use crate::stage::{Stage, StageTimer, Stages};
 
 pub(super) fn run(
     args: &BenchVerifyArgs,
-    backend: Option<Level>,
+    own: RunnerCommand,
     output: Output,
 ) -> Result<(), Failure> {
     let who = resolve::identifier(&args.who)?;
-    let plan = super::plan(&args.run, backend)?;
+    let plan = super::plan(&args.run, own);
     let network = Network::open(&args.network, args.from.as_slice())?;
     let runtime = network::runtime()?;
     let mut stages = Stages::default();

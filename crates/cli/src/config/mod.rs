@@ -50,11 +50,11 @@ pub(crate) struct ShowArgs {
     origin: bool,
 }
 
-/// Parses the command line, with values of files as defaults.
-pub(crate) fn parse<A: Parser>() -> Result<A, Failure> {
-    let files = read_files(&A::command(), named_file(A::command()).as_deref())?;
+/// Parses the arguments of a process, with values of files as defaults.
+pub(crate) fn parse<A: Parser>(arguments: &[OsString]) -> Result<A, Failure> {
+    let files = read_files(&A::command(), named_file(A::command(), arguments).as_deref())?;
     let command = with_defaults(A::command(), &[], &files);
-    let matches = command.clone().get_matches();
+    let matches = command.clone().get_matches_from(arguments);
     standard_streams::check(&command, &matches)?;
     A::from_arg_matches(&matches).map_err(|error| error.exit())
 }
@@ -73,8 +73,8 @@ pub(crate) fn run(
 }
 
 /// The file of `--config`. Other errors of the command line are reported once the files are read.
-fn named_file(command: Command) -> Option<PathBuf> {
-    let matches = command.ignore_errors(true).try_get_matches().ok()?;
+fn named_file(command: Command, arguments: &[OsString]) -> Option<PathBuf> {
+    let matches = command.ignore_errors(true).try_get_matches_from(arguments).ok()?;
     matches.try_get_one::<PathBuf>(CONFIG).ok()?.cloned()
 }
 

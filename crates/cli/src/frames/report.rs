@@ -11,7 +11,7 @@ use wireproof::verify::{Flagged, InvalidRecords};
 use super::sequence::{SeqFinding, Sequence};
 use crate::failure::Failure;
 use crate::findings::Findings;
-use crate::json::{self, FlaggedRecords, InvalidSummary};
+use crate::json::{FlaggedRecords, InvalidSummary};
 
 /// The verdicts of a file, counted.
 #[derive(Debug, Default, Serialize)]
@@ -169,7 +169,7 @@ impl<'a> FrameFinding<'a> {
             index,
             seq: judged.event.and_then(Event::seq),
             did: judged.event.and_then(did),
-            verdict: json::verdict(&judged.outcome),
+            verdict: judged.outcome.verdict(),
             code,
             row: None,
             skipped: None,
@@ -189,7 +189,7 @@ impl Display for FrameFinding<'_> {
 
 impl VerdictKind {
     fn of(judged: &Judged<'_>) -> Self {
-        let (kind, verdict) = (judged.event.map(json::event_kind), json::verdict(&judged.outcome));
+        let (kind, verdict) = (judged.event.map(Event::kind_name), judged.outcome.verdict());
         let (chain, code) = match &judged.outcome {
             Outcome::Commit(_, chain) => (Some(chain_name(chain)), None),
             Outcome::Rejected(why) => (None, Some(why.code())),

@@ -16,7 +16,7 @@ use wireproof::codec::printable::escape_json;
 use super::Format;
 use super::refusal::{InspectError, Refusal};
 use super::text::{FIRST_FRAME, LENGTH_BYTES};
-use crate::json::{RecordPath, event_kind};
+use crate::json::RecordPath;
 
 /// Checks all of `bytes`, then writes up to `limit` frames or blocks. Writes nothing if a rule is broken.
 pub(super) fn write(
@@ -120,7 +120,7 @@ impl Serialize for FrameDocument<'_, '_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("format", "frame")?;
         map.serialize_entry("bytes", &self.bytes)?;
-        map.serialize_entry("kind", event_kind(self.event))?;
+        map.serialize_entry("kind", self.event.kind_name())?;
         self.fields(&mut map)?;
         map.end()
     }

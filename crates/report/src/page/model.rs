@@ -154,7 +154,7 @@ fn peer_models<'r>(view: &View<'r>) -> Vec<PeerModel<'r>> {
         quoted: repeat::quoted(&row.peer),
         language: &row.language,
         version: &row.version,
-        ours: row.peer == own::PEER,
+        ours: own::is_ours(&row.peer),
     };
     first.map(model).collect()
 }

@@ -77,7 +77,7 @@ pub(super) fn call(peer: &str, path: &str) -> &'static str {
 /// A peer, the registry and name of the library whose version it states, and its repository.
 type Known = (&'static str, &'static str, &'static str, &'static str);
 
-const PEERS: [Known; 24] = [
+const PEERS: [Known; 25] = [
     ("wireproof", "", "", ""),
     ("go-atmos", "pkg.go.dev", "github.com/jcalabro/atmos", "github.com/jcalabro/atmos"),
     (
@@ -88,6 +88,7 @@ const PEERS: [Known; 24] = [
     ),
     ("go-raw", "pkg.go.dev", "github.com/fxamacker/cbor/v2", "github.com/fxamacker/cbor"),
     ("python-atproto", "PyPI", "atproto", "github.com/MarshalX/atproto"),
+    ("python-wireproof", "", "", ""),
     ("rust-buffa", "crates.io", "buffa", "github.com/anthropics/buffa"),
     ("rust-ciborium", "crates.io", "ciborium", "github.com/enarx/ciborium"),
     ("rust-jacquard", "crates.io", "jacquard-repo", "tangled.org/nonbinary.computer/jacquard"),
@@ -115,7 +116,7 @@ const PEERS: [Known; 24] = [
 ];
 
 /// From `bench/BIAS.md`, “Hostile input”.
-const CALLS: [(&str, &str, &str); 19] = [
+const CALLS: [(&str, &str, &str); 21] = [
     ("wireproof", "repo", "verify::repo::verify"),
     ("wireproof", "frames", "verify::sync::Judge::judge"),
     ("wireproof", "nostr", "nostr::Verifier"),
@@ -123,6 +124,8 @@ const CALLS: [(&str, &str, &str); 19] = [
     ("go-atmos", "frames", "Verifier.VerifyCommit, strict options"),
     ("go-indigo", "repo", "Tap’s backfill: repo.LoadRepoFromCAR"),
     ("go-indigo", "frames", "Tap’s consumer: repo.VerifyCommitMessage"),
+    ("python-wireproof", "repo", "wireproof.verify_repo"),
+    ("python-wireproof", "frames", "wireproof.Judge.batch"),
     ("rust-jacquard", "repo", "parse_car_bytes, Commit::verify, leaves"),
     ("rust-jacquard", "frames", "validate_v1_1"),
     ("rust-repo-stream", "repo", "the strict walk"),

@@ -100,7 +100,7 @@ impl Run<'_> {
         let group =
             || rows.iter().filter(|row| standing::represents(row) && row.group() == first.group());
         let ours = group().find(|row| row.peer == own::PEER);
-        let fastest_other = group().find(|row| row.peer != own::PEER)?;
+        let fastest_other = group().find(|row| !own::is_ours(&row.peer))?;
         let baseline = terminal::baseline_row(first, &rows.iter().collect::<Vec<_>>(), None);
         let mut best: Vec<Row> =
             ours.into_iter().chain([fastest_other]).chain(baseline).cloned().collect();
@@ -152,7 +152,7 @@ fn hostile_row(results: &Results) -> Option<String> {
     let rows = || standing::rows_of(results, "hostile").iter().filter(|row| row.variant == "repo");
     let refused = |row: &Row| row.counts.get("refused").unwrap_or_default();
     let ours = rows().find(|row| row.peer == own::PEER)?;
-    let best = rows().filter(|row| row.peer != own::PEER).max_by_key(|row| refused(row))?;
+    let best = rows().filter(|row| !own::is_ours(&row.peer)).max_by_key(|row| refused(row))?;
     let invalid = |row: &Row| {
         let outcomes = ["refused", "accepted", "crashed", "hung"];
         outcomes.iter().filter_map(|name| row.counts.get(name)).sum::<u64>()

@@ -192,6 +192,23 @@ impl Outcome<'_> {
         }
     }
 
+    /// The verdict in one word.
+    ///
+    /// | verdict | the event |
+    /// |---|---|
+    /// | `verified` | is verified |
+    /// | `ignored` | is left out: its account is inactive, or its revision is not new |
+    /// | `refused` | breaks a rule |
+    /// | `unchecked` | has no signature |
+    pub fn verdict(&self) -> &'static str {
+        match self {
+            Self::Commit(..) | Self::Sync(..) => "verified",
+            Self::Ignored(_) => "ignored",
+            Self::Rejected(_) => "refused",
+            Self::Unjudged(_) => "unchecked",
+        }
+    }
+
     /// Whether the event is valid: its account's state is now that of its commit.
     pub fn is_accepted(&self) -> bool {
         matches!(self, Self::Commit(..) | Self::Sync(..))

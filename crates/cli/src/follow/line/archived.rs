@@ -6,7 +6,6 @@ use wireproof::delivery::EventId;
 
 use super::event::{claims, write_op};
 use super::object::Object;
-use crate::json::event_kind;
 
 /// Writes the lines of archived events.
 #[derive(Debug)]
@@ -48,7 +47,7 @@ fn write_event(archived: &ArchivedEvent<'_>, number: i64, event: &Event<'_>, lin
     if let Some(seq) = archived.seq {
         object.json("seq", &seq);
     }
-    object.text("kind", event_kind(event));
+    object.text("kind", event.kind_name());
     object.optional("did", archived.did);
     claims(&mut object, event);
     object.text("verdict", if archived.is_verified() { "verified" } else { archived.verdict });

@@ -11,7 +11,7 @@ use super::super::condition::{Condition, Subject};
 use super::super::selection::Filter;
 use super::object::Object;
 use super::{LineContent, LineHeader, NOT_ASKED, ProofForm, write_deletion};
-use crate::json::{self, RecordPath};
+use crate::json::RecordPath;
 
 /// The line of an event.
 pub(in crate::follow) struct EventLine<'e, 'a> {
@@ -194,7 +194,7 @@ fn verdict(object: &mut Object<'_>, event: &DeliveredEvent<'_>) {
 
 fn verdict_name(verdict: &Verdict<'_>) -> &'static str {
     match verdict {
-        Verdict::Judged(outcome) => json::verdict(outcome),
+        Verdict::Judged(outcome) => outcome.verdict(),
         Verdict::Undecodable(_) => "refused",
         Verdict::UnknownKey(_) => "unknown-key",
         Verdict::NotVerified => NOT_ASKED,
