@@ -158,7 +158,7 @@ pub(crate) fn _restore_identity(
 ///     >>> wireproof.resolve("not a name")
 ///     Traceback (most recent call last):
 ///     ...
-///     ValueError: name: not a DID or handle: 'not a name'
+///     ValueError: argument 'name': not a DID or handle: 'not a name'
 #[pyfunction]
 #[pyo3(signature = (name, *, plc = None, development = None, development_port = None))]
 #[pyo3(text_signature = "(name, *, plc=None, development=False, development_port=None)")]

@@ -31,7 +31,7 @@ async def resolve_async(name, *, plc=None, development=False, development_port=N
         >>> asyncio.run(wireproof.resolve_async("not a name"))
         Traceback (most recent call last):
         ...
-        ValueError: name: not a DID or handle: 'not a name'
+        ValueError: argument 'name': not a DID or handle: 'not a name'
     """
     import asyncio
 
