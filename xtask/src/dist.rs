@@ -52,11 +52,6 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     }
 }
 
-/// Builds the command for `target`, static.
-fn build_binary(target: &str) -> Result<PathBuf, String> {
-    Tools::install(&[target.to_owned()])?.build(target)
-}
-
 /// The compiler wrapper and the emulator.
 struct Tools {
     /// The folder of `cargo-zigbuild` and its Python.
