@@ -31,8 +31,10 @@ class Commits:
 
     def prove(self):
         counts = Counter(dict.fromkeys(('commits', 'ops', 'refused', *CHAINS.values()), 0), frames=self.units)
-        for outcome in (outcome for outcomes in self.judged() for outcome in outcomes):
-            if outcome.kind != 'commit':
+        outcomes = (outcome for outcomes in self.judged() for outcome in outcomes)
+        for frame, outcome in zip(self.frames, outcomes, strict=True):
+            # A commit that cannot be decoded is of no kind.
+            if COMMIT not in frame[:HEADER_LEN]:
                 continue
             counts['commits'] += 1
             counts['ops'] += len(outcome.ops)
@@ -94,11 +96,12 @@ class Case:
             return f'{refusal.code}: {refusal}'
 
     def verify_frames(self):
-        """The verdict of the last frame. A gap before it is a refusal, because its changes are to be applied."""
+        """The verdict of the last frame. A gap before a commit is a refusal, because its changes are to be applied."""
         frames = list(read_frames(self.path))
         now = self.owner.get('now') or day_after_newest(frames)
         outcome = Judge({self.owner['did']: self.owner['signing_key']}).batch(frames, now)[-1]
-        if not outcome.verified or outcome.chain == 'broken':
+        has_gap = outcome.kind == 'commit' and outcome.chain == 'broken'
+        if not outcome.verified or has_gap:
             return f'{outcome.code}: {outcome.message}'
 
 
@@ -114,6 +117,9 @@ def time_of(frame):
     except (ValueError, KeyError):
         return None
 
+
+# The type in the header of a frame, whose length is that of `{"op": 1, "t": "#commit"}`.
+COMMIT, HEADER_LEN = b'#commit', 15
 
 BATCHES = {'full': 1, 'full/batch': 256}
 
