@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from libipld import decode_dag_cbor, encode_dag_cbor
 
 from corpora import read_commits
-from shell import tell
+from shell import log_refusal
 
 
 class Commits:
@@ -32,7 +32,7 @@ class Commits:
                 counts[f'valid_{curve}' if check() else 'invalid'] += 1
             except Exception as refusal:
                 counts['errors'] += 1
-                tell(index, counts['errors'], refusal)
+                log_refusal(index, counts['errors'], refusal)
         return {'commits': self.units, **counts}
 
     def run(self):

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from corpora import read_frames
-from shell import tell
+from shell import log_refusal
 
 
 class Frames:
@@ -22,7 +22,7 @@ class Frames:
                 counts.update(count(self.decode_frame(frame)))
             except Exception as refusal:
                 counts['errors'] += 1
-                tell(index, counts['errors'], refusal)
+                log_refusal(index, counts['errors'], refusal)
         return counts
 
     def run(self):

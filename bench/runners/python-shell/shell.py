@@ -26,7 +26,7 @@ def serve(engine, version, checks, loaders):
                 loaded = load(request, checks, loaders)
                 answer = {'units': loaded.units, 'bytes': loaded.bytes}
             else:
-                answer = obey(cmd, loaded)
+                answer = handle(cmd, loaded)
         except Exception as fault:
             answer = {'error': f'{type(fault).__name__}: {fault}'}
         print(json.dumps(answer), flush=True)
@@ -39,7 +39,7 @@ def load(request, checks, loaders):
     return loaders[task](variant, request['files'])
 
 
-def obey(cmd, loaded):
+def handle(cmd, loaded):
     if cmd not in ('prove', 'pass'):
         raise ValueError(f'unknown request {cmd!r}')
     if loaded is None:
@@ -61,10 +61,10 @@ def time_pass(loaded):
     return {'ns': ns} if stage is None else {'ns': ns, 'stages_ns': {stage: ns}}
 
 
-def tell(index, errors, refusal):
+def log_refusal(index, errors, refusal):
     """Writes the first refusals to the log."""
-    if errors <= TOLD_REFUSALS:
+    if errors <= LOGGED_REFUSALS:
         print(f'unit {index} refused: {refusal}', file=sys.stderr)
 
 
-TOLD_REFUSALS = 5
+LOGGED_REFUSALS = 5

@@ -56,13 +56,13 @@ use output::Output;
 /// `program` is a file that runs this command again when it is started: `bench` measures it as a process of its own.
 pub fn run(program: PathBuf, arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    match config::parse(&arguments).and_then(|args| obey(args, program)) {
+    match config::parse(&arguments).and_then(|args| execute(args, program)) {
         Ok(()) => 0,
         Err(failure) => failure.report(),
     }
 }
 
-fn obey(args: Args, program: PathBuf) -> Result<(), Failure> {
+fn execute(args: Args, program: PathBuf) -> Result<(), Failure> {
     let output = Output::new(args.color);
     args.log.apply();
     let backend = args.backend;
