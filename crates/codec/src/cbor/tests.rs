@@ -321,6 +321,19 @@ fn a_map_is_searched_by_key_whatever_its_size() {
 }
 
 #[test]
+fn a_known_key_is_appended_as_its_text_is() {
+    for len in 0..24 {
+        let text = &"abcdefghijklmnopqrstuvw"[..len];
+        let expected = [b"before", &[0x60 + len as u8][..], text.as_bytes(), b"\xf6"].concat();
+        let mut encoder = Encoder::appending_to(b"before".to_vec());
+        encoder.known_key(&KnownKey::new(text).unwrap()).null();
+        assert_eq!(encoder.as_bytes(), expected);
+        encoder.truncate(6);
+        assert_eq!(encoder.as_bytes(), b"before");
+    }
+}
+
+#[test]
 fn values_without_canonical_bytes_are_rejected() {
     for float in [f64::NAN, f64::INFINITY, -0.0] {
         assert_eq!(encode(&Value::Float(float)), Err(EncodeError::Float));
