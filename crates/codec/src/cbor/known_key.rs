@@ -88,6 +88,8 @@ mod tests {
             let known = KnownKey::new(text).unwrap();
             assert_eq!(known.text(), text);
             let input = [&[0x60 + len as u8], text.as_bytes(), &[0xf6; 24]].concat();
+            let word = |input: &[u8]| u64::from_be_bytes(*input.first_chunk().unwrap());
+            assert!(known.may_start(word(&input)));
             let strip = |input: &[u8]| {
                 known.strip(input.first_chunk().unwrap(), input).map(|(key, _)| key.len())
             };
@@ -96,6 +98,7 @@ mod tests {
                 let mut changed = input.clone();
                 changed[at] ^= 1;
                 assert_eq!(strip(&changed), (at > len).then_some(1 + len), "{len} {at}");
+                assert_eq!(known.may_start(word(&changed)), at > len.min(7), "{len} {at}");
             }
         }
         assert!(KnownKey::new("abcdefghijklmnopqrstuvwx").is_none());

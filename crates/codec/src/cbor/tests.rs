@@ -1,4 +1,4 @@
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use proptest::prelude::*;
 
@@ -24,8 +24,9 @@ fn assert_matches_reference(input: &[u8]) {
         assert_eq!(encode(&value).as_deref(), Ok(input), "encoding is the inverse of decoding");
     }
 
-    let (known, keys) = (known_keys(), RefCell::default());
-    let built = build_prefix(input, Proposing { known: &known, keys: &keys }, &mut ());
+    let (known, keys, unread) = (known_keys(), RefCell::default(), Cell::default());
+    let sink = Proposing { known: &known, keys: &keys, unread: &unread };
+    let built = build_prefix(input, sink, &mut ());
     assert_eq!(built, validate_prefix(input), "proposed keys {input:02x?}");
     if let Ok(value) = decoded {
         let mut expected = Vec::new();
@@ -72,6 +73,8 @@ fn add_keys(value: &Value<'_>, keys: &mut Vec<String>) {
 struct Proposing<'s> {
     known: &'s [KnownKey],
     keys: &'s RefCell<Vec<String>>,
+    /// Keys that were proposed and not read.
+    unread: &'s Cell<usize>,
 }
 
 impl<'a> Sink<'a> for Proposing<'_> {
@@ -114,7 +117,10 @@ impl<'a> Sink<'a> for Proposing<'_> {
                 proposed = self.known.iter().rfind(is_candidate);
                 proposed
             };
-            let key = entries.next(propose, slot)?.or(proposed.map(KnownKey::text));
+            assert!(!entries.is_empty());
+            let read = entries.next(propose, slot)?;
+            self.unread.update(|unread| unread + usize::from(read.is_none()));
+            let key = read.or(proposed.map(KnownKey::text));
             self.keys.borrow_mut().push(key.unwrap_or_default().to_owned());
         }
         assert!(entries.is_empty() && entries.next(|_| None, slot).is_err());
@@ -318,6 +324,29 @@ fn a_map_is_searched_by_key_whatever_its_size() {
     let twice =
         arena.alloc_slice_copy(&[("a", Value::Null), ("b", Value::Null), ("a", Value::Null)]);
     assert_eq!(Map::from_entries(twice), Err(DuplicateKey("a")));
+}
+
+#[test]
+fn a_proposed_key_that_is_next_is_not_read() {
+    let (known, keys, unread) = (known_keys(), RefCell::default(), Cell::default());
+    let sink = Proposing { known: &known, keys: &keys, unread: &unread };
+    let text = [&[0x6f][..], &[b'x'; 15]].concat();
+    let input = [b"\xa2\x61a", &text[..], b"\x67aaaaaaa", &text].concat();
+    assert_eq!(build_prefix(&input, sink, &mut ()), Ok(input.len()));
+    assert_eq!((keys.into_inner(), unread.get()), (vec!["a".into(), "aaaaaaa".into()], 2));
+}
+
+#[test]
+fn a_known_key_is_appended_as_its_text_is() {
+    for len in 0..24 {
+        let text = &"abcdefghijklmnopqrstuvw"[..len];
+        let expected = [b"before", &[0x60 + len as u8][..], text.as_bytes(), b"\xf6"].concat();
+        let mut encoder = Encoder::appending_to(b"before".to_vec());
+        encoder.known_key(&KnownKey::new(text).unwrap()).null();
+        assert_eq!(encoder.as_bytes(), expected);
+        encoder.truncate(6);
+        assert_eq!(encoder.as_bytes(), b"before");
+    }
 }
 
 #[test]

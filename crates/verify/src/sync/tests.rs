@@ -240,6 +240,39 @@ fn a_sync_may_be_as_long_as_its_limit() {
 }
 
 #[test]
+fn each_outcome_has_a_stable_code() {
+    let [mut chained, mut synced, mut inactive] = DIDS.map(Author::of);
+    let first = chained.create();
+    chained.create();
+    let (after_a_gap, next) = (chained.create(), chained.create());
+    let (first_sync, unchanged) = (synced.sync(), synced.sync());
+    let unproved = rewritten(&synced.create(), |commit| commit.prev_data = None);
+    synced.create();
+    let changed = synced.sync();
+    let account = |seq| Account { seq, did: DIDS[0], time: TIME, active: true, status: None };
+    let [unsigned, rejected] = [1, 0].map(|seq| Event::Account(account(seq)).to_frame());
+    let mut judge = judge(|policy| policy.accept_missing_prev_data = true);
+    let mut state = MemoryState::new([1; 16]);
+    state.put(DIDS[2], AccountState { is_active: false, ..AccountState::UNKNOWN });
+    for (frame, code) in [
+        (&first, "verified"),
+        (&first, "event/stale-rev"),
+        (&after_a_gap, "verified/broken"),
+        (&next, "verified/unmended"),
+        (&first_sync, "verified"),
+        (&unchanged, "verified"),
+        (&unproved, "verified/unproved"),
+        (&changed, "verified/broken"),
+        (&inactive.create(), "event/inactive"),
+        (&unsigned, "unchecked"),
+        (&rejected, "event/seq"),
+    ] {
+        let Ok(judged) = judge.judge(frame, &keys, &mut state, NOW_MICROS);
+        assert_eq!(judged.outcome.code(), code, "{:?}", judged.outcome);
+    }
+}
+
+#[test]
 fn a_judge_keeps_the_policy_it_was_built_with() {
     assert_eq!(Judge::default().policy(), &Policy::default());
     let lenient = Policy { accept_any_time: true, ..Policy::default() };
