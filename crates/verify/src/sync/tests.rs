@@ -240,7 +240,7 @@ fn a_sync_may_be_as_long_as_its_limit() {
 }
 
 #[test]
-fn each_outcome_has_a_stable_code() {
+fn each_outcome_has_a_stable_code_and_a_verdict() {
     let [mut chained, mut synced, mut inactive] = DIDS.map(Author::of);
     let first = chained.create();
     chained.create();
@@ -254,21 +254,22 @@ fn each_outcome_has_a_stable_code() {
     let mut judge = judge(|policy| policy.accept_missing_prev_data = true);
     let mut state = MemoryState::new([1; 16]);
     state.put(DIDS[2], AccountState { is_active: false, ..AccountState::UNKNOWN });
-    for (frame, code) in [
-        (&first, "verified"),
-        (&first, "event/stale-rev"),
-        (&after_a_gap, "verified/broken"),
-        (&next, "verified/unmended"),
-        (&first_sync, "verified"),
-        (&unchanged, "verified"),
-        (&unproved, "verified/unproved"),
-        (&changed, "verified/broken"),
-        (&inactive.create(), "event/inactive"),
-        (&unsigned, "unchecked"),
-        (&rejected, "event/seq"),
+    for (frame, verdict, code) in [
+        (&first, "verified", "verified"),
+        (&first, "ignored", "event/stale-rev"),
+        (&after_a_gap, "verified", "verified/broken"),
+        (&next, "verified", "verified/unmended"),
+        (&first_sync, "verified", "verified"),
+        (&unchanged, "verified", "verified"),
+        (&unproved, "verified", "verified/unproved"),
+        (&changed, "verified", "verified/broken"),
+        (&inactive.create(), "ignored", "event/inactive"),
+        (&unsigned, "unchecked", "unchecked"),
+        (&rejected, "refused", "event/seq"),
     ] {
         let Ok(judged) = judge.judge(frame, &keys, &mut state, NOW_MICROS);
-        assert_eq!(judged.outcome.code(), code, "{:?}", judged.outcome);
+        let found = (judged.outcome.verdict(), judged.outcome.code());
+        assert_eq!(found, (verdict, code), "{:?}", judged.outcome);
     }
 }
 

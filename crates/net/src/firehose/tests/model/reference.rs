@@ -136,8 +136,8 @@ pub(super) struct Model {
     checks_host: bool,
     /// Counts what happens.
     clock: u64,
-    /// Rejections that stand only if a later event of the batch is verified: account, and what is wrong.
-    suspects: Vec<(usize, String)>,
+    /// Rejections that stand only if a later event of the batch is verified.
+    suspects: Vec<Suspect>,
     /// Events without account.
     others: VecDeque<Arrival>,
     /// What happened.
@@ -164,6 +164,15 @@ struct Account {
     history: Vec<Entry>,
     journaled_at_start: Known,
     journaled: Known,
+}
+
+/// A rejection for the key without a lookup.
+#[derive(Debug)]
+struct Suspect {
+    account: usize,
+    /// The keys that the follower may have used.
+    keys: [Option<Key>; 2],
+    what: String,
 }
 
 #[derive(Debug)]
@@ -406,19 +415,35 @@ impl Model {
             _ => true,
         };
         if delivery.code.starts_with("verified") {
-            self.suspects.retain(|(suspect, _)| *suspect != account);
+            self.suspects.retain(|suspect| suspect.account != account);
         }
         if !is_answered {
             let what = format!("{}, and no lookup ended since: {arrival:?}", delivery.code);
-            self.suspects.push((account, what));
+            self.suspects.push(Suspect { account, keys: [of.key, delivery.cached], what });
         }
     }
 
-    /// A batch is delivered.
+    /// A batch is delivered. A later event that was verified with the key can have been withheld, after a gap.
     pub(super) fn end_batch(&mut self) {
-        if let Some((account, what)) = self.suspects.pop() {
+        let suspects = std::mem::take(&mut self.suspects);
+        let is_wrong = |suspect: &Suspect| {
+            let verifies = |key: &Option<Key>| self.verifies_later_event(suspect.account, *key);
+            !suspect.keys.iter().any(verifies)
+        };
+        if let Some(Suspect { account, what, .. }) = suspects.into_iter().find(is_wrong) {
             self.violate(format!("account {account}: rejected as {what}"));
         }
+    }
+
+    /// Whether the key verifies an event of the account that has arrived and was not delivered.
+    fn verifies_later_event(&self, account: usize, key: Option<Key>) -> bool {
+        let of = &self.accounts[account];
+        let mut known = of.known;
+        of.arrivals.iter().any(|arrival| {
+            let (code, after) = judge(known, &arrival.event.content, key, self.checks_host);
+            known = after;
+            code.starts_with("verified")
+        })
     }
 
     /// A resynced repository was delivered.
