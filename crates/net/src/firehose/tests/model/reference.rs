@@ -184,6 +184,15 @@ struct Entry {
     event: Option<(usize, u64)>,
 }
 
+/// What a stored state follows from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Basis {
+    /// Acknowledged events.
+    Events,
+    /// These, and the answer that the account is active.
+    Answer,
+}
+
 #[derive(Clone, Debug)]
 struct Arrival {
     event: SimEvent,
@@ -549,8 +558,11 @@ impl Model {
             }
         }
         for (account, known) in accounts {
-            if let Err(what) = self.check_stored(*account, known, cursors) {
-                return self.violate(what);
+            match self.check_stored(*account, known, cursors) {
+                Ok(Basis::Events) => {}
+                // It stays active, even if the event is then rejected for another reason.
+                Ok(Basis::Answer) => self.accounts[*account].apply_status(self.clock),
+                Err(what) => return self.violate(what),
             }
         }
         self.check_unstored(cursors, accounts);
@@ -566,17 +578,18 @@ impl Model {
         account: usize,
         known: &Known,
         cursors: &BTreeMap<usize, u64>,
-    ) -> Result<(), String> {
+    ) -> Result<Basis, String> {
         let of = &self.accounts[account];
         let newest = of.history.iter().take_while(|entry| entry.is_acked).count();
         let oldest = self.covered(account, cursors).min(newest);
-        // An answer that still holds makes the account active when its commit is judged, which is then delivered.
-        let holds = of.valid_status() == Some(true);
-        let is_such = |state: &Known| {
-            state == known || (holds && Known { is_active: true, ..*state } == *known)
-        };
-        match of.states().take(newest + 1).skip(oldest).any(is_such) {
-            true => Ok(()),
+        let covered = || of.states().take(newest + 1).skip(oldest);
+        if covered().any(|state| state == known) {
+            return Ok(Basis::Events);
+        }
+        // An answer that still holds makes the account active when its commit is judged.
+        let is_by_answer = |state: &Known| Known { is_active: true, ..*state } == *known;
+        match of.valid_status() == Some(true) && covered().any(is_by_answer) {
+            true => Ok(Basis::Answer),
             false => Err(format!(
                 "account {account}: the state {known:?} is stored, of {oldest} to {newest} of {:?}",
                 of.history
