@@ -119,7 +119,8 @@ async fn a_client_that_takes_nothing_is_dropped_and_the_others_get_every_event()
     let (_folder, archive) = archive();
     seal_large_events(&archive, 600).await;
     let mut options = ServeOptions::default();
-    options.idle_timeout = Duration::from_millis(500);
+    // Long enough that a busy machine does not keep the other client from its pings.
+    options.idle_timeout = Duration::from_secs(2);
     let serving = Serving::start(archive, options).await;
     let stuck = serving.connect(32 << 10).await;
     let mut reading = serving.connect(32 << 10).await;
@@ -138,7 +139,7 @@ async fn a_client_that_takes_nothing_is_dropped_and_the_others_get_every_event()
     let sent = serving.metrics.sent.load(Relaxed);
     assert!((600..1_000).contains(&sent), "{sent}");
     // One that has everything and answers pings stays.
-    assert!(timeout(Duration::from_secs(2), reading.0.next()).await.is_ok(), "a ping");
+    assert!(timeout(LIMIT, reading.0.next()).await.is_ok(), "a ping");
     assert_eq!(serving.metrics.open.load(Relaxed), 1);
     assert_eq!(serving.metrics.dropped.load(Relaxed), 1);
     drop(stuck);
