@@ -13,12 +13,13 @@ import random
 import struct
 from pathlib import Path
 
-import libipld
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wireproof import libipld as ours
+
+libipld = pytest.importorskip("libipld")
 
 ROOT = Path(__file__).resolve().parents[3]
 DATA = ROOT.parent / "shared" / "data"
