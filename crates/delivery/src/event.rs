@@ -61,14 +61,24 @@ pub(crate) fn bounded(name: &str) -> Box<str> {
     }
 }
 
+/// What another event with the same id has too if it is a repetition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ComparedBy {
+    /// The whole event.
+    All,
+    /// The payload from this offset on.
+    PayloadFrom(usize),
+    /// What the payload was made from, by its hash.
+    Source(sha256::Digest),
+}
+
 /// An event that is to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEvent {
     id: EventId,
     account: Box<str>,
     payload: Bytes,
-    /// The offset in the payload from which on repetitions are equal.
-    compared_from: usize,
+    compared_by: ComparedBy,
     effects: Option<RecordEffects>,
 }
 
@@ -89,7 +99,8 @@ impl NewEvent {
             len if len > MAX_PAYLOAD_BYTES => Err(InvalidPayload::TooLong(len)),
             _ if payload.contains(&b'\n') => Err(InvalidPayload::LineFeed),
             _ => {
-                Ok(Self { id, account: bounded(account), payload, compared_from: 0, effects: None })
+                let compared_by = ComparedBy::All;
+                Ok(Self { id, account: bounded(account), payload, compared_by, effects: None })
             }
         }
     }
@@ -99,7 +110,15 @@ impl NewEvent {
     /// For what can differ when the same event is received again: its host, its number, the state of its account.
     #[must_use]
     pub fn compared_from(mut self, offset: usize) -> Self {
-        self.compared_from = offset.min(self.payload.len());
+        self.compared_by = ComparedBy::PayloadFrom(offset.min(self.payload.len()));
+        self
+    }
+
+    /// The event, of which another one with the same id is a repetition if it was made from the same bytes, whatever was made of
+    /// them: a message that is received again can be ignored for another reason.
+    #[must_use]
+    pub fn compared_by_source(mut self, source: &[u8]) -> Self {
+        self.compared_by = ComparedBy::Source(sha256::digest(source));
         self
     }
 
@@ -122,11 +141,13 @@ impl NewEvent {
 
     /// What a repetition has too. `digest` is that of the stored form.
     pub(crate) fn repetition_key(&self, digest: &Digest) -> Digest {
-        if self.compared_from == 0 {
-            return *digest;
-        }
+        let compared = match &self.compared_by {
+            ComparedBy::All => return *digest,
+            ComparedBy::PayloadFrom(offset) => &self.payload[*offset..],
+            ComparedBy::Source(source) => &source[..],
+        };
         let id = self.id.0.as_bytes();
-        let parts = [&(id.len() as u64).to_le_bytes()[..], id, &self.payload[self.compared_from..]];
+        let parts = [&(id.len() as u64).to_le_bytes()[..], id, compared];
         truncated(&sha256::digest_parts(&parts))
     }
 

@@ -30,8 +30,12 @@ impl LineRecipient for LinesToOutbox {
         let id = id_of(event.host, event.event);
         let ops_at = event.write(buffer, LineHeader::Live { id: &id });
         let did = event.event.did.unwrap_or_default();
-        let compared_from = if is_verified_commit(event.event) { ops_at } else { 0 };
-        let new = self.new_event(id, did, buffer).map(|new| new.compared_from(compared_from));
+        let new = self.new_event(id, did, buffer).map(|new| match ops_at {
+            // After an end of the process it can be judged again, with another verdict.
+            0 => new.compared_by_source(event.event.frame),
+            _ if is_verified_commit(event.event) => new.compared_from(ops_at),
+            _ => new,
+        });
         let new = new.map(|new| self.add_effects(new, event));
         let appended = new.map(|new| match calls_inactive(event.event) {
             true => {

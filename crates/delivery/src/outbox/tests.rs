@@ -315,6 +315,28 @@ fn a_commit_is_known_again_by_its_operations_whatever_its_host_and_verdict_are()
 }
 
 #[test]
+fn a_message_is_recognized_by_its_bytes_whatever_its_verdict_is() {
+    let line = |code: &str, frame: &[u8]| {
+        let id = EventId::of_message("did:web:a.test", "host", 7);
+        let new = NewEvent::new(id, "did:web:a.test", format!("{{\"code\":\"{code}\"}}"));
+        new.unwrap().compared_by_source(frame)
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let outbox = open(&dir);
+    outbox.register("a", StartAt::Oldest).unwrap();
+    outbox
+        .append_all([line("event/stale-rev", b"frame"), line("event/inactive", b"frame")])
+        .unwrap();
+    drop(outbox);
+    let outbox = open(&dir);
+    outbox.append_all([line("signature/wrong", b"frame")]).unwrap();
+    assert_eq!(outbox.status().events, 1);
+    // A host can give one number to two messages.
+    outbox.append_all([line("event/stale-rev", b"another")]).unwrap();
+    assert_eq!(outbox.status().events, 2);
+}
+
+#[test]
 fn an_outbox_of_version_3_recognizes_its_events() {
     let dir = tempfile::tempdir().unwrap();
     let outbox = open(&dir);
