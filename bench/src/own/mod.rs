@@ -23,7 +23,7 @@ use crate::Task;
 /// The name of our own runner in results.
 pub const PEER: &str = "wireproof";
 
-/// Whether a runner is ours: our own, or that of our Python package. No other is compared with them as one of its kind.
+/// Whether a runner is ours: in Rust, or of our Python package. Comparisons with other implementations leave both out.
 pub fn is_ours(peer: &str) -> bool {
     [PEER, "python-wireproof"].contains(&peer)
 }

@@ -94,7 +94,7 @@ fn micros_of_text(name: &str, text: &str) -> PyResult<i64> {
     Ok(parsed.unix_micros())
 }
 
-/// Without a float, which has not enough digits for every year.
+/// By integers: a float of seconds loses microseconds in later years.
 fn micros_of_datetime(
     name: &str,
     datetime: &Bound<'_, PyModule>,

@@ -9,7 +9,7 @@ use allocator::Allocator;
 static ALLOCATOR: Allocator = Allocator;
 
 fn main() -> ExitCode {
-    // Without its own path the program runs, and cannot measure itself.
+    // An empty path: all commands but `bench` work without it.
     let program = std::env::current_exe().unwrap_or_default();
     ExitCode::from(wireproof_cli::run(program, std::env::args_os()))
 }

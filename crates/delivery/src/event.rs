@@ -68,7 +68,7 @@ enum ComparedBy {
     All,
     /// The payload from this offset on.
     PayloadFrom(usize),
-    /// What the payload was made from, by its hash.
+    /// SHA-256 of the message that the payload describes.
     Source(sha256::Digest),
 }
 
@@ -114,8 +114,9 @@ impl NewEvent {
         self
     }
 
-    /// The event, of which another one with the same id is a repetition if it was made from the same bytes, whatever was made of
-    /// them: a message that is received again can be ignored for another reason.
+    /// The event, of which another one with the same id is a repetition if its payload describes the same bytes, `source`.
+    ///
+    /// For a message that can get another verdict when it is received again.
     #[must_use]
     pub fn compared_by_source(mut self, source: &[u8]) -> Self {
         self.compared_by = ComparedBy::Source(sha256::digest(source));
