@@ -78,7 +78,7 @@ pub(super) fn call(peer: &str, path: &str) -> &'static str {
 type Known = (&'static str, &'static str, &'static str, &'static str);
 
 const PEERS: [Known; 25] = [
-    ("wireproof", "", "", ""),
+    ("wireproof", "", "", "github.com/wireproof/wireproof"),
     ("go-atmos", "pkg.go.dev", "github.com/jcalabro/atmos", "github.com/jcalabro/atmos"),
     (
         "go-indigo",
@@ -88,7 +88,7 @@ const PEERS: [Known; 25] = [
     ),
     ("go-raw", "pkg.go.dev", "github.com/fxamacker/cbor/v2", "github.com/fxamacker/cbor"),
     ("python-atproto", "PyPI", "atproto", "github.com/MarshalX/atproto"),
-    ("python-wireproof", "", "", ""),
+    ("python-wireproof", "", "", "github.com/wireproof/wireproof"),
     ("rust-buffa", "crates.io", "buffa", "github.com/anthropics/buffa"),
     ("rust-ciborium", "crates.io", "ciborium", "github.com/enarx/ciborium"),
     ("rust-jacquard", "crates.io", "jacquard-repo", "tangled.org/nonbinary.computer/jacquard"),
