@@ -15,6 +15,7 @@ use std::process::Command;
 
 use clap::Args;
 
+use crate::zig::{self, Zig};
 use crate::{process, programs};
 
 /// What to build.
@@ -52,35 +53,21 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     }
 }
 
-/// The compiler wrapper and the emulator.
+/// The compilers and the emulator.
 struct Tools {
-    /// The folder of `cargo-zigbuild` and its Python.
-    bin: PathBuf,
+    zig: Zig,
 }
 
 impl Tools {
-    /// Installs the compiler wrapper under `target/` and the standard library of each target.
     fn install(targets: &[String]) -> Result<Self, String> {
-        let venv = process::target("packages/tools");
-        let bin = venv.join("bin");
-        let requirements = process::root().join("packaging/requirements.txt");
-        process::run(process::command("python3", &["-m", "venv"]).arg(&venv))?;
-        let mut pip = Command::new(bin.join("python"));
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]);
-        process::run(pip.arg(requirements))?;
-        process::run(process::command("rustup", &["target", "add", WINDOWS]).args(targets))?;
-        Ok(Self { bin })
+        let targets: Vec<String> = targets.iter().cloned().chain([WINDOWS.to_owned()]).collect();
+        Ok(Self { zig: Zig::install(&targets)? })
     }
 
-    /// `cargo zigbuild` for `target`, without paths of this machine in what it builds.
+    /// `cargo zigbuild` for `target`.
     fn cargo(&self, command: &str, target: &str) -> Result<Command, String> {
-        let path = env::var_os("PATH").unwrap_or_default();
-        let paths = std::iter::once(self.bin.clone()).chain(env::split_paths(&path));
-        let mut cargo =
-            process::command("cargo-zigbuild", &[command, "--locked", "--target", target]);
-        cargo.env("PATH", env::join_paths(paths).map_err(|error| error.to_string())?);
-        cargo.env("RUSTFLAGS", remap("--remap-path-prefix="));
-        cargo.env(format!("CFLAGS_{}", target.replace('-', "_")), remap("-ffile-prefix-map="));
+        let mut cargo = self.zig.command("cargo-zigbuild", target)?;
+        cargo.args([command, "--locked", "--target", target]);
         Ok(cargo)
     }
 
@@ -165,8 +152,8 @@ fn check(binary: &Path) -> Result<(), String> {
     if contains("/lib/ld-") || contains("/lib64/ld-") {
         return Err(format!("{}: it needs a dynamic loader", binary.display()));
     }
-    match folders_of_this_machine().into_iter().find(|(folder, _)| contains(folder)) {
-        Some((folder, _)) => Err(format!("{}: it contains {folder}", binary.display())),
+    match zig::folder_in(&bytes) {
+        Some(folder) => Err(format!("{}: it contains {folder}", binary.display())),
         None => Ok(()),
     }
 }
@@ -189,25 +176,6 @@ fn launch(target: &str, binary: &Path) -> Result<Command, String> {
     let mut command = Command::new(programs::find_or_install(&EMULATORS, "qemu-user-static")?);
     command.arg(binary);
     Ok(command)
-}
-
-/// Options that replace the folders of this machine by short names.
-fn remap(option: &str) -> String {
-    let folders = folders_of_this_machine().into_iter();
-    folders.map(|(folder, name)| format!("{option}{folder}={name}")).collect::<Vec<_>>().join(" ")
-}
-
-/// Folders that compilers write into binaries, with the names that replace them.
-fn folders_of_this_machine() -> Vec<(String, &'static str)> {
-    let home = |variable, folder| {
-        let of_user = || env::home_dir().unwrap_or_default().join(folder);
-        env::var_os(variable).map_or_else(of_user, PathBuf::from).display().to_string()
-    };
-    vec![
-        (process::root().display().to_string(), "wireproof"),
-        (home("CARGO_HOME", ".cargo"), "cargo"),
-        (home("RUSTUP_HOME", ".rustup"), "rustup"),
-    ]
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), String> {

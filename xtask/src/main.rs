@@ -23,6 +23,7 @@ mod toolchains;
 mod venv;
 mod verdicts;
 mod wheels;
+mod zig;
 
 use std::process::ExitCode;
 

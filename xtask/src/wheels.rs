@@ -1,14 +1,15 @@
 //! `cargo xtask wheels`: the wheels of the Python package, in `target/wheels/`.
 //!
-//! A wheel has one module, with the code of the command in it.
+//! A wheel has one module, with the code of the command in it. It is imported where this machine can run it.
 
+use std::env::consts::ARCH;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use crate::process::{self, at};
-use crate::venv;
+use crate::zig::{self, Zig};
 
 /// What to build.
 #[derive(Args, Clone, Debug)]
@@ -19,65 +20,117 @@ pub(crate) struct Options {
     /// Build for these C libraries.
     #[arg(long, value_delimiter = ',', default_values = ["gnu", "musl"])]
     libraries: Vec<String>,
+    /// Build for this interpreter without a global lock too, which the wheels of the stable interface do not serve.
+    #[arg(long, value_name = "PYTHON")]
+    free_threaded: Option<PathBuf>,
 }
 
 /// Builds a wheel for each machine and C library, and imports those that run here.
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let wheels = process::empty_folder("wheels")?;
-    let python =
-        venv::python(&process::target("wheel-tools"), "python3", &["packaging/requirements.txt"])?;
+    let mut targets = Vec::new();
     for machine in &options.machines {
         for library in &options.libraries {
-            build(&python, machine, library, &wheels)?;
+            targets.push(format!("{machine}-unknown-linux-{library}"));
         }
     }
-    let mut built: Vec<PathBuf> = fs::read_dir(&wheels)
-        .map_err(|error| at(&wheels, &error))?
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
-    built.sort();
-    for wheel in built {
-        check(&wheel)?;
+    let zig = Zig::install(&targets)?;
+    for target in &targets {
+        check(&build(&zig, target, None, &wheels)?, "python3")?;
+    }
+    if let Some(python) = &options.free_threaded {
+        let target = format!("{ARCH}-unknown-linux-gnu");
+        let python = python.to_string_lossy();
+        check(&build(&zig, &target, Some(&python), &wheels)?, &python)?;
     }
     Ok(())
 }
 
-fn build(python: &Path, machine: &str, library: &str, wheels: &Path) -> Result<(), String> {
+/// Builds the wheel for a target, with the stable interface or for one interpreter, and returns its path.
+fn build(
+    zig: &Zig,
+    target: &str,
+    interpreter: Option<&str>,
+    wheels: &Path,
+) -> Result<PathBuf, String> {
+    let library = target.rsplit('-').next().unwrap_or_default();
     let policy = POLICIES.iter().find(|(name, _)| *name == library);
     let (_, policy) = policy.ok_or_else(|| format!("there is no C library {library}"))?;
-    let target = format!("{machine}-unknown-linux-{library}");
-    println!("\n=== {target}, {policy}");
-    process::run(&mut process::command("rustup", &["target", "add", &target]))?;
-    let arguments = ["-m", "maturin", "build", "--locked", "--profile", "dist", "--zig"];
-    let mut maturin = process::command(&python.to_string_lossy(), &arguments);
-    maturin.args(["--manifest-path", "bindings/python/Cargo.toml", "--target", &target]);
-    maturin.args(["--compatibility", policy, "--out"]).arg(wheels);
-    process::run(&mut maturin)
+    println!(
+        "\n=== {target}, {policy}{}",
+        if interpreter.is_some() { ", without a lock" } else { "" }
+    );
+    let folder = wheels.join(if interpreter.is_some() { "free-threaded" } else { target });
+    let mut maturin = zig.command("maturin", target)?;
+    maturin.args(["build", "--locked", "--profile", "dist", "--zig", "--target", target]);
+    maturin.args(["--manifest-path", "bindings/python/Cargo.toml", "--compression-level", "9"]);
+    maturin.args(["--compatibility", policy, "--out"]).arg(&folder);
+    if let Some(interpreter) = interpreter {
+        maturin.args(["--interpreter", interpreter]);
+    }
+    process::run(&mut maturin)?;
+    let mut built = fs::read_dir(&folder).map_err(|error| at(&folder, &error))?.flatten();
+    let built = built.next().ok_or_else(|| format!("{} has no wheel", folder.display()))?.path();
+    let wheel = wheels.join(built.file_name().unwrap_or_default());
+    fs::rename(&built, &wheel).map_err(|error| at(&wheel, &error))?;
+    fs::remove_dir(&folder).map_err(|error| at(&folder, &error))?;
+    Ok(wheel)
 }
 
-/// Checks the size of a wheel, and imports it in an environment of its own if this machine can run it.
-fn check(wheel: &Path) -> Result<(), String> {
+/// Checks the size of a wheel and that its module names no folder of this machine, and imports it into an environment of
+/// its own if `python` can run it.
+fn check(wheel: &Path, python: &str) -> Result<(), String> {
     let bytes = fs::metadata(wheel).map_err(|error| at(wheel, &error))?.len();
     let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
     println!("{name}: {:.1} MB", bytes as f64 / 1e6);
     if bytes > MAX_WHEEL_BYTES {
         return Err(format!("{name} has more than {MAX_WHEEL_BYTES} bytes"));
     }
-    if !name.contains("manylinux") || !name.contains(std::env::consts::ARCH) {
-        return Ok(());
+    let unpacked = process::empty_folder("wheel-check/unpacked")?;
+    let mut unpack = process::command("python3", &["-m", "zipfile", "-e"]);
+    process::run(unpack.arg(wheel).arg(&unpacked))?;
+    let module = module_in(&unpacked.join("wireproof"))?;
+    let bytes = fs::read(&module).map_err(|error| at(&module, &error))?;
+    println!("{}: {:.1} MB", module.display(), bytes.len() as f64 / 1e6);
+    if let Some(folder) = zig::folder_in(&bytes) {
+        return Err(format!("{name} contains {folder}"));
     }
-    let folder = process::empty_folder("wheel-check")?;
-    let python = folder.join("bin/python");
-    process::run(process::command("python3", &["-m", "venv"]).arg(&folder))?;
-    let python = python.to_string_lossy();
+    match name.contains("manylinux") && name.contains(ARCH) {
+        true => import(wheel, python),
+        false => Ok(()),
+    }
+}
+
+/// The native module of the package.
+fn module_in(package: &Path) -> Result<PathBuf, String> {
+    let mut files = fs::read_dir(package).map_err(|error| at(package, &error))?.flatten();
+    let module = files.find(|file| file.file_name().to_string_lossy().starts_with("_wireproof."));
+    module.map(|file| file.path()).ok_or_else(|| format!("{} has no module", package.display()))
+}
+
+/// Installs a wheel alone into a new environment, verifies an archive in Python, and runs its command.
+fn import(wheel: &Path, python: &str) -> Result<(), String> {
+    let folder = process::empty_folder("wheel-check/environment")?;
+    process::run(process::command(python, &["-m", "venv"]).arg(&folder))?;
+    let python = folder.join("bin/python").to_string_lossy().into_owned();
     let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index"];
     process::run(process::command(&python, &install).arg(wheel))?;
-    let script = "import wireproof; print('imported', wireproof.__version__)";
-    process::run(&mut process::command(&python, &["-c", script]))?;
-    let command = folder.join("bin/wireproof");
-    process::run(&mut process::command(&command.to_string_lossy(), &["--version"]))
+    let command = folder.join("bin/wireproof").to_string_lossy().into_owned();
+    process::run(&mut process::command(&command, &["--version"]))?;
+    let mut generate = process::command(&command, &["corpus", "generate", "repository"]);
+    process::run(generate.args(["--records", "100", "--out"]).arg(&folder))?;
+    process::run(process::command(&python, &["-c", VERIFY]).arg(&folder))
 }
+
+/// Verifies the archive in the folder of the first argument.
+const VERIFY: &str = "
+import json, pathlib, sys, wireproof
+folder = pathlib.Path(sys.argv[1])
+key = json.loads((folder / 'repository.json').read_text())['signing_key']
+repo = wireproof.verify_repo((folder / 'repository.car').read_bytes(), key=key)
+assert len(repo) == 100, repo
+print('imported', wireproof.__version__, repo)
+";
 
 /// The C libraries, with the policy that a wheel for each follows.
 const POLICIES: [(&str, &str); 2] = [("gnu", "manylinux_2_17"), ("musl", "musllinux_1_2")];
