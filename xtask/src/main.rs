@@ -6,6 +6,7 @@ mod browser;
 mod check;
 mod dist;
 mod documents;
+mod emulated_python;
 mod fuzz;
 mod interop;
 mod layers;

@@ -1,6 +1,13 @@
 //! `cargo xtask wheels`: the wheels of the Python package, in `target/wheels/`.
 //!
-//! A wheel has one module, with the code of the command in it. It is imported where this machine can run it.
+//! A wheel has one module, with the code of the command in it. Each is checked as it is built:
+//!
+//! | wheel for | is imported by |
+//! |---|---|
+//! | glibc on this machine | `python3`, in a new environment with nothing else in it |
+//! | glibc on 64-bit ARM | Debian's Python in an emulator |
+//! | musl on this machine | the interpreter of `--musl-python` |
+//! | an interpreter without a lock | this interpreter |
 
 use std::env::consts::ARCH;
 use std::fs;
@@ -8,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use crate::emulated_python;
 use crate::process::{self, at};
 use crate::zig::{self, Zig};
 
@@ -20,6 +28,9 @@ pub(crate) struct Options {
     /// Build for these C libraries.
     #[arg(long, value_delimiter = ',', default_values = ["gnu", "musl"])]
     libraries: Vec<String>,
+    /// Import the wheel for musl on this machine with this interpreter, which is built for musl.
+    #[arg(long, value_name = "PYTHON")]
+    musl_python: Option<PathBuf>,
     /// Build for this interpreter without a global lock too, which the wheels of the stable interface do not serve.
     #[arg(long, value_name = "PYTHON")]
     free_threaded: Option<PathBuf>,
@@ -36,12 +47,24 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     }
     let zig = Zig::install(&targets)?;
     for target in &targets {
-        check(&build(&zig, target, None, &wheels)?, "python3")?;
+        let wheel = build(&zig, target, None, &wheels)?;
+        let package = check(&wheel)?;
+        let is_of_this_machine = target.starts_with(ARCH);
+        match (target.ends_with("gnu"), &options.musl_python) {
+            (true, _) if is_of_this_machine => import(&wheel, "python3")?,
+            (true, _) if target.starts_with("aarch64") => import_emulated(&package)?,
+            (false, Some(python)) if is_of_this_machine => {
+                import(&wheel, &python.to_string_lossy())?
+            }
+            _ => println!("not imported: this machine has no interpreter for it"),
+        }
     }
     if let Some(python) = &options.free_threaded {
-        let target = format!("{ARCH}-unknown-linux-gnu");
         let python = python.to_string_lossy();
-        check(&build(&zig, &target, Some(&python), &wheels)?, &python)?;
+        let target = format!("{ARCH}-unknown-linux-gnu");
+        let wheel = build(&zig, &target, Some(&python), &wheels)?;
+        check(&wheel)?;
+        import(&wheel, &python)?;
     }
     Ok(())
 }
@@ -77,9 +100,8 @@ fn build(
     Ok(wheel)
 }
 
-/// Checks the size of a wheel and that its module names no folder of this machine, and imports it into an environment of
-/// its own if `python` can run it.
-fn check(wheel: &Path, python: &str) -> Result<(), String> {
+/// Checks the size of a wheel and that its module names no folder of this machine, and returns a folder with its content.
+fn check(wheel: &Path) -> Result<PathBuf, String> {
     let bytes = fs::metadata(wheel).map_err(|error| at(wheel, &error))?.len();
     let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
     println!("{name}: {:.1} MB", bytes as f64 / 1e6);
@@ -91,13 +113,10 @@ fn check(wheel: &Path, python: &str) -> Result<(), String> {
     process::run(unpack.arg(wheel).arg(&unpacked))?;
     let module = module_in(&unpacked.join("wireproof"))?;
     let bytes = fs::read(&module).map_err(|error| at(&module, &error))?;
-    println!("{}: {:.1} MB", module.display(), bytes.len() as f64 / 1e6);
-    if let Some(folder) = zig::folder_in(&bytes) {
-        return Err(format!("{name} contains {folder}"));
-    }
-    match name.contains("manylinux") && name.contains(ARCH) {
-        true => import(wheel, python),
-        false => Ok(()),
+    println!("its module: {:.1} MB", bytes.len() as f64 / 1e6);
+    match zig::folder_in(&bytes) {
+        Some(folder) => Err(format!("{name} contains {folder}")),
+        None => Ok(unpacked),
     }
 }
 
@@ -108,7 +127,7 @@ fn module_in(package: &Path) -> Result<PathBuf, String> {
     module.map(|file| file.path()).ok_or_else(|| format!("{} has no module", package.display()))
 }
 
-/// Installs a wheel alone into a new environment, verifies an archive in Python, and runs its command.
+/// Installs a wheel alone into a new environment, runs its command, and verifies an archive in Python.
 fn import(wheel: &Path, python: &str) -> Result<(), String> {
     let folder = process::empty_folder("wheel-check/environment")?;
     process::run(process::command(python, &["-m", "venv"]).arg(&folder))?;
@@ -117,10 +136,24 @@ fn import(wheel: &Path, python: &str) -> Result<(), String> {
     process::run(process::command(&python, &install).arg(wheel))?;
     let command = folder.join("bin/wireproof").to_string_lossy().into_owned();
     process::run(&mut process::command(&command, &["--version"]))?;
-    let mut generate = process::command(&command, &["corpus", "generate", "repository"]);
-    process::run(generate.args(["--records", "100", "--out"]).arg(&folder))?;
+    process::run(process::command(&command, &GENERATE).arg(&folder))?;
     process::run(process::command(&python, &["-c", VERIFY]).arg(&folder))
 }
+
+/// Does the same in an emulator, where `package` is the content of the wheel.
+fn import_emulated(package: &Path) -> Result<(), String> {
+    let python = || emulated_python::command(package);
+    let folder = process::empty_folder("wheel-check/environment")?;
+    process::run(python()?.args(["-c", COMMAND, "--version"]))?;
+    process::run(python()?.args(["-c", COMMAND]).args(GENERATE).arg(&folder))?;
+    process::run(python()?.args(["-c", VERIFY]).arg(&folder))
+}
+
+/// Runs the command as its script does.
+const COMMAND: &str = "import sys, wireproof._command; sys.argv[0] = 'wireproof'; sys.exit(wireproof._command.main())";
+
+/// Makes an archive in the folder of the next argument.
+const GENERATE: [&str; 6] = ["corpus", "generate", "repository", "--records", "100", "--out"];
 
 /// Verifies the archive in the folder of the first argument.
 const VERIFY: &str = "
