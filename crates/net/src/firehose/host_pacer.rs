@@ -141,6 +141,7 @@ const MAX_HOSTS: usize = 4096;
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
     use reqwest::header::HeaderMap;
 
     use super::*;
@@ -197,6 +198,28 @@ mod tests {
         assert!((9..=11).contains(&slow), "{slow}");
         requests(&pacer, 30, Answer::InTime).await;
         assert!(requests(&pacer, 10, Answer::InTime).await > 100);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_two_overloads_the_rate_grows_no_faster_than_after_one() {
+        let pacer = pacer();
+        requests(&pacer, 10, Answer::InTime).await;
+        pacer.record("a.test", Answer::Overloaded);
+        pacer.record("a.test", Answer::Overloaded);
+        requests(&pacer, 8, Answer::InTime).await;
+        let ninth = requests(&pacer, 1, Answer::InTime).await;
+        assert!((18..=24).contains(&ninth), "{ninth}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_to_one_host_wait_in_turn_and_those_to_another_do_not() {
+        let pacer = pacer();
+        let turn = pacer.turn("a.test");
+        let waiting = turn.lock().await;
+        assert!(pacer.until_ready("a.test").now_or_never().is_none());
+        assert_eq!(pacer.until_ready("b.test").now_or_never(), Some(Ok(())));
+        drop(waiting);
+        assert_eq!(pacer.until_ready("a.test").now_or_never(), Some(Ok(())));
     }
 
     #[test]

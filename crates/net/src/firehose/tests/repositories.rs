@@ -9,6 +9,7 @@ use atproto::did_document::{self, DidDocument};
 use atproto::syntax::{Did, Tid};
 use crypto::PublicKey;
 use futures_util::FutureExt;
+use reqwest::header;
 use tokio::time::Instant;
 use verify::sync::{Head, Policy};
 
@@ -18,9 +19,10 @@ use super::super::resync::{
 use super::super::*;
 use super::support::*;
 use crate::dns::LoopbackDns;
-use crate::http::{HttpFault, Url};
+use crate::http::{HttpFault, Url, authority};
 use crate::identity::{self, Account, IdentityError, IdentityFault};
 use crate::loopback_server::{response, serve};
+use crate::rate_limit::RateLimiter;
 use crate::xrpc::{FetchedRepo, NamedError, XrpcError, XrpcFault};
 
 /// What a source returns, and what it was asked for.
@@ -266,6 +268,54 @@ async fn paced_fetches_are_sent_at_a_rate_that_adapts_to_their_host() {
         let time = time_of_fetches(overloaded, true).await;
         assert!(time > Duration::from_secs(150), "{time:?}");
     }
+}
+
+/// A source whose host rejects the first fetches, each time with the second after which it may be asked again.
+#[derive(Debug)]
+struct Limited {
+    limiter: RateLimiter,
+    rejections: AtomicUsize,
+    source: Source,
+}
+
+impl RepoSource for Limited {
+    fn account<'a>(&'a self, did: Did<'a>, refresh: bool) -> AccountLookup<'a> {
+        self.source.account(did, refresh)
+    }
+
+    fn fetch<'a>(
+        &'a self,
+        host: &'a Url,
+        did: Did<'a>,
+        out: &'a mut (dyn Write + Send),
+    ) -> RepoFetch<'a> {
+        if self.rejections.load(Relaxed) == 0 {
+            return self.source.fetch(host, did, out);
+        }
+        self.rejections.fetch_sub(1, Relaxed);
+        let headers = [(header::RETRY_AFTER, "1".parse().unwrap())].into_iter().collect();
+        self.limiter.record_response(&authority(host), 429, &headers);
+        let (host, fault) = (host.as_str().into(), XrpcFault::Status(429));
+        Box::pin(async move { Err(XrpcError { host, method: "getRepo", fault }.into()) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rejections_that_name_their_end_leave_the_rate_of_paced_fetches_as_it_is() {
+    let options = ResyncOptions { attempts: 1, is_paced: true, ..resync_options() };
+    let missing = XrpcFault::Status(404);
+    let source = Limited {
+        limiter: options.client.rate_limiter().clone(),
+        rejections: AtomicUsize::new(8),
+        source: Source { archive: Err(missing), ..Source::of(&mut Writer::new(0)) },
+    };
+    let resyncer = Resyncer::from_source(Box::new(source), options, Policy::default());
+    let started = Instant::now();
+    for number in 0..100 {
+        resyncer.resync(&format!("did:web:a{number}.test"), None).await.unwrap_err();
+    }
+    let time = started.elapsed().as_secs();
+    assert!((8..13).contains(&time), "{time} s, of which 8 are those of the rejections");
 }
 
 /// Number of requests of one resync to a host that rejects the first ones, with this `Retry-After`.
