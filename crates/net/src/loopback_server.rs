@@ -15,10 +15,19 @@ pub(crate) struct Request {
 
 /// Serves responses, each of a connection of its own; returns the port.
 pub(crate) async fn serve(answer: impl Fn(&Request) -> String + Send + Sync + 'static) -> u16 {
+    serve_after(std::future::ready(()), answer).await
+}
+
+/// Serves responses after this future. Connections wait until then.
+pub(crate) async fn serve_after(
+    ready: impl Future<Output = ()> + Send + 'static,
+    answer: impl Fn(&Request) -> String + Send + Sync + 'static,
+) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let answer = Arc::new(answer);
     tokio::spawn(async move {
+        ready.await;
         while let Ok((mut stream, _)) = listener.accept().await {
             let answer = answer.clone();
             tokio::spawn(async move {

@@ -8,12 +8,18 @@ use super::super::*;
 use super::support::*;
 use super::test_worker::TestWorker;
 use crate::http::Url;
-use crate::loopback_server::{response, serve};
+use crate::loopback_server::{response, serve_after};
 
-/// The URL of a server whose clock is ahead of the local one.
-async fn clock_server(ahead: Duration) -> Url {
+/// The URL of a server whose clock is ahead of the local one. It answers after the events that do not wait for it.
+async fn clock_server(ahead: Duration, recorder: Arc<Recorder>) -> Url {
     let date = httpdate::fmt_http_date(SystemTime::now() + ahead);
-    let port = serve(move |_| response(200, &format!("date: {date}\r\n"), "")).await;
+    let at_once = async move {
+        while recorder.events().len() < AT_ONCE.len() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let answer = move |_: &_| response(200, &format!("date: {date}\r\n"), "");
+    let port = serve_after(at_once, answer).await;
     format!("http://localhost:{port}/").parse().unwrap()
 }
 
@@ -24,9 +30,10 @@ async fn run_with(
     stop_after: usize,
 ) -> (Result<RunSummary, RunError>, Vec<(u64, &'static str)>, Option<u64>) {
     let mut writers = [0, 1, 2, 3].map(Writer::new);
+    let recorder = Recorder::new(stop_after, AckMode::Immediate);
     let options = Options {
         workers: 1,
-        clock_servers: vec![clock_server(server_ahead).await],
+        clock_servers: vec![clock_server(server_ahead, recorder.clone()).await],
         stop_timeout: Duration::MAX,
         ..options(keys(&writers))
     };
@@ -36,7 +43,6 @@ async fn run_with(
     let ahead = [early.commit(2), early.commit(3), other.commit(4), moody.commit(5)];
     moody.skip_to(now);
     let frames = [first].into_iter().chain(ahead).chain([moody.commit(6), present.commit(7)]);
-    let recorder = Recorder::new(stop_after, AckMode::Immediate);
     let journal = Arc::<TestJournal>::default();
     let ended = run(options, Script::new(frames), &recorder, &journal).await;
     let events = recorder.events().into_iter().map(|event| (event.seq, event.code)).collect();
