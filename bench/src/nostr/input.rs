@@ -1,16 +1,16 @@
-//! The events of a file, or of all files of a folder.
+//! The events of files, and of all files of folders.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use bumpalo::Bump;
-use wireproof::nostr::{DecodeError, Event};
+use wireproof::nostr::Event;
 
 use super::layout::Layout;
-use super::reader::{FileFault, Reader};
+use super::reader::{Entry, FileFault, RawGroup, Reader};
 
-/// A file of events, or a folder of files.
+/// Files of events, and folders of files.
 #[derive(Clone, Debug)]
 pub struct Input {
     files: Vec<PathBuf>,
@@ -24,7 +24,7 @@ pub struct Input {
 #[non_exhaustive]
 pub enum InputError {
     /// A folder without a file of events.
-    #[error("{}: no file in this folder ends in .gz", .0.display())]
+    #[error("{}: no file in this folder ends in .gz, .zst or .jsonl", .0.display())]
     EmptyFolder(PathBuf),
     /// A file or folder cannot be read.
     #[error("{}: {fault}", path.display())]
@@ -43,47 +43,71 @@ impl InputError {
     }
 }
 
-/// Events read together.
+/// Entries of a file that were read together.
 pub struct Group<'a> {
     /// The file.
     pub file: &'a Path,
     /// Index of the first of them in the file.
     pub first: u64,
-    /// The events, or why an event is invalid.
-    pub events: Vec<Result<Event<'a>, DecodeError>>,
+    /// The entries.
+    pub entries: Vec<Entry<'a>>,
 }
 
 impl<'a> Group<'a> {
+    /// Decodes what was read.
+    ///
+    /// # Errors
+    /// If it is no list of its format.
+    pub fn decode(file: &'a Path, raw: &'a RawGroup, arena: &'a Bump) -> Result<Self, InputError> {
+        let entries = raw.decode(arena).map_err(fault_of(file))?;
+        Ok(Self { file, first: raw.first, entries })
+    }
+
     /// The events, if all are valid.
     ///
     /// # Errors
     /// The first invalid event.
     pub fn into_events(self) -> Result<Vec<Event<'a>>, InputError> {
-        let Self { file, first, events } = self;
-        let with_index = |(at, event): (usize, Result<_, _>)| {
-            let fault = |fault| FileFault::Event { at: first + at as u64, fault };
-            event.map_err(|it| InputError::File { path: file.to_owned(), fault: fault(it) })
+        let Self { file, first, entries } = self;
+        let with_index = |(at, entry): (u64, Entry<'a>)| {
+            let fault = |fault| fault_of(file)(FileFault::Event { at, fault });
+            entry.event.map_err(fault)
         };
-        events.into_iter().enumerate().map(with_index).collect()
+        (first..).zip(entries).map(with_index).collect()
     }
 }
 
 impl Input {
-    /// Opens a file, or the files of a folder that end in `.gz` in the order of their names; `-` is standard input.
-    /// Without a `layout` the file's extension decides.
+    /// Opens files, and the files of folders that end in `.gz`, `.zst` or `.jsonl` in the order of their names; `-` is standard
+    /// input. Without a `layout` the file's extension decides.
     ///
     /// `limit` is divided among several files: the first events of each, at least one.
     ///
     /// # Errors
-    /// If the path does not exist, or is a folder without such a file.
+    /// If a folder has no such file.
     pub fn open(
-        path: &Path,
+        paths: &[impl AsRef<Path>],
         layout: Option<Layout>,
         limit: Option<u64>,
     ) -> Result<Self, InputError> {
-        let files = files(path)?;
-        let limit_per_file = limit.map_or(u64::MAX, |limit| (limit / files.len() as u64).max(1));
+        let mut files = Vec::new();
+        for path in paths {
+            files.extend(files_of(path.as_ref())?);
+        }
+        let count = (files.len() as u64).max(1);
+        let limit_per_file = limit.map_or(u64::MAX, |limit| (limit / count).max(1));
         Ok(Self { files, layout, limit_per_file })
+    }
+
+    /// What the files have, read as it is asked for and not decoded, with the file of each group. An error is the last item.
+    pub fn groups(&self) -> impl Iterator<Item = Result<(&Path, RawGroup), InputError>> + Send {
+        let mut groups = Groups { input: self, files: self.files.iter(), current: None };
+        let mut is_over = false;
+        std::iter::from_fn(move || {
+            let next = if is_over { None } else { groups.next_group().transpose() };
+            is_over = !matches!(next, Some(Ok(_)));
+            next
+        })
     }
 
     /// Calls `visit` with each group of events; the memory of a group is reused for the next.
@@ -95,20 +119,10 @@ impl Input {
         mut visit: impl FnMut(Group<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut arena = Bump::new();
-        for file in &self.files {
-            let fault = |fault| InputError::File { path: file.clone(), fault };
-            let mut reader = self.reader(file)?;
-            loop {
-                arena.reset();
-                let first = reader.taken();
-                let events =
-                    reader.group(&arena, self.limit_per_file - first.min(self.limit_per_file));
-                let events = events.map_err(fault)?;
-                if events.is_empty() {
-                    break;
-                }
-                visit(Group { file, first, events })?;
-            }
+        for group in self.groups() {
+            let (file, raw) = group?;
+            arena.reset();
+            visit(Group::decode(file, &raw, &arena)?)?;
         }
         Ok(())
     }
@@ -119,26 +133,17 @@ impl Input {
     /// The first invalid event, and the errors of [`each_group`](Self::each_group).
     pub fn load<'a>(&'a self, arena: &'a Bump) -> Result<Vec<Event<'a>>, InputError> {
         let mut all = Vec::new();
-        for file in &self.files {
-            let fault = |fault| InputError::File { path: file.clone(), fault };
-            let mut reader = self.reader(file)?;
-            loop {
-                let first = reader.taken();
-                let events =
-                    reader.group(arena, self.limit_per_file - first.min(self.limit_per_file));
-                let events = events.map_err(fault)?;
-                if events.is_empty() {
-                    break;
-                }
-                all.extend(Group { file, first, events }.into_events()?);
-            }
+        for group in self.groups() {
+            let (file, raw) = group?;
+            let entries = raw.decode_in(arena).map_err(fault_of(file))?;
+            all.extend(Group { file, first: raw.first, entries }.into_events()?);
         }
         Ok(all)
     }
 
     fn reader(&self, file: &Path) -> Result<Reader<'static>, InputError> {
         let layout = self.layout.unwrap_or_else(|| Layout::of_path(file));
-        let bytes: Box<dyn Read> = match file == Path::new("-") {
+        let bytes: Box<dyn Read + Send> = match file == Path::new("-") {
             true => Box::new(io::stdin()),
             false => Box::new(File::open(file).map_err(io_error(file))?),
         };
@@ -146,14 +151,41 @@ impl Input {
     }
 }
 
-fn files(path: &Path) -> Result<Vec<PathBuf>, InputError> {
+/// Reads files one after the other.
+struct Groups<'i> {
+    input: &'i Input,
+    files: std::slice::Iter<'i, PathBuf>,
+    current: Option<(&'i Path, Reader<'static>)>,
+}
+
+impl<'i> Groups<'i> {
+    fn next_group(&mut self) -> Result<Option<(&'i Path, RawGroup)>, InputError> {
+        loop {
+            let (file, reader) = match &mut self.current {
+                Some(current) => current,
+                None => {
+                    let Some(file) = self.files.next() else { return Ok(None) };
+                    self.current.insert((file, self.input.reader(file)?))
+                }
+            };
+            let limit = self.input.limit_per_file.saturating_sub(reader.taken());
+            if let Some(group) = reader.next_group(limit).map_err(fault_of(file))? {
+                return Ok(Some((*file, group)));
+            }
+            self.current = None;
+        }
+    }
+}
+
+fn files_of(path: &Path) -> Result<Vec<PathBuf>, InputError> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
     let mut files = Vec::new();
     for entry in fs::read_dir(path).map_err(io_error(path))? {
         let file = entry.map_err(io_error(path))?.path();
-        if file.extension().is_some_and(|extension| extension == "gz") {
+        let extension = file.extension().and_then(|extension| extension.to_str());
+        if extension.is_some_and(|extension| EXTENSIONS.contains(&extension)) {
             files.push(file);
         }
     }
@@ -161,9 +193,17 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, InputError> {
     if files.is_empty() { Err(InputError::EmptyFolder(path.to_owned())) } else { Ok(files) }
 }
 
+fn fault_of(path: &Path) -> impl FnOnce(FileFault) -> InputError {
+    let path = path.to_owned();
+    move |fault| InputError::File { path, fault }
+}
+
 fn io_error(path: &Path) -> impl FnOnce(io::Error) -> InputError {
     let path = path.to_owned();
     move |fault| InputError::File { path, fault: FileFault::Io(fault) }
 }
+
+/// Extensions of the files of a folder that are read.
+const EXTENSIONS: [&str; 3] = ["gz", "zst", "jsonl"];
 
 const BUFFER_BYTES: usize = 1 << 20;

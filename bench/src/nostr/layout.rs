@@ -12,8 +12,8 @@ use wireproof::nostr::{EncodeError, Event};
 /// A layout of events in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// JSON, one event a line; a line ends at a line feed only. A line that begins with `#` names the group of the lines
-    /// after it. A blank last line is no event.
+    /// JSON, one event a line, alone or in a message `["EVENT",…]`; a line ends at a line feed only. A line that begins with
+    /// `#` names the group of the lines after it. A blank line is nothing. The file may be compressed with gzip or Zstandard.
     Lines,
     /// gzip of events of `nostr.proto`, hexadecimal as text, each prefixed with its length as a LEB128 number.
     Records,
@@ -31,11 +31,17 @@ impl Layout {
         }
     }
 
-    /// The layout by the extension of a file: `.gz` is [`Records`](Self::Records), all others are [`Lines`](Self::Lines).
+    /// The layout by the extension of a file: `.gz` is [`Records`](Self::Records), and [`Lines`](Self::Lines) after the extension
+    /// of JSON lines, as in `.jsonl.gz`; all others are `Lines`.
     pub fn of_path(path: &Path) -> Self {
-        match path.extension() {
-            Some(extension) if extension == "gz" => Self::Records,
-            _ => Self::Lines,
+        let is = |path: &Path, wanted: &[&str]| {
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            extension.is_some_and(|extension| wanted.contains(&extension))
+        };
+        let stem = path.file_stem().unwrap_or_default();
+        match is(path, &["gz"]) && !is(Path::new(stem), &["jsonl", "ndjson", "json"]) {
+            true => Self::Records,
+            false => Self::Lines,
         }
     }
 

@@ -3,7 +3,7 @@
 //! | item | purpose |
 //! |---|---|
 //! | [`Layout`] | the layout of events in a file |
-//! | [`Input`] | the events of a file or folder |
+//! | [`Input`] | the events of files and folders |
 //! | [`Output`] | writing a file of events |
 //! | [`SizeTable`] | the sizes of events in each format, bare and compressed |
 //! | [`Unheld`] | the events that a format cannot hold |
@@ -13,6 +13,7 @@
 mod analysis;
 mod input;
 mod layout;
+mod message;
 mod ranking;
 mod reader;
 mod sizes;
@@ -26,7 +27,7 @@ pub use layout::{Layout, Output, OutputError};
 pub use ranking::{
     Candidate, Criterion, Incomplete, RankingFault, Recommendation, Weights, recommend,
 };
-pub use reader::{FileFault, Reader};
+pub use reader::{Entry, FileFault, RawGroup, Reader};
 pub(crate) use sizes::size_rows;
 pub use sizes::{FormatSizes, SizeTable, is_real, percent_of_json};
 pub use unheld::{Unheld, UnheldEvent};

@@ -9,19 +9,100 @@ use wireproof::nostr::formats::Format;
 use wireproof::nostr::{DecodeError, Event, Limits};
 
 use super::layout::Layout;
+use super::message;
 
 /// Reads the events of one file.
 pub struct Reader<'r> {
     layout: Layout,
-    input: Box<dyn BufRead + 'r>,
-    limits: Limits,
-    /// Events read from `input` so far.
+    input: Box<dyn BufRead + Send + 'r>,
+    /// Around the events.
+    compression: Option<&'static str>,
+    /// Entries read from `input` so far, and lines.
     taken: u64,
-    /// Whether the start of `input` is checked.
+    lines: u64,
+    /// Whether the start of `input` is checked, and whether a list is read.
     is_started: bool,
+    is_over: bool,
     /// Ends the reading after the group that was returned.
     fault: Option<FileFault>,
-    item: Vec<u8>,
+}
+
+/// Entries of a file that were read together, not decoded.
+#[derive(Debug)]
+pub struct RawGroup {
+    layout: Layout,
+    /// Index of the first of them in the file.
+    pub first: u64,
+    bytes: Vec<u8>,
+    entries: Vec<RawEntry>,
+    /// Maximum number of events of a list.
+    limit: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct RawEntry {
+    /// Its end in the bytes of the group.
+    end: usize,
+    /// Its line, from 1.
+    line: u64,
+}
+
+/// An entry of a file, which should be an event.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// Its line, from 1, in JSON lines.
+    pub line: Option<u64>,
+    /// The JSON of the event in JSON lines, or the whole line if it is none.
+    pub json: Option<&'a [u8]>,
+    /// The event, or why it is none.
+    pub event: Result<Event<'a>, DecodeError>,
+}
+
+impl RawGroup {
+    /// Decodes the entries.
+    ///
+    /// # Errors
+    /// If they are no list of the format.
+    pub fn decode<'a>(&'a self, arena: &'a Bump) -> Result<Vec<Entry<'a>>, FileFault> {
+        self.decode_from(&self.bytes, arena)
+    }
+
+    /// Decodes the entries of a copy of the bytes in `arena`.
+    pub(super) fn decode_in<'a>(&self, arena: &'a Bump) -> Result<Vec<Entry<'a>>, FileFault> {
+        self.decode_from(arena.alloc_slice_copy(&self.bytes), arena)
+    }
+
+    fn decode_from<'a>(
+        &self,
+        bytes: &'a [u8],
+        arena: &'a Bump,
+    ) -> Result<Vec<Entry<'a>>, FileFault> {
+        let limits = Limits::default();
+        if let Layout::Batch(format) = self.layout {
+            let events = format.decode_batch(bytes, arena, &limits).map_err(FileFault::Batch)?;
+            let entry = |event: &Event<'a>| Entry { line: None, json: None, event: Ok(*event) };
+            return Ok(events.iter().take(self.limit).map(entry).collect());
+        }
+        let mut start = 0;
+        let entry = |RawEntry { end, line }: &RawEntry| {
+            let item = &bytes[std::mem::replace(&mut start, *end)..*end];
+            match self.layout {
+                Layout::Lines => line_entry(item, *line, arena, &limits),
+                _ => {
+                    let event = self.layout.format().decode(item, arena, &limits);
+                    Entry { line: None, json: None, event }
+                }
+            }
+        };
+        Ok(self.entries.iter().map(entry).collect())
+    }
+}
+
+fn line_entry<'a>(item: &'a [u8], line: u64, arena: &'a Bump, limits: &Limits) -> Entry<'a> {
+    let (at, json) = message::event_in(item);
+    let event = Format::Json.decode(json, arena, limits);
+    let event = event.map_err(|error| DecodeError { offset: error.offset + at, ..error });
+    Entry { line: Some(line), json: Some(json), event }
 }
 
 /// Why a file cannot be read further.
@@ -31,9 +112,11 @@ pub enum FileFault {
     /// The system cannot read it.
     #[error("{0}")]
     Io(io::Error),
-    /// It is not a complete gzip stream.
-    #[error("after event {after}: not a complete gzip stream: {fault}")]
-    Gzip {
+    /// It is not a complete compressed stream.
+    #[error("after event {after}: not a complete {name} stream: {fault}")]
+    Compressed {
+        /// The compression: `gzip` or `Zstandard`.
+        name: &'static str,
         /// Events read before.
         after: u64,
         /// The decompressor's error.
@@ -72,17 +155,25 @@ impl FileFault {
 }
 
 impl<'r> Reader<'r> {
-    /// Reads events from `input` in `layout`.
-    pub fn new(layout: Layout, input: impl BufRead + 'r) -> Self {
-        let input: Box<dyn BufRead + 'r> = match layout {
-            Layout::Records => Box::new(BufReader::new(MultiGzDecoder::new(input))),
-            Layout::Lines | Layout::Batch(_) => Box::new(input),
+    /// Reads events from `input` in `layout`. JSON lines may be compressed with gzip or Zstandard.
+    pub fn new(layout: Layout, input: impl BufRead + Send + 'r) -> Self {
+        let mut reader = Self {
+            layout,
+            input: Box::new(input),
+            compression: None,
+            taken: 0,
+            lines: 0,
+            is_started: false,
+            is_over: false,
+            fault: None,
         };
-        let limits = Limits::default();
-        Self { layout, input, limits, taken: 0, is_started: false, fault: None, item: Vec::new() }
+        if layout == Layout::Records {
+            reader.decompress_gzip();
+        }
+        reader
     }
 
-    /// Events read so far.
+    /// Entries read so far; those of a list count as one.
     pub fn taken(&self) -> u64 {
         self.taken
     }
@@ -98,101 +189,129 @@ impl<'r> Reader<'r> {
         arena: &'a Bump,
         limit: u64,
     ) -> Result<Vec<Result<Event<'a>, DecodeError>>, FileFault> {
+        let Some(group) = self.next_group(limit)? else { return Ok(Vec::new()) };
+        Ok(group.decode_in(arena)?.into_iter().map(|entry| entry.event).collect())
+    }
+
+    /// The next entries, at most `limit`; `None` at the end.
+    ///
+    /// # Errors
+    /// If the start of the next entry cannot be found.
+    pub fn next_group(&mut self, limit: u64) -> Result<Option<RawGroup>, FileFault> {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
         }
         if !std::mem::replace(&mut self.is_started, true) {
-            self.check_start()?;
+            self.start()?;
         }
-        if let Layout::Batch(_) = self.layout {
-            return self.batch(arena, limit);
+        let (bytes, entries) = (Vec::new(), Vec::new());
+        let max = usize::try_from(limit).unwrap_or(usize::MAX);
+        let group = RawGroup { layout: self.layout, first: self.taken, bytes, entries, limit: max };
+        match self.layout {
+            Layout::Batch(_) => self.list(group),
+            Layout::Lines | Layout::Records => self.entries(group),
         }
-        let (mut group, mut bytes) = (Vec::new(), 0);
-        while bytes < GROUP_BYTES && (group.len() as u64) < limit.min(GROUP_EVENTS) {
-            match self.next_item() {
+    }
+
+    fn entries(&mut self, mut group: RawGroup) -> Result<Option<RawGroup>, FileFault> {
+        let max = group.limit.min(GROUP_EVENTS);
+        while group.bytes.len() < GROUP_BYTES && group.entries.len() < max {
+            let start = group.bytes.len();
+            let item = match self.layout {
+                Layout::Lines => self.next_line(&mut group.bytes),
+                _ => self.next_record(&mut group.bytes),
+            };
+            match item {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(fault) if group.is_empty() => return Err(fault),
+                Err(fault) if group.entries.is_empty() => return Err(fault),
                 Err(fault) => {
+                    group.bytes.truncate(start);
                     self.fault = Some(fault);
                     break;
                 }
             }
-            let item = arena.alloc_slice_copy(&self.item);
-            bytes += item.len();
-            group.push(self.layout.format().decode(item, arena, &self.limits));
+            group.entries.push(RawEntry { end: group.bytes.len(), line: self.lines });
             self.taken += 1;
         }
-        Ok(group)
+        Ok((!group.entries.is_empty()).then_some(group))
     }
 
-    /// Rejects JSON after a byte order mark or in compressed form. Other formats may begin with such bytes.
-    fn check_start(&mut self) -> Result<(), FileFault> {
+    /// The list of a format.
+    fn list(&mut self, mut group: RawGroup) -> Result<Option<RawGroup>, FileFault> {
+        if std::mem::replace(&mut self.is_over, true) || group.limit == 0 {
+            return Ok(None);
+        }
+        self.input.read_to_end(&mut group.bytes).map_err(FileFault::Io)?;
+        self.taken += 1;
+        Ok(Some(group))
+    }
+
+    /// Decompresses JSON lines. Rejects JSON after a byte order mark, and a list in compressed form; other formats may begin
+    /// with such bytes.
+    fn start(&mut self) -> Result<(), FileFault> {
         if !matches!(self.layout, Layout::Lines | Layout::Batch(Format::Json)) {
             return Ok(());
         }
-        let start = self.input.fill_buf().map_err(FileFault::Io)?;
-        Wrapping::of(start).map_or(Ok(()), |wrapping| Err(FileFault::Wrapped(wrapping)))
-    }
-
-    fn batch<'a>(
-        &mut self,
-        arena: &'a Bump,
-        limit: u64,
-    ) -> Result<Vec<Result<Event<'a>, DecodeError>>, FileFault> {
-        if self.taken > 0 {
-            return Ok(Vec::new());
+        let wrapping = Wrapping::of(self.input.fill_buf().map_err(FileFault::Io)?);
+        match (self.layout, wrapping) {
+            (_, None) => Ok(()),
+            (Layout::Lines, Some(Wrapping::Gzip)) => {
+                self.decompress_gzip();
+                Ok(())
+            }
+            (Layout::Lines, Some(Wrapping::Zstd)) => self.decompress_zstd(),
+            (_, Some(wrapping)) => Err(FileFault::Wrapped(wrapping)),
         }
-        let mut item = Vec::new();
-        self.input.read_to_end(&mut item).map_err(FileFault::Io)?;
-        let bytes = arena.alloc_slice_copy(&item);
-        // Decoding takes memory, too.
-        drop(item);
-        let events = self.layout.format().decode_batch(bytes, arena, &self.limits);
-        let events = events.map_err(FileFault::Batch)?;
-        self.taken = events.len() as u64;
-        Ok(events.iter().take(limit as usize).map(|event| Ok(*event)).collect())
     }
 
-    /// Reads the next event into `item`; `false` at the end.
-    fn next_item(&mut self) -> Result<bool, FileFault> {
-        self.item.clear();
-        if self.layout == Layout::Lines { self.next_line() } else { self.next_record() }
+    fn decompress_gzip(&mut self) {
+        let input = std::mem::replace(&mut self.input, Box::new(io::empty()));
+        self.input = Box::new(BufReader::with_capacity(PLAIN_BYTES, MultiGzDecoder::new(input)));
+        self.compression = Some("gzip");
     }
 
-    fn next_line(&mut self) -> Result<bool, FileFault> {
+    fn decompress_zstd(&mut self) -> Result<(), FileFault> {
+        let input = std::mem::replace(&mut self.input, Box::new(io::empty()));
+        let mut decoder = zstd::Decoder::with_buffer(input).map_err(FileFault::Io)?;
+        decoder.window_log_max(MAX_WINDOW_LOG).map_err(FileFault::Io)?;
+        self.input = Box::new(BufReader::with_capacity(PLAIN_BYTES, decoder));
+        self.compression = Some("Zstandard");
+        Ok(())
+    }
+
+    /// Appends the next line that is neither blank nor the name of a group; `false` at the end.
+    fn next_line(&mut self, out: &mut Vec<u8>) -> Result<bool, FileFault> {
+        let start = out.len();
         loop {
-            self.item.clear();
+            out.truncate(start);
             let mut bounded = self.input.by_ref().take(MAX_EVENT_BYTES as u64 + 1);
-            if bounded.read_until(b'\n', &mut self.item).map_err(FileFault::Io)? == 0 {
+            let read = bounded.read_until(b'\n', out).map_err(|fault| self.failed(fault))?;
+            if read == 0 {
                 return Ok(false);
             }
-            if self.item.len() > MAX_EVENT_BYTES {
+            if read > MAX_EVENT_BYTES {
                 return Err(FileFault::TooLong(self.taken));
             }
-            if self.item.ends_with(b"\n") {
-                self.item.pop();
+            self.lines += 1;
+            if out.ends_with(b"\n") {
+                out.pop();
             }
-            if self.item.trim_ascii().is_empty() && self.is_at_end()? {
-                return Ok(false);
-            }
-            if !self.item.starts_with(b"#") {
+            let line = &out[start..];
+            if !line.starts_with(b"#") && !line.trim_ascii().is_empty() {
                 return Ok(true);
             }
         }
     }
 
-    fn is_at_end(&mut self) -> Result<bool, FileFault> {
-        Ok(self.input.fill_buf().map_err(FileFault::Io)?.is_empty())
-    }
-
-    fn next_record(&mut self) -> Result<bool, FileFault> {
+    /// Appends the next record; `false` at the end.
+    fn next_record(&mut self, out: &mut Vec<u8>) -> Result<bool, FileFault> {
         let Some(len) = self.length()? else { return Ok(false) };
         if len > MAX_EVENT_BYTES as u64 {
             return Err(FileFault::TooLong(self.taken));
         }
-        let read = self.input.by_ref().take(len).read_to_end(&mut self.item);
-        let read = read.map_err(|fault| gzip(self.taken, fault))?;
+        let read = self.input.by_ref().take(len).read_to_end(out);
+        let read = read.map_err(|fault| self.failed(fault))?;
         if (read as u64) < len { Err(FileFault::Truncated(self.taken)) } else { Ok(true) }
     }
 
@@ -201,7 +320,7 @@ impl<'r> Reader<'r> {
         let mut len = 0;
         for at in 0..LENGTH_BYTES {
             let mut byte = [0];
-            if self.input.read(&mut byte).map_err(|fault| gzip(self.taken, fault))? == 0 {
+            if self.input.read(&mut byte).map_err(|fault| self.failed(fault))? == 0 {
                 return if at == 0 { Ok(None) } else { Err(FileFault::Truncated(self.taken)) };
             }
             let [byte] = byte;
@@ -213,15 +332,15 @@ impl<'r> Reader<'r> {
         }
         Err(FileFault::TooLong(self.taken))
     }
-}
 
-/// Separates errors of the system from malformed gzip.
-fn gzip(after: u64, fault: io::Error) -> FileFault {
-    match fault.kind() {
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
-            FileFault::Gzip { after, fault }
+    /// Separates errors of the system from malformed compression.
+    fn failed(&self, fault: io::Error) -> FileFault {
+        match self.compression {
+            Some(name) if fault.raw_os_error().is_none() => {
+                FileFault::Compressed { name, after: self.taken, fault }
+            }
+            _ => FileFault::Io(fault),
         }
-        _ => FileFault::Io(fault),
     }
 }
 
@@ -232,5 +351,12 @@ const MAX_EVENT_BYTES: usize = 16 << 20;
 const LENGTH_BYTES: u32 = 5;
 
 /// Approximate size of a group in events and bytes.
-const GROUP_EVENTS: u64 = 512;
-const GROUP_BYTES: usize = 8 << 20;
+const GROUP_EVENTS: usize = 512;
+const GROUP_BYTES: usize = 4 << 20;
+
+/// Decompressed bytes that are held.
+const PLAIN_BYTES: usize = 128 << 10;
+
+/// Logarithm of the longest window of Zstandard: 8 MiB, as RFC 8878 recommends. `zstd` writes longer ones with `--ultra` and
+/// `--long` alone.
+const MAX_WINDOW_LOG: u32 = 23;

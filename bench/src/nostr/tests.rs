@@ -67,14 +67,75 @@ fn lines_end_at_a_line_feed_only_and_the_last_may_lack_it() {
 }
 
 #[test]
-fn a_blank_last_line_is_no_event_and_every_other_blank_line_is_an_invalid_one() {
+fn blank_lines_are_nothing_and_lines_are_counted_with_them() {
     let arena = Bump::new();
-    for file in ["", "\n", " \t\r\n", " ", "# group\n\n"] {
+    for file in ["", "\n", " \t\r\n", " ", "# group\n\n", "\n\n \n# group\n"] {
         assert_eq!(read(Layout::Lines, file.as_bytes(), &arena).unwrap().len(), 0, "{file:?}");
     }
-    for file in ["\n\n", "\n \n", "\n# group\n"] {
-        let blank = read(Layout::Lines, file.as_bytes(), &arena).unwrap_err();
-        assert!(matches!(blank, FileFault::Event { at: 0, .. }), "{file:?}: {blank}");
+    let mut reader = Reader::new(Layout::Lines, &b"\n{}\n \n# group\n[]"[..]);
+    let group = reader.next_group(100).unwrap().unwrap();
+    let lines: Vec<_> = group.decode(&arena).unwrap().iter().map(|entry| entry.line).collect();
+    assert_eq!((group.first, lines), (0, vec![Some(2), Some(5)]));
+}
+
+#[test]
+fn compressed_lines_are_read_and_every_truncation_is_rejected() {
+    let (corpus, arena) = (corpus(), Bump::new());
+    let lines = simnet::nostr_sampling::grouped_lines(&corpus.by_category());
+    let plain = read(Layout::Lines, lines.as_bytes(), &arena).unwrap();
+    let twice = [gzip(lines.as_bytes()), gzip(lines.as_bytes())].concat();
+    assert_eq!(read(Layout::Lines, &twice, &arena).unwrap(), [&plain[..], &plain].concat());
+    let (few, _) = lines.split_at(lines.find("\n#").unwrap());
+    for file in [gzip(few.as_bytes()), zstd::encode_all(few.as_bytes(), 3).unwrap()] {
+        assert!(!read(Layout::Lines, &file, &arena).unwrap().is_empty());
+        // Shorter ones are not known to be compressed.
+        for len in 4..file.len() {
+            let fault = read(Layout::Lines, &file[..len], &arena).unwrap_err();
+            let is_named = matches!(fault, FileFault::Compressed { .. });
+            assert!(is_named && !fault.is_local(), "{len}: {fault}");
+        }
+    }
+}
+
+#[test]
+fn a_window_of_zstandard_that_would_take_much_memory_is_refused() {
+    let arena = Bump::new();
+    let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
+    encoder.long_distance_matching(true).unwrap();
+    encoder.window_log(27).unwrap();
+    encoder.write_all(&vec![b'x'; 20 << 20]).unwrap();
+    let file = encoder.finish().unwrap();
+    let fault = read(Layout::Lines, &file, &arena).unwrap_err();
+    assert!(matches!(fault, FileFault::Compressed { .. }), "{fault}");
+}
+
+#[test]
+fn events_in_messages_are_read_and_their_faults_have_offsets_in_the_line() {
+    let (corpus, arena) = (corpus(), Bump::new());
+    let events: Vec<_> = corpus.events().iter().map(|event| event.borrow_in(&arena)).collect();
+    let lines = Layout::Lines.write(&events, Vec::new()).unwrap();
+    let lines = String::from_utf8(lines).unwrap();
+    for start in [r#"["EVENT","#, r#"["EVENT","feed","#] {
+        let messages: String = lines.lines().map(|line| format!("{start}{line}]\n")).collect();
+        assert_eq!(read(Layout::Lines, messages.as_bytes(), &arena).unwrap(), events);
+        let fault = read(Layout::Lines, format!("{start}[1]]").as_bytes(), &arena).unwrap_err();
+        let FileFault::Event { at: 0, fault } = fault else { panic!("{fault}") };
+        assert_eq!(fault.offset, start.len());
+    }
+}
+
+#[test]
+fn the_name_of_a_file_tells_records_from_compressed_lines() {
+    for (name, layout) in [
+        ("a.pb.gz", Layout::Records),
+        ("a.gz", Layout::Records),
+        ("a.jsonl.gz", Layout::Lines),
+        ("a.ndjson.gz", Layout::Lines),
+        ("a.jsonl.zst", Layout::Lines),
+        ("a.jsonl", Layout::Lines),
+        ("-", Layout::Lines),
+    ] {
+        assert_eq!(Layout::of_path(Path::new(name)), layout, "{name}");
     }
 }
 
@@ -86,19 +147,19 @@ fn a_file_of_0_bytes_is_an_event_list_only_where_the_format_says_so() {
         let found = read(Layout::Batch(*format), b"", &arena);
         assert_eq!(found.is_ok(), is_list, "{}", format.name());
     }
-    assert!(matches!(read(Layout::Records, b"", &arena), Err(FileFault::Gzip { .. })));
+    assert!(matches!(read(Layout::Records, b"", &arena), Err(FileFault::Compressed { .. })));
 }
 
 #[test]
-fn a_byte_order_mark_and_compression_are_named() {
+fn a_byte_order_mark_and_a_compressed_list_are_named() {
     let arena = Bump::new();
     let message = |layout, bytes: &[u8]| read(layout, bytes, &arena).unwrap_err().to_string();
     for layout in [Layout::Lines, Layout::Batch(Format::Json)] {
         let found = message(layout, b"\xef\xbb\xbf{}\n");
         assert_eq!(found, "the file begins with a byte order mark: remove its 3 bytes");
-        let found = message(layout, &gzip(b"{}\n"));
-        assert_eq!(found, "the file is gzip-compressed: decompress it first");
     }
+    let found = message(Layout::Batch(Format::Json), &gzip(b"[]"));
+    assert_eq!(found, "the file is gzip-compressed: decompress it first");
 }
 
 #[test]
@@ -109,7 +170,10 @@ fn every_truncation_of_a_compressed_file_is_rejected() {
     let file = Layout::Records.write(&events, Vec::new()).unwrap();
     for len in 0..file.len() {
         let fault = read(Layout::Records, &file[..len], &arena).unwrap_err();
-        assert!(matches!(fault, FileFault::Gzip { .. }) && !fault.is_local(), "{len}: {fault}");
+        assert!(
+            matches!(fault, FileFault::Compressed { .. }) && !fault.is_local(),
+            "{len}: {fault}"
+        );
     }
 }
 
@@ -173,7 +237,7 @@ fn folder() -> tempfile::TempDir {
 fn a_folder_is_read_in_the_order_of_names_and_a_limit_is_shared() {
     let (dir, corpus, arena) = (folder(), corpus(), Bump::new());
     let ids = |limit| {
-        let input = Input::open(dir.path(), None, limit).unwrap();
+        let input = Input::open(&[dir.path()], None, limit).unwrap();
         input.load(&arena).unwrap().into_iter().map(|event| event.id).collect::<Vec<_>>()
     };
     let made: Vec<_> = corpus.events().iter().map(|event| event.id).collect();
@@ -185,9 +249,9 @@ fn a_folder_is_read_in_the_order_of_names_and_a_limit_is_shared() {
 #[test]
 fn an_empty_folder_and_a_missing_file_are_reported() {
     let dir = tempfile::tempdir().unwrap();
-    let fault = Input::open(dir.path(), None, None).unwrap_err();
+    let fault = Input::open(&[dir.path()], None, None).unwrap_err();
     assert!(matches!(fault, InputError::EmptyFolder(_)) && !fault.is_local(), "{fault}");
-    let input = Input::open(Path::new("no-such-file"), None, None).unwrap();
+    let input = Input::open(&["no-such-file"], None, None).unwrap();
     let fault = input.load(&Bump::new()).unwrap_err();
     assert!(fault.is_local() && fault.to_string().starts_with("no-such-file: "), "{fault}");
 }

@@ -3,17 +3,15 @@
 //! A failed input does not end the others. The exit code is that of the first kind that occurs: 1 if data was refused,
 //! 2 for a mistyped input, 3 for the network, 4 for a local file.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::num::NonZeroUsize;
-use std::sync::mpsc::{self, Sender};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use clap::Args;
 use wireproof::codec::printable::PrintableLines;
 
 use crate::failure::Failure;
+use crate::in_order;
 use crate::inputs::{Input, NamedInput};
 use crate::log::{self, Level};
 use crate::output::{Output, write_json_line};
@@ -59,49 +57,23 @@ pub(crate) fn run(
     output: Output,
     work: impl Fn(&str) -> Result<Outcome, Failure> + Sync,
 ) -> Result<(), Failure> {
-    let jobs = jobs.count().get();
-    let queue = Queue::new(inputs, WINDOW * jobs);
     let mut printer = Printer { done, json, output, line: ProgressLine::new(), counts: [0; 5] };
-    thread::scope(|scope| -> Result<(), Failure> {
-        let (sender, outcomes) = mpsc::channel();
-        for _ in 0..jobs {
-            let (sender, queue, work) = (sender.clone(), &queue, &work);
-            scope.spawn(move || work_off(queue, work, json, &sender));
-        }
-        drop(sender);
-        // However this ends, the threads do.
-        let _end = EndOnDrop(&queue);
-        let (mut waiting, mut next) = (BTreeMap::new(), 0);
-        for (number, outcome) in outcomes {
-            waiting.insert(number, outcome);
-            while let Some(outcome) = waiting.remove(&next) {
-                printer.print(outcome?)?;
-                next += 1;
-                queue.printed(next);
-            }
-        }
-        Ok(())
-    })?;
+    let worker = || |input| work_on(input, &work, json);
+    in_order::run(inputs, jobs.count(), worker, |outcome| printer.print(outcome?))?;
     printer.finish()
 }
 
-/// Works on inputs until there are no more.
-fn work_off<I: Iterator<Item = Input>>(
-    queue: &Queue<I>,
+fn work_on(
+    input: Input,
     work: &impl Fn(&str) -> Result<Outcome, Failure>,
     json: bool,
-    sender: &Sender<(usize, Result<Outcome, Failure>)>,
-) {
-    while let Some((number, input)) = queue.next() {
-        let outcome = match input {
-            Ok(NamedInput { name, origin }) => work(&name).map(|Outcome { printed, result }| {
-                Outcome { printed, result: result.map_err(|failure| failure.after(&origin)) }
-            }),
-            Err(failure) => Ok(not_named(failure, json)),
-        };
-        if sender.send((number, outcome)).is_err() {
-            return;
-        }
+) -> Result<Outcome, Failure> {
+    match input {
+        Ok(NamedInput { name, origin }) => work(&name).map(|Outcome { printed, result }| Outcome {
+            printed,
+            result: result.map_err(|failure| failure.after(&origin)),
+        }),
+        Err(failure) => Ok(not_named(failure, json)),
     }
 }
 
@@ -114,71 +86,6 @@ fn not_named(failure: Failure, json: bool) -> Outcome {
         let _ = write_json_line(&mut printed, &line);
     }
     Outcome { printed, result: Err(failure) }
-}
-
-/// Inputs with their numbers. None is given out far ahead of the printed ones, so that few outcomes wait.
-struct Queue<I> {
-    state: Mutex<QueueState<I>>,
-    moved: Condvar,
-    window: usize,
-}
-
-struct QueueState<I> {
-    inputs: I,
-    given: usize,
-    printed: usize,
-    is_over: bool,
-}
-
-impl<I: Iterator<Item = Input>> Queue<I> {
-    fn new(inputs: I, window: usize) -> Self {
-        let state = QueueState { inputs, given: 0, printed: 0, is_over: false };
-        Self { state: Mutex::new(state), moved: Condvar::new(), window }
-    }
-
-    /// The next input; waits while too many before it are not printed.
-    fn next(&self) -> Option<(usize, Input)> {
-        let mut state = self.lock();
-        while !state.is_over && state.given - state.printed >= self.window {
-            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        if state.is_over {
-            return None;
-        }
-        let input = state.inputs.next();
-        let number = state.given;
-        state.given += 1;
-        state.is_over = input.is_none();
-        if state.is_over {
-            self.moved.notify_all();
-        }
-        Some((number, input?))
-    }
-}
-
-impl<I> Queue<I> {
-    fn lock(&self) -> MutexGuard<'_, QueueState<I>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn printed(&self, count: usize) {
-        self.lock().printed = count;
-        self.moved.notify_all();
-    }
-
-    fn end(&self) {
-        self.lock().is_over = true;
-        self.moved.notify_all();
-    }
-}
-
-/// Ends a queue when the thread that prints stops.
-struct EndOnDrop<'q, I>(&'q Queue<I>);
-
-impl<I> Drop for EndOnDrop<'_, I> {
-    fn drop(&mut self) {
-        self.0.end();
-    }
 }
 
 /// Prints outcomes, and counts them.
@@ -225,9 +132,6 @@ impl Printer<'_> {
         }
     }
 }
-
-/// Inputs that may be given out for each job before the first of them is printed.
-const WINDOW: usize = 4;
 
 /// Maximum number of jobs.
 const MAX_JOBS: NonZeroUsize = NonZeroUsize::new(256).expect("not 0");

@@ -54,6 +54,12 @@ impl Findings {
 }
 
 impl<W: Write> Findings<W> {
+    /// Prints text to `out`, with the first findings or `all` of them.
+    pub(crate) fn text_to(out: W, all: bool) -> Self {
+        let shown = if all { usize::MAX } else { SHOWN };
+        Self { out, form: Form::Text { shown }, count: 0 }
+    }
+
     /// Adds a finding. It is made only if it is printed.
     pub(crate) fn add<F: Serialize + Display>(
         &mut self,

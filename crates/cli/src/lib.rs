@@ -19,6 +19,7 @@ mod files;
 mod findings;
 mod follow;
 mod frames;
+mod in_order;
 mod inputs;
 mod inspect;
 mod interrupt;

@@ -77,7 +77,9 @@ impl ConvertError {
             (Self::Input(error), _) => error.into(),
             (Self::Output(OutputError::Io(error)), None) => error.into(),
             (Self::Output(OutputError::Io(error)), Some(path)) => Failure::file(path)(error),
-            (Self::Output(error), _) => Failure::refused(&args.events.file, error),
+            (Self::Output(error), _) => {
+                Failure::Refused(format!("{}: {error}", args.events.name()))
+            }
         }
     }
 }

@@ -1,30 +1,37 @@
 //! `wireproof nostr`: verifies, converts and measures Nostr events in files.
 
 mod convert;
+mod filter;
+mod seen;
 mod statistics;
 mod verify;
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use ::bench::nostr::{Input, Layout};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use wireproof::nostr::IdSerialization;
 use wireproof::nostr::formats::Format;
 
+use self::filter::FilterArgs;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::{files, standard_streams};
 
 /// Verify, convert and measure Nostr events in files.
 ///
-/// A file has JSON lines or, if its name ends in .gz, the layout of archives: gzip of Protocol Buffers, each
-/// event after its length. Of a folder all files that end in .gz are read, in the order of their names.
+/// A file has JSON lines, plain or compressed (.jsonl.gz, .jsonl.zst), or, if its name ends in .gz otherwise, the layout of
+/// archives: gzip of Protocol Buffers, each event after its length. A line has an event, or a message of a relay or client
+/// with one: ["EVENT",…]. Of a folder all files that end in .gz, .zst or .jsonl are read, in the order of their names.
 #[derive(Debug, Subcommand)]
 pub(crate) enum NostrCommand {
     /// Verify the id and the signature of every event.
     ///
-    /// Ids and signatures are verified in batches. Exit code 0 if all events are valid. `id: escaped` counts the valid
-    /// events whose id is the hash of the form with escaped control characters.
+    /// Ids and signatures are verified in batches, on all cores. Exit code 0 if all events are valid. `id: escaped` counts the
+    /// valid events whose id is the hash of the form with escaped control characters. With --emit, events go to standard
+    /// output as JSON lines, in order, and the findings and counts to standard error.
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(VerifyArgs),
     /// Convert events to another format.
@@ -54,13 +61,13 @@ pub(crate) enum NostrCommand {
 /// The events to read.
 #[derive(Debug, Args)]
 struct EventsArgs {
-    /// The file, or a folder of files that end in .gz; `-` for standard input.
-    #[arg(value_name = "FILE|DIR|-", value_hint = ValueHint::AnyPath)]
-    file: PathBuf,
-    /// The layout of the file [default: pb.gz if its name ends in .gz, else jsonl].
+    /// Files, and folders of files; `-` for standard input.
+    #[arg(value_name = "FILE|DIR|-", value_hint = ValueHint::AnyPath, required = true)]
+    files: Vec<PathBuf>,
+    /// The layout of the files [default: pb.gz if a name ends in .gz and not in .jsonl.gz, else jsonl].
     #[arg(long, value_name = "LAYOUT", value_parser = layout())]
     from: Option<Layout>,
-    /// Maximum number of events; of a folder the first ones of each file, in equal parts [default: all].
+    /// Maximum number of events; of several files the first ones of each, in equal parts [default: all].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
 }
@@ -76,12 +83,37 @@ pub(crate) struct VerifyArgs {
     /// what the clients in use write.
     #[arg(long, value_name = "FORM", value_parser = id_serialization(), default_value = "either")]
     ids: IdSerialization,
+    #[command(flatten)]
+    filter: FilterArgs,
+    /// Write these events to standard output as JSON lines, each with its text if it was read from JSON.
+    #[arg(long, value_name = "WHICH", conflicts_with = "json")]
+    emit: Option<Emit>,
+    /// Exit with code 0 although events are refused.
+    #[arg(long)]
+    skip_invalid: bool,
+    /// Write a valid event once, and count its repetitions; the last 500,000 ids or more are remembered.
+    #[arg(long)]
+    dedupe: bool,
+    /// Verify on this many threads [default: the number of cores].
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
     /// Show every refused event [default: the first 10].
     #[arg(long)]
     all: bool,
     /// Print one JSON document with every refused event.
     #[arg(long)]
     json: bool,
+}
+
+/// Which events are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Emit {
+    /// Those with the right id and signature.
+    Valid,
+    /// All others, lines that are no event too.
+    Invalid,
+    /// Valid and invalid ones.
+    All,
 }
 
 #[derive(Debug, Args)]
@@ -158,7 +190,19 @@ pub(crate) fn run(command: &NostrCommand, output: Output) -> Result<(), Failure>
 
 impl EventsArgs {
     fn open(&self) -> Result<Input, Failure> {
-        Ok(Input::open(&self.file, self.from, self.limit)?)
+        // Standard input is one input.
+        for _ in self.files.iter().filter(|file| files::is_standard_stream(file)) {
+            standard_streams::stdin()?;
+        }
+        Ok(Input::open(&self.files, self.from, self.limit)?)
+    }
+
+    /// What was read, for messages.
+    fn name(&self) -> String {
+        match &self.files[..] {
+            [file] => file.display().to_string(),
+            files => format!("{} inputs", files.len()),
+        }
     }
 }
 
@@ -184,7 +228,9 @@ const VERIFY_EXAMPLES: &str = "\
 Examples:
   wireproof nostr verify events.jsonl
   wireproof nostr verify day.pb.gz --json | jq '.findings[] | {index, code}'
-  wireproof nostr verify archive/ --limit 100000";
+  wireproof nostr verify archive/ --limit 100000
+  strfry export | wireproof nostr verify - --emit valid --dedupe | strfry import --no-verify
+  wireproof nostr verify a.jsonl.zst b.jsonl.gz --kind 1 --tag t=bitcoin --emit valid > notes.jsonl";
 
 const CONVERT_EXAMPLES: &str = "\
 Examples:
