@@ -86,6 +86,7 @@ fn keep_memory_small() {
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::disable_transparent_huge_pages(true);
     // Of 66 MiB with 500 accounts, 8 were free for less than a second.
+    #[cfg(feature = "allocator")]
     allocator::return_memory_at_once();
 }
 
