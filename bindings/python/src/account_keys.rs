@@ -1,7 +1,7 @@
 //! The signing keys of accounts, from a caller's mapping or function.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
@@ -13,7 +13,7 @@ use crate::arguments::{wrong_type, wrong_value};
 pub(crate) struct AccountKeys {
     source: Py<PyAny>,
     kind: Kind,
-    known: Mutex<HashMap<Box<str>, KnownKey>>,
+    known: Mutex<HashMap<Box<str>, Arc<KnownKey>>>,
 }
 
 /// Keys by DID.
@@ -30,14 +30,19 @@ enum Kind {
 }
 
 /// A key that was parsed, with its text.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct KnownKey {
     text: Box<str>,
     key: CompressedKey,
 }
 
 /// An account, and its key if there is one.
-type Entry<'a> = (&'a str, Option<KnownKey>);
+struct Entry<'a> {
+    did: &'a str,
+    key: Option<Arc<KnownKey>>,
+    /// Whether the key is another than before.
+    is_new: bool,
+}
 
 impl AccountKeys {
     pub(crate) fn new(keys: &Bound<'_, PyAny>, is_batched: bool) -> PyResult<Self> {
@@ -66,7 +71,7 @@ impl AccountKeys {
             self.ask(py, &mut asked)?;
             py.detach(|| self.keep(&asked));
         }
-        let key = |(did, known): Entry<'a>| Some((did, known?.key));
+        let key = |entry: Entry<'a>| Some((entry.did, entry.key?.key));
         Ok(entries.into_iter().filter_map(key).collect())
     }
 
@@ -78,11 +83,12 @@ impl AccountKeys {
 
     fn known_of<'a>(&self, dids: impl IntoIterator<Item = &'a str>) -> Vec<Entry<'a>> {
         let known = self.lock();
-        dids.into_iter().map(|did| (did, known.get(did).cloned())).collect()
+        let entry = |did| Entry { did, key: known.get(did).cloned(), is_new: false };
+        dids.into_iter().map(entry).collect()
     }
 
-    fn is_asked(&self, (_, known): &Entry<'_>) -> bool {
-        self.kind == Kind::Mapping || known.is_none()
+    fn is_asked(&self, entry: &Entry<'_>) -> bool {
+        self.kind == Kind::Mapping || entry.key.is_none()
     }
 
     fn ask(&self, py: Python<'_>, asked: &mut [&mut Entry<'_>]) -> PyResult<()> {
@@ -91,25 +97,27 @@ impl AccountKeys {
             Kind::Mapping => set_each(asked, |did| get(source, did)),
             Kind::Function => set_each(asked, |did| source.call1((did,)).map(Some)),
             Kind::BatchFunction => {
-                let dids = PyList::new(py, asked.iter().map(|(did, _)| did))?;
+                let dids = PyList::new(py, asked.iter().map(|entry| entry.did))?;
                 set_answer(asked, &source.call1((dids,))?)
             }
         }
     }
 
     fn keep(&self, asked: &[&mut Entry<'_>]) {
+        let is_new = |entry: &&&mut Entry<'_>| entry.is_new;
+        let count = asked.iter().filter(is_new).count();
         let mut known = self.lock();
-        if known.len() + asked.len() > MAX_KNOWN {
+        if known.len() + count > MAX_KNOWN {
             known.clear();
         }
-        for (did, key) in asked.iter().map(|entry| &**entry) {
-            if let Some(key) = key {
-                known.insert((*did).into(), key.clone());
+        for entry in asked.iter().filter(is_new) {
+            if let Some(key) = &entry.key {
+                known.insert(entry.did.into(), key.clone());
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, KnownKey>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<KnownKey>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -139,10 +147,12 @@ fn set_each<'py>(
     asked: &mut [&mut Entry<'_>],
     mut answer: impl FnMut(&str) -> PyResult<Option<Bound<'py, PyAny>>>,
 ) -> PyResult<()> {
-    for (did, known) in asked.iter_mut().map(|entry| &mut **entry) {
-        let (before, answer) = (known.take(), answer(did)?);
+    for entry in asked.iter_mut().map(|entry| &mut **entry) {
+        let (before, answer) = (entry.key.take(), answer(entry.did)?);
         if let Some(answer) = answer.filter(|answer| !answer.is_none()) {
-            *known = Some(KnownKey::of(did, &answer, before)?);
+            let key = KnownKey::of(entry.did, &answer, before.as_ref())?;
+            entry.is_new = before.is_none_or(|before| !Arc::ptr_eq(&before, &key));
+            entry.key = Some(key);
         }
     }
     Ok(())
@@ -150,18 +160,18 @@ fn set_each<'py>(
 
 impl KnownKey {
     /// The key of an answer, without parsing it if it has the text of the key before.
-    fn of(did: &str, answer: &Bound<'_, PyAny>, before: Option<Self>) -> PyResult<Self> {
+    fn of(did: &str, answer: &Bound<'_, PyAny>, before: Option<&Arc<Self>>) -> PyResult<Arc<Self>> {
         let Ok(text) = answer.cast::<PyString>() else {
             let expected = format!("did:key text or None for {did}");
             return Err(wrong_type("keys", &expected, answer));
         };
         let text = text.to_str()?;
         if let Some(known) = before.filter(|known| *known.text == *text) {
-            return Ok(known);
+            return Ok(known.clone());
         }
         let key = CompressedKey::from_did_key(text)
             .map_err(|error| wrong_value("keys", format!("the key of {did}: {error}")))?;
-        Ok(Self { text: text.into(), key })
+        Ok(Arc::new(Self { text: text.into(), key }))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pyo3::exceptions::PyOSError;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use wireproof::store::{Options, Store, StoreError, StoreState};
 use wireproof::verify::sync::{AccountState, ChainState, MemoryState, SyncState};
@@ -145,6 +145,30 @@ impl State {
         self.check_process()?;
         let (did, active): (String, _) = (value("did", "str", did)?, boolean("active", active)?);
         py.detach(|| self.lock().set_active(&did, active)).map_err(store_error)
+    }
+
+    /// Forget all accounts, as before the first frame. A judge keeps its keys.
+    ///
+    /// Raises:
+    ///     ValueError: if the state is in a file.
+    ///
+    /// Example:
+    ///     >>> import wireproof
+    ///     >>> state = wireproof.Judge({}).state()
+    ///     >>> state.set_active("did:web:example.com", False)
+    ///     >>> state.clear()
+    ///     >>> state.is_active("did:web:example.com")
+    ///     True
+    fn clear(&self) -> PyResult<()> {
+        match &mut *self.lock() {
+            Accounts::Memory(memory) => {
+                *memory = MemoryState::default();
+                Ok(())
+            }
+            Accounts::File(_) => {
+                Err(PyValueError::new_err("the state is in a file: remove the file"))
+            }
+        }
     }
 
     /// Write the changes since the last call to the state file; nothing without a file.

@@ -299,6 +299,18 @@ def test_judges_with_one_state_continue_each_other(stream: list[bytes], keys: di
     assert {outcome.code for outcome in first.batch(stream)} == {"event/stale-rev"}
 
 
+def test_after_a_clear_every_commit_is_the_first_of_its_account_again(
+    stream: list[bytes], keys: dict[str, str], tmp_path: Path
+) -> None:
+    judge = Judge(keys)
+    outcomes = judge.batch(stream)
+    judge.state().clear()
+    assert judge.state().rev(outcomes[-1].did) is None
+    assert judge.batch(stream) == outcomes
+    with pytest.raises(ValueError, match="in a file"):
+        Judge(keys, tmp_path / "state.sqlite").state().clear()
+
+
 def test_a_state_file_has_what_was_saved(stream: list[bytes], keys: dict[str, str], tmp_path: Path) -> None:
     path = tmp_path / "state.sqlite"
     judge = Judge(keys, path)
