@@ -11,7 +11,7 @@ use wireproof::archive::{
     Archive, ArchiveError, ArchiveFault, RowScan, RowSelection, Table, TableStats,
 };
 
-use crate::arguments::{micros, wrong_value};
+use crate::arguments::{check_columns, micros, wrong_value};
 use crate::errors::Class;
 use crate::record_batches::{Batches, RecordBatchStream};
 
@@ -104,7 +104,7 @@ impl ArchiveReader {
         let since = since.map(|time| micros("since", time)).transpose()?;
         let until = until.map(|time| micros("until", time)).transpose()?;
         let table = table_of(table)?;
-        check_columns(table, columns.as_deref().unwrap_or_default())?;
+        check_columns(table.name(), &table.schema(), columns.as_deref().unwrap_or_default())?;
         let selection = RowSelection { columns, did, since, until };
         let (archive, runtime) = (self.archive.clone(), self.runtime.clone());
         let open = move || runtime.run(archive.rows(table, &selection));
@@ -144,24 +144,6 @@ fn table_of(name: &str) -> PyResult<Table> {
         let names = Table::ALL.map(Table::name).join(", ");
         wrong_value("table", format!("{name} is none of {names}"))
     })
-}
-
-fn check_columns(table: Table, columns: &[String]) -> PyResult<()> {
-    let schema = table.schema();
-    for (index, name) in columns.iter().enumerate() {
-        if schema.index_of(name).is_err() {
-            let names: Vec<&str> = schema.fields().iter().map(|field| &**field.name()).collect();
-            let (table, names) = (table.name(), names.join(", "));
-            return Err(wrong_value(
-                "columns",
-                format!("{table} has no column {name}; it has {names}"),
-            ));
-        }
-        if columns[..index].contains(name) {
-            return Err(wrong_value("columns", format!("{name} is there twice")));
-        }
-    }
-    Ok(())
 }
 
 fn archive_error(error: ArchiveError) -> PyErr {

@@ -2,6 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use arrow_schema::Schema;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyInt, PyString};
@@ -24,6 +25,21 @@ where
     T: for<'a> FromPyObject<'a, 'py>,
 {
     object.extract().map_err(|_| wrong_type(name, expected, object))
+}
+
+/// Refuses names that `of` has no column for, and names that are there twice.
+pub(crate) fn check_columns(of: &str, schema: &Schema, columns: &[String]) -> PyResult<()> {
+    for (index, name) in columns.iter().enumerate() {
+        if schema.index_of(name).is_err() {
+            let names: Vec<&str> = schema.fields().iter().map(|field| &**field.name()).collect();
+            let why = format!("{of} has no column {name}; it has {}", names.join(", "));
+            return Err(wrong_value("columns", why));
+        }
+        if columns[..index].contains(name) {
+            return Err(wrong_value("columns", format!("{name} is there twice")));
+        }
+    }
+    Ok(())
 }
 
 /// A truth value; nothing else counts as one.

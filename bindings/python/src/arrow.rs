@@ -20,7 +20,7 @@ use wireproof::kernels::sha256;
 use wireproof::verify::repository::{self, RepositoryRejection};
 use wireproof::verify::sync::SyncRejection;
 
-use crate::arguments::wrong_value;
+use crate::arguments::{check_columns, wrong_value};
 use crate::columns::{BytesColumn, Pieces};
 use crate::errors::{self, Class};
 use crate::record_batches::{RecordBatchStream, STREAM, read_batches};
@@ -62,26 +62,50 @@ pub(crate) fn repository_records(
     let key = PublicKey::from_did_key(key).map_err(|error| wrong_value("key", error))?;
     let batches = py.detach(|| {
         let whole = repository::verify(car, did, &key, &repository::Options::default())?;
-        Ok::<_, RepositoryRejection>(record_batches(&whole)?)
+        Ok::<_, RepositoryRejection>(record_batches(&whole, &RecordSelection::all())?)
     });
     let batches = batches.map_err(|why| errors::of_repository(py, &why))?;
-    Ok(stored_stream(batches))
+    Ok(stored_stream(records_schema(), batches))
 }
 
 /// A stream of records that are there, which can be read any number of times.
-pub(crate) fn stored_stream(batches: Vec<RecordBatch>) -> RecordBatchStream {
+pub(crate) fn stored_stream(schema: SchemaRef, batches: Vec<RecordBatch>) -> RecordBatchStream {
     let batches = Arc::new(batches);
-    RecordBatchStream::repeatable(records_schema(), move || {
+    RecordBatchStream::repeatable(schema, move || {
         let batches = batches.clone();
         Ok(Box::new((0..batches.len()).map(move |index| Ok(batches[index].clone()))))
     })
 }
 
+/// Which columns of records are made.
+pub(crate) struct RecordSelection(Vec<usize>);
+
+impl RecordSelection {
+    fn all() -> Self {
+        Self((0..records_schema().fields().len()).collect())
+    }
+
+    /// The columns of these names in their order, or all.
+    pub(crate) fn new(columns: Option<&[String]>) -> PyResult<Self> {
+        let Some(columns) = columns else { return Ok(Self::all()) };
+        let schema = records_schema();
+        check_columns("a record", &schema, columns)?;
+        Ok(Self(columns.iter().filter_map(|name| schema.index_of(name).ok()).collect()))
+    }
+
+    pub(crate) fn schema(&self) -> SchemaRef {
+        Arc::new(records_schema().project(&self.0).expect("columns of the schema"))
+    }
+}
+
 /// The records of a repository in the order of their paths, in batches: each is small enough for offsets of 32 bits.
-pub(crate) fn record_batches(repository: &Repository<'_>) -> Result<Vec<RecordBatch>, RepoError> {
+pub(crate) fn record_batches(
+    repository: &Repository<'_>,
+    selection: &RecordSelection,
+) -> Result<Vec<RecordBatch>, RepoError> {
     let (mut batches, mut records) = (Vec::new(), repository.records());
     loop {
-        let batch = records_batch(records.by_ref().take(BATCH_RECORDS))?;
+        let batch = records_batch(records.by_ref().take(BATCH_RECORDS), selection)?;
         if batch.num_rows() == 0 {
             return Ok(batches);
         }
@@ -89,18 +113,25 @@ pub(crate) fn record_batches(repository: &Repository<'_>) -> Result<Vec<RecordBa
     }
 }
 
-/// Records as the columns `collection`, `rkey`, `cid`, `record` and `json`.
-pub(crate) fn records_batch<'a>(
+/// Records as the selected columns of `collection`, `rkey`, `cid`, `record` and `json`.
+fn records_batch<'a>(
     records: impl Iterator<Item = Result<Record<'a>, RepoError>>,
+    RecordSelection(selected): &RecordSelection,
 ) -> Result<RecordBatch, RepoError> {
-    let mut columns = RecordColumns::default();
+    // JSON takes most of the time.
+    let lacks_json = !selected.contains(&JSON);
+    let mut columns = RecordColumns { lacks_json, ..RecordColumns::default() };
     for record in records {
         let Record { path, cid, block } = record?;
         columns.push(&path, Some(cid.as_cid_ref()), Some(block));
     }
     let batch = RecordBatch::try_new(records_schema(), columns.finish());
-    Ok(batch.expect("the columns of the schema"))
+    let batch = batch.expect("the columns of the schema");
+    Ok(batch.project(selected).expect("columns of the schema"))
 }
+
+/// The number of the column `json`.
+const JSON: usize = 4;
 
 /// The columns of records.
 #[derive(Default)]
@@ -110,6 +141,8 @@ struct RecordColumns {
     cid: StringBuilder,
     record: LargeBinaryBuilder,
     json: LargeStringBuilder,
+    /// Whether the JSON of every record is null.
+    lacks_json: bool,
     /// The value of a record, and its JSON.
     arena: Arena,
     text: Vec<u8>,
@@ -122,7 +155,7 @@ impl RecordColumns {
         self.rkey.append_value(rkey);
         append_cid(&mut self.cid, cid);
         self.record.append_option(block);
-        let has_json = block.is_some_and(|block| self.write_json(block));
+        let has_json = !self.lacks_json && block.is_some_and(|block| self.write_json(block));
         let json = str::from_utf8(&self.text).ok().filter(|_| has_json);
         self.json.append_option(json);
     }

@@ -12,7 +12,8 @@ use wireproof::crypto::PublicKey;
 use wireproof::verify::Verified;
 use wireproof::verify::repository::{self, Options, WholeRepository};
 
-use crate::arrow::{record_batches, stored_stream};
+use crate::arguments::value;
+use crate::arrow::{RecordSelection, record_batches, stored_stream};
 use crate::errors;
 use crate::keys::KeyArguments;
 use crate::record::{Record, split};
@@ -147,18 +148,32 @@ impl Repo {
 impl Repo {
     /// The records as columns, in the order of their paths: an object with `__arrow_c_stream__`.
     ///
+    /// Args:
+    ///     columns: names of columns, in the order of the stream. Default: all. Without `json` it takes a fraction of the time.
+    ///
     /// Returns:
     ///     A stream of batches of up to 65,536 records, with the columns `collection`, `rkey`, `cid` (text), `record` (large
     ///     binary, DAG-CBOR) and `json` (large text; null for a record that has no JSON form). It can be read again.
     ///
+    /// Raises:
+    ///     ValueError: if there is no such column.
+    ///
     /// ```python
     /// posts = polars.DataFrame(wireproof.verify_repo(car, key).to_arrow())
     /// ```
-    fn to_arrow(&self, py: Python<'_>) -> PyResult<RecordBatchStream> {
-        let batches = py.detach(|| record_batches(self.whole()));
+    #[pyo3(signature = (columns = None))]
+    fn to_arrow(
+        &self,
+        py: Python<'_>,
+        columns: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<RecordBatchStream> {
+        let columns = columns.map(|columns| value("columns", "a sequence of str", columns));
+        let columns: Option<Vec<String>> = columns.transpose()?;
+        let selection = RecordSelection::new(columns.as_deref())?;
+        let batches = py.detach(|| record_batches(self.whole(), &selection));
         // The walk was proved before, and its bytes do not change.
         let batches = batches.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-        Ok(stored_stream(batches))
+        Ok(stored_stream(selection.schema(), batches))
     }
 
     /// The account.

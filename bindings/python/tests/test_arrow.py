@@ -505,6 +505,18 @@ def test_the_records_of_a_repository_are_columns(exported: Exported) -> None:
     assert pa.table(wireproof.repository_records(exported.car, exported.key, exported.did)).equals(table)
 
 
+def test_columns_of_records_are_selected_by_name(exported: Exported) -> None:
+    repo = wireproof.verify_repo(exported.car, exported.key)
+    whole = pa.table(repo.to_arrow())
+    for columns in (["record", "rkey"], ["json"], ["collection", "json", "cid"], ("cid",)):
+        assert pa.table(repo.to_arrow(columns)).equals(whole.select(list(columns)))
+    for wrong in (["value"], ["cid", "cid"]):
+        with pytest.raises(ValueError, match="argument 'columns'"):
+            repo.to_arrow(wrong)
+    with pytest.raises(TypeError, match="argument 'columns'"):
+        repo.to_arrow("record")
+
+
 def test_stored_records_can_be_read_again(exported: Exported) -> None:
     records = wireproof.verify_repo(exported.car, exported.key).to_arrow()
     assert pa.table(records).equals(pa.table(records))
