@@ -28,8 +28,13 @@ pub(crate) struct JobsArgs {
 
 impl JobsArgs {
     pub(crate) fn count(self) -> NonZeroUsize {
-        self.jobs.unwrap_or_else(cores).min(MAX_JOBS)
+        threads(self.jobs)
     }
+}
+
+/// The number of threads that was asked for, up to the maximum, or that of the cores.
+pub(crate) fn threads(jobs: Option<NonZeroUsize>) -> NonZeroUsize {
+    jobs.unwrap_or_else(cores).min(MAX_JOBS)
 }
 
 /// The number of cores that this process may use.

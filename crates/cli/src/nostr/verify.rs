@@ -15,7 +15,7 @@ use wireproof::nostr::{DecodeError, Event, EventFault, verify_many_with};
 
 use super::seen::{MAX_IDS, SeenIds};
 use super::{Emit, VerifyArgs};
-use crate::batch::cores;
+use crate::batch;
 use crate::failure::Failure;
 use crate::findings::Findings;
 use crate::in_order;
@@ -49,7 +49,7 @@ fn verify(
         let mut arena = Bump::new();
         move |group| judge(group, &mut arena, args)
     };
-    let threads = args.jobs.unwrap_or_else(cores);
+    let threads = batch::threads(args.jobs);
     let read = in_order::run(input.groups(), threads, worker, |group| taker.take(&group?));
     let Taker { mut report, findings, .. } = taker;
     report.seconds = started.elapsed().as_secs_f64();
