@@ -48,6 +48,8 @@ fn work_off<T, R>(
     mut work: impl FnMut(T) -> R,
     sender: &Sender<(usize, R)>,
 ) {
+    // After a panic no result comes, for which the others would wait.
+    let _end = EndOnPanic(queue);
     while let Some((number, item)) = queue.next() {
         if sender.send((number, work(item))).is_err() {
             return;
@@ -130,6 +132,17 @@ impl<I> Drop for EndOnDrop<'_, I> {
     }
 }
 
+/// Ends a queue when a thread that works panics.
+struct EndOnPanic<'q, I>(&'q Queue<I>);
+
+impl<I> Drop for EndOnPanic<'_, I> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.end();
+        }
+    }
+}
+
 /// Items that may be given out for each thread before the result of the first of them is taken.
 const WINDOW: usize = 4;
 
@@ -161,6 +174,13 @@ mod tests {
         };
         run(items, THREADS, worker, take).unwrap();
         assert_eq!(taken, Vec::from_iter(0..200));
+    }
+
+    #[test]
+    #[should_panic(expected = "a scoped thread panicked")]
+    fn a_panic_ends_an_endless_sequence() {
+        let worker = || |item: u64| assert!(item < 50, "the item {item}");
+        let _ = run(0.., THREADS, worker, Ok);
     }
 
     #[test]

@@ -36,11 +36,11 @@ impl FilterArgs {
     /// Whether the event has one of the tags of this name.
     fn has_tag(&self, event: &Event<'_>, name: &str) -> bool {
         let wanted = || self.tag.iter().filter(|(of, _)| of == name).map(|(_, value)| value);
-        let tags = event.tags.iter().filter_map(|tag| match tag {
+        let mut values = event.tags.iter().filter_map(|tag| match tag {
             [of, value, ..] if of.to_text() == name => Some(value.to_text()),
             _ => None,
         });
-        tags.into_iter().any(|value| wanted().any(|wanted| value == wanted.as_str()))
+        values.any(|value| wanted().any(|wanted| value == wanted.as_str()))
     }
 }
 

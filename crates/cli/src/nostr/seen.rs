@@ -27,7 +27,7 @@ impl SeenIds {
     }
 }
 
-/// Maximum number of ids that are remembered, in some 60 MB.
+/// Maximum number of ids that are remembered: two tables with 2^20 places of 33 bytes.
 pub(super) const MAX_IDS: usize = 1_000_000;
 
 #[cfg(test)]

@@ -96,15 +96,17 @@ fn judge<'i>(
     arena.reset();
     let (file, raw) = group?;
     let Group { first, entries, .. } = Group::decode(file, &raw, arena)?;
-    let readable = entries.iter().filter_map(|entry| entry.event.ok());
-    let events: Vec<Event<'_>> = readable.filter(|event| args.filter.matches(event)).collect();
+    let matching = entries.iter().map(|entry| entry.event.map(|it| (it, args.filter.matches(&it))));
+    let matching: Vec<_> = matching.collect();
+    let taken = matching.iter().flatten().filter(|(_, matches)| *matches);
+    let events: Vec<Event<'_>> = taken.map(|(event, _)| *event).collect();
     let mut verdicts = verdicts(&events, args).into_iter();
     let (mut judged, mut lines) = (Vec::with_capacity(entries.len()), Vec::new());
-    for (index, entry) in (first..).zip(&entries) {
-        let verdict = match entry.event {
+    for ((index, entry), matching) in (first..).zip(&entries).zip(matching) {
+        let verdict = match matching {
             Err(error) => Verdict::Refused(Refusal::Unreadable(error)),
-            Ok(event) if !args.filter.matches(&event) => Verdict::Filtered,
-            Ok(_) => match verdicts.next().expect("one for each event that is taken") {
+            Ok((_, false)) => Verdict::Filtered,
+            Ok((_, true)) => match verdicts.next().expect("one for each event that is taken") {
                 Ok(form) => Verdict::Valid(form),
                 Err(fault) => Verdict::Refused(Refusal::Invalid(fault)),
             },
