@@ -12,11 +12,12 @@ use wireproof::codec::CidRef;
 
 use crate::accounts::store_error;
 use crate::arguments::{clock_micros, time_since_1970};
-use crate::arrow::{FRAME, append_cid};
 use crate::columns::{BytesColumn, KeptColumns, Pieces, TimeColumn};
+use crate::frame_operations::FRAME;
 use crate::judge::{Judge, Route};
 use crate::judged::{Facts, OpFacts, Part};
 use crate::record_batches::{RecordBatchStream, STREAM, read_batches};
+use crate::record_columns::append_cid;
 
 /// Verify a stream of frames.
 #[pyfunction]

@@ -6,13 +6,13 @@ mod account_keys;
 mod accounts;
 mod archive;
 mod arguments;
-mod arrow;
 mod columns;
 #[cfg(feature = "command")]
 mod command;
 mod encode;
 mod errors;
 mod follow;
+mod frame_operations;
 mod frame_verdicts;
 mod judge;
 mod judged;
@@ -27,6 +27,7 @@ mod pause;
 mod process;
 mod record;
 mod record_batches;
+mod record_columns;
 mod repo;
 mod repository_verdicts;
 mod resolve;
@@ -44,13 +45,13 @@ mod _wireproof {
     use super::accounts::State;
     #[pymodule_export]
     use super::archive::ArchiveReader;
-    #[pymodule_export]
-    use super::arrow::{decode_frames, repository_records};
     #[cfg(feature = "command")]
     #[pymodule_export]
     use super::command::run_command;
     #[pymodule_export]
     use super::follow::{_Follower, _restore_event, Event};
+    #[pymodule_export]
+    use super::frame_operations::decode_frames;
     #[pymodule_export]
     use super::frame_verdicts::verify_frames;
     #[pymodule_export]

@@ -150,25 +150,6 @@ impl<'a, 'py> Sink<'a> for Objects<'py, '_> {
         self,
         slot: &mut Slot<'py>,
         count: usize,
-        mut read: impl FnMut(usize, &mut Slot<'py>) -> Result<&'a str, ItemError>,
-    ) -> Result<(), ItemError> {
-        let dict = PyDict::new(self.py);
-        let mut value = None;
-        for at in 0..count {
-            let key = self.keys.get(self.py, read(at, &mut value)?);
-            if let Err(error) = key.and_then(|key| dict.set_item(key, value.take())) {
-                self.fail(error);
-            }
-        }
-        *slot = Some(dict.into_any());
-        Ok(())
-    }
-
-    #[inline]
-    fn entries(
-        self,
-        slot: &mut Slot<'py>,
-        count: usize,
         entries: &mut Entries<'a, Self>,
     ) -> Result<(), ItemError> {
         let dict = PyDict::new(self.py);
@@ -176,7 +157,7 @@ impl<'a, 'py> Sink<'a> for Objects<'py, '_> {
         let mut choices = self.keys.shapes.start(count);
         for _ in 0..count {
             let mut place = None;
-            let key = entries.next(
+            let key = entries.next_proposed(
                 |word| {
                     place = choices.and_then(|choices| choices.find(word));
                     place.map(|place| &place.key)

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
-use wireproof::codec::cbor::{self, Arena};
-use wireproof::codec::{Cid, json};
+use wireproof::codec::json::{self, ItemJsonError};
+use wireproof::codec::{Cid, cbor};
 use wireproof::verify::record::{self, Options};
 
 use crate::errors::{self, Class};
@@ -75,11 +75,12 @@ impl Record {
 
     /// The JSON of the record.
     fn to_json(&self, py: Python<'_>) -> PyResult<String> {
-        let arena = Arena::new();
-        let value = cbor::decode(self.block.as_bytes(py), &arena);
-        let value = value.map_err(|error| errors::of_cbor(py, error))?;
-        json::encode(&value)
-            .map_err(|error| Class::Decode.error(py, error.to_string(), "json", None))
+        let mut json = Vec::new();
+        match json::append_item(&mut json, self.block.as_bytes(py)) {
+            Ok(()) => Ok(String::from_utf8(json)?),
+            Err(ItemJsonError::Cbor(error)) => Err(errors::of_cbor(py, error)),
+            Err(error) => Err(Class::Decode.error(py, error.to_string(), "json", None)),
+        }
     }
 
     fn __repr__(&self) -> String {

@@ -50,6 +50,15 @@ impl RecordBatchStream {
         Self::new(schema, Source::Repeatable(Box::new(open)))
     }
 
+    /// A stream of batches that are there, which can be read any number of times.
+    pub(crate) fn stored(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
+        let batches = Arc::new(batches);
+        Self::repeatable(schema, move || {
+            let batches = batches.clone();
+            Ok(Box::new((0..batches.len()).map(move |index| Ok(batches[index].clone()))))
+        })
+    }
+
     fn new(schema: SchemaRef, source: Source) -> Self {
         Self { schema, source, error: SharedError::default() }
     }

@@ -13,11 +13,11 @@ use wireproof::verify::Verified;
 use wireproof::verify::repository::{self, Options, WholeRepository};
 
 use crate::arguments::value;
-use crate::arrow::{RecordSelection, record_batches, stored_stream};
 use crate::errors;
 use crate::keys::KeyArguments;
 use crate::record::{Record, split};
 use crate::record_batches::RecordBatchStream;
+use crate::record_columns::{RecordRow, RecordSelection, record_batches};
 use crate::source::Source;
 
 self_cell!(
@@ -92,14 +92,24 @@ pub(crate) fn verify_repo(
     let expected = did.or(of_key.as_deref());
     let source = Source::of(car, "car")?;
     let mut options = Options::default();
-    let at_least_one = || PyValueError::new_err("threads: at least 1 is expected");
-    options.threads = NonZeroUsize::new(threads).ok_or_else(at_least_one)?;
+    options.threads = at_least_one(threads)?;
     options.strict_records = strict_records;
     let verify =
         || Proved::try_new(source, |car| repository::verify(car, expected, &key, &options));
     let proved = py.detach(verify).map_err(|why| errors::of_repository(py, &why))?;
     let did = proved.borrow_dependent().commit().did.into();
     Ok(Repo { proved, key, did, places: OnceLock::new() })
+}
+
+fn at_least_one(threads: usize) -> PyResult<NonZeroUsize> {
+    let none = || PyValueError::new_err("threads: at least 1 is expected");
+    NonZeroUsize::new(threads).ok_or_else(none)
+}
+
+impl Place {
+    fn block<'a>(&self, archive: &'a [u8]) -> &'a [u8] {
+        &archive[self.at..][..self.len]
+    }
 }
 
 impl Repo {
@@ -130,7 +140,7 @@ impl Repo {
     }
 
     fn record(&self, py: Python<'_>, place: &Place) -> Record {
-        let block = &self.proved.borrow_owner()[place.at..][..place.len];
+        let block = place.block(self.proved.borrow_owner());
         Record {
             did: self.did.clone(),
             path: place.path.clone(),
@@ -150,9 +160,10 @@ impl Repo {
     ///
     /// Args:
     ///     columns: names of columns, in the order of the stream. Default: all. Without `json` it takes a fraction of the time.
+    ///     threads: number of threads that make them.
     ///
     /// Returns:
-    ///     A stream of batches of up to 65,536 records, with the columns `collection`, `rkey`, `cid` (text), `record` (large
+    ///     A stream of batches of up to 16,384 records, with the columns `collection`, `rkey`, `cid` (text), `record` (large
     ///     binary, DAG-CBOR) and `json` (large text; null for a record that has no JSON form). It can be read again.
     ///
     /// Raises:
@@ -161,19 +172,25 @@ impl Repo {
     /// ```python
     /// posts = polars.DataFrame(wireproof.verify_repo(car, key).to_arrow())
     /// ```
-    #[pyo3(signature = (columns = None))]
+    #[pyo3(signature = (columns = None, *, threads = 1))]
     fn to_arrow(
         &self,
         py: Python<'_>,
         columns: Option<&Bound<'_, PyAny>>,
+        threads: usize,
     ) -> PyResult<RecordBatchStream> {
         let columns = columns.map(|columns| value("columns", "a sequence of str", columns));
         let columns: Option<Vec<String>> = columns.transpose()?;
         let selection = RecordSelection::new(columns.as_deref())?;
-        let batches = py.detach(|| record_batches(self.whole(), &selection));
-        // The walk was proved before, and its bytes do not change.
-        let batches = batches.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-        Ok(stored_stream(selection.schema(), batches))
+        let (places, threads) = (self.places(py)?, at_least_one(threads)?);
+        let archive = &**self.proved.borrow_owner();
+        let row = |number: usize| {
+            let place = &places[number];
+            let (path, cid) = (&*place.path, place.cid.as_cid_ref());
+            RecordRow { path, cid, block: place.block(archive) }
+        };
+        let batches = py.detach(|| record_batches(places.len(), row, &selection, threads))?;
+        Ok(RecordBatchStream::stored(selection.schema(), batches))
     }
 
     /// The account.

@@ -13,9 +13,9 @@ use wireproof::crypto::PublicKey;
 use wireproof::verify::repository::{self, RepositoryRejection, WholeRepository};
 
 use crate::account_keys::{AccountKeys, FoundKeys};
-use crate::arrow::append_cid;
 use crate::columns::{BytesColumn, KeptColumns, Pieces, TextColumn};
 use crate::record_batches::{RecordBatchStream, STREAM, read_batches};
+use crate::record_columns::append_cid;
 
 /// Verify a stream of repositories.
 #[pyfunction]

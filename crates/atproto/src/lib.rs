@@ -62,7 +62,6 @@ const _: () = {
     is_error::<plc::LogError>();
     is_error::<plc::OperationFault>();
     is_error::<repo::ExportError>();
-    is_error::<repo::RecordJsonError>();
     is_error::<repo::RepoError>();
     is_error::<repo::RepoFault>();
     is_error::<repo::WriteError>();

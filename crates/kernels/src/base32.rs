@@ -1,17 +1,55 @@
 //! Lower-case base32 without padding (RFC 4648 §6 alphabet), as multibase `b` uses it.
 
+use std::fmt::{self, Write};
+
 /// Appends the base32 of `bytes`.
 pub fn encode_into(bytes: &[u8], out: &mut String) {
-    for group in bytes.chunks(5) {
-        let mut padded = [0; 8];
-        padded[3..3 + group.len()].copy_from_slice(group);
-        let bits = u64::from_be_bytes(padded);
-        let symbols = (group.len() * 8).div_ceil(5);
-        out.extend(
-            (0..symbols).map(|i| char::from(ALPHABET[(bits >> (35 - 5 * i)) as usize & 31])),
-        );
-    }
+    write_to(bytes, out).expect("memory is written");
 }
+
+/// Writes the base32 of `bytes`.
+///
+/// # Errors
+/// If `out` fails.
+pub fn write_to(bytes: &[u8], out: &mut impl Write) -> fmt::Result {
+    for block in bytes.chunks(BLOCK) {
+        let mut symbols = [[0; 8]; BLOCK / 5];
+        let (groups, rest) = block.as_chunks();
+        for (group, symbols) in groups.iter().zip(&mut symbols) {
+            *symbols = eight_symbols(group);
+        }
+        if !rest.is_empty() {
+            let mut group = [0; 5];
+            group[..rest.len()].copy_from_slice(rest);
+            symbols[groups.len()] = eight_symbols(&group);
+        }
+        let symbols = &symbols.as_flattened()[..(block.len() * 8).div_ceil(5)];
+        out.write_str(str::from_utf8(symbols).expect("symbols are ASCII"))?;
+    }
+    Ok(())
+}
+
+/// The symbols of five bytes, all at once.
+#[inline]
+fn eight_symbols([a, b, c, d, e]: &[u8; 5]) -> [u8; 8] {
+    let bits = u64::from_be_bytes([0, 0, 0, *a, *b, *c, *d, *e]);
+    let halves = (bits >> 20) << 32 | bits & 0xf_ffff;
+    let quarters = (halves & 0x000f_fc00_000f_fc00) << 6 | halves & 0x0000_03ff_0000_03ff;
+    let values = (quarters & 0x03e0_03e0_03e0_03e0) << 3 | quarters & 0x001f_001f_001f_001f;
+    // A byte of 1 for each value that is a digit: adding makes its high bit.
+    let digits = (values + EACH * (128 - LETTERS)) >> 7 & EACH;
+    let shift = u64::from(b'a') + LETTERS - u64::from(b'2');
+    (values + EACH * u64::from(b'a') - digits * shift).to_be_bytes()
+}
+
+/// Bytes that are encoded at once; longer than a CID.
+const BLOCK: usize = 40;
+
+/// The number of letters among the symbols.
+const LETTERS: u64 = 26;
+
+/// 1 in each byte of a word.
+const EACH: u64 = u64::MAX / 255;
 
 /// Decodes `text`. `None` for foreign symbols, impossible lengths and set bits past the last byte.
 ///
@@ -45,6 +83,7 @@ fn value(symbol: u8) -> Option<u8> {
     }
 }
 
+#[cfg(test)]
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 #[cfg(test)]
@@ -71,6 +110,22 @@ mod tests {
         for (bytes, text) in vectors {
             assert_eq!(encode(bytes.as_bytes()), text);
             assert_eq!(decode(text).as_deref(), Some(bytes.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn each_symbol_is_the_one_of_its_five_bits() {
+        let definition = |bytes: &[u8]| -> String {
+            let bits = bytes.iter().flat_map(|byte| (0..8).rev().map(move |at| byte >> at & 1));
+            let bits: Vec<u8> = bits.collect();
+            let value =
+                |bits: &[u8]| (0..5).fold(0, |value, at| value << 1 | bits.get(at).unwrap_or(&0));
+            bits.chunks(5).map(|bits| char::from(ALPHABET[usize::from(value(bits))])).collect()
+        };
+        let bytes: Vec<u8> = (0..=255).map(|byte: u8| byte.wrapping_mul(167)).collect();
+        for len in 0..=bytes.len() {
+            assert_eq!(encode(&bytes[..len]), definition(&bytes[..len]), "{len} bytes");
+            assert_eq!(decode(&encode(&bytes[..len])).as_deref(), Some(&bytes[..len]));
         }
     }
 

@@ -136,10 +136,10 @@ def decode_frames(
 
 
 def repository_records(car: bytes, key: str, did: str | None = None) -> RecordBatchStream:
-    """Verify a repository, and return its records as columns. `Repo.to_arrow` does so for one that was verified before.
+    """Verify a repository, and return its records as columns: those of `Repo.to_arrow`.
 
     Args:
-        car: the archive, as `getRepo` gives it.
+        car: the archive, as `getRepo` gives it, as `verify_repo` takes it.
         key: the signing key of the account as `did:key`.
         did: the expected account; by default any.
 
@@ -159,7 +159,7 @@ def repository_records(car: bytes, key: str, did: str | None = None) -> RecordBa
         ...     print(error.code)
         car/truncated
     """
-    return _wireproof.repository_records(car, key, did)
+    return _wireproof.verify_repo(car, key, did=did).to_arrow()
 
 
 def _names(argument: str, names: Sequence[str]) -> list[str]:

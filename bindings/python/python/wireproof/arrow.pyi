@@ -1,3 +1,4 @@
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, final
 
@@ -32,4 +33,4 @@ def decode_frames(
     errors: Literal["raise", "skip"] = "raise",
     hashes: Literal["records", "all"] = "records",
 ) -> RecordBatchStream: ...
-def repository_records(car: bytes, key: str, did: str | None = None) -> RecordBatchStream: ...
+def repository_records(car: bytes | os.PathLike[str], key: str, did: str | None = None) -> RecordBatchStream: ...

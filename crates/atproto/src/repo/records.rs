@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use bumpalo::Bump;
 use codec::car::Writer;
 use codec::cbor::{self, DecodeError, Value};
-use codec::json::{self, JsonError};
+use codec::json::{self, ItemJsonError};
 use codec::{Cid, CidRef};
 
 use super::error::{RepoError, RepoFault, fail};
@@ -25,17 +25,6 @@ pub struct Record<'a> {
     pub block: &'a [u8],
 }
 
-/// Why a record cannot be converted to JSON.
-#[derive(Debug, thiserror::Error)]
-pub enum RecordJsonError {
-    /// It is not canonical DAG-CBOR.
-    #[error(transparent)]
-    Cbor(#[from] DecodeError),
-    /// It has a value without a JSON form.
-    #[error(transparent)]
-    Json(#[from] JsonError),
-}
-
 impl<'a> Record<'a> {
     /// Decodes the record.
     ///
@@ -49,9 +38,10 @@ impl<'a> Record<'a> {
     ///
     /// # Errors
     /// If its bytes are not canonical DAG-CBOR, or have no JSON form.
-    pub fn to_json(&self) -> Result<String, RecordJsonError> {
-        let arena = Bump::new();
-        Ok(json::encode(&cbor::decode(self.block, &arena)?)?)
+    pub fn to_json(&self) -> Result<String, ItemJsonError> {
+        let mut json = Vec::new();
+        json::append_item(&mut json, self.block)?;
+        Ok(String::from_utf8(json).expect("JSON of UTF-8 text is UTF-8"))
     }
 }
 

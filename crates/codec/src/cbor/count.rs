@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::error::DecodeError;
 use super::item::ItemError;
-use super::scan::{self, Sink};
+use super::scan::{self, Entries, Sink};
 use super::value::{Value, WideInteger};
 use crate::cid::CidRef;
 
@@ -69,7 +69,7 @@ impl ItemCounts {
 /// If it is not; `counts` is then unchanged.
 pub fn count(input: &[u8], counts: &mut ItemCounts) -> Result<(), DecodeError> {
     let cell = Cell::new(*counts);
-    scan::whole(input, Counting(&cell), &mut ())?;
+    scan::build(input, Counting(&cell), &mut ())?;
     *counts = cell.get();
     Ok(())
 }
@@ -128,14 +128,14 @@ impl<'a> Sink<'a> for Counting<'_> {
         self,
         slot: &mut (),
         count: usize,
-        mut read: impl FnMut(usize, &mut ()) -> Result<&'a str, ItemError>,
+        entries: &mut Entries<'a, Self>,
     ) -> Result<(), ItemError> {
         self.update(|counts| {
             counts.maps += 1;
             counts.map_entries += count as u64;
         });
-        (0..count).try_for_each(|at| {
-            let key = read(at, slot)?;
+        (0..count).try_for_each(|_| {
+            let key = entries.next(slot)?;
             self.update(|counts| counts.text_bytes += key.len() as u64);
             Ok(())
         })

@@ -3,7 +3,7 @@
 use super::Arena;
 use super::error::DecodeError;
 use super::item::ItemError;
-use super::scan::{self, Sink};
+use super::scan::{self, Entries, Sink};
 use super::value::{Map, Value, WideInteger};
 use crate::cid::CidRef;
 
@@ -29,7 +29,7 @@ pub fn decode_into<'a>(
     arena: &'a Arena,
     value: &mut Value<'a>,
 ) -> Result<(), DecodeError> {
-    scan::whole(input, InArena(arena), value)
+    scan::build(input, InArena(arena), value)
 }
 
 /// Decodes the canonical item at the start of `input`, and returns its length in bytes.
@@ -41,7 +41,7 @@ pub fn decode_prefix<'a>(
     arena: &'a Arena,
 ) -> Result<(Value<'a>, usize), DecodeError> {
     let mut value = Value::Null;
-    let len = scan::prefix(input, InArena(arena), &mut value)?;
+    let len = scan::build_prefix(input, InArena(arena), &mut value)?;
     Ok((value, len))
 }
 
@@ -102,13 +102,13 @@ impl<'a> Sink<'a> for InArena<'a> {
         self,
         slot: &mut Value<'a>,
         count: usize,
-        mut read: impl FnMut(usize, &mut Value<'a>) -> Result<&'a str, ItemError>,
+        entries: &mut Entries<'a, Self>,
     ) -> Result<(), ItemError> {
-        let entries = self.0.alloc_slice_fill_copy(count, ("", Value::Null));
-        for (at, (key, value)) in entries.iter_mut().enumerate() {
-            *key = read(at, value)?;
+        let map = self.0.alloc_slice_fill_copy(count, ("", Value::Null));
+        for (key, value) in &mut *map {
+            *key = entries.next(value)?;
         }
-        *slot = Value::Map(Map::from_canonical(entries));
+        *slot = Value::Map(Map::from_canonical(map));
         Ok(())
     }
 }

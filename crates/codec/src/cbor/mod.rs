@@ -56,7 +56,7 @@ pub use error::{DecodeError, ItemKind, Reason};
 pub use item::{ItemError, KeyOrder};
 pub use known_key::KnownKey;
 pub use reader::Reader;
-pub use scan::{Entries, Sink, build_prefix, validate, validate_prefix};
+pub use scan::{Entries, Sink, build, build_prefix, validate, validate_prefix};
 pub use value::{DuplicateKey, Map, Value, WideInteger};
 
 /// The most containers inside each other; a scalar alone has depth 0.

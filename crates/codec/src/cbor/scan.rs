@@ -21,7 +21,7 @@ use crate::cid::CidRef;
 /// assert_eq!((error.offset, error.reason), (2, Reason::NotMinimal));
 /// ```
 pub fn validate(input: &[u8]) -> Result<(), DecodeError> {
-    whole(input, Discard, &mut ())
+    build(input, Discard, &mut ())
 }
 
 /// Checks that `input` begins with a canonical item, and returns its length in bytes.
@@ -29,19 +29,7 @@ pub fn validate(input: &[u8]) -> Result<(), DecodeError> {
 /// # Errors
 /// If it does not.
 pub fn validate_prefix(input: &[u8]) -> Result<usize, DecodeError> {
-    prefix(input, Discard, &mut ())
-}
-
-/// Reads the canonical item at the start of `input` into `sink`, and returns its length in bytes.
-///
-/// # Errors
-/// If `input` does not begin with a canonical item: what `sink` has built until then is of no use.
-pub fn build_prefix<'a, S: Sink<'a>>(
-    input: &'a [u8],
-    sink: S,
-    slot: &mut S::Slot,
-) -> Result<usize, DecodeError> {
-    prefix(input, sink, slot)
+    build_prefix(input, Discard, &mut ())
 }
 
 /// Checks one item inside `depth` containers, and returns the rest of the input.
@@ -49,9 +37,12 @@ pub(super) fn skip(rest: &[u8], depth: u32) -> Result<&[u8], ItemError> {
     read(rest, Discard, &mut (), Nesting { depth, reserved: 0 })
 }
 
-/// Reads an input that must be exactly one item.
+/// Reads an input that must be exactly one canonical item into `sink`.
+///
+/// # Errors
+/// If it is not: what `sink` has built until then is of no use.
 #[inline]
-pub(super) fn whole<'a, S: Sink<'a>>(
+pub fn build<'a, S: Sink<'a>>(
     input: &'a [u8],
     sink: S,
     slot: &mut S::Slot,
@@ -64,8 +55,11 @@ pub(super) fn whole<'a, S: Sink<'a>>(
     error.map_err(|error| error.within(input.len()))
 }
 
-/// Reads the item at the start of an input, and returns its length in bytes.
-pub(super) fn prefix<'a, S: Sink<'a>>(
+/// Reads the canonical item at the start of `input` into `sink`, and returns its length in bytes.
+///
+/// # Errors
+/// If `input` does not begin with a canonical item: what `sink` has built until then is of no use.
+pub fn build_prefix<'a, S: Sink<'a>>(
     input: &'a [u8],
     sink: S,
     slot: &mut S::Slot,
@@ -77,7 +71,7 @@ pub(super) fn prefix<'a, S: Sink<'a>>(
 }
 
 /// The receiver of the items that the scanner reads: it builds the values of another language or library without a
-/// [`Value`](super::Value) between. See [`build_prefix`].
+/// [`Value`](super::Value) between. See [`build`].
 ///
 /// Each item is written to a slot that exists already: an item returned by value would be built on the stack and copied,
 /// and a scan that builds values takes 1.1 times as long.
@@ -120,33 +114,16 @@ pub trait Sink<'a>: Copy {
         count: usize,
         read: impl FnMut(usize, &mut Self::Slot) -> Result<(), ItemError>,
     ) -> Result<(), ItemError>;
-    /// A map of `count` entries: calls `read` once for each, in order, which returns its key, and returns its error.
+    /// A map of `count` entries: calls [`Entries::next`] or another of its methods once for each, and returns its error.
     ///
     /// # Errors
-    /// The first error of `read`.
+    /// The first error of `entries`.
     fn map(
         self,
         slot: &mut Self::Slot,
         count: usize,
-        read: impl FnMut(usize, &mut Self::Slot) -> Result<&'a str, ItemError>,
-    ) -> Result<(), ItemError>;
-    /// A map of `count` entries, for a receiver that knows keys of earlier maps: calls [`Entries::next`] once for each,
-    /// and returns its error. Otherwise [`map`](Self::map) is called.
-    ///
-    /// # Errors
-    /// The first error of `entries`.
-    #[inline(always)]
-    fn entries(
-        self,
-        slot: &mut Self::Slot,
-        count: usize,
         entries: &mut Entries<'a, Self>,
-    ) -> Result<(), ItemError> {
-        self.map(slot, count, |_, slot| {
-            let key = entries.next(|_| None, slot)?;
-            Ok(key.unwrap_or_default())
-        })
-    }
+    ) -> Result<(), ItemError>;
 }
 
 /// The entries of a map that is being read.
@@ -161,22 +138,45 @@ pub struct Entries<'a, S> {
 }
 
 impl<'a, S: Sink<'a>> Entries<'a, S> {
-    /// Reads the next entry: the value into `slot`. `propose` gets the first eight bytes of the encoded key as a big-endian
-    /// number; if the key that it returns is the one in the input, no key is returned. Building Python objects, a read
-    /// with the right proposal saves the validation of the key and the search for its string.
+    /// Reads the next entry, its value into `slot`, and returns its key.
     ///
     /// # Errors
     /// If the entry is not canonical, the key does not follow the last one, or no entry is left.
     #[inline(always)]
-    pub fn next<'k>(
+    pub fn next(&mut self, slot: &mut S::Slot) -> Result<&'a str, ItemError> {
+        self.next_with(slot, |_, _| {})
+    }
+
+    /// Like [`next`](Self::next), but calls `on_key` with the slot and the key before it reads the value.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    #[inline(always)]
+    pub fn next_with(
+        &mut self,
+        slot: &mut S::Slot,
+        on_key: impl FnOnce(&mut S::Slot, &'a str),
+    ) -> Result<&'a str, ItemError> {
+        self.take()?;
+        let (key, value) = item::key(self.rest, &mut self.keys)?;
+        on_key(slot, key);
+        self.value(value, slot)?;
+        Ok(key)
+    }
+
+    /// Like [`next`](Self::next). `propose` gets the first eight bytes of the encoded key as a big-endian
+    /// number; if the key that it returns is the one in the input, no key is returned. Building Python objects, a read
+    /// with the right proposal saves the validation of the key and the search for its string.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    #[inline(always)]
+    pub fn next_proposed<'k>(
         &mut self,
         propose: impl FnOnce(u64) -> Option<&'k KnownKey>,
         slot: &mut S::Slot,
     ) -> Result<Option<&'a str>, ItemError> {
-        let Some(left) = self.left.checked_sub(1) else {
-            return fail(self.rest, Reason::TrailingBytes);
-        };
-        self.left = left;
+        self.take()?;
         let (key, value) = match self.known_key(propose) {
             Some(value) => (None, value),
             None => {
@@ -184,8 +184,25 @@ impl<'a, S: Sink<'a>> Entries<'a, S> {
                 (Some(key), value)
             }
         };
-        self.rest = read(value, self.sink, slot, self.nesting.inside(2 * left))?;
+        self.value(value, slot)?;
         Ok(key)
+    }
+
+    /// Counts an entry that is read.
+    #[inline(always)]
+    fn take(&mut self) -> Result<(), ItemError> {
+        let Some(left) = self.left.checked_sub(1) else {
+            return fail(self.rest, Reason::TrailingBytes);
+        };
+        self.left = left;
+        Ok(())
+    }
+
+    /// Reads the value of an entry from the start of `input`.
+    #[inline(always)]
+    fn value(&mut self, input: &'a [u8], slot: &mut S::Slot) -> Result<(), ItemError> {
+        self.rest = read(input, self.sink, slot, self.nesting.inside(2 * self.left))?;
+        Ok(())
     }
 
     /// Whether no entry is left.
@@ -285,7 +302,7 @@ fn map<'a, S: Sink<'a>>(
 ) -> Result<&'a [u8], ItemError> {
     let (count, rest) = enter(rest, nesting, 2)?;
     let mut entries = Entries { sink, rest, keys: KeyOrder::new(), left: count, nesting };
-    sink.entries(slot, count, &mut entries)?;
+    sink.map(slot, count, &mut entries)?;
     Ok(entries.rest)
 }
 
@@ -360,8 +377,8 @@ impl<'a> Sink<'a> for Discard {
         self,
         slot: &mut (),
         count: usize,
-        mut read: impl FnMut(usize, &mut ()) -> Result<&'a str, ItemError>,
+        entries: &mut Entries<'a, Self>,
     ) -> Result<(), ItemError> {
-        (0..count).try_for_each(|at| read(at, slot).map(drop))
+        (0..count).try_for_each(|_| entries.next(slot).map(drop))
     }
 }

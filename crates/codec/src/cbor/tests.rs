@@ -97,14 +97,6 @@ impl<'a> Sink<'a> for Proposing<'_> {
     }
     fn map(
         self,
-        _: &mut (),
-        _: usize,
-        _: impl FnMut(usize, &mut ()) -> Result<&'a str, ItemError>,
-    ) -> Result<(), ItemError> {
-        unreachable!("the scanner calls `entries`, which does not call this")
-    }
-    fn entries(
-        self,
         slot: &mut (),
         count: usize,
         entries: &mut Entries<'a, Self>,
@@ -118,12 +110,12 @@ impl<'a> Sink<'a> for Proposing<'_> {
                 proposed
             };
             assert!(!entries.is_empty());
-            let read = entries.next(propose, slot)?;
+            let read = entries.next_proposed(propose, slot)?;
             self.unread.update(|unread| unread + usize::from(read.is_none()));
             let key = read.or(proposed.map(KnownKey::text));
             self.keys.borrow_mut().push(key.unwrap_or_default().to_owned());
         }
-        assert!(entries.is_empty() && entries.next(|_| None, slot).is_err());
+        assert!(entries.is_empty() && entries.next(slot).is_err());
         Ok(())
     }
 }

@@ -130,10 +130,8 @@ impl fmt::Display for CidRef<'_> {
         if self.0.starts_with(V0_HEAD) {
             return f.write_str(&bs58::encode(self.0).into_string());
         }
-        let mut text = String::with_capacity(Cid::TEXT_LEN);
-        text.push('b');
-        base32::encode_into(self.0, &mut text);
-        f.write_str(&text)
+        f.write_str("b")?;
+        base32::write_to(self.0, f)
     }
 }
 

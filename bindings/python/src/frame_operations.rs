@@ -1,29 +1,22 @@
-//! Records as columns: those of frames and of repositories, without an object of Python for any of them.
+//! The operations of frames as columns, without an object of Python for any of them.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
-use arrow_array::builder::{Int64Builder, LargeBinaryBuilder, LargeStringBuilder, StringBuilder};
+use arrow_array::builder::{Int64Builder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
 use wireproof::atproto::event::{
     Block, Commit, Decoder, Event, FrameError, FrameFault, Options, RepoOp, Values,
 };
-use wireproof::atproto::repo::{Record, RepoError, Repository};
-use wireproof::codec::CidRef;
 use wireproof::codec::car::{CarFault, HashProof};
-use wireproof::codec::cbor::{Arena, decode};
-use wireproof::codec::json;
-use wireproof::crypto::PublicKey;
 use wireproof::kernels::sha256;
-use wireproof::verify::repository::{self, RepositoryRejection};
 use wireproof::verify::sync::SyncRejection;
 
-use crate::arguments::{check_columns, wrong_value};
 use crate::columns::{BytesColumn, Pieces};
-use crate::errors::{self, Class};
+use crate::errors::Class;
 use crate::record_batches::{RecordBatchStream, STREAM, read_batches};
+use crate::record_columns::{RecordColumns, record_fields};
 
 /// Decode frames into a row for each operation of their commits.
 #[pyfunction]
@@ -51,145 +44,6 @@ fn options(hashes_all: bool) -> Options {
     options
 }
 
-/// Verify a repository, and return its records.
-#[pyfunction]
-pub(crate) fn repository_records(
-    py: Python<'_>,
-    car: &[u8],
-    key: &str,
-    did: Option<&str>,
-) -> PyResult<RecordBatchStream> {
-    let key = PublicKey::from_did_key(key).map_err(|error| wrong_value("key", error))?;
-    let batches = py.detach(|| {
-        let whole = repository::verify(car, did, &key, &repository::Options::default())?;
-        Ok::<_, RepositoryRejection>(record_batches(&whole, &RecordSelection::all())?)
-    });
-    let batches = batches.map_err(|why| errors::of_repository(py, &why))?;
-    Ok(stored_stream(records_schema(), batches))
-}
-
-/// A stream of records that are there, which can be read any number of times.
-pub(crate) fn stored_stream(schema: SchemaRef, batches: Vec<RecordBatch>) -> RecordBatchStream {
-    let batches = Arc::new(batches);
-    RecordBatchStream::repeatable(schema, move || {
-        let batches = batches.clone();
-        Ok(Box::new((0..batches.len()).map(move |index| Ok(batches[index].clone()))))
-    })
-}
-
-/// Which columns of records are made.
-pub(crate) struct RecordSelection(Vec<usize>);
-
-impl RecordSelection {
-    fn all() -> Self {
-        Self((0..records_schema().fields().len()).collect())
-    }
-
-    /// The columns of these names in their order, or all.
-    pub(crate) fn new(columns: Option<&[String]>) -> PyResult<Self> {
-        let Some(columns) = columns else { return Ok(Self::all()) };
-        let schema = records_schema();
-        check_columns("a record", &schema, columns)?;
-        Ok(Self(columns.iter().filter_map(|name| schema.index_of(name).ok()).collect()))
-    }
-
-    pub(crate) fn schema(&self) -> SchemaRef {
-        Arc::new(records_schema().project(&self.0).expect("columns of the schema"))
-    }
-}
-
-/// The records of a repository in the order of their paths, in batches: each is small enough for offsets of 32 bits.
-pub(crate) fn record_batches(
-    repository: &Repository<'_>,
-    selection: &RecordSelection,
-) -> Result<Vec<RecordBatch>, RepoError> {
-    let (mut batches, mut records) = (Vec::new(), repository.records());
-    loop {
-        let batch = records_batch(records.by_ref().take(BATCH_RECORDS), selection)?;
-        if batch.num_rows() == 0 {
-            return Ok(batches);
-        }
-        batches.push(batch);
-    }
-}
-
-/// Records as the selected columns of `collection`, `rkey`, `cid`, `record` and `json`.
-fn records_batch<'a>(
-    records: impl Iterator<Item = Result<Record<'a>, RepoError>>,
-    RecordSelection(selected): &RecordSelection,
-) -> Result<RecordBatch, RepoError> {
-    // JSON takes most of the time.
-    let lacks_json = !selected.contains(&JSON);
-    let mut columns = RecordColumns { lacks_json, ..RecordColumns::default() };
-    for record in records {
-        let Record { path, cid, block } = record?;
-        columns.push(&path, Some(cid.as_cid_ref()), Some(block));
-    }
-    let batch = RecordBatch::try_new(records_schema(), columns.finish());
-    let batch = batch.expect("the columns of the schema");
-    Ok(batch.project(selected).expect("columns of the schema"))
-}
-
-/// The number of the column `json`.
-const JSON: usize = 4;
-
-/// The columns of records.
-#[derive(Default)]
-struct RecordColumns {
-    collection: StringBuilder,
-    rkey: StringBuilder,
-    cid: StringBuilder,
-    record: LargeBinaryBuilder,
-    json: LargeStringBuilder,
-    /// Whether the JSON of every record is null.
-    lacks_json: bool,
-    /// The value of a record, and its JSON.
-    arena: Arena,
-    text: Vec<u8>,
-}
-
-impl RecordColumns {
-    fn push(&mut self, path: &str, cid: Option<CidRef<'_>>, block: Option<&[u8]>) {
-        let (collection, rkey) = path.split_once('/').unwrap_or((path, ""));
-        self.collection.append_value(collection);
-        self.rkey.append_value(rkey);
-        append_cid(&mut self.cid, cid);
-        self.record.append_option(block);
-        let has_json = !self.lacks_json && block.is_some_and(|block| self.write_json(block));
-        let json = str::from_utf8(&self.text).ok().filter(|_| has_json);
-        self.json.append_option(json);
-    }
-
-    /// Writes the JSON of a record. One that is not canonical has none, and is shown as its bytes.
-    fn write_json(&mut self, block: &[u8]) -> bool {
-        self.text.clear();
-        self.arena.reset();
-        let value = decode(block, &self.arena);
-        value.is_ok_and(|value| json::append(&mut self.text, &value).is_ok())
-    }
-
-    fn finish(mut self) -> Vec<ArrayRef> {
-        vec![
-            Arc::new(self.collection.finish()),
-            Arc::new(self.rkey.finish()),
-            Arc::new(self.cid.finish()),
-            Arc::new(self.record.finish()),
-            Arc::new(self.json.finish()),
-        ]
-    }
-}
-
-/// Appends the text of a CID.
-pub(crate) fn append_cid(column: &mut StringBuilder, cid: Option<CidRef<'_>>) {
-    match cid {
-        None => column.append_null(),
-        Some(cid) => {
-            write!(column, "{cid}").expect("memory is written");
-            column.append_value("");
-        }
-    }
-}
-
 /// The operations of frames that are decoded when they are asked for.
 struct DecodedFrames {
     pieces: Pieces,
@@ -214,7 +68,7 @@ impl DecodedFrames {
         let frames = BytesColumn::new(piece.column(self.column));
         let frames: Vec<&[u8]> =
             (0..piece.num_rows()).map(|row| frames.get(row).unwrap_or_default()).collect();
-        let mut rows = OperationRows::default();
+        let mut rows = OperationRows::new();
         for frames in frames.chunks(BATCH_FRAMES) {
             let events = self.decoder.decode_batch(frames);
             let mut digests = record_digests(events).into_iter();
@@ -273,7 +127,6 @@ fn malformed(number: i64, error: FrameError) -> PyErr {
 }
 
 /// Rows of operations.
-#[derive(Default)]
 struct OperationRows {
     seq: Int64Builder,
     did: StringBuilder,
@@ -284,6 +137,17 @@ struct OperationRows {
 }
 
 impl OperationRows {
+    fn new() -> Self {
+        Self {
+            seq: Int64Builder::new(),
+            did: StringBuilder::new(),
+            rev: StringBuilder::new(),
+            action: StringBuilder::new(),
+            records: RecordColumns::new(),
+            frame: Int64Builder::new(),
+        }
+    }
+
     fn push_all(&mut self, number: i64, commit: &Commit<'_>) {
         for op in commit.ops {
             self.seq.append_value(commit.seq);
@@ -314,11 +178,6 @@ impl OperationRows {
     }
 }
 
-/// The columns of records.
-pub(crate) fn records_schema() -> SchemaRef {
-    Arc::new(Schema::new(record_fields(false)))
-}
-
 /// The columns of operations; a deletion has no record.
 fn operations_schema() -> SchemaRef {
     let mut fields = vec![
@@ -332,21 +191,8 @@ fn operations_schema() -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-fn record_fields(has_deletions: bool) -> Vec<Field> {
-    vec![
-        Field::new("collection", DataType::Utf8, false),
-        Field::new("rkey", DataType::Utf8, false),
-        Field::new("cid", DataType::Utf8, has_deletions),
-        Field::new("record", DataType::LargeBinary, has_deletions),
-        Field::new("json", DataType::LargeUtf8, true),
-    ]
-}
-
 /// The column that has the frames.
 pub(crate) const FRAME: &str = "frame";
 
 /// Frames that are decoded together: more do not fit the cache of a core.
 const BATCH_FRAMES: usize = 128;
-
-/// Records of a batch: their paths are shorter than 2 GiB.
-const BATCH_RECORDS: usize = 1 << 16;

@@ -6,7 +6,9 @@
 //! read with or without padding, and written without. A number with a zero fraction is an integer, and
 //! must fit 64 bits with a sign.
 //!
-//! JSON itself is read and written by `serde_json`, except for the structure and the texts that [`append`] writes.
+//! JSON itself is read and written by `serde_json`, except for the structure and the texts that [`append`] and [`append_item`] write.
+
+mod item;
 
 use std::fmt;
 
@@ -17,6 +19,8 @@ use serde::ser::{Error as _, Serialize, Serializer};
 
 use crate::cbor::{Arena, Bytes, MAX_DEPTH, Map, Value, WideInteger, decode_base64};
 use crate::cid::Cid;
+
+pub use item::{ItemJsonError, append_item};
 
 /// Why text is not the JSON form of a value: the rule, the line and the column.
 #[derive(Debug, thiserror::Error)]
@@ -142,7 +146,7 @@ fn write_map<S: Serializer>(serializer: S, map: Map<'_>) -> Result<S::Ok, S::Err
 fn check_keys<E: serde::ser::Error>(map: Map<'_>) -> Result<(), E> {
     match map.get(LINK).or_else(|| map.get(BYTES)) {
         None => Ok(()),
-        Some(_) => Err(E::custom("a map with the key $link or $bytes has no JSON form")),
+        Some(_) => Err(E::custom(AMBIGUOUS)),
     }
 }
 
@@ -283,6 +287,9 @@ fn alone<'a>(map: Map<'a>, marker: &Value<'a>, key: &str) -> Result<&'a str, Str
     }
     marker.as_text().ok_or_else(|| format!("{key} must be a string"))
 }
+
+/// Why some maps have no JSON form.
+const AMBIGUOUS: &str = "a map with the key $link or $bytes has no JSON form";
 
 const LINK: &str = "$link";
 const BYTES: &str = "$bytes";
