@@ -114,7 +114,7 @@ impl RecordColumns {
         Self::with_capacity(&RecordSelection::all(), 0, 0, 0)
     }
 
-    /// Memory is reserved once: builders that grow copy what they have, and take twice as long.
+    /// Memory is reserved once: builders that grow copy what they have.
     fn with_capacity(
         RecordSelection(order): &RecordSelection,
         rows: usize,

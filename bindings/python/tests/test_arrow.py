@@ -517,6 +517,21 @@ def test_columns_of_records_are_selected_by_name(exported: Exported) -> None:
         repo.to_arrow("record")
 
 
+def test_records_are_the_same_whatever_the_number_of_threads(command: str, tmp_path: Path) -> None:
+    generate = [command, "corpus", "generate", "repository", "--records", "40000", "--out", str(tmp_path)]
+    subprocess.run(generate, check=True, capture_output=True)
+    key = json.loads((tmp_path / "repository.json").read_text())["signing_key"]
+    repo = wireproof.verify_repo(tmp_path / "repository.car", key)
+    alone = pa.table(repo.to_arrow())
+    assert [len(batch) for batch in alone.to_batches()] == [16_384, 16_384, 7_232]
+    paths = [f"{collection}/{rkey}" for collection, rkey in zip(*alone.select(["collection", "rkey"]).to_pydict().values())]
+    assert paths == [record.path for record in repo]
+    for threads in (2, 3, 1_000_000):
+        assert pa.table(repo.to_arrow(threads=threads)).equals(alone)
+    with pytest.raises(ValueError, match="threads"):
+        repo.to_arrow(threads=0)
+
+
 def test_stored_records_can_be_read_again(exported: Exported) -> None:
     records = wireproof.verify_repo(exported.car, exported.key).to_arrow()
     assert pa.table(records).equals(pa.table(records))
