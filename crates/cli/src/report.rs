@@ -128,4 +128,4 @@ Examples:
   wireproof report target/bench/results.json --svg docs/charts
   wireproof report bench/results/*/results.json --out history
   wireproof report target/bench/results.json --baseline rust-rsky
-  wireproof report bench/results/2026-11-23-zen5/results.json --publish .";
+  wireproof report bench/results/2026-11-26-zen4/results.json --publish .";
