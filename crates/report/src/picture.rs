@@ -6,15 +6,15 @@ use bench::terminal::speed;
 use crate::html::{Html, Tag, tag};
 
 /// A picture with a description in words.
-pub(crate) fn picture(class: &str, words: &str) -> Tag {
-    tag("svg").class(class).attr("role", "img").attr("aria-label", words)
+pub(crate) fn picture(words: &str) -> Tag {
+    tag("svg").attr("role", "img").attr("aria-label", words)
 }
 
 /// A row's median as a bar, beside a cell with the number.
 pub(crate) fn speed_bar(row: &Row, scale: &Scale) -> Html {
     let Some(median) = median(row) else { return Html::default() };
     let bar = tag("rect").class("bar").attr("width", percent(scale.along(median), 1.0));
-    tag("svg").class("speed").attr("aria-hidden", "true").with(bar).into()
+    tag("svg").attr("aria-hidden", "true").with(bar).into()
 }
 
 /// Stacked parts, each with its name.
@@ -30,7 +30,7 @@ pub(crate) fn stacked_bar(parts: &[(&str, f64)], greatest: f64, words: &str) -> 
         rect
     });
     let rects: Vec<Tag> = rects.collect();
-    picture("speed", words).with_all(rects).into()
+    picture(words).with_all(rects).into()
 }
 
 /// The displayed number of a row with `per_s` units a second: a speed, or a time for long units.

@@ -16,7 +16,6 @@ export function scaleOf(rows) {
 /** The picture of a row. */
 export function bar(row, { along }) {
   const svg = document.createElementNS(svgName, "svg");
-  svg.setAttribute("class", "speed");
   svg.setAttribute("role", "img");
   svg.setAttribute("aria-label", words(row));
   if (row.median === null) return svg;

@@ -76,7 +76,7 @@ fn line(of: &Row, sizes: Sizes, greatest: f64, rows: &[&Row]) -> Tag {
         tag("rect").class(class).attr("width", picture::percent(each(of, size), greatest))
     };
     let drawn =
-        picture::picture("speed", &words).with(bar("bar faint", raw)).with(bar("bar", zstd3));
+        picture::picture(&words).with(bar("bar faint", raw)).with(bar("bar", zstd3));
     let size = |size| format!("{:.1}", each(of, size));
     let percent = |len| {
         let percent = percent_of_json(of, rows, len);
