@@ -167,7 +167,7 @@ impl Repo {
     ///     binary, DAG-CBOR) and `json` (large text; null for a record that has no JSON form). It can be read again.
     ///
     /// Raises:
-    ///     ValueError: if there is no such column.
+    ///     ValueError: if there is no such column, or `threads` is 0.
     ///
     /// ```python
     /// posts = polars.DataFrame(wireproof.verify_repo(car, key).to_arrow())

@@ -139,7 +139,7 @@ def repository_records(car: bytes, key: str, did: str | None = None) -> RecordBa
     """Verify a repository, and return its records as columns: those of `Repo.to_arrow`.
 
     Args:
-        car: the archive, as `getRepo` gives it, as `verify_repo` takes it.
+        car: the archive as `bytes`, or the path of a file (`os.PathLike`).
         key: the signing key of the account as `did:key`.
         did: the expected account; by default any.
 

@@ -75,8 +75,7 @@ fn line(of: &Row, sizes: Sizes, greatest: f64, rows: &[&Row]) -> Tag {
     let bar = |class, size| {
         tag("rect").class(class).attr("width", picture::percent(each(of, size), greatest))
     };
-    let drawn =
-        picture::picture(&words).with(bar("bar faint", raw)).with(bar("bar", zstd3));
+    let drawn = picture::picture(&words).with(bar("bar faint", raw)).with(bar("bar", zstd3));
     let size = |size| format!("{:.1}", each(of, size));
     let percent = |len| {
         let percent = percent_of_json(of, rows, len);
