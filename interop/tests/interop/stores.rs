@@ -219,19 +219,21 @@ async fn a_follower_stores_every_event_once_whichever_side_is_killed() {
     let sent: BTreeSet<i64> =
         sim.sent_events(Server::Relay(0)).iter().map(|event| event.seq).collect();
     let archive = open(&environment);
-    let mut stored = Vec::new();
-    for _ in 0..40 {
-        let mut child =
+    let (mut stored, mut said) = (Vec::new(), String::new());
+    for seconds in 1..16 {
+        let child =
             follow(&sim, &wal, &environment).stderr(Stdio::piped()).spawn().expect("a process");
-        sleep(Duration::from_secs(1)).await;
+        sleep(Duration::from_secs(seconds)).await;
         interrupt(&child);
-        assert_eq!(child.wait().expect("its end").code(), Some(130));
+        let output = child.wait_with_output().expect("its end");
+        said = errors(&output);
+        assert_eq!(output.status.code(), Some(130), "{said}");
         stored = seqs(&archive).await;
         if stored.len() >= sent.len() {
             break;
         }
     }
-    assert_eq!(stored, sent.into_iter().collect::<Vec<_>>());
+    assert_eq!(stored, sent.into_iter().collect::<Vec<_>>(), "{said}");
     let report = archive
         .verify(&VerifyOptions::default(), &mut |finding| panic!("{finding:?}"))
         .await

@@ -47,7 +47,7 @@ impl Wal {
         let before = SealedEvents::read(&sealed_path(folder, segment.number.wrapping_sub(1)))
             .map_err(failed)?;
         let mut these = SealedEvents::default();
-        let is_new = |event: &_| !before.contains(event) && these.insert(event);
+        let is_new = |event: &_| these.insert(event) && !before.contains(event);
         let events = read.events.into_iter().filter(is_new).collect();
         let work = WorkId { writer: self.name().to_owned(), number: segment.number as i64 };
         let sealed = archive.seal(events, &work).await?;

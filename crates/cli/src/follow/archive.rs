@@ -164,7 +164,7 @@ async fn store(
     };
     let status = run.status.clone();
     let followed = run.follow(recipient, None).await;
-    sealer.stop();
+    sealer.stop().await;
     let shutdown = followed.check("stored")?;
     if let Some(error) = unstored.error() {
         return Err(Failure::Local(error));
@@ -254,7 +254,8 @@ impl Sealer {
         counts: Arc<ArchiveCounts>,
         status: Status,
     ) -> Result<Self, Failure> {
-        let (stop, runtime) = (Arc::<Notify>::default(), network::runtime()?);
+        // The connections of a store live on the runtime that opened them: there is one runtime.
+        let (stop, runtime) = (Arc::<Notify>::default(), Handle::current());
         let stopped = stop.clone();
         let thread = std::thread::Builder::new().name("archive-seal".to_owned());
         let thread = thread.spawn(move || {
@@ -287,10 +288,10 @@ impl Sealer {
         Ok(Self { thread, stop })
     }
 
-    /// Waits for the segment that is being sealed.
-    fn stop(self) {
+    /// Waits for the segment that is being sealed, whose connections the waiting runtime drives.
+    async fn stop(self) {
         self.stop.notify_one();
-        let _ = self.thread.join();
+        let _ = tokio::task::spawn_blocking(|| self.thread.join()).await;
     }
 }
 
