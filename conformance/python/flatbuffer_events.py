@@ -1,66 +1,47 @@
-"""Events in FlatBuffers, read through the library's own tables.
+"""Events in FlatBuffers, read through the code that `flatc` makes of `docs/formats/nostr/flatbuffers.fbs`."""
 
-table EventBatch { events:[Event]; }
-table Event    { id:[ubyte]; pubkey:[ubyte]; created_at:long; kind:ushort; tags:[Tag]; content:string; sig:[ubyte]; }
-table Tag      { values:[TagValue]; }
-table TagValue { text:string; hex:[ubyte]; }
-"""
+import importlib.util
+import subprocess
+import tempfile
+from pathlib import Path
 
-import flatbuffers.encode
-import flatbuffers.number_types
-import flatbuffers.packer
-import flatbuffers.table
+from schemas import FOLDER, compiler
 
-types = flatbuffers.number_types
+
+def generated():
+    """The module of the schema."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = ["--python", "--gen-onefile", "--gen-object-api", "-o", folder]
+        subprocess.run([compiler("flatc"), *options, FOLDER / "flatbuffers.fbs"], check=True)
+        path = Path(folder) / "flatbuffers_generated.py"
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+
+CODE = generated()
 
 
 def events(data, batch):
     """The events of a buffer whose root is one, or a batch of them."""
-    root = flatbuffers.table.Table(data, flatbuffers.encode.Get(flatbuffers.packer.uoffset, data, 0))
-    return [fields(event) for event in (tables(root, 0) if batch else [root])]
+    root = CODE.EventBatchT if batch else CODE.EventT
+    root = root.InitFromPackedBuf(data)
+    return [fields(event) for event in (root.events if batch else [root])]
 
 
 def fields(event):
-    """The fields of a table by their names in JSON."""
+    """The fields of an object by their names in JSON."""
     return {
-        "id": octets(event, 0),
-        "pubkey": octets(event, 1),
-        "created_at": event.GetSlot(slot(2), 0, types.Int64Flags),
-        "kind": event.GetSlot(slot(3), 0, types.Uint16Flags),
-        "tags": [tag(table) for table in tables(event, 4)],
-        "content": text(event, 5),
-        "sig": octets(event, 6),
+        "id": bytes(event.id),
+        "pubkey": bytes(event.pubkey),
+        "created_at": event.createdAt,
+        "kind": event.kind,
+        "tags": [[value(each) for each in tag.values] for tag in event.tags],
+        "content": event.content.decode(),
+        "sig": bytes(event.sig),
     }
 
 
-def tag(table):
-    return [value(each) for each in tables(table, 0)]
-
-
-def value(table):
-    return text(table, 0) if table.Offset(slot(0)) else octets(table, 1)
-
-
-def tables(table, number):
-    """The tables of a vector; none if the field is absent."""
-    place = table.Offset(slot(number))
-    if not place:
-        return
-    start = table.Vector(place)
-    for at in range(table.VectorLen(place)):
-        yield flatbuffers.table.Table(table.Bytes, table.Indirect(start + 4 * at))
-
-
-def octets(table, number):
-    place = table.Offset(slot(number))
-    start = table.Vector(place)
-    return bytes(table.Bytes[start : start + table.VectorLen(place)])
-
-
-def text(table, number):
-    return table.String(table.Pos + table.Offset(slot(number))).decode()
-
-
-def slot(number):
-    """The position of a field's offset in the vtable."""
-    return 4 + 2 * number
+def value(each):
+    return bytes(each.hex) if each.text is None else each.text.decode()

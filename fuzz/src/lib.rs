@@ -14,7 +14,9 @@ mod jetstream;
 mod json;
 mod judge;
 mod loopback;
+mod negentropy;
 mod nostr;
+mod nostr_relay;
 mod plc;
 mod plc_log;
 mod repository;
@@ -56,6 +58,8 @@ pub const TARGETS: &[Target] = &[
     Target::new("jetstream", jetstream::run),
     Target::new("json", json::run),
     Target::new("judge", judge::run),
+    Target::new("negentropy", negentropy::run),
+    Target::new("nostr_relay", nostr_relay::run),
     Target::new("plc", plc::run),
     Target::new("plc_log", plc_log::run),
     Target::new("repository", repository::run),
@@ -71,6 +75,7 @@ pub const TARGETS: &[Target] = &[
     Target::new("nostr_cbor_intkey", |bytes| nostr::run(Format::CborIntkey, bytes)),
     Target::new("nostr_cbor_packed", nostr::run_cbor_packed),
     Target::new("nostr_cbor_schemaless", |bytes| nostr::run(Format::CborSchemaless, bytes)),
+    Target::new("nostr_container", nostr::run_container),
     Target::new("nostr_dannypack", |bytes| nostr::run(Format::Dannypack, bytes)),
     Target::new("nostr_flatbuffers", |bytes| nostr::run(Format::Flatbuffers, bytes)),
     Target::new("nostr_json", |bytes| nostr::run(Format::Json, bytes)),

@@ -1,6 +1,9 @@
 //! Events of each Nostr format survive decoding and encoding, and other input does no harm.
 
+use std::io::Cursor;
+
 use bumpalo::Bump;
+use wireproof::nostr::container::{IndexedReader, Item, StreamReader, Writer};
 use wireproof::nostr::formats::packed_event::PackedEvent;
 use wireproof::nostr::formats::{Format, notepack};
 use wireproof::nostr::{Event, Limits, example};
@@ -31,6 +34,48 @@ pub(crate) fn run_notepack(bytes: &[u8]) {
         let mut again = String::new();
         notepack::encode_string(&event, &mut again).expect("it was just read");
         assert_eq!(notepack::decode_string(&again, &arena, &limits), Ok(event));
+    }
+}
+
+/// Reads `bytes`, and a patched container, as a container: damage is in order and within the bytes, and an event by number is
+/// that of the stream.
+pub(crate) fn run_container(bytes: &[u8]) {
+    container(bytes);
+    let mut file = sample_container();
+    patch(&mut file, bytes);
+    container(&file);
+}
+
+/// A container of three events.
+pub(crate) fn sample_container() -> Vec<u8> {
+    let (arena, mut writer) = (Bump::new(), Writer::new(Vec::new(), Format::Notepack));
+    let json = example::JSON.as_bytes();
+    let event = Format::Json.decode(json, &arena, &Limits::default()).expect("an example");
+    (0..3).for_each(|_| writer.push(&event).expect("Notepack holds every event"));
+    writer.finish().expect("memory does not fail")
+}
+
+fn container(bytes: &[u8]) {
+    let (mut reader, mut events, mut last) = (StreamReader::new(bytes), Vec::new(), 0);
+    while let Some(item) = reader.next_item().expect("a slice does not fail") {
+        match item {
+            Item::Block(block) => {
+                let numbers = block.first()..;
+                events.extend(numbers.zip(block.events().map(<[u8]>::to_vec)));
+            }
+            Item::Damage(damage) => {
+                assert!(last <= damage.offset && damage.offset + damage.len <= bytes.len() as u64);
+                last = damage.offset;
+            }
+        }
+    }
+    let Ok(mut indexed) = IndexedReader::open(Cursor::new(bytes)) else { return };
+    for (number, expected) in &events {
+        // Blocks may be there twice: the index knows one of them.
+        if let Ok(Some(found)) = indexed.event(*number) {
+            let same = |(other, bytes): &(u64, Vec<u8>)| other == number && *bytes == found.bytes;
+            assert!(found.bytes == *expected || events.iter().any(same));
+        }
     }
 }
 
@@ -83,17 +128,21 @@ fn bounded(bytes: &[u8], arena: &Bump) {
     assert!(arena.allocated_bytes() <= 512 * bytes.len() + (64 << 10));
 }
 
-/// An event in which some bytes are replaced: the patch is two bytes for where, one for how many, and
-/// what stands there then.
-fn patched(format: Format, patch: &[u8]) -> Vec<u8> {
+/// An event in which some bytes are replaced.
+fn patched(format: Format, with: &[u8]) -> Vec<u8> {
     let (arena, mut bytes) = (Bump::new(), Vec::new());
     let json = example::JSON.as_bytes();
     let event = Format::Json.decode(json, &arena, &Limits::default()).expect("an example");
     format.encode(&event, &mut bytes).expect("every format holds the example");
+    patch(&mut bytes, with);
+    bytes
+}
+
+/// Replaces some bytes: the patch is two bytes for where, one for how many, and what stands there then.
+fn patch(bytes: &mut Vec<u8>, patch: &[u8]) {
     if let [high, low, count, new @ ..] = patch {
         let start = usize::from(u16::from_be_bytes([*high, *low])) % bytes.len();
         let end = bytes.len().min(start + usize::from(*count));
         bytes.splice(start..end, new.iter().copied());
     }
-    bytes
 }

@@ -9,6 +9,7 @@ use simnet::hostile::{CaseSet, InputKind, Spec};
 use wireproof::nostr::example;
 
 use crate::driver::MAX_INPUT_BYTES;
+use crate::nostr;
 
 /// The seeds of a target, of at most [`MAX_INPUT_BYTES`] each.
 ///
@@ -35,8 +36,14 @@ fn made(target: &str) -> Vec<Vec<u8>> {
         "http_body" => (0..4).map(|framing| [&[framing][..], RESPONSE].concat()).collect(),
         "jetstream" => vec![jetstream(0, JETSTREAM_1), jetstream(3, JETSTREAM_2)],
         "websocket" => vec![b"\0\x82\x05hello\x88\0".to_vec(), b"\xff\x05\x02hello\0\0".to_vec()],
+        "negentropy" => vec![
+            b"\0\x61\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0".to_vec(),
+            b"\xff\x01\x01\x01\x02\x02\x02\x03\x03\x03".to_vec(),
+        ],
+        "nostr_relay" => (0..2).map(|mode| relay(mode, RELAY)).collect(),
         "plc_log" => vec![b"\0\0\x0f\0\0\0\x01\x0f\0\x01\0\0\x0f\0\x02".to_vec()],
         "state_file" => vec![b"\x02\0\0\x1c\x01".to_vec()],
+        "nostr_container" => vec![nostr::sample_container()],
         _ if target.starts_with("nostr_") => vec![example::JSON.as_bytes().to_vec()],
         _ => Vec::new(),
     }
@@ -58,6 +65,13 @@ static HOSTILE: LazyLock<CaseSet> = LazyLock::new(|| CaseSet::generate(&Spec::de
 fn jetstream(mode: u8, message: &str) -> Vec<u8> {
     let len = u16::try_from(message.len()).expect("a short message").to_le_bytes();
     [&[mode][..], &len, message.as_bytes(), &len, message.as_bytes()].concat()
+}
+
+/// Messages of a relay, each after its length.
+fn relay(mode: u8, messages: &[&str]) -> Vec<u8> {
+    let len = |text: &str| u16::try_from(text.len()).expect("a short message").to_le_bytes();
+    let framed = messages.iter().flat_map(|text| [&len(text)[..], text.as_bytes()].concat());
+    std::iter::once(mode).chain(framed).collect()
 }
 
 /// The corpus of a target that the repository keeps: inputs, each after its length, in one file.
@@ -159,6 +173,17 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 fn own(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
+
+/// Messages of each kind.
+const RELAY: &[&str] = &[
+    r#"["EVENT","w1",{"id":"","created_at":7}]"#,
+    r#"["EOSE","w1"]"#,
+    r#"["NEG-MSG","w1","610000"]"#,
+    r#"["NEG-ERR","w1","blocked: no"]"#,
+    r#"["NOTICE","text"]"#,
+    r#"["AUTH","challenge"]"#,
+    r#"["CLOSED","w2","error: text"]"#,
+];
 
 const FIRST_PARTS: usize = 200;
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";

@@ -75,7 +75,8 @@ fn sets_variables(command: &str) -> bool {
 
 /// Whether a command serves until it is terminated.
 fn serves(command: &str) -> bool {
-    command.contains(" sim serve") && !command.contains("--help")
+    let servers = [" sim serve", " sim nostr"];
+    servers.iter().any(|server| command.contains(server)) && !command.contains("--help")
 }
 
 /// Whether a command serves until it is killed, beside the network. The commands after the server of a queue, a database or an
@@ -266,5 +267,5 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 /// Every check of an installation, without a build; the option is not stable yet.
 const CHECK_INSTALL: &str = "RUSTC_BOOTSTRAP=1 cargo install --dry-run -Zunstable-options";
 
-/// The last line that `sim serve` prints before it waits.
+/// The last line that `sim serve` and `sim nostr` print before they wait.
 const READY: &str = "Ctrl-C ends";

@@ -125,7 +125,7 @@ const TABLE: [Crate; 25] = [
     row(3, "nostr", Uses::Only(&["kernels", "crypto"])),
     row(4, "verify", Uses::Only(&["atproto", "codec", "crypto", "kernels"])),
     row(5, "store", Uses::Only(&["verify", "atproto", "codec", "kernels"])),
-    row(5, "net", Uses::Only(&["verify", "atproto", "codec", "crypto", "kernels"])),
+    row(5, "net", Uses::Only(&["verify", "atproto", "codec", "crypto", "kernels", "nostr"])),
     row(5, "simnet", Uses::AllBelow),
     row(5, "allocator", Uses::Only(&[])),
     row(5, "mapping", Uses::Only(&[])),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use bumpalo::Bump;
 use wireproof::nostr::Event;
+use wireproof::nostr::container::{self, Damage};
 
 use super::layout::Layout;
 use super::reader::{Entry, FileFault, RawGroup, Reader};
@@ -24,7 +25,7 @@ pub struct Input {
 #[non_exhaustive]
 pub enum InputError {
     /// A folder without a file of events.
-    #[error("{}: no file in this folder ends in .gz, .zst or .jsonl", .0.display())]
+    #[error("{}: no file in this folder ends in .gz, .zst, .jsonl, .nostr or .notepack", .0.display())]
     EmptyFolder(PathBuf),
     /// A file or folder cannot be read.
     #[error("{}: {fault}", path.display())]
@@ -43,7 +44,7 @@ impl InputError {
     }
 }
 
-/// Entries of a file that were read together.
+/// Entries of a file that were read together, or a part of a container that is damaged.
 pub struct Group<'a> {
     /// The file.
     pub file: &'a Path,
@@ -51,6 +52,8 @@ pub struct Group<'a> {
     pub first: u64,
     /// The entries.
     pub entries: Vec<Entry<'a>>,
+    /// The damage; there are no entries then.
+    pub damage: Option<Damage>,
 }
 
 impl<'a> Group<'a> {
@@ -60,15 +63,18 @@ impl<'a> Group<'a> {
     /// If it is no list of its format.
     pub fn decode(file: &'a Path, raw: &'a RawGroup, arena: &'a Bump) -> Result<Self, InputError> {
         let entries = raw.decode(arena).map_err(fault_of(file))?;
-        Ok(Self { file, first: raw.first, entries })
+        Ok(Self { file, first: raw.first, entries, damage: raw.damage() })
     }
 
     /// The events, if all are valid.
     ///
     /// # Errors
-    /// The first invalid event.
+    /// The first invalid event, or the damage.
     pub fn into_events(self) -> Result<Vec<Event<'a>>, InputError> {
-        let Self { file, first, entries } = self;
+        let Self { file, first, entries, damage } = self;
+        if let Some(damage) = damage {
+            return Err(fault_of(file)(FileFault::Damaged(damage)));
+        }
         let with_index = |(at, entry): (u64, Entry<'a>)| {
             let fault = |fault| fault_of(file)(FileFault::Event { at, fault });
             entry.event.map_err(fault)
@@ -78,8 +84,9 @@ impl<'a> Group<'a> {
 }
 
 impl Input {
-    /// Opens files, and the files of folders that end in `.gz`, `.zst` or `.jsonl` in the order of their names; `-` is standard
-    /// input. Without a `layout` the file's extension decides.
+    /// Opens files, and the files of folders that end in `.gz`, `.zst`, `.jsonl`, `.nostr` or `.notepack` in the order of their
+    /// names; `-` is standard input. Without a `layout` a container is known by its first bytes, and the extension of other
+    /// files decides.
     ///
     /// `limit` is divided among several files: the first events of each, at least one.
     ///
@@ -132,22 +139,43 @@ impl Input {
     /// # Errors
     /// The first invalid event, and the errors of [`each_group`](Self::each_group).
     pub fn load<'a>(&'a self, arena: &'a Bump) -> Result<Vec<Event<'a>>, InputError> {
+        self.load_with(arena, Group::into_events)
+    }
+
+    /// All events that `take` returns of the groups, in `arena`.
+    ///
+    /// # Errors
+    /// Errors of the files, and the first of `take`.
+    pub fn load_with<'a, E: From<InputError>>(
+        &'a self,
+        arena: &'a Bump,
+        mut take: impl FnMut(Group<'a>) -> Result<Vec<Event<'a>>, E>,
+    ) -> Result<Vec<Event<'a>>, E> {
         let mut all = Vec::new();
         for group in self.groups() {
             let (file, raw) = group?;
             let entries = raw.decode_in(arena).map_err(fault_of(file))?;
-            all.extend(Group { file, first: raw.first, entries }.into_events()?);
+            all.extend(take(Group { file, first: raw.first, entries, damage: raw.damage() })?);
         }
         Ok(all)
     }
 
     fn reader(&self, file: &Path) -> Result<Reader<'static>, InputError> {
-        let layout = self.layout.unwrap_or_else(|| Layout::of_path(file));
         let bytes: Box<dyn Read + Send> = match file == Path::new("-") {
             true => Box::new(io::stdin()),
             false => Box::new(File::open(file).map_err(io_error(file))?),
         };
-        Ok(Reader::new(layout, BufReader::with_capacity(BUFFER_BYTES, bytes)))
+        let mut bytes = BufReader::with_capacity(BUFFER_BYTES, bytes);
+        if let Some(layout) = self.layout {
+            return Ok(Reader::new(layout, bytes));
+        }
+        let mut start = Vec::new();
+        bytes.by_ref().take(START_BYTES).read_to_end(&mut start).map_err(io_error(file))?;
+        let layout = match container::is_container(&start) {
+            true => Layout::CONTAINER,
+            false => Layout::of_path(file),
+        };
+        Ok(Reader::new(layout, io::Cursor::new(start).chain(bytes)))
     }
 }
 
@@ -204,6 +232,8 @@ fn io_error(path: &Path) -> impl FnOnce(io::Error) -> InputError {
 }
 
 /// Extensions of the files of a folder that are read.
-const EXTENSIONS: [&str; 3] = ["gz", "zst", "jsonl"];
+const EXTENSIONS: [&str; 5] = ["gz", "zst", "jsonl", "nostr", "notepack"];
 
 const BUFFER_BYTES: usize = 1 << 20;
+/// Bytes that tell a container from other files.
+const START_BYTES: u64 = 8;

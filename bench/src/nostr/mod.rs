@@ -23,7 +23,7 @@ mod unheld;
 
 pub use analysis::{Analysis, Analyzer, ClassCount, KindSummary, Quantiles, TagNameCount};
 pub use input::{Group, Input, InputError};
-pub use layout::{Layout, Output, OutputError};
+pub use layout::{Layout, Output, OutputError, Records};
 pub use ranking::{
     Candidate, Criterion, Incomplete, RankingFault, Recommendation, Weights, recommend,
 };

@@ -5,71 +5,111 @@ use std::io::{self, BufRead, BufReader, Read};
 use bumpalo::Bump;
 use flate2::bufread::MultiGzDecoder;
 use wireproof::codec::wrapping::Wrapping;
-use wireproof::nostr::formats::Format;
+use wireproof::nostr::container::{Damage, Item, MAX_EVENT_BYTES, StreamReader};
+use wireproof::nostr::formats::{Format, notepack};
 use wireproof::nostr::{DecodeError, Event, Limits};
 
-use super::layout::Layout;
+use super::layout::{Layout, Prefix, Records};
 use super::message;
 
 /// Reads the events of one file.
 pub struct Reader<'r> {
     layout: Layout,
-    input: Box<dyn BufRead + Send + 'r>,
+    input: Source<'r>,
+    /// The blocks of a container, which are read from the input.
+    blocks: Option<StreamReader<Source<'r>>>,
     /// Around the events.
     compression: Option<&'static str>,
-    /// Entries read from `input` so far, and lines.
+    /// Entries read so far, and lines.
     taken: u64,
     lines: u64,
-    /// Whether the start of `input` is checked, and whether a list is read.
+    /// Whether the start of `input` is checked, and whether a list or a single event is read.
     is_started: bool,
     is_over: bool,
     /// Ends the reading after the group that was returned.
     fault: Option<FileFault>,
 }
 
-/// Entries of a file that were read together, not decoded.
+type Source<'r> = Box<dyn BufRead + Send + 'r>;
+
+/// Entries of a file that were read together, not decoded, or a part of a container that is damaged.
 #[derive(Debug)]
 pub struct RawGroup {
-    layout: Layout,
     /// Index of the first of them in the file.
     pub first: u64,
-    bytes: Vec<u8>,
-    entries: Vec<RawEntry>,
-    /// Maximum number of events of a list.
-    limit: usize,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    /// Lines with events.
+    Lines {
+        bytes: Vec<u8>,
+        entries: Vec<RawEntry>,
+    },
+    /// Events of a format.
+    Events {
+        format: Format,
+        bytes: Vec<u8>,
+        entries: Vec<RawEntry>,
+    },
+    /// A list, and the maximum number of its events.
+    List {
+        format: Format,
+        bytes: Vec<u8>,
+        limit: usize,
+    },
+    Damage(Damage),
 }
 
 #[derive(Clone, Copy, Debug)]
 struct RawEntry {
     /// Its end in the bytes of the group.
     end: usize,
-    /// Its line, from 1.
+    /// Its line, from 1, if it is one.
     line: u64,
 }
 
 /// An entry of a file, which should be an event.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
-    /// Its line, from 1, in JSON lines.
+    /// Its line, from 1, in a file of lines.
     pub line: Option<u64>,
-    /// The JSON of the event in JSON lines, or the whole line if it is none.
+    /// The JSON of the event in a line, or the whole line if it is no event. A string `notepack_…` has none.
     pub json: Option<&'a [u8]>,
     /// The event, or why it is none.
     pub event: Result<Event<'a>, DecodeError>,
 }
 
 impl RawGroup {
+    /// The damage, if this is no group of entries.
+    pub fn damage(&self) -> Option<Damage> {
+        match self.content {
+            Content::Damage(damage) => Some(damage),
+            _ => None,
+        }
+    }
+
     /// Decodes the entries.
     ///
     /// # Errors
     /// If they are no list of the format.
     pub fn decode<'a>(&'a self, arena: &'a Bump) -> Result<Vec<Entry<'a>>, FileFault> {
-        self.decode_from(&self.bytes, arena)
+        self.decode_from(self.bytes(), arena)
     }
 
     /// Decodes the entries of a copy of the bytes in `arena`.
     pub(super) fn decode_in<'a>(&self, arena: &'a Bump) -> Result<Vec<Entry<'a>>, FileFault> {
-        self.decode_from(arena.alloc_slice_copy(&self.bytes), arena)
+        self.decode_from(arena.alloc_slice_copy(self.bytes()), arena)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match &self.content {
+            Content::Lines { bytes, .. }
+            | Content::Events { bytes, .. }
+            | Content::List { bytes, .. } => bytes,
+            Content::Damage(_) => &[],
+        }
     }
 
     fn decode_from<'a>(
@@ -77,32 +117,56 @@ impl RawGroup {
         bytes: &'a [u8],
         arena: &'a Bump,
     ) -> Result<Vec<Entry<'a>>, FileFault> {
-        let limits = Limits::default();
-        if let Layout::Batch(format) = self.layout {
-            let events = format.decode_batch(bytes, arena, &limits).map_err(FileFault::Batch)?;
-            let entry = |event: &Event<'a>| Entry { line: None, json: None, event: Ok(*event) };
-            return Ok(events.iter().take(self.limit).map(entry).collect());
-        }
-        let mut start = 0;
-        let entry = |RawEntry { end, line }: &RawEntry| {
-            let item = &bytes[std::mem::replace(&mut start, *end)..*end];
-            match self.layout {
-                Layout::Lines => line_entry(item, *line, arena, &limits),
-                _ => {
-                    let event = self.layout.format().decode(item, arena, &limits);
-                    Entry { line: None, json: None, event }
-                }
+        let mut limits = Limits::default();
+        match &self.content {
+            Content::Damage(_) => Ok(Vec::new()),
+            Content::List { format, limit, .. } => {
+                let events =
+                    format.decode_batch(bytes, arena, &limits).map_err(FileFault::Batch)?;
+                let entry = |event: &Event<'a>| Entry { line: None, json: None, event: Ok(*event) };
+                Ok(events.iter().take(*limit).map(entry).collect())
             }
-        };
-        Ok(self.entries.iter().map(entry).collect())
+            Content::Lines { entries, .. } => {
+                let entry = |(item, line)| line_entry(item, line, arena, &limits);
+                Ok(items(bytes, entries).map(entry).collect())
+            }
+            Content::Events { format, entries, .. } => {
+                let entry = |(item, _): (&'a [u8], u64)| {
+                    let event = format.decode(item, arena, &limits);
+                    // Events that are small on disk and large in memory share one allowance.
+                    let _ = event.map(|event| limits.charge(&event, item.len()));
+                    Entry { line: None, json: None, event }
+                };
+                Ok(items(bytes, entries).map(entry).collect())
+            }
+        }
     }
 }
 
+/// The bytes of entries, with their lines.
+fn items<'a>(bytes: &'a [u8], entries: &[RawEntry]) -> impl Iterator<Item = (&'a [u8], u64)> {
+    let mut start = 0;
+    entries.iter().map(move |RawEntry { end, line }| {
+        (&bytes[std::mem::replace(&mut start, *end)..*end], *line)
+    })
+}
+
 fn line_entry<'a>(item: &'a [u8], line: u64, arena: &'a Bump, limits: &Limits) -> Entry<'a> {
+    let line = Some(line);
+    if let Some(text) = notepack_string(item) {
+        let event = notepack::decode_string(text, arena, limits);
+        return Entry { line, json: event.is_err().then_some(item), event };
+    }
     let (at, json) = message::event_in(item);
     let event = Format::Json.decode(json, arena, limits);
     let event = event.map_err(|error| DecodeError { offset: error.offset + at, ..error });
-    Entry { line: Some(line), json: Some(json), event }
+    Entry { line, json: Some(json), event }
+}
+
+/// The string form of an event in a line.
+fn notepack_string(line: &[u8]) -> Option<&str> {
+    let text = line.trim_ascii();
+    if text.starts_with(b"notepack_") { str::from_utf8(text).ok() } else { None }
 }
 
 /// Why a file cannot be read further.
@@ -142,6 +206,9 @@ pub enum FileFault {
     /// The file is not a list of its format.
     #[error("{0}")]
     Batch(DecodeError),
+    /// A part of a container is damaged.
+    #[error("{0}")]
+    Damaged(Damage),
     /// A byte order mark or compression before JSON.
     #[error("the file {0}")]
     Wrapped(Wrapping),
@@ -155,11 +222,12 @@ impl FileFault {
 }
 
 impl<'r> Reader<'r> {
-    /// Reads events from `input` in `layout`. JSON lines may be compressed with gzip or Zstandard.
+    /// Reads events from `input` in `layout`. Lines may be compressed with gzip or Zstandard.
     pub fn new(layout: Layout, input: impl BufRead + Send + 'r) -> Self {
         let mut reader = Self {
             layout,
             input: Box::new(input),
+            blocks: None,
             compression: None,
             taken: 0,
             lines: 0,
@@ -167,7 +235,7 @@ impl<'r> Reader<'r> {
             is_over: false,
             fault: None,
         };
-        if layout == Layout::Records {
+        if matches!(layout, Layout::Records(records) if records.is_gzip) {
             reader.decompress_gzip();
         }
         reader
@@ -180,16 +248,19 @@ impl<'r> Reader<'r> {
 
     /// The next events, at most `limit`, in `arena`, or why an event is invalid; none at the end.
     ///
-    /// The list of a format is one group.
+    /// The list of a format is one group, and so is a block of a container; their events beyond `limit` are skipped.
     ///
     /// # Errors
-    /// If the start of the next event cannot be found.
+    /// If the start of the next event cannot be found, or a container is damaged.
     pub fn group<'a>(
         &mut self,
         arena: &'a Bump,
         limit: u64,
     ) -> Result<Vec<Result<Event<'a>, DecodeError>>, FileFault> {
         let Some(group) = self.next_group(limit)? else { return Ok(Vec::new()) };
+        if let Some(damage) = group.damage() {
+            return Err(FileFault::Damaged(damage));
+        }
         Ok(group.decode_in(arena)?.into_iter().map(|entry| entry.event).collect())
     }
 
@@ -204,75 +275,130 @@ impl<'r> Reader<'r> {
         if !std::mem::replace(&mut self.is_started, true) {
             self.start()?;
         }
-        let (bytes, entries) = (Vec::new(), Vec::new());
+        let first = self.taken;
         let max = usize::try_from(limit).unwrap_or(usize::MAX);
-        let group = RawGroup { layout: self.layout, first: self.taken, bytes, entries, limit: max };
-        match self.layout {
-            Layout::Batch(_) => self.list(group),
-            Layout::Lines | Layout::Records => self.entries(group),
-        }
+        let content = match self.layout {
+            _ if limit == 0 => return Ok(None),
+            Layout::Lines | Layout::Strings => {
+                let (bytes, entries) = self.entries(max, Self::next_line)?;
+                Content::Lines { bytes, entries }
+            }
+            Layout::Records(records) => {
+                let next = |reader: &mut Self, out: &mut Vec<u8>| reader.next_record(records, out);
+                let (bytes, entries) = self.entries(max, next)?;
+                Content::Events { format: records.format, bytes, entries }
+            }
+            Layout::Container(_) => return self.block(max),
+            Layout::Batch(_) | Layout::Single(_) if self.is_over => return Ok(None),
+            Layout::Batch(format) => {
+                Content::List { format, bytes: self.rest(u64::MAX)?, limit: max }
+            }
+            Layout::Single(format) => {
+                let bytes = self.rest(MAX_EVENT_BYTES as u64)?;
+                let entries = vec![RawEntry { end: bytes.len(), line: 0 }];
+                Content::Events { format, bytes, entries }
+            }
+        };
+        let is_empty = match &content {
+            Content::Lines { entries, .. } | Content::Events { entries, .. } => entries.is_empty(),
+            Content::List { .. } | Content::Damage(_) => false,
+        };
+        Ok((!is_empty).then_some(RawGroup { first, content }))
     }
 
-    fn entries(&mut self, mut group: RawGroup) -> Result<Option<RawGroup>, FileFault> {
-        let max = group.limit.min(GROUP_EVENTS);
-        while group.bytes.len() < GROUP_BYTES && group.entries.len() < max {
-            let start = group.bytes.len();
-            let item = match self.layout {
-                Layout::Lines => self.next_line(&mut group.bytes),
-                _ => self.next_record(&mut group.bytes),
-            };
-            match item {
+    /// Up to `max` entries, each read by `next`, which returns `false` at the end.
+    fn entries(
+        &mut self,
+        max: usize,
+        mut next: impl FnMut(&mut Self, &mut Vec<u8>) -> Result<bool, FileFault>,
+    ) -> Result<(Vec<u8>, Vec<RawEntry>), FileFault> {
+        let (mut bytes, mut entries) = (Vec::new(), Vec::new());
+        while bytes.len() < GROUP_BYTES && entries.len() < max.min(GROUP_EVENTS) {
+            let start = bytes.len();
+            match next(self, &mut bytes) {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(fault) if group.entries.is_empty() => return Err(fault),
+                Err(fault) if entries.is_empty() => return Err(fault),
                 Err(fault) => {
-                    group.bytes.truncate(start);
+                    bytes.truncate(start);
                     self.fault = Some(fault);
                     break;
                 }
             }
-            group.entries.push(RawEntry { end: group.bytes.len(), line: self.lines });
+            entries.push(RawEntry { end: bytes.len(), line: self.lines });
             self.taken += 1;
         }
-        Ok((!group.entries.is_empty()).then_some(group))
+        Ok((bytes, entries))
     }
 
-    /// The list of a format.
-    fn list(&mut self, mut group: RawGroup) -> Result<Option<RawGroup>, FileFault> {
-        if std::mem::replace(&mut self.is_over, true) || group.limit == 0 {
-            return Ok(None);
+    /// All bytes, which are one entry, up to `max`.
+    fn rest(&mut self, max: u64) -> Result<Vec<u8>, FileFault> {
+        let mut bytes = Vec::new();
+        let mut bounded = self.input.by_ref().take(max.saturating_add(1));
+        bounded.read_to_end(&mut bytes).map_err(FileFault::Io)?;
+        if bytes.len() as u64 > max {
+            return Err(FileFault::TooLong(0));
         }
-        self.input.read_to_end(&mut group.bytes).map_err(FileFault::Io)?;
+        self.is_over = true;
         self.taken += 1;
-        Ok(Some(group))
+        Ok(bytes)
     }
 
-    /// Decompresses JSON lines. Rejects JSON after a byte order mark, and a list in compressed form; other formats may begin
-    /// with such bytes.
+    /// The next block of a container, or what is damaged before it.
+    fn block(&mut self, max: usize) -> Result<Option<RawGroup>, FileFault> {
+        let Some(blocks) = &mut self.blocks else { return Ok(None) };
+        Ok(match blocks.next_item().map_err(FileFault::Io)? {
+            None => None,
+            Some(Item::Damage(damage)) => {
+                Some(RawGroup { first: damage.event, content: Content::Damage(damage) })
+            }
+            Some(Item::Block(block)) => {
+                let (first, format) = (block.first(), block.format());
+                let (bytes, ends) = block.into_parts();
+                let entry = |end: u32| RawEntry { end: end as usize, line: 0 };
+                let entries: Vec<_> = ends.into_iter().take(max).map(entry).collect();
+                self.taken += entries.len() as u64;
+                Some(RawGroup { first, content: Content::Events { format, bytes, entries } })
+            }
+        })
+    }
+
+    /// Decompresses lines, and opens a container. Rejects JSON after a byte order mark, and a list in compressed form; other
+    /// formats may begin with such bytes.
     fn start(&mut self) -> Result<(), FileFault> {
-        if !matches!(self.layout, Layout::Lines | Layout::Batch(Format::Json)) {
-            return Ok(());
-        }
+        let is_lines = match self.layout {
+            Layout::Lines | Layout::Strings => true,
+            Layout::Batch(Format::Json) | Layout::Single(Format::Json) => false,
+            Layout::Container(_) => {
+                self.blocks = Some(StreamReader::new(self.take_input()));
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
         let wrapping = Wrapping::of(self.input.fill_buf().map_err(FileFault::Io)?);
-        match (self.layout, wrapping) {
+        match (is_lines, wrapping) {
             (_, None) => Ok(()),
-            (Layout::Lines, Some(Wrapping::Gzip)) => {
+            (true, Some(Wrapping::Gzip)) => {
                 self.decompress_gzip();
                 Ok(())
             }
-            (Layout::Lines, Some(Wrapping::Zstd)) => self.decompress_zstd(),
+            (true, Some(Wrapping::Zstd)) => self.decompress_zstd(),
             (_, Some(wrapping)) => Err(FileFault::Wrapped(wrapping)),
         }
     }
 
+    fn take_input(&mut self) -> Source<'r> {
+        std::mem::replace(&mut self.input, Box::new(io::empty()))
+    }
+
     fn decompress_gzip(&mut self) {
-        let input = std::mem::replace(&mut self.input, Box::new(io::empty()));
+        let input = self.take_input();
         self.input = Box::new(BufReader::with_capacity(PLAIN_BYTES, MultiGzDecoder::new(input)));
         self.compression = Some("gzip");
     }
 
     fn decompress_zstd(&mut self) -> Result<(), FileFault> {
-        let input = std::mem::replace(&mut self.input, Box::new(io::empty()));
+        let input = self.take_input();
         let mut decoder = zstd::Decoder::with_buffer(input).map_err(FileFault::Io)?;
         decoder.window_log_max(MAX_WINDOW_LOG).map_err(FileFault::Io)?;
         self.input = Box::new(BufReader::with_capacity(PLAIN_BYTES, decoder));
@@ -305,8 +431,12 @@ impl<'r> Reader<'r> {
     }
 
     /// Appends the next record; `false` at the end.
-    fn next_record(&mut self, out: &mut Vec<u8>) -> Result<bool, FileFault> {
-        let Some(len) = self.length()? else { return Ok(false) };
+    fn next_record(&mut self, records: Records, out: &mut Vec<u8>) -> Result<bool, FileFault> {
+        let len = match records.prefix {
+            Prefix::Varint => self.varint()?,
+            Prefix::Fixed => self.fixed_length()?,
+        };
+        let Some(len) = len else { return Ok(false) };
         if len > MAX_EVENT_BYTES as u64 {
             return Err(FileFault::TooLong(self.taken));
         }
@@ -315,8 +445,20 @@ impl<'r> Reader<'r> {
         if (read as u64) < len { Err(FileFault::Truncated(self.taken)) } else { Ok(true) }
     }
 
+    /// Reads four bytes, little-endian; `None` at the end.
+    fn fixed_length(&mut self) -> Result<Option<u64>, FileFault> {
+        let mut bytes = Vec::new();
+        let read = self.input.by_ref().take(4).read_to_end(&mut bytes);
+        read.map_err(|fault| self.failed(fault))?;
+        match bytes.first_chunk() {
+            Some(len) => Ok(Some(u32::from_le_bytes(*len).into())),
+            None if bytes.is_empty() => Ok(None),
+            None => Err(FileFault::Truncated(self.taken)),
+        }
+    }
+
     /// Reads a LEB128 number; `None` at the end.
-    fn length(&mut self) -> Result<Option<u64>, FileFault> {
+    fn varint(&mut self) -> Result<Option<u64>, FileFault> {
         let mut len = 0;
         for at in 0..LENGTH_BYTES {
             let mut byte = [0];
@@ -343,9 +485,6 @@ impl<'r> Reader<'r> {
         }
     }
 }
-
-/// Maximum size of an event in a file in bytes: more than a decoder's default limits allow in JSON.
-const MAX_EVENT_BYTES: usize = 16 << 20;
 
 /// Maximum size of a length prefix in bytes: more than [`MAX_EVENT_BYTES`] needs.
 const LENGTH_BYTES: u32 = 5;

@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use simnet::nostr_events::{Corpus, Spec};
 use wireproof::nostr::formats::Format;
-use wireproof::nostr::{DecodeError, Event, Reason};
+use wireproof::nostr::{DecodeError, Event, OwnedEvent, Reason};
 
 use super::*;
 
@@ -48,11 +48,83 @@ fn every_layout_round_trips() {
         let file = layout.write(&events, Vec::new()).unwrap();
         let back = match layout {
             // One group; the helper would cut it to seven.
-            Layout::Batch(_) => Reader::new(layout, &file[..]).group(&arena, u64::MAX).unwrap(),
+            Layout::Batch(_) | Layout::Container(_) => {
+                Reader::new(layout, &file[..]).group(&arena, u64::MAX).unwrap()
+            }
             _ => read(layout, &file, &arena).unwrap().into_iter().map(Ok).collect(),
         };
         assert!(back.into_iter().map(Result::unwrap).eq(events.iter().copied()), "{name}");
     }
+}
+
+#[test]
+fn events_of_a_container_that_are_large_in_memory_alone_share_one_allowance() {
+    let (arena, empty) = (Bump::new(), vec![vec![String::new(); 9_000]]);
+    let event = OwnedEvent { tags: empty, ..corpus().events()[0].clone() };
+    let file = Layout::CONTAINER.write(&vec![event.borrow_in(&arena); 100], Vec::new()).unwrap();
+    let mut reader = Reader::new(Layout::CONTAINER, &file[..]);
+    let group = reader.next_group(u64::MAX).unwrap().unwrap();
+    let arena = Bump::new();
+    let entries = group.decode(&arena).unwrap();
+    let refused = entries.iter().filter(|entry| entry.event.is_err()).count();
+    assert!(entries[0].event.is_ok() && refused > 50, "{refused} of {}", entries.len());
+    assert!(arena.allocated_bytes() <= 16 * file.len() + (2 << 20));
+}
+
+#[test]
+fn records_of_every_framing_are_read_and_every_truncation_is_noticed() {
+    let (corpus, arena) = (corpus(), Bump::new());
+    let events: Vec<_> = corpus.events()[..3].iter().map(|event| event.borrow_in(&arena)).collect();
+    for name in ["pb", "proto-binary.pb", "proto-binary-hex.pb", "notepack-segment"] {
+        let layout = Layout::from_name(name).unwrap();
+        let file = layout.write(&events, Vec::new()).unwrap();
+        let mut ends = 0;
+        for len in 0..file.len() {
+            match read(layout, &file[..len], &arena) {
+                Ok(found) => ends += usize::from(events.starts_with(&found)),
+                Err(fault) => assert!(matches!(fault, FileFault::Truncated(_)), "{len}: {fault}"),
+            }
+        }
+        assert_eq!(ends, 3, "{name}: before each event");
+    }
+    let long = [&u32::MAX.to_le_bytes()[..], &[0; 8]].concat();
+    let segment = Layout::from_name("notepack-segment").unwrap();
+    assert!(matches!(read(segment, &long, &arena), Err(FileFault::TooLong(0))));
+}
+
+#[test]
+fn strings_are_read_among_lines_of_json_and_a_wrong_one_is_a_line_of_its_own() {
+    let (corpus, arena) = (corpus(), Bump::new());
+    let events: Vec<_> = corpus.events()[..2].iter().map(|event| event.borrow_in(&arena)).collect();
+    let [json, strings] =
+        [Layout::Lines, Layout::Strings].map(|layout| layout.write(&events, Vec::new()).unwrap());
+    let file = [&json[..], b" ", &strings, b"notepack_A\n"].concat();
+    let mut reader = Reader::new(Layout::Lines, &file[..]);
+    let group = reader.next_group(100).unwrap().unwrap();
+    let entries = group.decode(&arena).unwrap();
+    let found = entries[..4].iter().map(|entry| entry.event.unwrap());
+    assert!(found.eq(events.iter().chain(&events).copied()));
+    assert!(entries[0].json.is_some() && entries[2].json.is_none());
+    assert_eq!((entries[4].line, entries[4].json), (Some(5), Some(&b"notepack_A"[..])));
+    assert!(entries[4].event.is_err());
+}
+
+#[test]
+fn a_single_event_is_read_and_written_and_no_other_number_of_them() {
+    let (corpus, arena) = (corpus(), Bump::new());
+    let event = corpus.events()[0].borrow_in(&arena);
+    for format in Format::ALL {
+        let layout = Layout::Batch(*format).single();
+        let file = layout.write(&[event], Vec::new()).unwrap();
+        assert_eq!(read(layout, &file, &arena).unwrap(), [event], "{}", format.name());
+        for events in [&[][..], &[event, event]] {
+            let error = layout.write(events, Vec::new()).unwrap_err();
+            assert!(matches!(error, OutputError::Single(_)), "{error}");
+        }
+    }
+    let many = vec![b' '; 17 << 20];
+    let fault = read(Layout::Single(Format::Json), &many, &arena).unwrap_err();
+    assert!(matches!(fault, FileFault::TooLong(0)), "{fault}");
 }
 
 #[test]
@@ -127,8 +199,10 @@ fn events_in_messages_are_read_and_their_faults_have_offsets_in_the_line() {
 #[test]
 fn the_name_of_a_file_tells_records_from_compressed_lines() {
     for (name, layout) in [
-        ("a.pb.gz", Layout::Records),
-        ("a.gz", Layout::Records),
+        ("a.pb.gz", Layout::PB_GZ),
+        ("a.gz", Layout::PB_GZ),
+        ("segment-1.notepack", Layout::from_name("notepack-segment").unwrap()),
+        ("segment-1.notepack.gz", Layout::from_name("notepack-segment.gz").unwrap()),
         ("a.jsonl.gz", Layout::Lines),
         ("a.ndjson.gz", Layout::Lines),
         ("a.jsonl.zst", Layout::Lines),
@@ -147,7 +221,7 @@ fn a_file_of_0_bytes_is_an_event_list_only_where_the_format_says_so() {
         let found = read(Layout::Batch(*format), b"", &arena);
         assert_eq!(found.is_ok(), is_list, "{}", format.name());
     }
-    assert!(matches!(read(Layout::Records, b"", &arena), Err(FileFault::Compressed { .. })));
+    assert!(matches!(read(Layout::PB_GZ, b"", &arena), Err(FileFault::Compressed { .. })));
 }
 
 #[test]
@@ -167,9 +241,9 @@ fn every_truncation_of_a_compressed_file_is_rejected() {
     let arena = Bump::new();
     let corpus = corpus();
     let events: Vec<_> = corpus.events()[..3].iter().map(|event| event.borrow_in(&arena)).collect();
-    let file = Layout::Records.write(&events, Vec::new()).unwrap();
+    let file = Layout::PB_GZ.write(&events, Vec::new()).unwrap();
     for len in 0..file.len() {
-        let fault = read(Layout::Records, &file[..len], &arena).unwrap_err();
+        let fault = read(Layout::PB_GZ, &file[..len], &arena).unwrap_err();
         assert!(
             matches!(fault, FileFault::Compressed { .. }) && !fault.is_local(),
             "{len}: {fault}"
@@ -180,7 +254,7 @@ fn every_truncation_of_a_compressed_file_is_rejected() {
 #[test]
 fn a_truncated_record_and_a_bad_length_prefix_are_rejected() {
     let arena = Bump::new();
-    let fault = |bytes: &[u8]| read(Layout::Records, &gzip(bytes), &arena).unwrap_err();
+    let fault = |bytes: &[u8]| read(Layout::PB_GZ, &gzip(bytes), &arena).unwrap_err();
     assert!(matches!(fault(&[5, 1, 2]), FileFault::Truncated(0)));
     assert!(matches!(fault(&[0x85]), FileFault::Truncated(0)));
     assert!(matches!(fault(&[0x85, 0]), FileFault::Length(0)));
@@ -205,7 +279,7 @@ fn events_before_a_fault_are_returned_first() {
     }
     bytes.extend([9, 1]);
     let file = gzip(&bytes);
-    let mut reader = Reader::new(Layout::Records, &file[..]);
+    let mut reader = Reader::new(Layout::PB_GZ, &file[..]);
     assert_eq!(reader.group(&arena, 100).unwrap().len(), 2);
     assert!(matches!(reader.group(&arena, 100), Err(FileFault::Truncated(2))));
 }
@@ -226,7 +300,7 @@ fn folder() -> tempfile::TempDir {
     let (corpus, arena) = (corpus(), Bump::new());
     let events: Vec<_> = corpus.events().iter().map(|event| event.borrow_in(&arena)).collect();
     for (name, part) in [("b.pb.gz", &events[..20]), ("a.pb.gz", &events[20..])] {
-        let file = Layout::Records.write(part, Vec::new()).unwrap();
+        let file = Layout::PB_GZ.write(part, Vec::new()).unwrap();
         fs::write(dir.path().join(name), file).unwrap();
     }
     fs::write(dir.path().join("notes.txt"), "no events").unwrap();

@@ -134,19 +134,37 @@ impl TimeColumn {
 pub(crate) struct Pieces {
     argument: &'static str,
     reader: Box<dyn RecordBatchReader + Send>,
-    /// The column whose bytes are limited.
-    bytes: usize,
+    measure: Measure,
     /// What is left of the last batch.
     rest: Option<RecordBatch>,
 }
 
+/// The sizes of the rows of a batch in bytes.
+type Measure = Box<dyn Fn(&RecordBatch) -> RowSizes + Send>;
+
+/// The size of a row in bytes, by its number.
+pub(crate) type RowSizes = Box<dyn Fn(usize) -> usize>;
+
 impl Pieces {
+    /// Pieces whose size is that of a column of bytes.
     pub(crate) fn new(
         argument: &'static str,
         reader: Box<dyn RecordBatchReader + Send>,
         bytes: usize,
     ) -> Self {
-        Self { argument, reader, bytes, rest: None }
+        Self::measured(argument, reader, move |batch| {
+            let column = BytesColumn::new(batch.column(bytes));
+            Box::new(move |row| column.get(row).map_or(0, <[u8]>::len))
+        })
+    }
+
+    /// Pieces whose size is the sum of what `measure` gives for their rows.
+    pub(crate) fn measured(
+        argument: &'static str,
+        reader: Box<dyn RecordBatchReader + Send>,
+        measure: impl Fn(&RecordBatch) -> RowSizes + Send + 'static,
+    ) -> Self {
+        Self { argument, reader, measure: Box::new(measure), rest: None }
     }
 }
 
@@ -161,7 +179,7 @@ impl Iterator for Pieces {
                 Err(error) => return Some(Err(read_error(self.argument, &error))),
             },
         };
-        let rows = piece_rows(&BytesColumn::new(batch.column(self.bytes)), batch.num_rows());
+        let rows = piece_rows(&(self.measure)(&batch), batch.num_rows());
         if rows == batch.num_rows() {
             return Some(Ok(batch));
         }
@@ -171,10 +189,10 @@ impl Iterator for Pieces {
 }
 
 /// Number of rows of the first piece.
-fn piece_rows(column: &BytesColumn, rows: usize) -> usize {
+fn piece_rows(sizes: &RowSizes, rows: usize) -> usize {
     let mut bytes = 0;
     for row in 0..rows.min(MAX_PIECE_ROWS) {
-        bytes += column.get(row).map_or(0, <[u8]>::len);
+        bytes += sizes(row);
         if bytes > MAX_PIECE_BYTES && row > 0 {
             return row;
         }
@@ -215,7 +233,7 @@ impl KeptColumns {
 }
 
 /// The exception for a stream of the caller that failed.
-fn read_error(argument: &str, error: &ArrowError) -> PyErr {
+pub(crate) fn read_error(argument: &str, error: &ArrowError) -> PyErr {
     match error {
         ArrowError::IoError(..) => PyOSError::new_err(format!("argument '{argument}': {error}")),
         _ => wrong_value(argument, error),
@@ -223,7 +241,7 @@ fn read_error(argument: &str, error: &ArrowError) -> PyErr {
 }
 
 /// Maximum number of rows of a piece.
-const MAX_PIECE_ROWS: usize = 1 << 16;
+pub(crate) const MAX_PIECE_ROWS: usize = 1 << 16;
 
 /// Maximum size of the payloads of a piece in bytes, unless a single one is larger.
-const MAX_PIECE_BYTES: usize = 256 << 20;
+pub(crate) const MAX_PIECE_BYTES: usize = 256 << 20;

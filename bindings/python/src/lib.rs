@@ -11,6 +11,7 @@ mod columns;
 mod command;
 mod encode;
 mod errors;
+mod event_columns;
 mod follow;
 mod frame_operations;
 mod frame_verdicts;
@@ -21,6 +22,7 @@ mod keys;
 mod libipld;
 mod network;
 mod nostr;
+mod nostr_streams;
 mod objects;
 mod outcome;
 mod pause;
@@ -88,6 +90,10 @@ mod _wireproof {
         #[pymodule_export]
         use super::super::nostr::{
             EventVerdict, decode, decode_batch, encode, encode_batch, formats, verify_batch,
+        };
+        #[pymodule_export]
+        use super::super::nostr_streams::{
+            batch_from_arrow, batch_to_arrow, decode_events, encode_events, verify_events,
         };
     }
 }

@@ -75,11 +75,15 @@ pub(crate) fn verify_batch(
     events: &Bound<'_, PyAny>,
     ids: &str,
 ) -> PyResult<Vec<EventVerdict>> {
-    let named = IdSerialization::ALL.into_iter().find(|of| of.name() == ids);
-    let ids = named
-        .ok_or_else(|| wrong_value("ids", format!("{ids:?} is not either, verbatim or escaped")))?;
+    let ids = serialization(ids)?;
     let events = events_of(events)?;
     Ok(py.detach(|| verdicts(&events, ids)))
+}
+
+/// The serialization of this name.
+pub(crate) fn serialization(ids: &str) -> PyResult<IdSerialization> {
+    let named = IdSerialization::ALL.into_iter().find(|of| of.name() == ids);
+    named.ok_or_else(|| wrong_value("ids", format!("{ids:?} is not either, verbatim or escaped")))
 }
 
 /// The texts of events.
@@ -116,18 +120,22 @@ fn unreadable(error: DecodeError) -> EventVerdict {
 }
 
 fn verdict(event: &Event<'_>, result: Result<ControlChars, EventFault>) -> EventVerdict {
-    let code = match result {
+    EventVerdict {
+        verified: result.is_ok(),
+        code: code(&result).to_owned(),
+        id: Some(hex::encode(&event.id)),
+        message: result.err().map(|fault| fault.to_string()),
+    }
+}
+
+/// `verified`, or the code of the broken rule.
+pub(crate) fn code(result: &Result<ControlChars, EventFault>) -> &'static str {
+    match result {
         Ok(_) => "verified",
         Err(EventFault::Id) => "event/id",
         Err(EventFault::IdForm(_)) => "event/id-form",
         Err(EventFault::Signature(_)) => "signature/wrong",
         Err(_) => "event/refused",
-    };
-    EventVerdict {
-        verified: result.is_ok(),
-        code: code.to_owned(),
-        id: Some(hex::encode(&event.id)),
-        message: result.err().map(|fault| fault.to_string()),
     }
 }
 
@@ -208,13 +216,13 @@ pub(crate) fn encode_batch<'py>(
     Ok(PyBytes::new(py, &out))
 }
 
-fn named(format: &str) -> PyResult<Format> {
+pub(crate) fn named(format: &str) -> PyResult<Format> {
     Format::from_name(format).ok_or_else(|| {
         wrong_value("format", format!("{format:?} is none of {}", formats().join(", ")))
     })
 }
 
-fn decode_error(py: Python<'_>, error: DecodeError) -> PyErr {
+pub(crate) fn decode_error(py: Python<'_>, error: DecodeError) -> PyErr {
     Class::Decode.error(py, error.to_string(), "event/unreadable", Some(error.offset as u64))
 }
 

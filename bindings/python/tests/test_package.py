@@ -27,7 +27,7 @@ MODULES = [
 
 @pytest.mark.parametrize("name", [*MODULES, "wireproof._follow", "wireproof._resolve", "wireproof._wireproof"])
 def test_examples_run(name: str) -> None:
-    if name == "wireproof.arrow":
+    if name in ("wireproof.arrow", "wireproof.nostr"):
         pytest.importorskip("pyarrow")
     tested = doctest.testmod(importlib.import_module(name))
     assert tested.failed == 0

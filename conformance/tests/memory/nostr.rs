@@ -2,6 +2,7 @@
 
 use bumpalo::Bump;
 use wireproof::nostr::canonical::{self, ControlChars};
+use wireproof::nostr::container::{Item, StreamReader, Writer};
 use wireproof::nostr::formats::Format;
 use wireproof::nostr::{Event, Limits, Value, verify_many};
 use wireproof_conformance::fixtures;
@@ -86,6 +87,50 @@ fn verifying_many_long_events_holds_few_of_their_canonical_forms() {
 }
 
 /// An event of these tags, with its id.
+#[test]
+fn a_container_of_any_length_is_written_and_read_in_the_memory_of_a_block() {
+    const TAG: &[Value<'_>] = &[Value::Text("p"), Value::Hex(&[7; 32])];
+    let (event, count) = (with_tags(&[TAG; 10]), 100_000);
+    let (_, written) = measured(|| {
+        let mut writer = Writer::new(std::io::sink(), Format::Notepack);
+        (0..count).for_each(|_| writer.push(&event).unwrap());
+        writer.finish().unwrap();
+    });
+    assert!(written.peak <= 4 << 20, "{} bytes", written.peak);
+
+    let mut writer = Writer::new(Vec::new(), Format::Notepack);
+    (0..count).for_each(|_| writer.push(&event).unwrap());
+    let file = writer.finish().unwrap();
+    assert!(file.len() > 40 << 20);
+    let (found, read) = measured(|| {
+        let (mut reader, mut arena) = (StreamReader::new(&file[..]), Bump::new());
+        let mut found = 0;
+        while let Some(Item::Block(block)) = reader.next_item().unwrap() {
+            arena.reset();
+            let decode = |bytes| block.format().decode(bytes, &arena, &Limits::default());
+            found += block.events().filter(|bytes| decode(bytes).is_ok()).count();
+        }
+        found
+    });
+    assert_eq!(found, count);
+    assert!(read.peak <= 8 << 20, "{} bytes for a container of {}", read.peak, file.len());
+}
+
+#[test]
+fn a_container_reserves_no_length_that_is_only_stated() {
+    let content = "x".repeat(12 << 20);
+    let mut writer = Writer::new(Vec::new(), Format::Json);
+    writer.push(&Event { content: &content, ..with_tags(&[]) }).unwrap();
+    let file = writer.finish().unwrap();
+    // The head of the block, which states its 12 MiB, without them.
+    let (items, taken) = measured(|| {
+        let mut reader = StreamReader::new(&file[..500]);
+        std::iter::from_fn(|| reader.next_item().unwrap()).count()
+    });
+    assert_eq!(items, 1);
+    assert!(taken.peak <= 256 << 10, "{} bytes", taken.peak);
+}
+
 fn with_tags<'a>(tags: &'a [&'a [Value<'a>]]) -> Event<'a> {
     let (id, pubkey, sig) = ([0; 32], [1; 32], [2; 64]);
     let mut event =

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use simnet::servers::{AccountInfo, AccountStatus, Fault, FaultSchedule, Server, Simulation, Spec};
+use simnet::servers::{
+    AccountInfo, AccountStatus, Fault, FaultSchedule, RequestLimit, Server, Simulation, Spec,
+};
 use wireproof::atproto::syntax::{Did, Nsid, RecordKey};
 use wireproof::codec::{Cid, car};
 use wireproof::crypto::PublicKey;
@@ -11,7 +13,9 @@ use wireproof::net::dns::LoopbackDns;
 use wireproof::net::egress::{EgressError, EgressPolicy};
 use wireproof::net::http::{self, HttpFault, Limits};
 use wireproof::net::rate_limit::RateLimiter;
-use wireproof::net::xrpc::{Client, ErrorName, FetchError, PageOptions, XrpcError, XrpcFault};
+use wireproof::net::xrpc::{
+    Client, ErrorName, FetchError, PaceOptions, PacedClient, PageOptions, XrpcError, XrpcFault,
+};
 use wireproof::verify::{record, repository};
 
 const PDS: Server = Server::Pds(0);
@@ -303,4 +307,41 @@ async fn a_method_that_a_server_does_not_have_is_not_asked_for_again() {
     let error = client().list_hosts(&pds, &PageOptions::default()).next().await.unwrap_err();
     assert_eq!(error.name(), Some(&ErrorName::MethodNotImplemented));
     assert!(!error.is_retryable());
+}
+
+#[tokio::test]
+async fn a_paced_client_gets_all_repositories_of_a_host_that_limits_requests() {
+    let limit = RequestLimit { requests: 9, window: Duration::from_secs(1) };
+    let spec =
+        Spec { accounts: 24, records: 2, pds: 1, request_limit: Some(limit), ..Spec::default() };
+    let sim = Simulation::start(spec).unwrap();
+    let (host, client) = (url(&sim, PDS), PacedClient::new(client(), &PaceOptions::default()));
+    let options = PageOptions { limit: Some(10), cursor: None };
+    let (mut pages, mut repos) = (client.client().list_repos(&host, &options), Vec::new());
+    while let Some(page) = client.next_page(&host, &mut pages).await.unwrap() {
+        repos.extend(page.items);
+    }
+    assert_eq!(repos.len(), 24);
+    let fetches =
+        repos.iter().map(|repo| client.fetch_repo(&host, repo.did.as_did(), &Limits::REPOSITORY));
+    for fetched in futures_util::future::join_all(fetches).await {
+        let (fetched, file) = fetched.unwrap();
+        assert_eq!(fetched.bytes, file.metadata().unwrap().len());
+    }
+    let requests = sim.request_counts(PDS)["/xrpc/com.atproto.sync.getRepo"];
+    // In each window, those under way when it is exhausted are rejected, and sent again in the next one.
+    assert!((24..=24 + 4 * 4).contains(&requests), "{requests}");
+}
+
+#[tokio::test]
+async fn a_paced_client_reports_what_is_no_limit_at_once() {
+    let (sim, account) = with_fault(Fault::RequestUnavailable, FaultSchedule::ONCE);
+    let (host, client) = (url(&sim, PDS), PacedClient::new(client(), &PaceOptions::default()));
+    let fault = match client.fetch_repo(&host, did(&account), &Limits::REPOSITORY).await {
+        Err(FetchError::Remote(error)) => error.fault,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(fault, XrpcFault::Status(503));
+    assert_eq!(sim.faults().fired(PDS, Fault::RequestUnavailable), 1);
+    client.fetch_repo(&host, did(&account), &Limits::REPOSITORY).await.unwrap();
 }

@@ -12,6 +12,7 @@
 //! | `record_proofs` | slices of repositories that prove the presence or absence of one record |
 //! | `signatures` | published signatures and keys; real commits under the keys of their accounts, and forged ones |
 //! | `identity_vectors` | DID documents and logs of `did:plc`, valid, invalid, and changed |
+//! | `plc_mirrors` | the same logs, and forged ones, as lines of the export of a directory |
 //! | `syntax_vectors` | published identifiers, dates and CIDs as text, with verdicts |
 //! | `hostile_set` | the hostile set: repositories and frames that break one rule each, or none; flagged records |
 //! | `tree_vectors` | published key heights, proofs of commits and pairs of trees |
@@ -32,6 +33,7 @@ mod identity_vectors;
 mod json_vectors;
 mod judged_frames;
 mod made;
+mod plc_mirrors;
 mod record_proofs;
 mod repositories;
 mod signatures;

@@ -77,6 +77,14 @@ pub enum ArchiveFault {
         /// The version that this program knows.
         known: u32,
     },
+    /// The name of a ledger has characters that it cannot have.
+    #[error(
+        "a name has 1 to 64 letters, digits, dots, hyphens and underscores, and does not begin with a dot"
+    )]
+    LedgerName,
+    /// An object of a ledger is not its row.
+    #[error("not a row of a ledger: {0}; restore it from a copy")]
+    LedgerRow(String),
     /// Other writers were faster each time.
     #[error("{0} commits of other writers came first, one after the other")]
     Contention(u32),

@@ -62,6 +62,7 @@ mod frame_records;
 mod hidden;
 mod import;
 mod key_history;
+mod ledger;
 mod merge;
 mod object_file;
 #[cfg(feature = "object-stores")]
@@ -100,6 +101,7 @@ pub use event::{ArchivedEvent, kind};
 pub use frame_records::{FrameRecords, OpPlace};
 pub use hidden::{HideList, Subject};
 pub use import::{ImportOptions, Imported, JUDGE};
+pub use ledger::{FailedAccount, HostRow, Ledger, PageRow, StopRow};
 pub use replay::{Replay, Replayed, ReplayedEvent};
 pub use repository::ArchivedRepository;
 pub use row_scan::{RowScan, RowSelection};

@@ -114,7 +114,10 @@ fn sweep_folder(folder: &FilePath) -> io::Result<()> {
 }
 
 /// The path of an object within a folder.
-fn path_in(object: &object_store::path::Path, folder: &object_store::path::Path) -> Option<String> {
+pub(crate) fn path_in(
+    object: &object_store::path::Path,
+    folder: &object_store::path::Path,
+) -> Option<String> {
     let parts = object.prefix_match(folder)?;
     Some(parts.map(|part| part.as_ref().to_owned()).collect::<Vec<_>>().join("/"))
 }

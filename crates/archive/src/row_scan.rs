@@ -101,17 +101,32 @@ impl Archive {
 
     /// The snapshots that were fetched in the selected time.
     async fn revisions(&self, selection: &RowSelection) -> Result<Revisions, ArchiveError> {
+        let mut revisions = Revisions::new();
+        let mut add = |did: &str, rev: &str| {
+            revisions.insert((did.to_owned(), rev.to_owned()));
+        };
+        self.visit_revisions(selection, &mut add).await?;
+        Ok(revisions)
+    }
+
+    /// Visits the account and the revision of each selected snapshot that is not hidden.
+    ///
+    /// # Errors
+    /// If the archive cannot be read.
+    pub async fn visit_revisions(
+        &self,
+        selection: &RowSelection,
+        visit: &mut (dyn FnMut(&str, &str) + Send),
+    ) -> Result<(), ArchiveError> {
         let columns = Some(vec!["did".to_owned(), "rev".to_owned()]);
         let selection = RowSelection { columns, ..selection.clone() };
         let mut scan = Box::pin(self.rows(Table::Snapshots, &selection)).await?;
-        let mut revisions = Revisions::new();
         while let Some(rows) = Box::pin(scan.next()).await? {
             let (dids, revs) =
                 (rows.column(0).as_string::<i32>(), rows.column(1).as_string::<i32>());
-            let pairs = (0..rows.num_rows()).map(|row| (dids.value(row), revs.value(row)));
-            revisions.extend(pairs.map(|(did, rev)| (did.to_owned(), rev.to_owned())));
+            (0..rows.num_rows()).for_each(|row| visit(dids.value(row), revs.value(row)));
         }
-        Ok(revisions)
+        Ok(())
     }
 }
 

@@ -16,8 +16,8 @@ use object_store::{
     PutOptions, PutPayload, PutResult, Result,
 };
 use wireproof_archive::{
-    Archive, ArchiveError, ArchiveFault, ArchivedEvent, Storage, StoreProblem, Table,
-    VerifyOptions, WorkId,
+    Archive, ArchiveError, ArchiveFault, ArchivedEvent, Ledger, PageRow, Storage, StoreProblem,
+    Table, VerifyOptions, WorkId,
 };
 
 /// What a store in memory does wrong.
@@ -163,6 +163,18 @@ async fn a_store_that_loses_every_answer_to_a_put_of_a_commit_has_it_once() {
     seal(&lossy, 2).await.unwrap();
     let stats = lossy.table_stats(Table::Events).await.unwrap();
     assert_eq!((stats.versions, stats.rows), (2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_of_a_ledger_whose_answer_is_lost_is_added_and_another_one_in_its_place_is_not() {
+    let lossy = archive(Fault::LosesAnswers, Arc::default());
+    let ledger = Ledger::new(&lossy, "monday").unwrap();
+    let row = PageRow { sweep: 1, finished: 7, ..PageRow::default() };
+    assert!(ledger.add_page("https://pds.test", &row).await.unwrap());
+    assert!(ledger.add_page("https://pds.test", &row).await.unwrap());
+    let other = PageRow { finished: 8, ..row.clone() };
+    assert!(!ledger.add_page("https://pds.test", &other).await.unwrap());
+    assert_eq!(ledger.pages("https://pds.test").await.unwrap(), [row]);
 }
 
 #[tokio::test]

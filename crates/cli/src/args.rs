@@ -8,6 +8,7 @@ use wireproof::kernels::cpu::Level;
 
 use crate::admin::{AccountsCommand, CollectionsCommand, PauseArgs, ResumeArgs, StatusArgs};
 use crate::archive::ArchiveCommand;
+use crate::backfill::BackfillArgs;
 use crate::bench::BenchArgs;
 use crate::capture::CaptureArgs;
 use crate::config::ConfigCommand;
@@ -75,6 +76,7 @@ pub(crate) enum Command {
     Follow(Box<FollowArgs>),
     #[command(subcommand)]
     Archive(ArchiveCommand),
+    Backfill(Box<BackfillArgs>),
     #[command(subcommand)]
     Accounts(AccountsCommand),
     #[command(subcommand)]

@@ -3,7 +3,7 @@
 use std::io;
 
 use ::bench::BenchError;
-use ::bench::nostr::InputError;
+use ::bench::nostr::{FileFault, InputError};
 use ::report::publish::PublishError;
 use ::report::{ReadError, ReadFault};
 use wireproof::delivery::OutboxError;
@@ -167,6 +167,9 @@ impl From<InputError> for Failure {
         match error {
             error if error.is_local() => Self::Local(error.to_string()),
             InputError::EmptyFolder(_) => Self::Refused(error.to_string()),
+            InputError::File { fault: FileFault::Damaged(_), .. } => Self::Refused(format!(
+                "{error} (`nostr convert --skip-damaged` takes what is intact)"
+            )),
             _ => Self::Refused(format!("{error} (--from names the layout of a file)")),
         }
     }

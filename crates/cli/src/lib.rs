@@ -7,6 +7,7 @@
 mod admin;
 mod archive;
 mod args;
+mod backfill;
 mod batch;
 mod bench;
 mod capture;
@@ -86,6 +87,7 @@ fn execute(args: Args, program: PathBuf) -> Result<(), Failure> {
         Command::Sim(command) => sim::run(&command, output),
         Command::Follow(args) => follow::run(&args),
         Command::Archive(command) => archive::run(command, output),
+        Command::Backfill(args) => backfill::run(&args, output),
         Command::Accounts(command) => admin::accounts(&command, output),
         Command::Collections(command) => admin::collections(&command, output),
         Command::Status(args) => admin::status(&args, output),

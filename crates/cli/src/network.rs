@@ -9,7 +9,7 @@ use clap::{Args, ValueHint};
 use tokio::runtime::{Builder, Runtime};
 use wireproof::net::dns::{DnsResolver, LoopbackDns, SystemDns};
 use wireproof::net::egress::{AllowedPorts, EgressPolicy};
-use wireproof::net::http::{Limits, Url};
+use wireproof::net::http::{Contact, Limits, Url};
 use wireproof::net::{http, identity, xrpc};
 
 use crate::failure::Failure;
@@ -40,6 +40,29 @@ pub(crate) struct NetworkArgs {
     #[arg(long, value_name = "FILE.pem", env = "WIREPROOF_DEVELOPMENT_TRUST_ONLY")]
     #[arg(value_hint = ValueHint::FilePath, help_heading = NETWORK)]
     development_trust_only: Option<PathBuf>,
+}
+
+/// Whom the operators of hosts can write to.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ContactArgs {
+    /// Your e-mail address or a URL, for the operators of the hosts: part of the User-Agent of every request. Required,
+    /// except on this machine.
+    #[arg(long, value_name = "EMAIL|URL", env = "WIREPROOF_CONTACT", help_heading = NETWORK)]
+    contact: Option<Contact>,
+}
+
+impl ContactArgs {
+    /// The client with the contact, which a client of public hosts must have.
+    fn add_to(&self, http: http::Client) -> Result<http::Client, Failure> {
+        match &self.contact {
+            Some(contact) => Ok(http.with_contact(contact.clone())),
+            None if http.egress_policy() == EgressPolicy::Loopback => Ok(http),
+            None => Err(Failure::Usage(
+                "--contact is required: an e-mail address or a URL at which the operators of the hosts reach you"
+                    .to_owned(),
+            )),
+        }
+    }
 }
 
 /// Limits of downloads.
@@ -89,8 +112,25 @@ impl Network {
     /// Creates the clients, and warns of a directory that is not the default. No connection is made yet.
     /// The ports of `named`, which the operator named, are allowed on their hosts.
     pub(crate) fn open(args: &NetworkArgs, named: &[Url]) -> Result<Self, Failure> {
+        Self::open_with(args, named, Ok)
+    }
+
+    /// As [`open`](Self::open), for many requests to public hosts.
+    pub(crate) fn open_with_contact(
+        args: &NetworkArgs,
+        contact: &ContactArgs,
+        named: &[Url],
+    ) -> Result<Self, Failure> {
+        Self::open_with(args, named, |http| contact.add_to(http))
+    }
+
+    fn open_with(
+        args: &NetworkArgs,
+        named: &[Url],
+        identify: impl FnOnce(http::Client) -> Result<http::Client, Failure>,
+    ) -> Result<Self, Failure> {
         let (egress, dns) = egress(args)?;
-        let http = client(args, named, egress, &dns)?;
+        let http = identify(client(args, named, egress, &dns)?)?;
         let mut options = identity::Options::default();
         let directory = args.plc.clone().unwrap_or_else(|| options.directory.clone());
         if directory != options.directory {
@@ -205,6 +245,17 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
 pub(crate) fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
+
+/// A rate in requests a second.
+pub(crate) fn rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().ok().filter(|rate| (MIN_RATE..=MAX_RATE).contains(rate));
+    rate.ok_or_else(|| {
+        format!("expected a number of requests a second from {MIN_RATE} to {MAX_RATE}")
+    })
+}
+
+const MIN_RATE: f64 = 0.01;
+const MAX_RATE: f64 = 1000.0;
 
 /// The heading of these arguments in the help.
 pub(crate) const NETWORK: &str = "Network";

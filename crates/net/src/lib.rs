@@ -1,4 +1,4 @@
-//! Network clients: identity, XRPC, firehose and Jetstream, for untrusted hosts.
+//! Network clients: identity, XRPC, firehose, Jetstream and Nostr relays, for untrusted hosts.
 //!
 //! | module | contents |
 //! |---|---|
@@ -9,6 +9,8 @@
 //! | [`rate_limit`] | delays that hosts request |
 //! | [`concurrency`] | limits on concurrent requests per host and in total |
 //! | [`identity`] | DIDs and handles |
+//! | [`plc_export`] | the export of a did:plc directory |
+//! | [`host_pacer`] | a rate of requests to each host that adapts to it |
 //! | [`xrpc`] | repositories, records and lists of servers |
 //! | [`websocket`] | a WebSocket client with limits |
 //! | `websocket_server` | what WebSocket servers share (feature `server`) |
@@ -16,6 +18,7 @@
 //! | [`cursors`] | stored cursors of streams |
 //! | [`firehose`] | verified events of relays and PDSs, at least once |
 //! | [`jetstream`] | events of Jetstreams |
+//! | `nostr_relay` | events of Nostr relays (feature `nostr-relay`) |
 //!
 //! From a handle to a verified repository:
 //!
@@ -67,6 +70,7 @@ mod duration_text;
 pub mod egress;
 #[cfg(feature = "firehose")]
 pub mod firehose;
+pub mod host_pacer;
 pub mod hosts;
 pub mod http;
 #[cfg(feature = "server")]
@@ -76,6 +80,9 @@ pub mod identity;
 pub mod jetstream;
 #[cfg(all(test, feature = "firehose"))]
 mod loopback_server;
+#[cfg(feature = "nostr-relay")]
+pub mod nostr_relay;
+pub mod plc_export;
 pub mod rate_limit;
 #[cfg(feature = "firehose")]
 mod reconnecting_socket;

@@ -112,7 +112,7 @@ impl ReconnectingSocket {
     }
 
     /// Sends a text, if there is a connection.
-    #[cfg(feature = "jetstream")]
+    #[cfg(any(feature = "jetstream", feature = "nostr-relay"))]
     pub(crate) async fn send_text(&mut self, text: String) {
         if let State::Open(open) = &mut self.state
             && let Err(error) = open.socket.send_text(text).await

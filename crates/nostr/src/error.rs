@@ -68,6 +68,28 @@ pub enum Reason {
     Limit(Limit),
 }
 
+impl Reason {
+    /// The name of the rule without its details, as in the published vectors: `truncated`, `not-minimal`, ….
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Truncated => "truncated",
+            Self::TrailingBytes => "trailing-bytes",
+            Self::Utf8 => "utf-8",
+            Self::NotMinimal => "not-minimal",
+            Self::Range(_) => "range",
+            Self::Length(_) => "length",
+            Self::Integer(_) => "integer",
+            Self::Hex(_) => "hexadecimal",
+            Self::Missing(_) => "missing",
+            Self::Duplicate(_) => "duplicate",
+            Self::Expected(_) => "expected",
+            Self::NotCanonical(_) => "not-canonical",
+            Self::Version(_) => "version",
+            Self::Limit(_) => "limit",
+        }
+    }
+}
+
 /// A field of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {

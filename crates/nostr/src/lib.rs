@@ -6,7 +6,10 @@
 //! | [`canonical`] | the bytes whose SHA-256 is the id |
 //! | [`Event::verify`], [`verify_many`] | checks of id and signature, one by one or in batches |
 //! | [`IdSerialization`] | which forms of control characters an id may have |
+//! | [`Filter`] | which events to take, as in requests to relays |
+//! | [`negentropy`] | which events another side lacks, without sending all ids |
 //! | [`formats`] | encoding and decoding in every format |
+//! | [`container`] | files of events in any format |
 //! | [`Limits`] | limits on the size of decoded events |
 //!
 //! A decoded [`Event`] borrows from its encoded bytes and from an arena that the caller owns and resets between
@@ -31,16 +34,20 @@
 #![forbid(unsafe_code)]
 
 pub mod canonical;
+pub mod container;
 mod error;
 mod event;
+mod filter;
 pub mod formats;
 mod input;
 mod limits;
+pub mod negentropy;
 mod verify;
 
 pub use bumpalo::Bump as Arena;
 pub use error::{DecodeError, EncodeError, Field, Reason};
 pub use event::{Event, OwnedEvent, Tag, Value};
+pub use filter::Filter;
 pub use limits::{Limit, Limits};
 pub use verify::{EventFault, IdSerialization, verify_many, verify_many_with};
 

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ops::Deref;
 
-use crate::{DecodeError, Reason, Tag, Value};
+use crate::{DecodeError, Event, Reason, Tag, Value};
 
 /// Limits on what a decoder accepts from an untrusted sender. The defaults hold every real event known.
 ///
@@ -80,6 +80,13 @@ impl Limit {
 }
 
 impl Limits {
+    /// Takes from [`list_bytes`](Self::list_bytes) what a decoded event of `len` bytes used of it. Events that are in memory
+    /// together then share it, as those of a batch do.
+    pub fn charge(&mut self, event: &Event<'_>, len: usize) {
+        let beyond = list_bytes(event.tags).saturating_sub(LIST_RATIO.saturating_mul(len));
+        self.list_bytes = self.list_bytes.saturating_sub(beyond);
+    }
+
     #[inline]
     pub(crate) fn check_content(&self, len: usize, offset: usize) -> Result<(), DecodeError> {
         check(len, self.content_bytes, Limit::ContentBytes, offset)

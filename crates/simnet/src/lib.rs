@@ -16,6 +16,7 @@
 //! | [`schnorr_events`] | Nostr events for the verification of signatures |
 //! | [`nostr_events`] | Nostr events as a relay receives them |
 //! | [`unsigned_commits`] | unsigned commits of many operations, for tables of operations |
+//! | `nostr_relay` | a Nostr relay on loopback (feature `servers`) |
 //! | [`nostr_sampling`] | classes and samples of Nostr events |
 //! | `servers` | a running network on loopback (feature `servers`) |
 //! | [`account`] | accounts: DID, key, initial records |
@@ -48,6 +49,8 @@ mod history;
 pub mod hostile;
 pub mod keys;
 pub mod nostr_events;
+#[cfg(feature = "servers")]
+pub mod nostr_relay;
 pub mod nostr_sampling;
 pub mod random;
 pub mod record;

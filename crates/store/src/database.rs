@@ -283,6 +283,9 @@ pub enum StoreFault {
         /// The version that this program writes.
         known: i64,
     },
+    /// The mirror is of another directory.
+    #[error("the file is a mirror of {0}: choose another file, or that directory")]
+    OtherDirectory(String),
     /// The file, or its lock file, was deleted or replaced while it was in use.
     #[error("the file was deleted or replaced while it was in use; what was stored in it is lost")]
     Replaced,

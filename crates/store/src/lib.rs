@@ -6,6 +6,8 @@
 //! handled, and are then written in the same transaction as the cursors. So the file never holds a
 //! state that its cursor has not reached, nor a cursor without its states.
 //!
+//! [`PlcMirror`] is a file of its own: the verified operations of a did:plc directory.
+//!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
@@ -37,6 +39,7 @@ mod database;
 pub mod files;
 mod keys;
 mod overlay;
+mod plc_mirror;
 mod reader;
 #[doc(hidden)]
 pub mod sqlite_file;
@@ -50,6 +53,7 @@ mod writer;
 pub use crash::crash_point;
 pub use database::{StoreError, StoreFault};
 pub use keys::StoredKey;
+pub use plc_mirror::{AppliedPage, MirrorTotals, PlcMirror, PlcMirrorReader, RefusedOperation};
 pub use reader::StateReader;
 pub use store::{Options, Store, StoreState};
 

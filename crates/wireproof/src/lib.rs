@@ -11,7 +11,7 @@
 //! | [`atproto`] | frames, commits, trees, repositories (read and written), identifiers, DID documents | `atproto` |
 //! | [`verify`] | every verdict: commits, repositories, record proofs, event chains, did:plc | `atproto` |
 //! | [`nostr`] | Nostr events in every format in which they are stored or sent, their ids and signatures | `nostr` |
-//! | `net` | identity, XRPC, firehose and Jetstream clients | `net` |
+//! | `net` | identity, XRPC, firehose and Jetstream clients, and one of Nostr relays | `net`, `nostr-relay` |
 //! | `store` | cursors, keys and account states in one SQLite file | `store` |
 //! | `delivery` | a durable outbox with acknowledgements; sinks: files, webhooks, databases; a WebSocket server | `delivery` |
 //! | `archive` | verified history in open tables, which can be proved again | `archive` |
@@ -29,6 +29,7 @@
 //! | `pure-rust` | | signatures by `k256` and `p256`, for targets without a C compiler; same verdicts |
 //! | `signing` | | secret keys |
 //! | `net`, `store`, `delivery` | | the network clients; the state file; the outbox and its sinks |
+//! | `nostr-relay` | | `net`, with a client of Nostr relays |
 //! | `capnp`, `flatbuffers` | | these formats of Nostr events |
 //! | `archive`, `query` | | archives; SQL over them, by Apache DataFusion, with 150 more dependencies |
 //! | `archive-serve` | | archives, and a server of their events with cursors |

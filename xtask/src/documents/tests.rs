@@ -31,8 +31,9 @@ fn variables_hold_for_the_following_lines_of_a_document() {
 }
 
 #[test]
-fn only_a_simulated_network_serves_until_terminated() {
+fn only_a_simulated_network_or_relay_serves_until_terminated() {
     assert!(serves("cargo run --release -- sim serve --rate 50"));
+    assert!(serves("cargo run --release -- sim nostr --events 10"));
     assert!(!serves("cargo run --release -- sim serve --help"));
     assert!(!serves("cargo run --release -- verify ada.test"));
 }

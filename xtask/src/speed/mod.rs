@@ -6,6 +6,7 @@ mod archive;
 mod delay;
 mod delivery;
 mod follow;
+mod nostr;
 mod relay;
 mod running;
 mod scraped;
@@ -27,6 +28,8 @@ pub(crate) enum Measurement {
     Archive(archive::Options),
     /// Measure the delay from an event's time to a WebSocket client.
     Delay(delay::Options),
+    /// Measure verified events of a Nostr relay to standard output.
+    Nostr(nostr::Options),
     /// Measure delivery to a WebSocket client in turn with tap of indigo, over the same network.
     Tap(tap::Options),
 }
@@ -40,6 +43,7 @@ pub(crate) fn measure(measurement: &Measurement) -> Result<(), String> {
         Measurement::Delivery(options) => delivery::measure(&program, options),
         Measurement::Archive(options) => archive::measure(&program, options),
         Measurement::Delay(options) => delay::measure(&program, options),
+        Measurement::Nostr(options) => nostr::measure(&program, options),
         Measurement::Tap(options) => tap::measure(&program, options),
     }
 }

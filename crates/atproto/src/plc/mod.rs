@@ -5,6 +5,7 @@
 //! | [`Operation`] | the fields of an operation, its signed bytes and its CID |
 //! | [`AccountData`] | the data of an account after an operation |
 //! | [`Log`] | the operations of one DID, with the times stated by the directory |
+//! | [`ExportLine`] | a line of the export of a directory: an operation of any DID, and its number |
 //! | [`Limits`] | limits for operations and logs |
 //!
 //! Operations are sent as JSON; they are signed and hashed as DAG-CBOR, all of whose fields are known: an
@@ -12,12 +13,14 @@
 //!
 //! Source: the specification of did:plc, version 0.1.
 
+mod export;
 mod json;
 mod log;
 mod operation;
 #[cfg(test)]
 mod tests;
 
+pub use export::{ExportLine, StatedOperation};
 pub use log::{AuditEntry, Limits, Log};
 pub use operation::{AccountData, LegacyCreate, Operation, Service, UnsignedOperation, Update};
 

@@ -102,7 +102,9 @@ impl From<ArchiveError> for Failure {
     fn from(error: ArchiveError) -> Self {
         let message = error.to_string();
         match error.fault {
-            ArchiveFault::Address | ArchiveFault::Settings(_) => Self::Usage(message),
+            ArchiveFault::Address | ArchiveFault::Settings(_) | ArchiveFault::LedgerName => {
+                Self::Usage(message)
+            }
             ArchiveFault::Store(_) => Self::Network(message),
             ArchiveFault::ChangedEntry | ArchiveFault::LogLine { .. } => Self::Refused(message),
             _ => Self::Local(message),

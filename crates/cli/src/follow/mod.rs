@@ -58,13 +58,15 @@ use deliveries::Deliveries;
 use lines_to_stdout::LinesToStdout;
 use repetition_marks::RepetitionMarks;
 use run::{Run, Setup};
-use writer::LineWriter;
 
 pub(crate) use archive::{ArchiveFollowArgs, run_to_archive, seal_all, wal_folder};
 pub(crate) use args::FollowArgs;
 pub(crate) use line::ArchivedLines;
 pub(crate) use metrics::{Metrics, ServeSeries};
 pub(crate) use state::state_folder;
+pub(crate) use status::Status;
+pub(crate) use taken::Acknowledge;
+pub(crate) use writer::{LineSender, LineWriter, Lines, failure as output_failure};
 
 pub(crate) fn run(args: &FollowArgs) -> Result<(), Failure> {
     args.check_delivery()?;

@@ -18,14 +18,14 @@ use crate::stream::notice_text;
 
 /// The status line. Clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct Status {
+pub(crate) struct Status {
     bar: ProgressBar,
     warnings: Arc<Warnings>,
 }
 
 impl Status {
     /// A status line that is shown if standard error is a terminal, standard output is not, and progress is to be shown.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let is_shown = log::shows_progress()
             && std::io::stderr().is_terminal()
             && !std::io::stdout().is_terminal();
@@ -77,7 +77,7 @@ impl Status {
 
     /// Prints a warning at once if it is the first of its kind in a minute or every one is to be printed, else with the
     /// later ones.
-    pub(super) fn warn(&self, kind: &'static str, text: impl FnOnce() -> String) {
+    pub(crate) fn warn(&self, kind: &'static str, text: impl FnOnce() -> String) {
         if log::prints(Level::Debug) {
             return self.print_warning(&warnings::shorten(text()));
         }
@@ -87,23 +87,23 @@ impl Status {
     }
 
     /// Prints the warnings whose minute is over.
-    pub(super) fn print_due_warnings(&self) {
+    pub(crate) fn print_due_warnings(&self) {
         self.warnings.due(Instant::now()).iter().for_each(|line| self.print_warning(line));
     }
 
     /// Says that a stop was requested.
-    pub(super) fn announce_stop(&self, limit: Duration) {
+    pub(crate) fn announce_stop(&self, limit: Duration) {
         let limit = limit.as_secs();
         self.print(&format!("finishing within {limit} s; once more to end at once"));
     }
 
     /// Prints a line above the status line.
-    pub(super) fn print(&self, text: &str) {
+    pub(crate) fn print(&self, text: &str) {
         self.print_at(Level::Info, text);
     }
 
     /// Prints a warning above the status line.
-    pub(super) fn print_warning(&self, text: &str) {
+    pub(crate) fn print_warning(&self, text: &str) {
         self.print_at(Level::Warning, text);
     }
 
@@ -124,7 +124,7 @@ impl Status {
     }
 
     /// Clears the status line, and prints the warnings that are not printed yet.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.warnings.rest().iter().for_each(|line| self.print_warning(line));
         self.bar.finish_and_clear();
     }

@@ -18,7 +18,7 @@ use wireproof::net::firehose::Ack;
 use wireproof::store::crash_point;
 
 /// The acknowledgement of a line.
-pub(super) trait Acknowledge: Send + 'static {
+pub(crate) trait Acknowledge: Send + 'static {
     /// The line is written, and taken by its reader if there is one.
     fn done(self);
 }

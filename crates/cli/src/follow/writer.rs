@@ -15,10 +15,10 @@ use crate::failure::Failure;
 
 /// Sends lines to the writer, from any number of threads.
 #[derive(Debug)]
-pub(super) struct LineSender<A>(Arc<Shared<A>>);
+pub(crate) struct LineSender<A>(Arc<Shared<A>>);
 
 /// The writing thread.
-pub(super) struct LineWriter<A> {
+pub(crate) struct LineWriter<A> {
     shared: Arc<Shared<A>>,
     /// The result of the thread.
     ended: oneshot::Receiver<io::Result<()>>,
@@ -35,7 +35,7 @@ struct Shared<A> {
 
 /// Lines that are passed on together, with their acks. Its memory is used again.
 #[derive(Debug)]
-pub(super) struct Lines<A> {
+pub(crate) struct Lines<A> {
     bytes: Vec<u8>,
     /// The end of each line in `bytes`, with its ack.
     acks: Vec<(usize, A)>,
@@ -51,12 +51,12 @@ struct Batch<A> {
 }
 
 impl<A> Lines<A> {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { bytes: Vec::new(), acks: Vec::new() }
     }
 
     /// Appends a line, which ends with a line feed, and its ack.
-    pub(super) fn add(&mut self, line: &[u8], ack: A) {
+    pub(crate) fn add(&mut self, line: &[u8], ack: A) {
         self.bytes.extend_from_slice(line);
         self.acks.push((self.bytes.len(), ack));
     }
@@ -105,7 +105,7 @@ impl<A: Acknowledge> LineSender<A> {
     }
 
     /// Adds lines, and leaves `lines` empty. Waits while too many bytes are queued, unless the run stops.
-    pub(super) fn push_all(&self, lines: &mut Lines<A>) {
+    pub(crate) fn push_all(&self, lines: &mut Lines<A>) {
         if lines.len() == 0 {
             return;
         }
@@ -142,7 +142,7 @@ impl<A: Acknowledge> LineSender<A> {
 
 impl<A: Acknowledge> LineWriter<A> {
     /// A writer to standard output. If it fails, the run is stopped.
-    pub(super) fn stdout(stop: &StopSignal) -> Result<(LineSender<A>, Self), Failure> {
+    pub(crate) fn stdout(stop: &StopSignal) -> Result<(LineSender<A>, Self), Failure> {
         let started = LineStdout::open().and_then(|out| Self::start(out, stop));
         started.map_err(|error| Failure::Local(format!("standard output: {error}")))
     }
@@ -171,7 +171,7 @@ impl<A: Acknowledge> LineWriter<A> {
 
     /// Waits until all lines are written, and a moment for the reader to take them, up to `limit`. A thread
     /// whose output is blocked is left behind; its lines are not acked.
-    pub(super) async fn finish(self, limit: Duration) -> io::Result<()> {
+    pub(crate) async fn finish(self, limit: Duration) -> io::Result<()> {
         self.shared.lock().is_finished = true;
         self.shared.changed.notify_one();
         match tokio::time::timeout(limit, self.ended).await {
@@ -259,7 +259,7 @@ const MAX_QUEUED_BYTES: usize = 4 << 20;
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The failure of a run whose lines cannot be written.
-pub(super) fn failure(error: io::Error) -> Failure {
+pub(crate) fn failure(error: io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::Local(
             "the reader of standard output closed it: the next run delivers the lines again that it may not \

@@ -9,6 +9,7 @@ use wireproof::verify::identity::AccountKeys;
 
 use crate::failure::Failure;
 use crate::network::{LazyNetwork, NetworkArgs};
+use crate::plc::MirroredAccounts;
 use crate::verify::{account_keys, document_key, log_key};
 
 /// The arguments; one of them is required.
@@ -24,6 +25,9 @@ pub(super) struct LineKeysArgs {
     /// The log of the did:plc of the only account, a JSON file; it is verified too.
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     plc_log: Option<PathBuf>,
+    /// The mirror of a did:plc directory, a file of `plc mirror`.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    plc_mirror: Option<PathBuf>,
     /// Look up the key of each account as it is now: at the did:plc directory, or the host of a did:web.
     #[arg(long)]
     resolve: bool,
@@ -33,16 +37,19 @@ pub(super) struct LineKeysArgs {
 pub(super) enum LineKeys<'a> {
     Many(AccountKeys),
     One(DidBuf, Box<PublicKey>),
+    Mirrored(MirroredAccounts),
     LookedUp(LazyNetwork<'a>),
 }
 
 impl<'a> LineKeys<'a> {
     pub(super) fn of(args: &LineKeysArgs, network: &'a NetworkArgs) -> Result<Self, Failure> {
         let one = |(did, key)| Self::One(did, Box::new(key));
-        match (&args.keys, &args.did_doc, &args.plc_log) {
+        let LineKeysArgs { keys, did_doc, plc_log, plc_mirror, .. } = args;
+        match (keys, did_doc, plc_log, plc_mirror) {
             (Some(file), ..) => account_keys(file).map(Self::Many),
-            (_, Some(file), _) => document_key(file).map(one),
-            (.., Some(file)) => log_key(file).map(one),
+            (_, Some(file), ..) => document_key(file).map(one),
+            (.., Some(file), _) => log_key(file).map(one),
+            (.., Some(file)) => Ok(Self::Mirrored(MirroredAccounts::open(file)?)),
             _ => Ok(Self::LookedUp(LazyNetwork::new(network, &[], false))),
         }
     }
@@ -56,6 +63,7 @@ impl<'a> LineKeys<'a> {
         match self {
             Self::Many(keys) => Ok(keys.get(did).and_then(|key| PublicKey::try_from(key).ok())),
             Self::One(of, key) => Ok((of.as_did() == did).then(|| (**key).clone())),
+            Self::Mirrored(mirror) => Ok(mirror.history(did)?.and_then(|of| of.signing_key())),
             Self::LookedUp(network) => look_up(network, did),
         }
     }
@@ -65,6 +73,7 @@ impl<'a> LineKeys<'a> {
         match self {
             Self::Many(_) => "the file of keys has none",
             Self::One(..) => "the given key is not that",
+            Self::Mirrored(_) => "the mirror has none",
             Self::LookedUp(_) => "there is no key",
         }
     }

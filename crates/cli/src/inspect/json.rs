@@ -14,6 +14,7 @@ use wireproof::codec::json::Json;
 use wireproof::codec::printable::escape_json;
 
 use super::Format;
+use super::nostr;
 use super::refusal::{InspectError, Refusal};
 use super::text::{FIRST_FRAME, LENGTH_BYTES};
 use crate::json::RecordPath;
@@ -30,6 +31,8 @@ pub(super) fn write(
         Format::Frame => frame_document(bytes, limit),
         Format::Car => car_document(bytes, limit),
         Format::Cbor => cbor_document(bytes),
+        Format::NostrContainer => to_json(&nostr::container_document(bytes, limit)?),
+        Format::Nostr(format) => to_json(&nostr::event_document(format, bytes, limit)?),
     }?;
     json.push(b'\n');
     Ok(out.write_all(&json)?)

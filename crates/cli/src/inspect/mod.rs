@@ -1,6 +1,7 @@
-//! `wireproof inspect`: shows frames, CAR archives and CBOR blocks, or the rule that bytes break.
+//! `wireproof inspect`: shows frames, CAR archives, CBOR blocks and Nostr events, or the rule that bytes break.
 //!
-//! The four formats start differently, so that valid bytes have one of them:
+//! Bytes that are exactly one Nostr event in one of its formats are taken for one; containers of events and strings `notepack_…`
+//! are known by their first bytes. The other formats start differently, so that valid bytes have one of them:
 //!
 //! | format | first bytes | why no other format starts so |
 //! |---|---|---|
@@ -12,6 +13,7 @@
 //! Bytes of none of them are read as CBOR, whose errors are the most precise.
 
 mod json;
+mod nostr;
 mod refusal;
 mod text;
 mod tree;
@@ -19,19 +21,24 @@ mod tree;
 use std::io;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueHint};
 use wireproof::atproto::event;
 use wireproof::codec::cbor;
 use wireproof::kernels::varint;
+use wireproof::nostr::container;
+use wireproof::nostr::formats::Format as NostrFormat;
 
 use crate::failure::Failure;
 use crate::files;
 use crate::output::Output;
 use refusal::InspectError;
 
-/// Show what is in a file of frames, a frame, a CAR or a CBOR block, or why it is refused.
+/// Show what is in a file of frames, a frame, a CAR, a CBOR block or a Nostr event, or why it is refused.
 ///
-/// All of the input is checked, shown or not: canonical DAG-CBOR, every hash against its CID, every limit.
+/// All of the input is checked, shown or not: canonical DAG-CBOR, every hash against its CID, every limit. Of a Nostr event in any
+/// format each byte is shown with its field and what it stands for, and whether the id and the signature are right; of a
+/// container of events its blocks.
 /// Input that breaks a rule is refused with the rule, the offset and the bytes around it, and exit code 1.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -42,33 +49,68 @@ pub(crate) struct InspectArgs {
     /// Print one JSON document instead of a tree, with links as {"$link": …} and bytes as {"$bytes": …}.
     #[arg(long)]
     json: bool,
-    /// Number of frames or blocks to show; 0 shows all [default: 10, with --json all].
+    /// Number of frames, blocks, or parts of an event to show; 0 shows all [default: 10, of an event 500, with --json all].
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// The format of the input [default: detected].
-    #[arg(long = "as", value_enum, value_name = "FORMAT")]
+    #[arg(long = "as", value_name = "FORMAT", value_parser = format())]
     format: Option<Format>,
 }
 
 /// The formats of input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
-    /// A file of frames.
-    #[value(alias = "corpus")]
     Frames,
-    /// One frame of an event stream.
     Frame,
-    /// A CAR v1 archive.
     Car,
-    /// One DAG-CBOR item.
     Cbor,
+    NostrContainer,
+    Nostr(NostrFormat),
+}
+
+fn format() -> impl TypedValueParser<Value = Format> {
+    let named = [
+        PossibleValue::new("frames").alias("corpus").help("A file of frames"),
+        PossibleValue::new("frame").help("One frame of an event stream"),
+        PossibleValue::new("car").help("A CAR v1 archive"),
+        PossibleValue::new("cbor").help("One DAG-CBOR item"),
+        PossibleValue::new("nostr-container").help("A container of Nostr events"),
+    ];
+    let events = NostrFormat::ALL.iter().map(|format| PossibleValue::new(nostr_name(*format)));
+    PossibleValuesParser::new(named.into_iter().chain(events)).map(|name| match name.as_str() {
+        "frames" | "corpus" => Format::Frames,
+        "frame" => Format::Frame,
+        "car" => Format::Car,
+        "cbor" => Format::Cbor,
+        "nostr-container" => Format::NostrContainer,
+        name => {
+            let mut formats = NostrFormat::ALL.iter();
+            let named = formats.find(|format| nostr_name(**format) == name);
+            Format::Nostr(*named.expect("one of the possible values"))
+        }
+    })
+}
+
+/// The name of the format of one Nostr event.
+fn nostr_name(format: NostrFormat) -> String {
+    format!("nostr-{}", format.name())
 }
 
 pub(crate) fn run(args: &InspectArgs, output: Output) -> Result<(), Failure> {
     let (bytes, name) = (files::read(&args.file)?, files::name(&args.file));
     files::refuse_wrapping(&name, &bytes)?;
+    let is_string = matches!(args.format, None | Some(Format::Nostr(NostrFormat::Notepack)))
+        && bytes.starts_with(STRING_START);
+    let bytes = match is_string {
+        true => {
+            let of_string = nostr::bytes_of_string(&bytes);
+            of_string.map_err(|refusal| Failure::refused(&args.file, refusal))?
+        }
+        false => bytes,
+    };
     let format = args.format.unwrap_or_else(|| detect(&bytes));
     let limit = match args.limit {
+        None if !args.json && matches!(format, Format::Nostr(_)) => SHOWN_PARTS,
         None if !args.json => SHOWN,
         None | Some(0) => usize::MAX,
         Some(limit) => limit,
@@ -91,9 +133,13 @@ pub(crate) fn run(args: &InspectArgs, output: Output) -> Result<(), Failure> {
     })
 }
 
-/// Detects the format by the first bytes.
+/// Detects the format: an event by all bytes, others by the first.
 fn detect(bytes: &[u8]) -> Format {
-    if bytes.len() > 1 && bytes[0] == 0 {
+    if container::is_container(bytes) {
+        Format::NostrContainer
+    } else if let Some(format) = nostr::detect(bytes) {
+        Format::Nostr(format)
+    } else if bytes.len() > 1 && bytes[0] == 0 {
         Format::Frames
     } else if cbor::validate(bytes).is_ok() {
         Format::Cbor
@@ -120,18 +166,26 @@ impl Format {
             Self::Frame => "a frame",
             Self::Car => "a CAR",
             Self::Cbor => "a CBOR block",
+            Self::NostrContainer => "a container of Nostr events",
+            Self::Nostr(_) => "a Nostr event",
         }
     }
 }
 
 /// Frames or blocks shown without `--limit`.
 const SHOWN: usize = 10;
+/// Parts of an event shown without `--limit`.
+const SHOWN_PARTS: usize = 500;
+
+/// The start of an event in its string form.
+const STRING_START: &[u8] = b"notepack_";
 
 const EXAMPLES: &str = "\
 Examples:
   wireproof inspect repository.car
   wireproof inspect firehose-frames.bin --limit 3
   wireproof inspect frame.bin --json | jq .ops
+  wireproof nostr get events.nostr 7 --to msgpack | wireproof inspect -
   curl -s \"$PDS/xrpc/com.atproto.sync.getRepo?did=$DID\" | wireproof inspect -";
 
 #[cfg(test)]
@@ -153,6 +207,25 @@ mod tests {
             [&b"\xa1\x62op\x01"[..], b"\x00", b"\x3a\x01\x02\x03\x04", b"\xa1\x60\xa1\x65roots\x80"]
         {
             assert_eq!(detect(item), Format::Cbor, "{item:02x?}");
+        }
+    }
+
+    #[test]
+    fn an_event_is_recognized_in_every_format() {
+        use bumpalo::Bump;
+        use wireproof::nostr::{Limits, example};
+        let arena = Bump::new();
+        let json = example::JSON.as_bytes();
+        let event = NostrFormat::Json.decode(json, &arena, &Limits::default()).unwrap();
+        for format in NostrFormat::ALL {
+            let mut bytes = Vec::new();
+            format.encode(&event, &mut bytes).unwrap();
+            let Format::Nostr(found) = detect(&bytes) else { panic!("{}", format.name()) };
+            // Without values of digits, two schemas of Protocol Buffers are the same.
+            let [found, name] = [found.name(), format.name()];
+            assert!(found == name || name.strip_suffix("-hex") == Some(found), "{name}: {found}");
+            bytes.pop();
+            assert!(!matches!(detect(&bytes), Format::Nostr(_)), "{name}");
         }
     }
 

@@ -8,6 +8,7 @@ use wireproof::atproto::event::FrameError;
 use wireproof::codec::CidRef;
 use wireproof::codec::car::{CarError, CarFault};
 use wireproof::codec::cbor::DecodeError;
+use wireproof::nostr;
 
 /// A broken rule and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    fn new(offset: usize, rule: impl ToString) -> Self {
+    pub(super) fn new(offset: usize, rule: impl ToString) -> Self {
         Self { part: String::new(), offset, rule: rule.to_string() }
     }
 
@@ -64,6 +65,12 @@ impl fmt::Display for Refusal {
 
 impl From<DecodeError> for Refusal {
     fn from(error: DecodeError) -> Self {
+        Self::new(error.offset, error.reason)
+    }
+}
+
+impl From<nostr::DecodeError> for Refusal {
+    fn from(error: nostr::DecodeError) -> Self {
         Self::new(error.offset, error.reason)
     }
 }

@@ -12,6 +12,7 @@ use wireproof::codec::car::{self, HashProof};
 use wireproof::codec::{CidRef, cbor};
 
 use super::Format;
+use super::nostr;
 use super::refusal::{InspectError, Refusal};
 use super::tree::{self, FAINT, KEY, STEP};
 
@@ -27,6 +28,8 @@ pub(super) fn write(
         Format::Frame => write_frame(bytes, limit, out),
         Format::Car => write_car(bytes, limit, out),
         Format::Cbor => write_cbor(bytes, out),
+        Format::NostrContainer => nostr::write_container(bytes, limit, out),
+        Format::Nostr(format) => nostr::write_event(format, bytes, limit, out),
     };
     out.flush()?;
     shown
@@ -233,7 +236,12 @@ fn write_cbor(bytes: &[u8], out: &mut dyn Write) -> Result<(), InspectError> {
     Ok(())
 }
 
-fn write_more(count: usize, limit: usize, what: &str, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_more(
+    count: usize,
+    limit: usize,
+    what: &str,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     if count <= limit {
         return Ok(());
     }
@@ -253,7 +261,7 @@ fn hashes(unchecked: usize) -> String {
     }
 }
 
-fn counted(count: usize, what: &str) -> String {
+pub(super) fn counted(count: usize, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {what}{plural}", HumanCount(count as u64))
 }

@@ -3,12 +3,14 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use ::bench::nostr::{Input, InputError, Layout, Output as EventsFile, OutputError};
+use ::bench::nostr::{Group, Input, InputError, Layout, Output as EventsFile, OutputError};
 use bumpalo::Bump;
+use wireproof::nostr::Event;
 
 use super::ConvertArgs;
 use crate::failure::Failure;
 use crate::files;
+use crate::log::{self, Level};
 
 pub(super) fn run(args: &ConvertArgs) -> Result<(), Failure> {
     let input = args.events.open()?;
@@ -17,11 +19,11 @@ pub(super) fn run(args: &ConvertArgs) -> Result<(), Failure> {
         // Bytes go to the raw stream: one that strips styles takes text only.
         None => {
             let out = BufWriter::new(io::stdout().lock());
-            Ok(convert(&input, args.to, out).map_err(failed)?.flush()?)
+            Ok(convert(&input, args, out).map_err(failed)?.flush()?)
         }
         Some(path) => {
             let file = BufWriter::new(files::create_sibling(path)?);
-            let out = convert(&input, args.to, file).map_err(failed)?;
+            let out = convert(&input, args, file).map_err(failed)?;
             let file = out.into_inner().map_err(|error| Failure::file(path)(error.into_error()))?;
             files::persist(file, path)
         }
@@ -33,19 +35,39 @@ impl ConvertArgs {
     fn file(&self) -> Option<&Path> {
         self.out.as_deref().filter(|path| !files::is_standard_stream(path))
     }
+
+    fn layout(&self) -> Layout {
+        match (self.to, self.format) {
+            (Layout::Container(_), Some(format)) => Layout::Container(format),
+            (layout, _) if self.events.single => layout.single(),
+            (layout, _) => layout,
+        }
+    }
+
+    /// The events of a group; none of a part that is damaged, if such parts are skipped.
+    fn events_of<'a>(&self, group: Group<'a>) -> Result<Vec<Event<'a>>, ConvertError> {
+        match group.damage {
+            Some(damage) if self.skip_damaged => {
+                let name = files::name(group.file);
+                log::print(Level::Warning, &format!("{name}: {damage}"))
+                    .map_err(OutputError::Io)?;
+                Ok(Vec::new())
+            }
+            _ => Ok(group.into_events()?),
+        }
+    }
 }
 
-fn convert<W: Write>(input: &Input, to: Layout, out: W) -> Result<W, ConvertError> {
-    let mut file = match to {
-        Layout::Lines => EventsFile::lines(out),
-        Layout::Records => EventsFile::records(out),
-        Layout::Batch(_) => {
-            let arena = Bump::new();
-            return Ok(to.write(&input.load(&arena)?, out)?);
-        }
-    };
+fn convert<W: Write>(input: &Input, args: &ConvertArgs, out: W) -> Result<W, ConvertError> {
+    let layout = args.layout();
+    if let Layout::Batch(_) = layout {
+        let arena = Bump::new();
+        let events = input.load_with(&arena, |group| args.events_of(group))?;
+        return Ok(layout.write(&events, out)?);
+    }
+    let mut file = EventsFile::new(layout, out);
     input.each_group(|group| {
-        for event in group.into_events()? {
+        for event in args.events_of(group)? {
             file.write(&event)?;
         }
         Ok::<_, ConvertError>(())

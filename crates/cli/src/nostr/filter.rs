@@ -2,7 +2,9 @@
 
 use clap::Args;
 use wireproof::kernels::hex;
-use wireproof::nostr::Event;
+use wireproof::nostr::Filter;
+
+use crate::failure::Failure;
 
 /// Which events to take. Several values of an option are alternatives; all options, and all names of tags, must match.
 #[derive(Debug, Args)]
@@ -11,7 +13,7 @@ pub(super) struct FilterArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     kind: Vec<u16>,
     /// Take events of these authors, public keys of 64 digits.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = author)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = digits)]
     author: Vec<[u8; 32]>,
     /// Take events from this time on, in seconds since 1970.
     #[arg(long, value_name = "SECONDS")]
@@ -25,29 +27,35 @@ pub(super) struct FilterArgs {
 }
 
 impl FilterArgs {
-    pub(super) fn matches(&self, event: &Event<'_>) -> bool {
-        (self.kind.is_empty() || self.kind.contains(&event.kind))
-            && (self.author.is_empty() || self.author.contains(&event.pubkey))
-            && self.since.is_none_or(|since| event.created_at >= since)
-            && self.until.is_none_or(|until| event.created_at <= until)
-            && self.tag.iter().all(|(name, _)| self.has_tag(event, name))
+    pub(super) fn to_filter(&self) -> Filter {
+        Filter {
+            kinds: self.kind.clone(),
+            authors: self.author.clone(),
+            tags: self.tag.clone(),
+            since: self.since,
+            until: self.until,
+            ..Filter::default()
+        }
     }
 
-    /// Whether the event has one of the tags of this name.
-    fn has_tag(&self, event: &Event<'_>, name: &str) -> bool {
-        let wanted = || self.tag.iter().filter(|(of, _)| of == name).map(|(_, value)| value);
-        let mut values = event.tags.iter().filter_map(|tag| match tag {
-            [of, value, ..] if of.to_text() == name => Some(value.to_text()),
-            _ => None,
-        });
-        values.any(|value| wanted().any(|wanted| value == wanted.as_str()))
+    /// The filter of a request to relays, which know names of tags of one letter.
+    pub(super) fn to_request(&self) -> Result<Filter, Failure> {
+        let is_letter =
+            |name: &str| matches!(name.as_bytes(), [byte] if byte.is_ascii_alphabetic());
+        match self.tag.iter().find(|(name, _)| !is_letter(name)) {
+            Some((name, _)) => Err(Failure::Usage(format!(
+                "--tag {name}: relays filter by tags with a name of one letter: filter the output instead"
+            ))),
+            None => Ok(self.to_filter()),
+        }
     }
 }
 
-fn author(digits: &str) -> Result<[u8; 32], &'static str> {
-    let mut key = [0; 32];
-    let is_key = digits.len() == 64 && hex::decode(digits.as_bytes(), &mut key);
-    is_key.then_some(key).ok_or("a public key is 64 lower-case hexadecimal digits")
+/// A public key or an id.
+pub(super) fn digits(text: &str) -> Result<[u8; 32], &'static str> {
+    let mut bytes = [0; 32];
+    let is_valid = text.len() == 64 && hex::decode(text.as_bytes(), &mut bytes);
+    is_valid.then_some(bytes).ok_or("a public key or an id is 64 lower-case hexadecimal digits")
 }
 
 fn tag(text: &str) -> Result<(String, String), &'static str> {

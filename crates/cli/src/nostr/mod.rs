@@ -1,7 +1,11 @@
-//! `wireproof nostr`: verifies, converts and measures Nostr events in files.
+//! `wireproof nostr`: verifies, converts, samples and measures Nostr events in files, and follows relays.
 
 mod convert;
 mod filter;
+mod follow;
+mod get;
+mod refusal;
+mod sample;
 mod seen;
 mod statistics;
 mod verify;
@@ -12,19 +16,23 @@ use std::path::PathBuf;
 use ::bench::nostr::{Input, Layout};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use simnet::nostr_sampling::{SizeClass, TagClass};
 use wireproof::nostr::IdSerialization;
 use wireproof::nostr::formats::Format;
 
 use self::filter::FilterArgs;
+use self::follow::NostrFollowArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::{files, standard_streams};
 
-/// Verify, convert and measure Nostr events in files.
+/// Verify, convert, sample and measure Nostr events in files, and follow relays.
 ///
-/// A file has JSON lines, plain or compressed (.jsonl.gz, .jsonl.zst), or, if its name ends in .gz otherwise, the layout of
-/// archives: gzip of Protocol Buffers, each event after its length. A line has an event, or a message of a relay or client
-/// with one: ["EVENT",…]. Of a folder all files that end in .gz, .zst or .jsonl are read, in the order of their names.
+/// A file has JSON lines, plain or compressed (.jsonl.gz, .jsonl.zst); or is a container of events in any format, which
+/// is known by its first bytes (.nostr); or has events after their lengths: of Notepack if its name ends in .notepack or
+/// .notepack.gz, of Protocol Buffers if it ends in .gz otherwise. A line has an event, a message of a relay or client with one,
+/// ["EVENT",…], or a string notepack_…. Of a folder all files that end in .gz, .zst, .jsonl, .nostr or .notepack are read, in
+/// the order of their names.
 #[derive(Debug, Subcommand)]
 pub(crate) enum NostrCommand {
     /// Verify the id and the signature of every event.
@@ -34,12 +42,40 @@ pub(crate) enum NostrCommand {
     /// output as JSON lines, in order, and the findings and counts to standard error.
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(VerifyArgs),
+    /// Follow relays, and write each valid event as a line of JSON, once.
+    ///
+    /// Stored events come first, page by page until there are no older ones, then new ones. Ids and signatures are verified in
+    /// batches, on all cores, and events that do not match the filter are refused. A lost connection is opened again and
+    /// resumed before the last event; so is the next run, after the last line that the reader of the output took, with
+    /// repeated lines for --overlap-seconds. Refusals and messages of relays are printed to standard error, one a minute of
+    /// each kind. Requests for authentication (NIP-42) are not answered.
+    ///
+    /// Ctrl-C or SIGTERM writes what is received and stores how far, within --stop-seconds (exit code 130 after Ctrl-C, 0 after
+    /// SIGTERM). Exit code 3 if no relay can be followed, or with --stored if one of them cannot.
+    #[command(after_help = FOLLOW_EXAMPLES)]
+    Follow(Box<NostrFollowArgs>),
     /// Convert events to another format.
     ///
-    /// jsonl and pb.gz are read and written group by group. The name of a format stands for its list of
-    /// events, which is held in memory. An event that the format cannot hold is refused.
+    /// `container` holds events of any format in checked blocks, of which damage leaves the others; --format names the
+    /// format. `pb` and `notepack-segment` and what is named after them have each event after its length: delimited Protocol
+    /// Buffers, and the segments of pensieve. These, jsonl and notepack-string are read and written group by group. The name of
+    /// a format stands for its list of events, which is held in memory, or with --single for one event. An event that the format
+    /// cannot hold is refused.
     #[command(after_help = CONVERT_EXAMPLES)]
     Convert(ConvertArgs),
+    /// Draw events at random.
+    ///
+    /// The sample is written to standard output as JSON lines, in the order of the input. It depends on the seed and on the ids of the
+    /// events alone, so the same events give the same sample in any order and in any number of files. Only the sample is held
+    /// in memory, and an id is in it once.
+    #[command(after_help = SAMPLE_EXAMPLES)]
+    Sample(SampleArgs),
+    /// Print events by their number in a file, or by id.
+    ///
+    /// Of a container one block is read by the index; every other file is read from its start, and so is a container if an id is
+    /// asked for. Events are printed in the order of the file, and not verified: `nostr verify -` does.
+    #[command(after_help = GET_EXAMPLES)]
+    Get(GetArgs),
     /// Show how many bytes events take in each format.
     ///
     /// The sizes are raw, each event alone under gzip at level 6 and under Zstandard at level 3, and all
@@ -64,9 +100,12 @@ struct EventsArgs {
     /// Files, and folders of files; `-` for standard input.
     #[arg(value_name = "FILE|DIR|-", value_hint = ValueHint::AnyPath, required = true)]
     files: Vec<PathBuf>,
-    /// The layout of the files [default: pb.gz if a name ends in .gz and not in .jsonl.gz, else jsonl].
+    /// The layout of the files [default: by the first bytes and the name of each, else jsonl].
     #[arg(long, value_name = "LAYOUT", value_parser = layout())]
     from: Option<Layout>,
+    /// Take the name of a format for one event, not for a list: each file has one event.
+    #[arg(long)]
+    single: bool,
     /// Maximum number of events; of several files the first ones of each, in equal parts [default: all].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
@@ -123,10 +162,71 @@ pub(crate) struct ConvertArgs {
     /// The layout to write.
     #[arg(long, value_name = "LAYOUT", value_parser = layout())]
     to: Layout,
+    /// The format of events in a container [default: notepack].
+    #[arg(long, value_name = "FORMAT", value_parser = format())]
+    format: Option<Format>,
+    /// Convert the intact blocks of a damaged container, and name what is damaged on standard error [default: refuse it].
+    #[arg(long)]
+    skip_damaged: bool,
     /// The file to write; an existing file is replaced once the new one is complete [default: `-`, standard
     /// output].
     #[arg(long, short, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SampleArgs {
+    #[command(flatten)]
+    events: EventsArgs,
+    /// Maximum number of events in the sample.
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=MAX_SAMPLE))]
+    count: u64,
+    /// Another seed gives another sample.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Divide the count in equal parts among what occurs of these; what one has too few of goes to the others.
+    #[arg(long, value_name = "BY")]
+    stratify: Option<Strata>,
+    /// Take events of these sizes, by their estimated length as JSON: tiny up to 500 bytes, small up to 2,000, medium up to
+    /// 10,000, large up to 100,000, huge beyond.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = size_class())]
+    size: Vec<SizeClass>,
+    /// Take events with these numbers of tags: none, few up to 5, moderate up to 20, many up to 100, massive beyond.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = tag_class())]
+    tag_count: Vec<TagClass>,
+    #[command(flatten)]
+    filter: FilterArgs,
+}
+
+/// What divides events into parts.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Strata {
+    /// Their kinds.
+    Kind,
+    /// The sizes of --size.
+    Size,
+    /// The numbers of tags of --tag-count.
+    Tags,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GetArgs {
+    /// The file; `-` for standard input.
+    #[arg(value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// Numbers of events, from 0.
+    #[arg(value_name = "NUMBER")]
+    numbers: Vec<u64>,
+    /// Ids of events, of 64 digits.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = filter::digits)]
+    id: Vec<[u8; 32]>,
+    /// The layout of the file [default: by its first bytes and its name, else jsonl].
+    #[arg(long, value_name = "LAYOUT", value_parser = layout())]
+    from: Option<Layout>,
+    /// The layout to print; the name of a format stands for one event.
+    #[arg(long, value_name = "LAYOUT", value_parser = layout(), default_value = "jsonl")]
+    to: Layout,
 }
 
 #[derive(Debug, Args)]
@@ -181,7 +281,10 @@ pub(crate) struct RecommendArgs {
 pub(crate) fn run(command: &NostrCommand, output: Output) -> Result<(), Failure> {
     match command {
         NostrCommand::Verify(args) => verify::run(args, output),
+        NostrCommand::Follow(args) => follow::run(args),
         NostrCommand::Convert(args) => convert::run(args),
+        NostrCommand::Sample(args) => sample::run(args, output),
+        NostrCommand::Get(args) => get::run(args),
         NostrCommand::Sizes(args) => statistics::sizes(args, output),
         NostrCommand::Analyze(args) => statistics::analyze(args, output),
         NostrCommand::Recommend(args) => statistics::recommend(args, output),
@@ -194,7 +297,8 @@ impl EventsArgs {
         for _ in self.files.iter().filter(|file| files::is_standard_stream(file)) {
             standard_streams::stdin()?;
         }
-        Ok(Input::open(&self.files, self.from, self.limit)?)
+        let from = self.from.map(|layout| if self.single { layout.single() } else { layout });
+        Ok(Input::open(&self.files, from, self.limit)?)
     }
 
     /// What was read, for messages.
@@ -224,6 +328,25 @@ fn format() -> impl TypedValueParser<Value = Format> {
     names.map(|name| Format::from_name(&name).expect("one of the possible values"))
 }
 
+fn size_class() -> impl TypedValueParser<Value = SizeClass> {
+    let names = PossibleValuesParser::new(SizeClass::ALL.map(SizeClass::name));
+    names.map(|name| {
+        let named = SizeClass::ALL.into_iter().find(|class| class.name() == name);
+        named.expect("one of the possible values")
+    })
+}
+
+fn tag_class() -> impl TypedValueParser<Value = TagClass> {
+    let names = PossibleValuesParser::new(TagClass::ALL.map(TagClass::name));
+    names.map(|name| {
+        let named = TagClass::ALL.into_iter().find(|class| class.name() == name);
+        named.expect("one of the possible values")
+    })
+}
+
+/// Maximum number of events in a sample.
+const MAX_SAMPLE: u64 = 10_000_000;
+
 const VERIFY_EXAMPLES: &str = "\
 Examples:
   wireproof nostr verify events.jsonl
@@ -232,11 +355,32 @@ Examples:
   strfry export | wireproof nostr verify - --emit valid --dedupe | strfry import --no-verify
   wireproof nostr verify a.jsonl.zst b.jsonl.gz --kind 1 --tag t=bitcoin --emit valid > notes.jsonl";
 
+const FOLLOW_EXAMPLES: &str = "\
+Examples:
+  wireproof nostr follow wss://relay.example.com --kind 1 --limit 100
+  wireproof nostr follow wss://one.example.com wss://two.example.com --state state | strfry import --no-verify
+  wireproof nostr follow relay.example.com --stored --since 1700000000 > events.jsonl
+  wireproof nostr follow relay.example.com --stored --negentropy --have events.jsonl >> events.jsonl";
+
 const CONVERT_EXAMPLES: &str = "\
 Examples:
   wireproof nostr convert day.pb.gz --to jsonl -o day.jsonl
-  wireproof nostr convert events.jsonl --to notepack -o events.notepack
-  wireproof nostr convert events.cbor --from cbor-packed --to jsonl | head";
+  wireproof nostr convert events.jsonl --to container --format cbor-packed -o events.nostr
+  wireproof nostr convert events.cbor --from cbor-packed --to jsonl | head
+  wireproof nostr convert segment-000000001.notepack.gz --to container | wireproof nostr verify -
+  echo notepack_… | wireproof nostr convert - --single --to msgpack > event.msgpack";
+
+const GET_EXAMPLES: &str = "\
+Examples:
+  wireproof nostr get events.nostr 0 1000000
+  wireproof nostr get events.nostr 7 --to notepack-string
+  wireproof nostr get day.pb.gz --id 6f91552294802bedb75a5dec37da702788443992e6a65eb21acf729e808e64e3";
+
+const SAMPLE_EXAMPLES: &str = "\
+Examples:
+  wireproof nostr sample archive/ --count 10000 > sample.jsonl
+  wireproof nostr sample events.jsonl.zst --stratify kind --seed 7 > by-kind.jsonl
+  wireproof nostr sample events.jsonl --size large,huge --kind 3 --count 100";
 
 const SIZES_EXAMPLES: &str = "\
 Examples:

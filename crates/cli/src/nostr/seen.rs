@@ -15,9 +15,13 @@ impl SeenIds {
         Self { recent: HashSet::new(), older: HashSet::new(), max }
     }
 
+    pub(super) fn contains(&self, id: &[u8; 32]) -> bool {
+        self.older.contains(id) || self.recent.contains(id)
+    }
+
     /// Remembers an id; whether it is new.
     pub(super) fn insert(&mut self, id: [u8; 32]) -> bool {
-        if self.older.contains(&id) || self.recent.contains(&id) {
+        if self.contains(&id) {
             return false;
         }
         if self.recent.len() >= self.max / 2 {

@@ -10,9 +10,11 @@ use bumpalo::Bump;
 use serde::Serialize;
 use wireproof::kernels::hex;
 use wireproof::nostr::canonical::ControlChars;
+use wireproof::nostr::container::Damage;
 use wireproof::nostr::formats::Format;
-use wireproof::nostr::{DecodeError, Event, EventFault, verify_many_with};
+use wireproof::nostr::{Event, EventFault, Filter, verify_many_with};
 
+use super::refusal::Refusal;
 use super::seen::{MAX_IDS, SeenIds};
 use super::{Emit, VerifyArgs};
 use crate::batch;
@@ -45,9 +47,10 @@ fn verify(
         emitted,
         seen: args.dedupe.then(|| SeenIds::new(MAX_IDS)),
     };
+    let filter = args.filter.to_filter();
     let worker = || {
-        let mut arena = Bump::new();
-        move |group| judge(group, &mut arena, args)
+        let (mut arena, filter) = (Bump::new(), &filter);
+        move |group| judge(group, &mut arena, filter, args)
     };
     let threads = batch::threads(args.jobs);
     let read = in_order::run(input.groups(), threads, worker, |group| taker.take(&group?));
@@ -55,7 +58,7 @@ fn verify(
     report.seconds = started.elapsed().as_secs_f64();
     findings.finish(&report, EventsReport::to_text)?;
     read?;
-    match report.invalid + report.unreadable {
+    match report.invalid + report.unreadable + report.damaged {
         0 => Ok(()),
         _ if args.skip_invalid => Ok(()),
         refused => Err(Failure::Refused(format!("{}: {refused} refused", args.events.name()))),
@@ -66,6 +69,8 @@ fn verify(
 struct Judged<'i> {
     file: &'i Path,
     entries: Vec<JudgedEntry>,
+    /// What is damaged of a container, in the place of entries.
+    damage: Option<Damage>,
     /// What may be emitted, one entry after the other.
     lines: Vec<u8>,
 }
@@ -91,12 +96,13 @@ enum Verdict {
 fn judge<'i>(
     group: Result<(&'i Path, RawGroup), InputError>,
     arena: &mut Bump,
+    filter: &Filter,
     args: &VerifyArgs,
 ) -> Result<Judged<'i>, Failure> {
     arena.reset();
     let (file, raw) = group?;
-    let Group { first, entries, .. } = Group::decode(file, &raw, arena)?;
-    let matching = entries.iter().map(|entry| entry.event.map(|it| (it, args.filter.matches(&it))));
+    let Group { first, entries, damage, .. } = Group::decode(file, &raw, arena)?;
+    let matching = entries.iter().map(|entry| entry.event.map(|it| (it, filter.matches(&it))));
     let matching: Vec<_> = matching.collect();
     let taken = matching.iter().flatten().filter(|(_, matches)| *matches);
     let events: Vec<Event<'_>> = taken.map(|(event, _)| *event).collect();
@@ -117,7 +123,7 @@ fn judge<'i>(
         let id = entry.event.ok().map(|event| event.id);
         judged.push(JudgedEntry { index, line: entry.line, id, verdict, end: lines.len() });
     }
-    Ok(Judged { file, entries: judged, lines })
+    Ok(Judged { file, entries: judged, damage, lines })
 }
 
 fn verdicts(events: &[Event<'_>], args: &VerifyArgs) -> Vec<Result<ControlChars, EventFault>> {
@@ -161,13 +167,17 @@ struct Taker<W: Write> {
 
 impl<W: Write> Taker<W> {
     fn take(&mut self, group: &Judged<'_>) -> Result<(), Failure> {
+        if let Some(damage) = group.damage {
+            self.report.damaged += 1;
+            self.findings.add(|| DamageFinding::new(group.file, damage))?;
+        }
         let mut start = 0;
         for entry in &group.entries {
             let line = &group.lines[std::mem::replace(&mut start, entry.end)..entry.end];
             let is_repeated = self.is_repeated(entry);
             self.report.count(&entry.verdict, is_repeated);
             if let Verdict::Refused(refusal) = &entry.verdict {
-                self.findings.add(|| refusal.finding(group.file, entry))?;
+                self.findings.add(|| EventFinding::new(refusal, group.file, entry))?;
             }
             if let (Some(emitted), false) = (&mut self.emitted, is_repeated) {
                 emitted.write_all(line)?;
@@ -201,6 +211,8 @@ struct EventsReport {
     invalid: u64,
     /// Entries that are no event.
     unreadable: u64,
+    /// Parts of containers that are damaged.
+    damaged: u64,
     /// Time of the whole run.
     seconds: f64,
 }
@@ -218,12 +230,53 @@ struct EventFinding {
     message: String,
 }
 
+impl EventFinding {
+    fn new(refusal: &Refusal, file: &Path, entry: &JudgedEntry) -> Self {
+        let file = file.display().to_string();
+        let JudgedEntry { index, line, id, .. } = *entry;
+        let (id, message) = (id.map(|id| hex::encode(&id)), refusal.to_string());
+        Self { file, index, line, id, code: refusal.code(), message }
+    }
+}
+
 impl fmt::Display for EventFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, index, line, id, message, .. } = self;
         let line = line.map_or(String::new(), |line| format!(" in line {line}"));
         let id = id.as_ref().map_or(String::new(), |id| format!(" {id}"));
         write!(f, "{file}: event {index}{line}{id}: {message}")
+    }
+}
+
+/// A part of a container that is damaged.
+#[derive(Debug, Serialize)]
+struct DamageFinding {
+    file: String,
+    /// Number of the first event that is missing, or would be.
+    index: u64,
+    line: Option<u64>,
+    id: Option<String>,
+    code: &'static str,
+    /// Bytes from the start of the file to the part.
+    offset: u64,
+    /// Length of the part in bytes.
+    bytes: u64,
+    message: String,
+}
+
+impl DamageFinding {
+    fn new(file: &Path, damage: Damage) -> Self {
+        let (file, code, message) =
+            (file.display().to_string(), damage.fault.code(), damage.to_string());
+        let Damage { offset, len: bytes, event: index, .. } = damage;
+        Self { file, index, line: None, id: None, code, offset, bytes, message }
+    }
+}
+
+impl fmt::Display for DamageFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, message, .. } = self;
+        write!(f, "{file}: {message}")
     }
 }
 
@@ -238,7 +291,7 @@ impl EventsReport {
                 self.id_escaped += u64::from(*form == ControlChars::Escaped);
             }
             Verdict::Refused(Refusal::Invalid(_)) => self.invalid += 1,
-            Verdict::Refused(Refusal::Unreadable(_)) => self.unreadable += 1,
+            Verdict::Refused(_) => self.unreadable += 1,
         }
     }
 
@@ -252,38 +305,10 @@ impl EventsReport {
         let filtered = if_any("  filtered  ", self.filtered);
         let escaped = if_any("    id: escaped", self.id_escaped);
         let duplicates = if_any("    duplicates", self.duplicates);
+        let damaged = if_any("  damaged   ", self.damaged);
         format!(
             "events      {events} in {seconds:.3} s, {per_s:.0} per second\n{filtered}  valid       {valid}\n\
-             {escaped}{duplicates}  invalid     {invalid}\n  unreadable  {unreadable}\n"
+             {escaped}{duplicates}  invalid     {invalid}\n  unreadable  {unreadable}\n{damaged}"
         )
-    }
-}
-
-/// Why an event is refused.
-enum Refusal {
-    Unreadable(DecodeError),
-    Invalid(EventFault),
-}
-
-impl Refusal {
-    fn finding(&self, file: &Path, entry: &JudgedEntry) -> EventFinding {
-        let message = match self {
-            Self::Unreadable(error) => error.to_string(),
-            Self::Invalid(fault) => fault.to_string(),
-        };
-        let file = file.display().to_string();
-        let JudgedEntry { index, line, id, .. } = *entry;
-        let id = id.map(|id| hex::encode(&id));
-        EventFinding { file, index, line, id, code: self.code(), message }
-    }
-
-    fn code(&self) -> &'static str {
-        match self {
-            Self::Unreadable(_) => "event/unreadable",
-            Self::Invalid(EventFault::Id) => "event/id",
-            Self::Invalid(EventFault::IdForm(_)) => "event/id-form",
-            Self::Invalid(EventFault::Signature(_)) => "signature/wrong",
-            Self::Invalid(_) => "event/refused",
-        }
     }
 }

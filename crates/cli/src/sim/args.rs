@@ -6,7 +6,9 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use simnet::servers::{Attack, Fault, FaultSchedule, Ports, Server, Spec, WriteRate};
 
-/// Serve a simulated network of accounts and servers.
+use super::nostr::NostrRelayArgs;
+
+/// Serve a simulated network of accounts and servers, or a Nostr relay.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SimCommand {
     /// Serve a PLC directory, PDSs, relays and Jetstreams on this machine until Ctrl-C.
@@ -16,6 +18,10 @@ pub(crate) enum SimCommand {
     /// and at the end the number of requests.
     #[command(after_help = examples())]
     Serve(Box<ServeArgs>),
+    /// Serve a Nostr relay on this machine until Ctrl-C, with events from a seed.
+    ///
+    /// It answers requests (NIP-01) and compares ids (NIP-77), and listens on 127.0.0.1.
+    Nostr(NostrRelayArgs),
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! `wireproof sim serve`: serves a simulated network until SIGINT or SIGTERM.
 
 mod args;
+mod nostr;
 mod summary;
 
 use std::io::{self, Write};
@@ -22,7 +23,13 @@ use summary::{NetworkSummary, TrafficSummary};
 pub(crate) use args::SimCommand;
 
 pub(crate) fn run(command: &SimCommand, output: Output) -> Result<(), Failure> {
-    let SimCommand::Serve(args) = command;
+    match command {
+        SimCommand::Serve(args) => serve_network(args, output),
+        SimCommand::Nostr(args) => nostr::run(args, output),
+    }
+}
+
+fn serve_network(args: &ServeArgs, output: Output) -> Result<(), Failure> {
     check_faults(args)?;
     let network = open(args)?;
     for fault in &args.faults {

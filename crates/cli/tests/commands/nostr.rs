@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use assert_cmd::assert::Assert;
 use serde_json::Value;
 use tempfile::TempDir;
+use wireproof::nostr::formats::Format;
 
 use crate::{command, json, run, stderr, stdout, text};
 
@@ -373,7 +374,20 @@ fn a_line_that_is_no_event_is_reported_and_later_lines_are_verified() {
 fn events_come_back_from_every_layout_byte_for_byte() {
     let corpus = Corpus::make();
     let original = fs::read(corpus.events()).unwrap();
-    for layout in ["pb.gz", "json", "cbor-packed", "proto-binary", "wireproof"] {
+    for layout in [
+        "pb.gz",
+        "pb",
+        "proto-binary.pb",
+        "proto-binary-hex.pb",
+        "notepack-segment",
+        "notepack-segment.gz",
+        "notepack-string",
+        "container",
+        "json",
+        "cbor-packed",
+        "proto-binary",
+        "wireproof",
+    ] {
         let file = corpus.converted(layout);
         let back = nostr(&["convert", text(&file), "--from", layout, "--to", "jsonl"]).success();
         assert!(back.get_output().stdout == original, "{layout}");
@@ -381,6 +395,217 @@ fn events_come_back_from_every_layout_byte_for_byte() {
     let mut piped = command(&["nostr", "convert", "-", "--to", "pb.gz"]);
     let piped = piped.write_stdin(original).assert().success();
     assert_eq!(piped.get_output().stdout, fs::read(corpus.path("events.pb.gz")).unwrap());
+}
+
+/// A container with the events of a corpus 30 times, and the number of its events: several blocks.
+fn long_container(corpus: &Corpus) -> (PathBuf, usize) {
+    let lines = fs::read_to_string(corpus.events()).unwrap().repeat(30);
+    let (long, out) = (corpus.path("long.jsonl"), corpus.path("long.nostr"));
+    fs::write(&long, &lines).unwrap();
+    nostr(&["convert", text(&long), "--to", "container", "-o", text(&out)]).success();
+    (out, lines.lines().count())
+}
+
+#[test]
+fn a_container_of_every_format_is_known_by_its_bytes_from_files_and_pipes() {
+    let corpus = Corpus::make();
+    let original = fs::read(corpus.events()).unwrap();
+    let out = corpus.path("events");
+    for format in Format::ALL {
+        let args = ["--to", "container", "--format", format.name(), "-o", text(&out)];
+        nostr(&[&["convert", text(&corpus.events())][..], &args].concat()).success();
+        let report = json(&nostr(&["verify", text(&out), "--json"]).success());
+        assert_eq!((&report["valid"], &report["damaged"]), (&60.into(), &0.into()));
+        let mut piped = command(&["nostr", "convert", "-", "--to", "jsonl"]);
+        let piped = piped.write_stdin(fs::read(&out).unwrap()).assert().success();
+        assert!(piped.get_output().stdout == original, "{}", format.name());
+    }
+}
+
+#[test]
+fn damage_of_a_container_is_a_finding_and_the_other_blocks_are_verified() {
+    let corpus = Corpus::make();
+    let (path, events) = long_container(&corpus);
+    let mut bytes = fs::read(&path).unwrap();
+    let blocks = |bytes: &[u8]| -> Vec<usize> {
+        (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"\xc1\xffNBLK\xff\xc1")).collect()
+    };
+    let second = blocks(&bytes)[1];
+    bytes[second + 1_000] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let report = json(&nostr(&["verify", text(&path), "--json"]).code(1));
+    assert_eq!((&report["valid"], &report["damaged"]), (&(events - 512).into(), &1.into()));
+    let finding = &report["findings"][0];
+    assert_eq!((&finding["code"], &finding["index"]), (&"container/checksum".into(), &512.into()));
+    assert_eq!(finding["offset"], second);
+    let printed = stdout(&nostr(&["verify", text(&path), "--skip-invalid"]).success());
+    assert!(printed.contains("; 512 events are missing, from event 512 on\n"), "{printed}");
+    assert!(printed.contains("\n  damaged     1\n"), "{printed}");
+
+    let out = corpus.path("out.jsonl");
+    let convert = ["convert", text(&path), "--to", "jsonl", "-o", text(&out)];
+    let refused = nostr(&convert).code(1);
+    assert!(stderr(&refused).contains("--skip-damaged"), "{}", stderr(&refused));
+    assert!(!out.exists());
+    let skipped = nostr(&[&convert[..], &["--skip-damaged"]].concat()).success();
+    assert!(stderr(&skipped).contains("another checksum; 512 events"), "{}", stderr(&skipped));
+    assert_eq!(fs::read_to_string(&out).unwrap().lines().count(), events - 512);
+    let list = ["convert", text(&path), "--to", "json", "--skip-damaged"];
+    let list: Value = serde_json::from_str(&stdout(&nostr(&list).success())).unwrap();
+    assert_eq!(list.as_array().unwrap().len(), events - 512);
+
+    fs::write(&path, &bytes[..second]).unwrap();
+    let report = json(&nostr(&["verify", text(&path), "--json"]).code(1));
+    assert_eq!(report["findings"][0]["code"], "container/truncated");
+    assert_eq!(report["valid"], 512);
+    // The first bytes are not those of a container.
+    bytes[0] = 0;
+    fs::write(&path, &bytes).unwrap();
+    let args = ["verify", text(&path), "--from", "container", "--json"];
+    let report = json(&nostr(&args).code(1));
+    assert_eq!(report["findings"][0]["code"], "container/header");
+}
+
+#[test]
+fn events_are_got_by_number_and_by_id_from_every_layout() {
+    let corpus = Corpus::make();
+    let original = fs::read_to_string(corpus.events()).unwrap();
+    let lines: Vec<&str> = original.lines().collect();
+    let id = |line: &str| line[7..71].to_owned();
+    let (container, _) = long_container(&corpus);
+    let records = corpus.converted("pb.gz");
+    for file in [&container, &records, &corpus.events()] {
+        let found = nostr(&["get", text(file), "7", "3", "7"]).success();
+        assert_eq!(stdout(&found), format!("{}\n{}\n", lines[3], lines[7]));
+        let found = nostr(&["get", text(file), "--id", &id(lines[9])]).success();
+        assert_eq!(stdout(&found), format!("{}\n", lines[9]));
+        let missing = nostr(&["get", text(file), "2", "99999"]).code(1);
+        assert_eq!(stdout(&missing), format!("{}\n", lines[2]));
+        assert!(stderr(&missing).contains(": no event 99999\n"), "{}", stderr(&missing));
+        nostr(&["get", text(file), "--id", &"0".repeat(64)]).code(1);
+    }
+    let mut piped = command(&["nostr", "get", "-", "1799"]);
+    let piped = piped.write_stdin(fs::read(&container).unwrap()).assert().success();
+    assert_eq!(stdout(&piped), format!("{}\n", lines[59]));
+    let packed = nostr(&["get", text(&container), "5", "--to", "cbor-packed"]).success();
+    assert!(packed.get_output().stdout.starts_with(b"\x87\x58\x20"));
+    nostr(&["get", text(&container), "5", "6", "--to", "cbor-packed"]).code(1);
+    nostr(&["get", text(&container)]).code(2);
+    nostr(&["get", text(&container), "--id", "0"]).code(2);
+    nostr(&["get", "no-such-file", "0"]).code(4);
+    // Without the index the blocks before the end are read.
+    let whole = fs::read(&container).unwrap();
+    fs::write(&container, &whole[..whole.len() - 1]).unwrap();
+    let found = nostr(&["get", text(&container), "1000"]).success();
+    assert_eq!(stdout(&found), format!("{}\n", lines[40]));
+    let missing = nostr(&["get", text(&container), "5000"]).code(1);
+    assert!(stderr(&missing).contains("ends before its index"), "{}", stderr(&missing));
+}
+
+#[test]
+fn one_event_is_converted_and_verified_in_every_format_and_as_a_string() {
+    let corpus = Corpus::make();
+    let line =
+        fs::read_to_string(corpus.events()).unwrap().lines().next().unwrap().to_owned() + "\n";
+    let (event, out) = (corpus.path("event.jsonl"), corpus.path("event"));
+    fs::write(&event, &line).unwrap();
+    for format in Format::ALL {
+        let args = ["convert", text(&event), "--single", "--to", format.name(), "-o", text(&out)];
+        nostr(&args).success();
+        let single = ["--single", "--from", format.name()];
+        let report =
+            json(&nostr(&[&["verify", text(&out), "--json"][..], &single].concat()).success());
+        assert_eq!(report["valid"], 1, "{}", format.name());
+        let back =
+            nostr(&[&["convert", text(&out), "--to", "jsonl"][..], &single].concat()).success();
+        assert_eq!(stdout(&back), line, "{}", format.name());
+    }
+    let string = stdout(&nostr(&["convert", text(&event), "--to", "notepack-string"]).success());
+    assert!(string.starts_with("notepack_A") && string.ends_with('\n'), "{string}");
+    let mut piped = command(&["nostr", "verify", "-", "--emit", "valid"]);
+    assert_eq!(stdout(&piped.write_stdin(string).assert().success()), line);
+    let events = corpus.events();
+    let several = ["convert", text(&events), "--single", "--to", "notepack", "-o", text(&out)];
+    let refused = nostr(&several).code(1);
+    assert!(stderr(&refused).contains("a second event"), "{}", stderr(&refused));
+}
+
+#[test]
+fn inspect_shows_what_each_byte_of_an_event_stands_for_in_every_format() {
+    let dir = tempfile::tempdir().unwrap();
+    let (event, out) = (dir.path().join("event.jsonl"), dir.path().join("event"));
+    fs::write(&event, EXAMPLE).unwrap();
+    for format in Format::ALL {
+        let args = ["convert", text(&event), "--single", "--to", format.name(), "-o", text(&out)];
+        nostr(&args).success();
+        let printed = stdout(&run(&["inspect", text(&out)]).success());
+        assert!(printed.contains("\nid and signature are valid\n"), "{printed}");
+        let name = format!("nostr-{}", format.name());
+        let document = json(&run(&["inspect", text(&out), "--as", &name, "--json"]).success());
+        assert_eq!(
+            (&document["format"], &document["fault"]),
+            (&name.as_str().into(), &Value::Null)
+        );
+        assert_eq!(document["event"], serde_json::from_str::<Value>(EXAMPLE).unwrap());
+        let parts = document["parts"].as_array().unwrap();
+        let content =
+            parts.iter().find(|part| part["field"] == "content" && part["kind"] != "layout");
+        assert!(content.unwrap()["value"].as_str().unwrap().contains("good"), "{document}");
+    }
+    let printed =
+        stdout(&run(&["inspect", text(&out), "--as", "nostr-wireproof", "--limit", "2"]).success());
+    assert!(printed.contains("       0  01 ") && printed.contains("more parts"), "{printed}");
+    let string = nostr(&["convert", text(&event), "--to", "notepack-string"]).success();
+    let mut piped = command(&["inspect", "-"]);
+    let printed = stdout(&piped.write_stdin(stdout(&string)).assert().success());
+    assert!(printed.starts_with("Nostr event in notepack, 155 bytes\n"), "{printed}");
+    let mut piped = command(&["inspect", "-"]);
+    let refused = piped.write_stdin("notepack_*").assert().code(1);
+    assert!(stderr(&refused).contains("base64"), "{}", stderr(&refused));
+    fs::write(&event, forged(EXAMPLE, "sig")).unwrap();
+    let printed = stdout(&run(&["inspect", text(&event)]).success());
+    assert!(!printed.contains("are valid"), "{printed}");
+    let refused = run(&["inspect", text(&event), "--as", "nostr-msgpack"]).code(1);
+    assert!(stderr(&refused).contains("at byte 0: "), "{}", stderr(&refused));
+}
+
+#[test]
+fn inspect_shows_the_blocks_of_a_container_and_refuses_damage() {
+    let corpus = Corpus::make();
+    let (path, events) = long_container(&corpus);
+    let printed = stdout(&run(&["inspect", text(&path)]).success());
+    assert!(printed.contains("  block at byte 28: 512 events from 0 on, "), "{printed}");
+    let document = json(&run(&["inspect", text(&path), "--json"]).success());
+    assert_eq!((&document["event_count"], &document["block_count"]), (&events.into(), &4.into()));
+    assert_eq!(document["blocks"][1]["first"], 512);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[100] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let refused = run(&["inspect", text(&path)]).code(1);
+    assert!(stdout(&refused).contains("  damage at byte 28, "), "{}", stdout(&refused));
+    assert!(stderr(&refused).contains("at byte 28: the body of a block"), "{}", stderr(&refused));
+    run(&["inspect", text(&path), "--json"]).code(1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_does_not_grow_with_the_number_of_events_of_a_container() {
+    let corpus = Corpus::make();
+    let lines = fs::read_to_string(corpus.events()).unwrap();
+    let [container, back] = ["many.nostr", "back.jsonl"].map(|name| corpus.path(name));
+    let peaks = [20, 2_000].map(|times| {
+        let file = corpus.path("many.jsonl");
+        fs::write(&file, lines.repeat(times)).unwrap();
+        let written =
+            ["nostr", "convert", text(&file), "--to", "container", "-o", text(&container)];
+        let read = ["nostr", "convert", text(&container), "--to", "jsonl", "-o", text(&back)];
+        let peaks = [crate::peak_bytes(&written), crate::peak_bytes(&read)];
+        assert!(fs::read(&back).unwrap() == fs::read(&file).unwrap());
+        peaks
+    });
+    for (few, many) in peaks[0].into_iter().zip(peaks[1]) {
+        assert!(many < few + 16_000_000, "{peaks:?}");
+    }
 }
 
 #[test]
@@ -415,7 +640,8 @@ fn a_folder_without_files_is_exit_code_1_and_one_with_files_is_read() {
     let empty = tempfile::tempdir().unwrap();
     let assert = nostr(&["verify", text(empty.path())]).code(1);
     assert!(
-        stderr(&assert).contains("no file in this folder ends in .gz, .zst or .jsonl"),
+        stderr(&assert)
+            .contains("no file in this folder ends in .gz, .zst, .jsonl, .nostr or .notepack"),
         "{}",
         stderr(&assert)
     );
@@ -523,6 +749,101 @@ fn results() -> String {
     .to_string()
 }
 
+/// The lines of a sample.
+fn sample(args: &[&str]) -> Vec<String> {
+    let printed = stdout(&nostr(&[&["sample"][..], args].concat()).success());
+    printed.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_sample_is_some_of_the_events_in_their_order_and_the_same_for_a_seed() {
+    let corpus = Corpus::make();
+    let path = corpus.events();
+    let file = fs::read_to_string(&path).unwrap();
+    let all: Vec<&str> = file.lines().collect();
+    let first = sample(&[text(&path), "--count", "20"]);
+    let places = first.iter().map(|line| all.iter().position(|other| other == line).unwrap());
+    let places: Vec<usize> = places.collect();
+    assert!(places.len() == 20 && places.is_sorted(), "{places:?}");
+    assert_eq!(sample(&[text(&path), "--count", "20", "--seed", "0"]), first);
+    assert_ne!(sample(&[text(&path), "--count", "20", "--seed", "1"]), first);
+    assert_eq!(sample(&[text(&path)]), all);
+    let assert = nostr(&["sample", text(&path), "--count", "20"]).success();
+    assert!(stderr(&assert).contains("20 of 60 events"), "{}", stderr(&assert));
+    for args in
+        [["--count", "0"], ["--size", "giant"], ["--tag-count", "6"], ["--stratify", "author"]]
+    {
+        nostr(&[&["sample", text(&path)][..], &args].concat()).code(2);
+    }
+}
+
+#[test]
+fn a_sample_is_the_same_from_compressed_files_and_from_parts_in_another_order() {
+    let corpus = Corpus::make();
+    let file = fs::read(corpus.events()).unwrap();
+    let (folder, half) = (corpus.path("parts"), file.len() / 2);
+    fs::create_dir(&folder).unwrap();
+    let middle = half + file[half..].iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    fs::write(folder.join("a.jsonl.zst"), zstd::encode_all(&file[middle..], 3).unwrap()).unwrap();
+    fs::write(folder.join("b.jsonl"), &file[..middle]).unwrap();
+    let archive = corpus.converted("pb.gz");
+    let sorted = |args: &[&str]| {
+        let mut lines = sample(args);
+        lines.sort_unstable();
+        lines
+    };
+    let options = ["--count", "7", "--stratify", "kind"];
+    let whole = sorted(&[&[text(&corpus.events())][..], &options].concat());
+    assert_eq!(whole.len(), 7);
+    for input in [&folder, &archive] {
+        assert_eq!(sorted(&[&[text(input)][..], &options].concat()), whole, "{}", input.display());
+    }
+}
+
+#[test]
+fn an_event_that_cannot_be_read_ends_a_sample_with_its_place() {
+    let corpus = Corpus::make();
+    let path = corpus.changed(7, |_| "{}".to_owned());
+    let assert = nostr(&["sample", text(&path)]).code(1);
+    assert!(stderr(&assert).contains("event 7, at byte 0: `id` is missing"), "{}", stderr(&assert));
+    assert_eq!(stdout(&assert), "");
+}
+
+#[test]
+fn samples_of_real_events_have_the_kinds_sizes_and_tags_that_are_asked_for() {
+    let events = conformance::fixtures!(Captures).path("nostr/events.jsonl");
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("sample.jsonl");
+    let analyzed = |args: &[&str]| {
+        fs::write(&file, sample(&[&[text(&events)][..], args].concat()).join("\n")).unwrap();
+        let verified = json(&nostr(&["verify", text(&file), "--json"]).success());
+        let analysis = json(&nostr(&["analyze", text(&file), "--json"]).success());
+        assert_eq!(verified["valid"], analysis["events"]);
+        analysis
+    };
+    let counts = |analysis: &Value, of: &str| {
+        let classes = analysis[of].as_array().unwrap();
+        classes.iter().map(|class| class["events"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    let plain = analyzed(&["--count", "3000"]);
+    assert_eq!(plain["events"], 3_000);
+    // Half of the events have about half of the notes.
+    let all = json(&nostr(&["analyze", text(&events), "--json"]).success());
+    let (notes, half) = (&counts(&all, "kinds")[0], &counts(&plain, "kinds")[0]);
+    assert!((notes * 4 / 10..notes * 6 / 10).contains(half), "{half} of {notes}");
+    let kinds = analyzed(&["--count", "500", "--stratify", "kind", "--kind", "0,1,3,7,10002"]);
+    assert_eq!(counts(&kinds, "kinds"), [100; 5]);
+    let large = analyzed(&["--size", "large,huge"]);
+    let sizes = counts(&all, "size_classes");
+    assert_eq!(counts(&large, "size_classes"), [0, 0, 0, sizes[3], sizes[4]]);
+    let many = analyzed(&["--tag-count", "many", "--count", "50"]);
+    assert_eq!(counts(&many, "tag_classes"), [0, 0, 0, 50, 0]);
+    let classes = analyzed(&["--stratify", "tags", "--count", "100"]);
+    let massive = counts(&all, "tag_classes")[4].min(20);
+    assert_eq!(counts(&classes, "tag_classes").iter().sum::<u64>(), 100);
+    assert!(counts(&classes, "tag_classes")[4] >= massive);
+}
+
 #[test]
 fn a_recommendation_ranks_formats_and_shows_the_weights() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -580,3 +901,6 @@ const ESCAPED_ID: &str = concat!(
     r#"{"id":"6f91552294802bedb75a5dec37da702788443992e6a65eb21acf729e808e64e3","pubkey":"989c0b76cb563971fdc9bef31ec06c3560f3249d6ee9e5d83c57625596e05f6f","created_at":1700000123,"kind":1,"tags":[],"content":"a\u0001b","sig":"a7f425e891816d0c0f569201c8334a378fca584faf1a74fb4eef1928dc253394220ee66d86998bdb80984dae6fc6e707d0e077711b6df2b6fa9190fcf02012b8"}"#,
     "\n"
 );
+
+/// A signed note with one tag.
+const EXAMPLE: &str = wireproof::nostr::example::JSON;

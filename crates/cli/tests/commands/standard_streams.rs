@@ -60,7 +60,7 @@ impl Inputs {
 }
 
 /// Commands, the input that `<` stands for, and the exit code.
-const INPUTS: [(&str, &str, i32); 31] = [
+const INPUTS: [(&str, &str, i32); 33] = [
     ("verify repository.car --keys <", "keys.json", 0),
     ("verify repository.car --did-doc <", "did.json", 0),
     ("verify repository.car --plc-log <", "log.json", 1),
@@ -84,9 +84,11 @@ const INPUTS: [(&str, &str, i32); 31] = [
     ("sig verify --key KEY --hex 00 --sig <", "sig.hex", 1),
     ("sig verify --key KEY --sig 00 --message <", "message", 1),
     ("nostr verify <", "nostr-events.jsonl", 0),
+    ("nostr sample <", "nostr-events.jsonl", 0),
     ("nostr sizes <", "nostr-events.jsonl", 0),
     ("nostr analyze <", "nostr-events.jsonl", 0),
     ("nostr convert --to jsonl <", "nostr-events.jsonl", 0),
+    ("nostr get < 2", "nostr-events.jsonl", 0),
     ("nostr recommend <", "results.json", 0),
     ("report --svg charts <", "results.json", 0),
     ("bench compare results.json <", "results.json", 0),

@@ -98,6 +98,13 @@ fn keys_come_from_the_directory_a_log_or_a_document_too() {
     write(&all.iter().collect::<Vec<_>>());
     let (code, report, errors) = verify(&directory);
     assert_eq!((code, &report["proved"]), (Some(0), &all.len().into()), "{report} {errors}");
+    let mirror = dir.path().join("plc.sqlite");
+    let mirror = mirror.to_str().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+    command.args(["plc", "mirror", "--development", "--url", &plc, "--to", mirror]);
+    assert!(command.output().unwrap().status.success());
+    let (code, report, errors) = verify(&["--plc-mirror", mirror]);
+    assert_eq!((code, &report["proved"]), (Some(0), &all.len().into()), "{report} {errors}");
     for (option, request) in
         [("--plc-log", format!("{did}/log/audit")), ("--did-doc", did.to_owned())]
     {

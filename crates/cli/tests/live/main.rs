@@ -5,6 +5,7 @@
 //! | `archive_streams` | `archive serve` and `archive replay`: what consumers get |
 //! | `archives` | `archive follow`, and the other commands about its archive |
 //! | `admin` | `follow --admin`, and the commands that use it |
+//! | `backfills` | `backfill`, and its status |
 //! | `conditions` | `follow --where` |
 //! | `line_proofs` | `follow --proof`, and `frames verify-lines` |
 //! | `lines` | the lines of events of every kind and verdict |
@@ -14,8 +15,10 @@
 //! | `operations` | `follow --ops`: a line an operation |
 //! | `clock` | a local clock that is behind, and accounts whose clock is ahead |
 //! | `log` | levels and forms of messages |
+//! | `nostr_relays` | `nostr follow` |
 //! | `metrics` | the endpoints: metrics, health, readiness |
 //! | `packaging` | the systemd unit and the compose file |
+//! | `plc_mirrors` | `plc mirror`, and what its file answers |
 //! | `reload` | SIGHUP |
 //! | `websockets` | `follow --to ws://…`: its clients |
 //! | `schemas` | every line that these tests read follows the schema of its kind |
@@ -29,6 +32,7 @@ mod account_changes;
 mod admin;
 mod archive_streams;
 mod archives;
+mod backfills;
 mod clock;
 mod conditions;
 mod deliveries;
@@ -39,8 +43,10 @@ mod line_proofs;
 mod lines;
 mod log;
 mod metrics;
+mod nostr_relays;
 mod operations;
 mod packaging;
+mod plc_mirrors;
 mod queries;
 mod reload;
 mod resume;

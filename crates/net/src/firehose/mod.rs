@@ -79,7 +79,6 @@ mod fetch_limit;
 mod gaps;
 mod gather;
 mod handler;
-mod host_pacer;
 mod jobs;
 mod journal;
 mod keys;

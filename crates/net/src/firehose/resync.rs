@@ -27,12 +27,12 @@ use verify::sync::{FutureWindow, Head, Policy};
 
 use super::account_set::AccountSet;
 use super::fetch_limit::{FetchLimit, MaxFetches, TooManyWaiting};
-use super::host_pacer::{Answer, HostPacer};
 use super::keys::host_domain;
 use super::resync_requests::ResyncRequests;
 use crate::DurationText;
 use crate::bounded_map::BoundedMap;
 use crate::clock::future_window;
+use crate::host_pacer::{Answer, HostPacer};
 use crate::hosts::{Backoff, BackoffOptions, Jitter};
 use crate::http::{HttpFault, Limits, Url, authority};
 use crate::identity::{Account, IdentityError, Resolver};

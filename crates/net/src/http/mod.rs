@@ -5,6 +5,7 @@
 //! length is what was sent. It uses no proxy, as its connections could not be checked.
 
 mod body;
+mod contact;
 mod egress_checks;
 mod error;
 #[cfg(test)]
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::ACCEPT_ENCODING;
+use reqwest::header::{ACCEPT_ENCODING, USER_AGENT};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, ClientBuilder, RequestBuilder, Response as RawResponse};
 
@@ -22,6 +23,7 @@ use crate::dns::DnsResolver;
 use crate::egress::{AllowedPorts, EgressPolicy};
 
 pub use body::ResponseBody;
+pub use contact::{Contact, InvalidContact};
 use egress_checks::CheckedResolver;
 pub(crate) use egress_checks::MAX_REDIRECTS;
 pub use error::{CertificateFault, HttpError, HttpFault};
@@ -58,6 +60,13 @@ impl Limits {
         Self { max_bytes: 4 << 20, max_time: Duration::from_secs(30), ..Self::DOCUMENT };
     /// For a part of a repository: 64 MiB, otherwise as [`Limits::REPOSITORY`].
     pub const SLICE: Self = Self { max_bytes: 64 << 20, ..Self::REPOSITORY };
+    /// For a page of the export of a directory: 32 MiB within two minutes.
+    pub const EXPORT: Self = Self {
+        max_bytes: 32 << 20,
+        max_time: Duration::from_secs(120),
+        idle_timeout: Duration::from_secs(30),
+        ..Self::DOCUMENT
+    };
     /// For repositories: 512 MiB within five minutes, at 4 KiB a second or more in the first ten seconds, 8 KiB in
     /// the next ten, and so on.
     ///
@@ -91,6 +100,7 @@ pub struct Client {
     upgrading: reqwest::Client,
     policy: EgressPolicy,
     ports: Arc<AllowedPorts>,
+    contact: Option<Contact>,
 }
 
 impl Client {
@@ -148,7 +158,14 @@ impl Client {
             upgrading: build(direct().http1_only())?,
             policy,
             ports,
+            contact: None,
         })
+    }
+
+    /// Names a contact in the `User-Agent` of every request.
+    #[must_use]
+    pub fn with_contact(self, contact: Contact) -> Self {
+        Self { contact: Some(contact), ..self }
     }
 
     /// The egress policy of this client.
@@ -241,6 +258,10 @@ impl Client {
         if let Err(denied) = self.policy.check_url(url, &self.ports) {
             return Err(HttpError { host, fault: HttpFault::Egress(denied) });
         }
+        let request = match &self.contact {
+            Some(contact) => request.header(USER_AGENT, contact.user_agent()),
+            None => request,
+        };
         let now = tokio::time::Instant::now();
         let deadline = now + limits.max_time;
         let headers_deadline = deadline.min(now + CONNECT_TIMEOUT + limits.idle_timeout);
@@ -269,7 +290,7 @@ fn client_builder(resolver: &Arc<CheckedResolver>) -> ClientBuilder {
     // Compressed responses are refused: a thousandth of a limit would be enough to reach it.
     let headers = [(ACCEPT_ENCODING, HeaderValue::from_static("identity"))];
     reqwest::Client::builder()
-        .user_agent(concat!("wireproof/", env!("CARGO_PKG_VERSION")))
+        .user_agent(USER_AGENT_NAME)
         .default_headers(headers.into_iter().collect())
         .no_proxy()
         .referer(false)
@@ -281,6 +302,9 @@ fn client_builder(resolver: &Arc<CheckedResolver>) -> ClientBuilder {
 fn build(builder: ClientBuilder) -> Result<reqwest::Client, HttpError> {
     builder.build().map_err(|error| HttpError::of(LOCAL, &error))
 }
+
+/// The program and its version, as hosts see it.
+const USER_AGENT_NAME: &str = concat!("wireproof/", env!("CARGO_PKG_VERSION"));
 
 /// The host of an error of the client itself.
 const LOCAL: &str = "this machine";

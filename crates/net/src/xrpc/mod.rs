@@ -27,6 +27,7 @@
 
 mod client;
 mod error;
+mod paced;
 mod request;
 mod response;
 #[cfg(test)]
@@ -34,6 +35,7 @@ mod tests;
 
 pub use client::Client;
 pub use error::{ErrorName, NamedError, XrpcError, XrpcFault};
+pub use paced::{PaceOptions, PacedClient};
 pub use response::{
     FetchError, FetchedRepo, LatestCommit, ListPage, ListedHost, ListedRepo, PageOptions, Pages,
     RepoStatus, RepoStream,

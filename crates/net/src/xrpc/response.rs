@@ -183,6 +183,11 @@ impl<'c, T> Pages<'c, T> {
         Self { transport, method, url: method_url(host, method, &parameters), parse, next }
     }
 
+    /// The method.
+    pub(super) fn method(&self) -> &'static str {
+        self.method
+    }
+
     /// The next page; `None` after the last. After an error, the call can be repeated.
     ///
     /// # Errors

@@ -9,9 +9,9 @@
 use bumpalo::Bump;
 use bumpalo::collections::Vec as BumpVec;
 
+use super::explain::Visit;
 use super::fields::ReadFields;
 use crate::input::Input;
-use crate::limits::{LIST_RATIO, list_bytes};
 use crate::{DecodeError, EncodeError, Event, Limits, Reason};
 
 /// One format: encodes and decodes events, batches and single fields.
@@ -82,13 +82,18 @@ pub trait Codec: Copy {
             let in_batch =
                 |error: DecodeError| DecodeError::new(start + error.offset, error.reason);
             let event = event.map_err(in_batch)?;
-            // The memory beyond that for the length is one for the whole batch.
-            limits.list_bytes -= list_bytes(event.tags).saturating_sub(LIST_RATIO * len);
+            limits.charge(&event, len);
             events.push(event);
         }
         input.end()?;
         Ok(events.into_bump_slice())
     }
+
+    /// Names what each byte of an event stands for. The event is one that [`decode`](Self::decode) accepts.
+    ///
+    /// # Errors
+    /// If the bytes are no event of the format.
+    fn explain(self, bytes: &[u8], visit: Visit<'_>) -> Result<(), DecodeError>;
 
     /// Opens an encoded event for reading single fields.
     ///

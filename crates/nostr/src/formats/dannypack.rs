@@ -27,6 +27,7 @@ use bumpalo::Bump;
 use kernels::hex;
 
 use super::codec::{Codec, or_truncate};
+use super::explain::{Visit, Walker, stored};
 use super::fields::ReadFields;
 use super::tags::{self, Form, MIN_DIGITS, TagLayout, Tags};
 use crate::input::{Input, varint_len, write_varint};
@@ -70,6 +71,23 @@ impl Codec for Dannypack {
         Ok(Event { id, pubkey, created_at, kind, tags, content, sig })
     }
 
+    fn explain(self, bytes: &[u8], visit: Visit<'_>) -> Result<(), DecodeError> {
+        let mut walker = Walker::new(bytes, visit);
+        walker.hex("id", 32)?;
+        walker.hex("pubkey", 32)?;
+        walker.hex("sig", 64)?;
+        walker.fixed("created_at", 8)?;
+        walker.fixed("kind", 2)?;
+        walker.count("tags", "bytes of tags")?;
+        for tag in 0..walker.count("tags", "tags")? {
+            let tag = format!("tags[{tag}]");
+            for value in 0..walker.fixed_count(&tag, 1, "values")? {
+                explain_value(&mut walker, &format!("{tag}[{value}]"))?;
+            }
+        }
+        explain_value(&mut walker, "content")
+    }
+
     #[inline]
     fn fields<'a>(
         self,
@@ -83,6 +101,13 @@ impl Codec for Dannypack {
             Err(_) => Err(DecodeError::new(bytes.len(), Reason::Truncated)),
         }
     }
+}
+
+fn explain_value(walker: &mut Walker<'_, '_>, field: &str) -> Result<(), DecodeError> {
+    let start = walker.offset();
+    let (form, len) = Dannypack::head(&mut walker.input)?;
+    walker.layout(start, field, &stored(form == Form::Bytes, len));
+    walker.value(field, form == Form::Bytes, len)
 }
 
 /// Appends the tags after their length. Space for the length is reserved by a guess that is nearly always right.

@@ -15,6 +15,7 @@ pub mod capnp;
 pub mod cbor;
 mod codec;
 pub mod dannypack;
+mod explain;
 mod fields;
 #[cfg(feature = "flatbuffers")]
 pub mod flatbuffers;
@@ -31,6 +32,7 @@ pub mod wireproof;
 use bumpalo::Bump;
 
 pub use codec::Codec;
+pub use explain::{Meaning, Span, Visit};
 pub use fields::{ReadFields, SequentialFields};
 pub use tags::{Tags, Values};
 
@@ -152,6 +154,24 @@ macro_rules! formats {
                 match self {$(
                     $(#[cfg(feature = $feature)])?
                     Self::$variant => $module::$codec$(::$layout)?.decode_batch(bytes, arena, limits),
+                )+}
+            }
+
+            /// Names what each byte of an event stands for, in the order of the bytes. Parts that an encoder shares may
+            /// overlap.
+            ///
+            /// # Errors
+            /// If the bytes are not exactly one event, or exceed `limits`.
+            pub fn explain(
+                self,
+                bytes: &[u8],
+                limits: &Limits,
+                visit: Visit<'_>,
+            ) -> Result<(), DecodeError> {
+                self.decode(bytes, &Bump::new(), limits)?;
+                match self {$(
+                    $(#[cfg(feature = $feature)])?
+                    Self::$variant => $module::$codec$(::$layout)?.explain(bytes, visit),
                 )+}
             }
 
@@ -278,4 +298,4 @@ const ENVELOPE_PACKED: &str = "more than 65,535 tags; more than 255 values in a 
                                than 32,767 bytes; an event of little but NUL";
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

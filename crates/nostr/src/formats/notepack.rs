@@ -24,6 +24,7 @@ use bumpalo::Bump;
 use data_encoding::BASE64_NOPAD;
 
 use super::codec::Codec;
+use super::explain::{Visit, Walker, stored};
 use super::fields::ReadFields;
 use super::tags::{self, Form, TagLayout, Tags};
 use crate::input::{self, Input, write_varint};
@@ -75,6 +76,28 @@ impl Codec for Notepack {
         let tags = tags::read::<Self>(&mut input, arena, &limits)?;
         input.end()?;
         Ok(Event { id, pubkey, created_at, kind, tags, content, sig })
+    }
+
+    fn explain(self, bytes: &[u8], visit: Visit<'_>) -> Result<(), DecodeError> {
+        let mut walker = Walker::new(bytes, visit);
+        walker.varint("version")?;
+        walker.hex("id", 32)?;
+        walker.hex("pubkey", 32)?;
+        walker.hex("sig", 64)?;
+        walker.varint("created_at")?;
+        walker.varint("kind")?;
+        let len = walker.count("content", "bytes")?;
+        walker.text("content", len)?;
+        for tag in 0..walker.count("tags", "tags")? {
+            let tag = format!("tags[{tag}]");
+            for value in 0..walker.count(&tag, "values")? {
+                let (value, start) = (format!("{tag}[{value}]"), walker.offset());
+                let (form, len) = Self::head(&mut walker.input)?;
+                walker.layout(start, &value, &stored(form == Form::Bytes, len));
+                walker.value(&value, form == Form::Bytes, len)?;
+            }
+        }
+        Ok(())
     }
 
     #[inline]
@@ -216,6 +239,14 @@ pub fn decode_string<'a>(
     arena: &'a Bump,
     limits: &Limits,
 ) -> Result<Event<'a>, DecodeError> {
+    Notepack.decode(bytes_of_string(text, arena)?, arena, limits)
+}
+
+/// The bytes of the string form, in `arena`. Whether they are an event is not checked.
+///
+/// # Errors
+/// If `text` is not `notepack_` and base64 without padding.
+pub fn bytes_of_string<'a>(text: &str, arena: &'a Bump) -> Result<&'a [u8], DecodeError> {
     let prefix = DecodeError::new(0, Reason::Expected("`notepack_`"));
     let digits = text.strip_prefix(PREFIX).ok_or(prefix)?.as_bytes();
     let at = |position| {
@@ -224,7 +255,7 @@ pub fn decode_string<'a>(
     let len = BASE64_NOPAD.decode_len(digits.len()).map_err(|error| at(error.position))?;
     let bytes = arena.alloc_slice_fill_copy(len, 0);
     match BASE64_NOPAD.decode_mut(digits, bytes) {
-        Ok(_) => Notepack.decode(bytes, arena, limits),
+        Ok(_) => Ok(bytes),
         Err(partial) => Err(at(partial.error.position)),
     }
 }

@@ -5,10 +5,10 @@ mod memory;
 
 use bumpalo::Bump;
 
-use super::{Codec, Format, ReadFields};
+use super::{Codec, Format, Meaning, ReadFields, Span};
 use crate::{DecodeError, EncodeError, Event, Limits, OwnedEvent, Reason, Value};
-use events::Random;
-pub(super) use events::{golden, ordinary, with_its_id};
+pub(super) use events::with_its_id;
+pub(crate) use events::{Random, golden, ordinary};
 
 /// What the layouts cannot hold, by the names of [`events::edges`]. All other events round-trip.
 const CANNOT_HOLD: &[(Format, &[&str])] = &[
@@ -158,6 +158,101 @@ fn every_limit_is_enforced() {
         }
         let batch = encode_batch(*format, &vec![event.clone(); 3]);
         assert!(format.decode_batch(&batch, &arena, &at(17, 3, 3, 64)).is_err());
+    }
+}
+
+#[test]
+fn every_byte_of_an_event_is_explained_and_every_value_of_it_is_named() {
+    for format in Format::ALL {
+        for event in ordinary() {
+            let bytes = encode(*format, &event).unwrap();
+            let explained = explain(*format, &bytes).unwrap();
+            // Packed messages are explained as they are unpacked.
+            let is_packed = format.name().ends_with("packed") && format.name().starts_with("capnp");
+            if !is_packed {
+                assert!(explained.bytes == bytes, "{}", format.name());
+            }
+            assert_names_fields(*format, &event, &explained.fields);
+        }
+    }
+}
+
+#[test]
+fn explaining_changed_bytes_does_no_harm() {
+    let mut random = Random(0xe4_91a1);
+    for format in Format::ALL {
+        for event in ordinary().iter().cycle().take(1000) {
+            let mut bytes = encode(*format, event).unwrap();
+            random.mutate(&mut bytes);
+            let decoded = format.decode(&bytes, &Bump::new(), &Limits::default()).is_ok();
+            assert_eq!(explain(*format, &bytes).is_ok(), decoded, "{}", format.name());
+        }
+    }
+}
+
+/// An explanation: all bytes, and the text of each field.
+#[derive(Default)]
+struct Explained {
+    bytes: Vec<u8>,
+    fields: std::collections::BTreeMap<String, String>,
+}
+
+fn explain(format: Format, bytes: &[u8]) -> Result<Explained, DecodeError> {
+    let mut explained = Explained::default();
+    format.explain(bytes, &Limits::default(), &mut |span: Span<'_>| {
+        assert!(!span.bytes.is_empty());
+        if span.offset == explained.bytes.len() {
+            explained.bytes.extend(span.bytes);
+        }
+        let text = match span.meaning {
+            Meaning::Layout(words) => words
+                .split_once(": \"")
+                .map_or("", |(_, word)| word.trim_end_matches('"'))
+                .to_owned(),
+            Meaning::Integer(value) => value.to_string(),
+            Meaning::Text => str::from_utf8(span.bytes).unwrap().to_owned(),
+            Meaning::Hex => kernels::hex::encode(span.bytes),
+        };
+        for field in span.field.split(", ") {
+            *explained.fields.entry(field.to_owned()).or_default() += &text;
+        }
+    })?;
+    Ok(explained)
+}
+
+/// Asserts that the fields of an event are named with their values, as far as they are in the bytes as they are.
+fn assert_names_fields(
+    format: Format,
+    event: &OwnedEvent,
+    fields: &std::collections::BTreeMap<String, String>,
+) {
+    let hex = kernels::hex::encode;
+    let mut expected = vec![
+        ("pubkey".to_owned(), hex(&event.pubkey)),
+        ("sig".to_owned(), hex(&event.sig)),
+        ("content".to_owned(), event.content.clone()),
+    ];
+    if format.name() != "wireproof" {
+        expected.push(("id".to_owned(), hex(&event.id)));
+    }
+    // Integers that have their default are not written by some.
+    expected.extend((event.kind > 0).then(|| ("kind".to_owned(), event.kind.to_string())));
+    expected.extend(
+        (event.created_at > 0).then(|| ("created_at".to_owned(), event.created_at.to_string())),
+    );
+    for (at, tag) in event.tags.iter().enumerate() {
+        for (index, value) in tag.iter().enumerate() {
+            expected.push((format!("tags[{at}][{index}]"), value.clone()));
+        }
+    }
+    for (field, text) in expected {
+        // Text is as it is written: escaped in JSON. Names of the table and strings of two letters are words.
+        let is_elsewhere = text.contains(['"', '\\', '\n']) || text.is_empty();
+        let is_named = field.ends_with("[0]") && format.name() == "wireproof";
+        if !is_elsewhere && !is_named {
+            let found = fields.get(&field).map(String::as_str);
+            assert_eq!(found, Some(text.as_str()), "{} {field}", format.name());
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! The parts of documents that a run fills in, by the names in their markers.
 
-use bench::terminal::{self, speed};
-use bench::{Results, Row, own};
+use bench::nostr::percent_of_json;
+use bench::terminal::{self, speed, thousands};
+use bench::{Results, Row, Sizes, own};
 
 use crate::standing::{self, Headline, Standing};
 use crate::{machine, picture};
@@ -25,6 +26,11 @@ impl Run<'_> {
     /// | `run`, `date`, `machine` | a link to the run's file, its day, the machine |
     /// | `batch times`, `single times` | the least and greatest ratio of the headline |
     /// | `hostile cases` | the number of hostile inputs of the run |
+    /// | `nostr advice` | which format of Nostr events to pick, with the parts below |
+    /// | `real events` | the number of Nostr events of the network |
+    /// | `raw FORMAT`, `framed FORMAT` | their size in a format as a percentage of JSON: bare, and all together under Zstandard |
+    /// | `time TASK VARIANT` | our median time for a unit in nanoseconds |
+    /// | `decoding VARIANT` | the percentage of the time of `nostr-validated` that decoding alone takes |
     pub(super) fn part(&self, name: &str) -> Option<String> {
         match name.split_once(' ').unwrap_or((name, "")) {
             ("headline", "") => self.headline(),
@@ -37,6 +43,12 @@ impl Run<'_> {
             ("batch", "times") => self.range(|standing| standing.batch_times()),
             ("single", "times") => self.range(|standing| Some(standing.single_times())),
             ("hostile", "cases") => cases(self.results).map(|cases| cases.to_string()),
+            ("nostr", "advice") => self.nostr_advice(),
+            ("real", "events") => Some(thousands(self.ours(SIZE, "json@real")?.units as f64)),
+            ("raw", format) => self.real_size(format, |sizes| sizes.raw),
+            ("framed", format) => self.real_size(format, |sizes| sizes.framed_zstd3),
+            ("time", row) => Some(thousands(self.time_ns(row.split_once(' ')?)?)),
+            ("decoding", variant) => self.decoding_share(variant),
             _ => None,
         }
     }
@@ -76,6 +88,43 @@ impl Run<'_> {
         let times = || headlines.iter().filter_map(|(_, standing)| times(standing));
         let (least, greatest) = (times().reduce(f64::min)?, times().reduce(f64::max)?);
         Some(format!("{least:.1} to {greatest:.1}"))
+    }
+
+    /// The advice with a part in the place of each `{NAME}`.
+    fn nostr_advice(&self) -> Option<String> {
+        let (mut text, mut rest) = (String::new(), ADVICE);
+        while let Some((before, after)) = rest.split_once('{') {
+            let (name, later) = after.split_once('}')?;
+            text = text + before + &self.part(name)?;
+            rest = later;
+        }
+        Some(text + rest)
+    }
+
+    /// Our row of a task.
+    fn ours(&self, task: &str, variant: &str) -> Option<&Row> {
+        let rows = standing::rows_of(self.results, task);
+        rows.iter().find(|row| row.peer == own::PEER && row.variant == variant)
+    }
+
+    /// A size of the real events in a format as a percentage of JSON.
+    fn real_size(&self, format: &str, len: fn(&Sizes) -> u64) -> Option<String> {
+        let rows: Vec<&Row> = standing::rows_of(self.results, SIZE).iter().collect();
+        let row = self.ours(SIZE, &format!("{format}@real"))?;
+        Some(format!("{:.1}", percent_of_json(row, &rows, len)?))
+    }
+
+    /// Our median time for a unit, by task and variant.
+    fn time_ns(&self, (task, variant): (&str, &str)) -> Option<f64> {
+        Some(1e9 / self.ours(task, variant)?.median()?)
+    }
+
+    /// The percentage of decoding in the time of decoding and verifying, one by one or in batches.
+    fn decoding_share(&self, variant: &str) -> Option<String> {
+        let format = variant.split('/').next().unwrap_or(variant);
+        let decoding = self.time_ns(("nostr-deserialize", format))?;
+        let all = self.time_ns(("nostr-validated", variant))?;
+        Some(format!("{:.0}", 100.0 * decoding / all))
     }
 
     fn headline(&self) -> Option<String> {
@@ -199,6 +248,10 @@ fn wrapped(text: &str) -> String {
 }
 
 const WIDTH: usize = 120;
+
+const ADVICE: &str = include_str!("nostr_advice.md");
+
+const SIZE: &str = "nostr-size";
 
 const HEADLINE: &str = "\
 | work | fastest other | Wireproof, one at a time | ratio | many in a call | ratio | command |

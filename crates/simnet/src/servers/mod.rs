@@ -37,6 +37,7 @@ mod jetstream;
 mod listener;
 mod network;
 mod plc;
+mod plc_export;
 mod request_limits;
 mod simulation;
 mod spec;

@@ -9,6 +9,7 @@ use super::event::NetworkEvent;
 use super::event_log::{EventLog, LogEntry, Numbering};
 use super::fault::{Faults, UNPOISONED};
 use super::hosted_account::{AccountStatus, GuestAccount, HomePds, HostedAccount};
+use super::plc_export::ExportLog;
 use super::request_limits::RequestLimits;
 use super::spec::{Server, Spec};
 use super::zstandard::Dictionaries;
@@ -23,6 +24,8 @@ pub(super) struct NetworkState {
     pub(super) faults: Faults,
     pub(super) traffic: Traffic,
     pub(super) request_limits: RequestLimits,
+    /// The order of the operations in the directory.
+    pub(super) export: Mutex<ExportLog>,
     /// The number of attacks so far.
     pub(super) attack_rounds: AtomicU64,
     accounts: RwLock<AccountIndex>,
@@ -107,6 +110,7 @@ impl NetworkState {
             faults: Faults::new(spec.seed),
             traffic: Traffic::default(),
             request_limits: RequestLimits::new(spec.request_limit),
+            export: Mutex::default(),
             attack_rounds: AtomicU64::new(0),
             accounts: RwLock::default(),
             guests: RwLock::default(),

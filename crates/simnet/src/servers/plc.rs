@@ -1,4 +1,4 @@
-//! The PLC directory: `/{did}`, `/{did}/data`, `/{did}/log`, `/{did}/log/audit`, `/{did}/log/last`.
+//! The PLC directory: `/{did}`, `/{did}/data`, `/{did}/log`, `/{did}/log/audit`, `/{did}/log/last`, `/export`.
 //!
 //! Operations are signed and DIDs are the hashes of genesis operations, so the logs verify like those of
 //! the live directory.
@@ -10,6 +10,7 @@ use super::fault::{Fault, UNPOISONED};
 use super::hosted_account::{HostedAccount, LoggedOperation};
 use super::http::{self, HttpRequest, HttpResponse};
 use super::network::{NetworkState, lock};
+use super::plc_export;
 use super::spec::Server;
 use crate::keys::{Curve, SigningKey};
 use crate::random::Seed;
@@ -22,6 +23,7 @@ pub(super) fn response(network: &NetworkState, request: &HttpRequest) -> HttpRes
     let (did, what) = path.split_once('/').unwrap_or((&path, ""));
     match did {
         "_health" => return http::json(200, &json!({ "version": "simnet" })),
+        "export" => return plc_export::response(network, request),
         did if !did.starts_with("did:plc:") => return not_found("Not found"),
         _ => {}
     }
@@ -116,7 +118,7 @@ fn data_of(did: &str, data: &AccountData) -> Value {
     })
 }
 
-fn operation(entry: &LoggedOperation) -> Value {
+pub(super) fn operation(entry: &LoggedOperation) -> Value {
     serde_json::from_str(&entry.operation.to_json()).expect("an operation has JSON")
 }
 

@@ -283,7 +283,7 @@ impl Simulation {
         });
     }
 
-    /// Serves a case of the hostile set on the first PDS: `getRepo` returns a repository from now on, and
+    /// Serves a case of the hostile set on the first PDS: `listRepos` and `getRepo` return a repository from now on, and
     /// frames are sent now with sequence numbers of the stream. Cases of one set share their accounts,
     /// so a case may affect the verification of later ones; sets of other seeds have other accounts.
     pub fn serve_case(&self, case: &hostile::Case) {
@@ -298,6 +298,17 @@ impl Simulation {
     pub fn attack(&self, attack: Attack, amount: u64) {
         let round = self.network.attack_rounds.fetch_add(1, Ordering::Relaxed);
         self.network.publish_all(0, attack.events(&self.network, round, amount));
+    }
+
+    /// Adds a line to the export of the directory: the JSON of an operation with `did`, `operation`, `cid` and `createdAt`, of
+    /// any account. It gets the next number when the export is requested.
+    ///
+    /// # Panics
+    /// If it is not a JSON object.
+    pub fn add_to_export(&self, line: &str) {
+        let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        assert!(line.is_object(), "a JSON object");
+        self.network.export.lock().expect(UNPOISONED).add(line);
     }
 
     /// The state of each account that a complete and correct reader ends with.

@@ -147,9 +147,25 @@ impl Endpoints<'_> {
 
     fn list_repos(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
         let limit = query.limit(500, 1000)?;
-        let (repos, cursor) =
+        let (mut repos, cursor) =
             self.page(query.offset()?, limit, |account| Some(list_entry(account)));
+        if cursor.is_none() && self.server == Server::Pds(0) {
+            repos.extend(self.listed_guests());
+        }
         Ok(ok(with_cursor(json!({ "repos": repos }), cursor)))
+    }
+
+    /// The guests that have a repository; what the host states of it is of no repository.
+    fn listed_guests(&self) -> Vec<Value> {
+        let guests = self.network.guests().read().expect(UNPOISONED);
+        let mut dids: Vec<&String> = guests
+            .iter()
+            .filter(|(_, guest)| guest.archive.is_some())
+            .map(|(did, _)| did)
+            .collect();
+        dids.sort();
+        let entry = |did: &String| json!({ "did": did, "head": GUEST_HEAD, "rev": GUEST_REV });
+        dids.into_iter().map(entry).collect()
     }
 
     fn list_by_collection(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
@@ -281,6 +297,10 @@ impl Endpoints<'_> {
         }
     }
 }
+
+/// The commit and the revision that are listed for guests.
+const GUEST_HEAD: &str = "bafyreie5cvv4h45feadgeuwhbcutmh6t2ceseocckahdoe6uat64zmz454";
+const GUEST_REV: &str = "3jzfcijpj2z2a";
 
 fn list_entry(account: &HostedAccount) -> Value {
     let mut list_entry = json!({

@@ -24,6 +24,7 @@ pub struct AcceptedOperation {
 }
 
 /// The operations of a log so far.
+#[derive(Clone, Debug)]
 pub(super) struct OperationChain<'o> {
     limits: &'o Limits,
     expected_did: Option<&'o DidBuf>,
@@ -35,12 +36,13 @@ pub(super) struct OperationChain<'o> {
 }
 
 /// An operation in force.
+#[derive(Clone, Debug)]
 struct Link {
     /// Its index among the operations.
     at: usize,
     cid: Cid,
-    /// The keys that may sign its successor; none after a tombstone.
-    keys: Vec<PublicKey>,
+    /// The keys that may sign its successor, none after a tombstone; `None` if they were not read yet.
+    keys: Option<Vec<PublicKey>>,
 }
 
 /// The fields of an audit entry that a directory states about an operation.
@@ -57,12 +59,32 @@ impl<'o> OperationChain<'o> {
         Self { limits, expected_did, operations, links, did }
     }
 
-    /// Checks and adds the next operation of the log.
+    /// A chain of operations that were accepted before, which are not verified.
+    pub(super) fn resume_unchecked(
+        limits: &'o Limits,
+        did: Option<DidBuf>,
+        operations: Vec<AcceptedOperation>,
+    ) -> Self {
+        let in_force = operations.iter().enumerate().filter(|(_, accepted)| !accepted.nullified);
+        let link = |(at, accepted): (usize, &AcceptedOperation)| Link {
+            at,
+            cid: accepted.cid,
+            keys: None,
+        };
+        Self { limits, expected_did: None, links: in_force.map(link).collect(), operations, did }
+    }
+
+    /// The operations so far.
+    pub(super) fn operations(&self) -> &[AcceptedOperation] {
+        &self.operations
+    }
+
+    /// Checks and adds the next operation of the log. The indexes of the operations that it nullifies.
     pub(super) fn append(
         &mut self,
         operation: Operation,
         stated: Option<&StatedFields>,
-    ) -> Result<(), PlcRejection> {
+    ) -> Result<Vec<usize>, PlcRejection> {
         let index = self.operations.len();
         self.try_append(operation, stated).or_else(|fault| reject(index, fault))
     }
@@ -71,7 +93,7 @@ impl<'o> OperationChain<'o> {
         &mut self,
         operation: Operation,
         stated: Option<&StatedFields>,
-    ) -> Result<(), PlcFault> {
+    ) -> Result<Vec<usize>, PlcFault> {
         self.limits.check(&operation).map_err(PlcFault::Form)?;
         let created_at_micros = stated.map(|stated| stated.created_at.as_datetime().unix_micros());
         let (cid, keys) = (operation.cid(), rotation_keys(&operation)?);
@@ -80,17 +102,16 @@ impl<'o> OperationChain<'o> {
             true => (self.check_genesis(&operation, &keys, stated)?, 0),
             false => self.check_next(&operation, created_at_micros)?,
         };
-        self.nullify_after(kept);
-        self.links.push(Link { at: self.operations.len(), cid, keys });
-        let nullified = false;
+        let nullified = self.nullify_after(kept);
+        self.links.push(Link { at: self.operations.len(), cid, keys: Some(keys) });
         self.operations.push(AcceptedOperation {
             operation,
             cid,
             signer,
             created_at_micros,
-            nullified,
+            nullified: false,
         });
-        Ok(())
+        Ok(nullified)
     }
 
     /// Compares CID and account of the operation with those of the entry.
@@ -117,8 +138,9 @@ impl<'o> OperationChain<'o> {
         if expected.into_iter().flatten().any(|expected| *expected != did) {
             return Err(PlcFault::Did);
         }
+        let signer = signer(operation, keys)?;
         self.did = Some(did);
-        signer(operation, keys)
+        Ok(signer)
     }
 
     /// Checks an operation with a predecessor. Returns which of the predecessor's keys signed it, and the
@@ -133,7 +155,7 @@ impl<'o> OperationChain<'o> {
         if nullified.is_some() && created_at_micros.is_none() {
             return Err(PlcFault::Prev);
         }
-        let signer = signer(operation, &self.links[kept - 1].keys)?;
+        let signer = self.signer_after(&self.links[kept - 1], operation)?;
         if let Some(nullified) = nullified {
             check_nullification(signer, created_at_micros, nullified)?;
         }
@@ -141,6 +163,14 @@ impl<'o> OperationChain<'o> {
         match last.zip(created_at_micros) {
             Some((last, now)) if now <= last => Err(PlcFault::CreatedAt),
             _ => Ok((signer, kept)),
+        }
+    }
+
+    /// Which of the keys of an operation in force signed its successor.
+    fn signer_after(&self, link: &Link, successor: &Operation) -> Result<usize, PlcFault> {
+        match &link.keys {
+            Some(keys) => signer(successor, keys),
+            None => signer(successor, &rotation_keys(&self.operations[link.at].operation)?),
         }
     }
 
@@ -158,11 +188,11 @@ impl<'o> OperationChain<'o> {
         }
     }
 
-    /// Nullifies the links after the first `kept`.
-    fn nullify_after(&mut self, kept: usize) {
-        for link in self.links.drain(kept..) {
-            self.operations[link.at].nullified = true;
-        }
+    /// Nullifies the links after the first `kept`, and returns the indexes of their operations.
+    fn nullify_after(&mut self, kept: usize) -> Vec<usize> {
+        let nullified: Vec<usize> = self.links.drain(kept..).map(|link| link.at).collect();
+        nullified.iter().for_each(|at| self.operations[*at].nullified = true);
+        nullified
     }
 
     /// Compares the statements of an audit log, one for each operation, with what was found.

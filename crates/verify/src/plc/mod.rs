@@ -9,6 +9,8 @@
 //! were nullified. A plain log has neither times nor nullified operations, so each operation follows the
 //! one before.
 //!
+//! A [`GrowingHistory`] verifies the operations of an account one after the other, as the export of a directory brings them.
+//!
 //! Source: the specification of did:plc, and its published test cases.
 //!
 //! ```
@@ -29,6 +31,7 @@
 //! ```
 
 mod chain;
+mod growing;
 mod rejection;
 #[cfg(test)]
 mod tests;
@@ -38,6 +41,7 @@ use atproto::syntax::{Did, DidBuf};
 use crypto::PublicKey;
 
 pub use chain::AcceptedOperation;
+pub use growing::GrowingHistory;
 pub use rejection::{PlcFault, PlcRejection};
 
 use crate::Verified;

@@ -1,4 +1,6 @@
-use atproto::plc::{AccountData, LegacyCreate, OperationFault, UnsignedOperation, Update};
+use atproto::plc::{
+    AccountData, LegacyCreate, OperationFault, StatedOperation, UnsignedOperation, Update,
+};
 use codec::Cid;
 use crypto::{Curve, SecretKey, SignatureFault};
 
@@ -95,6 +97,48 @@ fn a_log_of_updates_is_accepted_in_both_forms() {
     let plain = verify_plain_log(plain, &Options::default()).unwrap();
     assert_eq!(plain.data(), history.data());
     assert_eq!(plain.operations()[1].created_at_micros, None);
+}
+
+/// The verdict on the operations one after the other, each after a history that is resumed from the accepted ones.
+fn verdict_one_by_one(log: &AuditLog) -> Result<Vec<AcceptedOperation>, PlcRejection> {
+    let (limits, mut accepted) = (Limits::default(), Vec::new());
+    for AuditEntry { did, operation, cid, created_at, .. } in log.entries.clone() {
+        let stated = StatedOperation { did, operation, cid, created_at };
+        let mut history =
+            GrowingHistory::resume_unchecked(&limits, log.did.clone(), accepted.clone());
+        let before: Vec<bool> = accepted.iter().map(|accepted| accepted.nullified).collect();
+        let nullified = history.append(stated)?;
+        accepted = history.operations().to_vec();
+        let changed = (0..before.len()).filter(|at| accepted[*at].nullified != before[*at]);
+        assert_eq!(changed.collect::<Vec<_>>(), nullified);
+    }
+    Ok(accepted)
+}
+
+#[test]
+fn operations_one_by_one_have_the_verdict_of_the_whole_log() {
+    let base = || AuditLog::new().update(0, 2, 1).update(1, 1, 2);
+    let valid = [
+        base(),
+        base().tombstone(2, 0, 3),
+        base().update(0, 1, 4).nullified(&[1, 2]),
+        base().update(0, 1, 1 + 72 * HOUR).nullified(&[1, 2]).update(3, 2, 2 + 72 * HOUR),
+    ];
+    for log in valid {
+        assert_eq!(verdict_one_by_one(&log).unwrap(), log.verify().unwrap().operations());
+    }
+    let invalid = [
+        base().update(0, 2, 4),
+        base().update(0, 1, 2 + 72 * HOUR),
+        base().update(2, 1, 2),
+        base().update(0, 1, 4).nullified(&[1, 2]).update(2, 0, 5),
+        base().tombstone(2, 0, 3).update(3, 0, 4),
+        base().and(signed(update(&[0], None), 0), 4),
+        base().and(signed(update(&[0], Some(base().cid(2))), 3), 4),
+    ];
+    for log in invalid {
+        assert_eq!(verdict_one_by_one(&log).unwrap_err(), log.verify().unwrap_err());
+    }
 }
 
 #[test]

@@ -173,7 +173,7 @@ fn read_value<'a>(input: &mut Input<'a>) -> Result<Value<'a>, DecodeError> {
     })
 }
 
-const FIXED_DATA_BYTES: usize = 138;
+pub(super) const FIXED_DATA_BYTES: usize = 138;
 
 /// The bit in the head of a value that is set for the bytes of hexadecimal.
 const IS_HEX: u16 = 1 << 15;

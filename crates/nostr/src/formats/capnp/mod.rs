@@ -18,10 +18,11 @@
 //! that unpacks to more than 16 times its length plus 4 KiB. The unpacked message counts as memory of
 //! [lists](Limits::list_bytes).
 //!
-//! The schema is `nostr_event.capnp`. The library reports no positions: its errors have offset 0, as have all
+//! The schema is `docs/formats/nostr/capnp.capnp`. The library reports no positions: its errors have offset 0, as have all
 //! errors in packed messages.
 
 mod envelope;
+mod explain;
 mod records;
 mod schema;
 mod stream;
@@ -30,7 +31,7 @@ use std::fmt;
 
 use bumpalo::Bump;
 
-use super::{Codec, ReadFields};
+use super::{Codec, ReadFields, Visit};
 use crate::limits::Budget;
 use crate::{DecodeError, EncodeError, Event, Field, Limits};
 use records::{Envelope, EnvelopeReader, ListBuilder, ListReader};
@@ -80,6 +81,14 @@ impl Codec for Layout {
             envelope::read(message.get_root().map_err(convert_error)?, origin, arena, limits)
         } else {
             schema::read(message.get_root().map_err(convert_error)?, origin, arena, limits)
+        }
+    }
+
+    /// The offsets of a packed message are those of the unpacked one.
+    fn explain(self, bytes: &[u8], visit: Visit<'_>) -> Result<(), DecodeError> {
+        match self.is_packed() {
+            true => explain::event(&stream::unpacked(bytes), self.is_envelope(), visit),
+            false => explain::event(bytes, self.is_envelope(), visit),
         }
     }
 

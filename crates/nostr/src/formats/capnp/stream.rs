@@ -99,6 +99,23 @@ fn unpack<'a>(
     check_segments(message, visit_once(len))
 }
 
+/// The unpacked bytes of a message that was decoded before, so that it is whole and their number is bounded.
+pub(super) fn unpacked(packed: &[u8]) -> Vec<u8> {
+    let (mut rest, mut words) = (packed.iter().copied(), Vec::new());
+    while let Some(tag) = rest.next() {
+        let byte = |bit: u8| if tag >> bit & 1 == 1u8 { rest.next().unwrap_or(0) } else { 0 };
+        words.extend((0..8).map(byte));
+        if matches!(tag, 0 | 0xff) {
+            let run = 8 * usize::from(rest.next().unwrap_or(0));
+            match tag {
+                0 => words.resize(words.len() + run, 0),
+                _ => words.extend(rest.by_ref().take(run)),
+            }
+        }
+    }
+    words
+}
+
 /// Length of `packed` when unpacked, in bytes.
 fn unpacked_len(packed: &[u8]) -> Result<usize, DecodeError> {
     let (mut at, mut words) = (0, 0);

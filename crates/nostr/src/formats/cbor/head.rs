@@ -2,6 +2,7 @@
 //!
 //! Heads are in their shortest form and lengths are definite.
 
+use crate::formats::explain::ItemHead;
 use crate::input::Input;
 use crate::{DecodeError, Limit, Reason};
 
@@ -34,6 +35,22 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<(u8, u64), DecodeError> {
         }
         Err(reason) => Err(input.error(reason)),
     }
+}
+
+/// Reads a head for an explanation.
+pub(super) fn item(input: &mut Input<'_>) -> Result<ItemHead, DecodeError> {
+    let (major, argument) = read(input)?;
+    let len = usize::try_from(argument).unwrap_or(usize::MAX);
+    Ok(match major {
+        UNSIGNED => ItemHead::Integer(argument as i64),
+        NEGATIVE => ItemHead::Integer(!(argument as i64)),
+        BYTES => ItemHead::Bytes(len),
+        TEXT => ItemHead::Text(len),
+        ARRAY => ItemHead::Array(argument),
+        MAP => ItemHead::Map(argument),
+        TAG => ItemHead::Prefix,
+        _ => ItemHead::Other,
+    })
 }
 
 /// The argument of the head at the start of `bytes`, and the length of the head.

@@ -29,6 +29,7 @@ use bumpalo::Bump;
 pub use map::MapFields;
 
 use super::codec::Codec;
+use super::explain::{self, Visit};
 use super::fields::{FieldOrder, Keys, SequentialFields};
 use super::tags::{self, Form, MIN_DIGITS, TagLayout};
 use crate::input::Input;
@@ -106,6 +107,10 @@ macro_rules! impl_codec {
                 let event = Self::read(&mut reader)?;
                 reader.input.end()?;
                 Ok(event)
+            }
+
+            fn explain(self, bytes: &[u8], visit: Visit<'_>) -> Result<(), DecodeError> {
+                explain::items(bytes, head::item, visit)
             }
 
             fn encode_batch(

@@ -37,6 +37,7 @@
 //! shared, but their total length, counted at each visit, may not exceed four times the length of the buffer.
 //! Unknown fields are not looked at.
 
+mod explain;
 mod reader;
 mod walk;
 
@@ -45,6 +46,7 @@ use bumpalo::Bump;
 use bumpalo::collections::Vec as BumpVec;
 
 use super::codec::Codec;
+use super::explain::Visit;
 use super::fields::ReadFields;
 use super::tags::MIN_DIGITS;
 use crate::limits::Budget;
@@ -73,6 +75,10 @@ impl Codec for Flatbuffers {
         let event = reader::event(&mut walk, root, arena, &Budget::new(bytes.len(), limits))?;
         walk.end()?;
         Ok(event)
+    }
+
+    fn explain(self, bytes: &[u8], visit: Visit<'_>) -> Result<(), DecodeError> {
+        explain::event(bytes, visit)
     }
 
     fn encode_batch(self, events: &[Event<'_>], out: &mut Vec<u8>) -> Result<(), EncodeError> {

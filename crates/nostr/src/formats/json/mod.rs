@@ -12,6 +12,7 @@
 //! Written without spaces and in this order. Read in any order and with the spaces of JSON; unknown fields are
 //! checked and skipped, a duplicate or missing field is rejected. A batch is an array.
 
+mod explain;
 mod reader;
 mod string;
 
@@ -19,7 +20,7 @@ use bumpalo::Bump;
 use bumpalo::collections::Vec as BumpVec;
 use kernels::append::{Appender, Pieces, append};
 
-use super::{Codec, ReadFields};
+use super::{Codec, ReadFields, Visit};
 use crate::canonical::{self, ControlChars};
 use crate::{DecodeError, EncodeError, Event, Field, Limits};
 use reader::Reader;
@@ -46,6 +47,10 @@ impl Codec for Json {
         let event = reader.event()?;
         reader.end()?;
         Ok(event)
+    }
+
+    fn explain(self, bytes: &[u8], visit: Visit<'_>) -> Result<(), DecodeError> {
+        explain::event(bytes, visit)
     }
 
     fn encode_batch(self, events: &[Event<'_>], out: &mut Vec<u8>) -> Result<(), EncodeError> {

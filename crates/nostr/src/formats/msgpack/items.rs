@@ -5,6 +5,7 @@
 use rmp::Marker;
 use rmp::decode::{self, Bytes, NumValueReadError, ValueReadError};
 
+use crate::formats::explain::ItemHead;
 use crate::input::Input;
 use crate::{DecodeError, Field, Limits, Reason};
 
@@ -66,6 +67,23 @@ fn integer(input: &mut Input<'_>, field: Field) -> Result<i64, DecodeError> {
         check_shortest(start, NON_NEGATIVE, value as u64)?;
     }
     Ok(value)
+}
+
+/// Reads the head of an item of an event.
+pub(super) fn head(input: &mut Input<'_>) -> Result<ItemHead, DecodeError> {
+    let first = input.rest().first().copied().unwrap_or_default();
+    Ok(match Marker::from_u8(first) {
+        Marker::FixArray(_) | Marker::Array16 | Marker::Array32 => {
+            ItemHead::Array(array_len(input, "an array")?.into())
+        }
+        Marker::FixStr(_) | Marker::Str8 | Marker::Str16 | Marker::Str32 => {
+            ItemHead::Text(text_len(input, "text")? as usize)
+        }
+        Marker::Bin8 | Marker::Bin16 | Marker::Bin32 => {
+            ItemHead::Bytes(binary_len(input)? as usize)
+        }
+        _ => ItemHead::Integer(integer(input, Field::CreatedAt)?),
+    })
 }
 
 #[inline(always)]

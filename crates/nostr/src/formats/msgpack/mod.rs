@@ -24,6 +24,7 @@ use rmp::Marker;
 use rmp::encode::{write_array_len, write_bin_len, write_sint, write_str_len, write_uint};
 
 use super::codec::{Codec, or_truncate};
+use super::explain::{self, Visit};
 use super::fields::{FieldOrder, Keys, SequentialFields};
 use super::tags::{self, Form, MIN_DIGITS, TagLayout};
 use crate::input::Input;
@@ -90,6 +91,10 @@ impl Codec for Msgpack {
         let events = arena.alloc_slice_try_fill_with(count, event)?;
         input.end()?;
         Ok(events)
+    }
+
+    fn explain(self, bytes: &[u8], visit: Visit<'_>) -> Result<(), DecodeError> {
+        explain::items(bytes, items::head, visit)
     }
 
     #[inline]

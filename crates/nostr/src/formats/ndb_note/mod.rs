@@ -28,6 +28,7 @@
 //! also compacts upper-case digits and so loses their case; this encoder does not. The decoder accepts strings
 //! that share bytes of the pool, but reads at most sixteen times the length of the note. A batch is framed.
 
+mod explain;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ mod tests;
 use bumpalo::Bump;
 
 use super::codec::{Codec, or_truncate};
+use super::explain::Visit;
 use super::fields::ReadFields;
 use crate::{DecodeError, EncodeError, Event, Field, Limits, Reason, Value, input};
 
@@ -56,6 +58,10 @@ impl Codec for NdbNote {
         limits: &Limits,
     ) -> Result<Event<'a>, DecodeError> {
         reader::event(bytes, arena, limits)
+    }
+
+    fn explain(self, bytes: &[u8], visit: Visit<'_>) -> Result<(), DecodeError> {
+        explain::event(bytes, visit)
     }
 
     #[inline]

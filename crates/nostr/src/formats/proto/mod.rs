@@ -32,6 +32,7 @@
 //! singular field must not repeat, a known field must have its type, and a `kind` is never truncated. Unknown
 //! fields are skipped. A tag of [`Schema::BinaryHex`] may have its values in either list, but not in both.
 
+mod explain;
 mod reader;
 mod tags;
 #[cfg(test)]
@@ -43,6 +44,7 @@ use bumpalo::Bump;
 use bumpalo::collections::Vec as BumpVec;
 
 use super::codec::Codec;
+use super::explain::{Visit, Walker};
 use super::fields::ReadFields;
 use crate::input::{self, Input};
 use crate::limits::Budget;
@@ -106,6 +108,10 @@ impl Codec for Schema {
             events.push(reader::event(self, message, arena, &limits)?);
         }
         Ok(events.into_bump_slice())
+    }
+
+    fn explain(self, bytes: &[u8], visit: Visit<'_>) -> Result<(), DecodeError> {
+        explain::event(self, &mut Walker::new(bytes, visit), bytes.len())
     }
 
     #[inline]

@@ -6,7 +6,7 @@ use crate::OwnedEvent;
 use crate::canonical::{self, ControlChars};
 
 /// The event of the published test vectors.
-pub(in crate::formats) fn golden() -> OwnedEvent {
+pub(crate) fn golden() -> OwnedEvent {
     let bytes: [u8; 128] = std::array::from_fn(|at| at as u8);
     let hex = "ab".repeat(32);
     OwnedEvent {
@@ -25,7 +25,7 @@ pub(in crate::formats) fn golden() -> OwnedEvent {
 }
 
 /// Events as on relays, which every format holds.
-pub(in crate::formats) fn ordinary() -> Vec<OwnedEvent> {
+pub(crate) fn ordinary() -> Vec<OwnedEvent> {
     let mut random = Random(7);
     let mut events = vec![golden(), with_tags(&[]), with_content("")];
     events.extend((0..60).map(|_| random_event(&mut random)));
@@ -129,7 +129,7 @@ fn random_text(random: &mut Random) -> String {
 }
 
 /// The xorshift64* generator.
-pub(super) struct Random(pub(super) u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     pub(super) fn next(&mut self) -> u64 {
@@ -139,7 +139,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    pub(super) fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.next() >> 16) as usize % end
     }
 
@@ -148,7 +148,7 @@ impl Random {
     }
 
     /// Changes `bytes` in one to three places.
-    pub(super) fn mutate(&mut self, bytes: &mut Vec<u8>) {
+    pub(crate) fn mutate(&mut self, bytes: &mut Vec<u8>) {
         for _ in 0..=self.below(3) {
             let at = self.below(bytes.len().max(1)).min(bytes.len());
             let end = (at + self.below(9)).min(bytes.len());

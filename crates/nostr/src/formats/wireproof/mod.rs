@@ -60,6 +60,7 @@
 //! full where numbers would make a batch expand to more memory than [`Limits`] allow.
 
 mod batch;
+mod explain;
 mod head;
 mod reader;
 mod runs;
@@ -71,6 +72,7 @@ mod writer;
 use bumpalo::Bump;
 
 use super::codec::{Codec, or_truncate};
+use super::explain::{Visit, Walker};
 use super::fields::ReadFields;
 use crate::input::Input;
 use crate::limits::Budget;
@@ -113,6 +115,10 @@ impl Codec for Wireproof {
             reader.source.0.end()?;
             Ok(event)
         })
+    }
+
+    fn explain(self, bytes: &[u8], visit: Visit<'_>) -> Result<(), DecodeError> {
+        explain::event(&mut Walker::new(bytes, visit))
     }
 
     fn encode_batch(self, events: &[Event<'_>], out: &mut Vec<u8>) -> Result<(), EncodeError> {

@@ -1,6 +1,6 @@
 //! Rate of requests to each host: a token bucket whose rate adapts to the host.
 //!
-//! The rate starts at [`INITIAL_RATE`] and doubles with each second of answers until the host is overloaded for the first
+//! The rate starts at eight requests a second and doubles with each second of answers until the host is overloaded for the first
 //! time. From then on it grows by one request a second for each second of answers. It is halved when the host rejects a
 //! request without saying until when, or answers too slowly. What a host says itself (`Retry-After`, an exhausted window) is
 //! waited for exactly, and leaves the rate as it is.
@@ -16,10 +16,11 @@ use tokio::time::{Instant, sleep};
 use crate::bounded_map::BoundedMap;
 use crate::rate_limit::{RateLimited, RateLimiter};
 
-/// Paces the requests to hosts.
+/// Paces the requests to hosts, each named by its authority: its name, with the port unless it is the default.
 #[derive(Debug)]
-pub(super) struct HostPacer {
+pub struct HostPacer {
     limiter: RateLimiter,
+    max_rate: f64,
     hosts: Mutex<BoundedMap<Box<str>, Pace>>,
 }
 
@@ -38,7 +39,8 @@ struct Pace {
 
 /// How a host answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub enum Answer {
+    /// Within the time in which an idle host answers.
     InTime,
     /// With a rejection that says until when.
     Limited,
@@ -48,15 +50,21 @@ pub(super) enum Answer {
 
 impl HostPacer {
     /// A pacer that also honours what `limiter` knows.
-    pub(super) fn new(limiter: RateLimiter) -> Self {
-        Self { limiter, hosts: Mutex::new(BoundedMap::new(MAX_HOSTS)) }
+    pub fn new(limiter: RateLimiter) -> Self {
+        Self { limiter, max_rate: MAX_RATE, hosts: Mutex::new(BoundedMap::new(MAX_HOSTS)) }
+    }
+
+    /// Limits the rate to each host to `max_rate` requests a second, within those that the pacer allows.
+    #[must_use]
+    pub fn with_max_rate(self, max_rate: f64) -> Self {
+        Self { max_rate: max_rate.clamp(MIN_RATE, MAX_RATE), ..self }
     }
 
     /// Waits until `host` may be asked.
     ///
     /// # Errors
     /// At once, if the host allows no request for longer than an hour.
-    pub(super) async fn until_ready(&self, host: &str) -> Result<(), RateLimited> {
+    pub async fn until_ready(&self, host: &str) -> Result<(), RateLimited> {
         let turn = self.turn(host);
         let _turn = turn.lock().await;
         loop {
@@ -76,18 +84,20 @@ impl HostPacer {
     }
 
     /// Whether the host has said until when it rejects requests.
-    pub(super) fn is_limited(&self, host: &str) -> bool {
+    pub fn is_limited(&self, host: &str) -> bool {
         self.limiter.is_named(host)
     }
 
     /// Records an answer of the host.
-    pub(super) fn record(&self, host: &str, answer: Answer) {
+    pub fn record(&self, host: &str, answer: Answer) {
         let mut hosts = self.lock();
         let Some(pace) = hosts.get_mut(host) else { return };
         pace.has_overloaded |= answer == Answer::Overloaded;
         pace.rate = match answer {
-            Answer::InTime if pace.has_overloaded => (pace.rate + 1.0 / pace.rate).min(MAX_RATE),
-            Answer::InTime => (pace.rate + 1.0).min(MAX_RATE),
+            Answer::InTime if pace.has_overloaded => {
+                (pace.rate + 1.0 / pace.rate).min(self.max_rate)
+            }
+            Answer::InTime => (pace.rate + 1.0).min(self.max_rate),
             Answer::Limited => pace.rate,
             Answer::Overloaded => (pace.rate / 2.0).max(MIN_RATE),
         };
@@ -116,8 +126,8 @@ impl HostPacer {
         if let Some(pace) = hosts.get_mut(host) {
             return use_pace(pace);
         }
-        let mut pace =
-            Pace { turn: Arc::default(), rate: INITIAL_RATE, has_overloaded: false, full_at: now };
+        let rate = INITIAL_RATE.min(self.max_rate);
+        let mut pace = Pace { turn: Arc::default(), rate, has_overloaded: false, full_at: now };
         let result = use_pace(&mut pace);
         hosts.insert(host.into(), pace);
         result
@@ -169,6 +179,14 @@ mod tests {
         requests(&pacer, 2, Answer::InTime).await;
         let last = requests(&pacer, 10, Answer::InTime).await;
         assert!((480..=510).contains(&last), "{last}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_rate_never_exceeds_a_lower_maximum() {
+        let pacer = pacer().with_max_rate(3.0);
+        requests(&pacer, 5, Answer::InTime).await;
+        let last = requests(&pacer, 10, Answer::InTime).await;
+        assert!((28..=32).contains(&last), "{last}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, ValueHint};
 use serde::Serialize;
 use wireproof::atproto::plc::UnsignedOperation;
 use wireproof::atproto::syntax::DidBuf;
@@ -14,19 +14,13 @@ use crate::files;
 use crate::network;
 use crate::output::Output;
 
-/// Verify histories of did:plc identities.
-#[derive(Debug, Subcommand)]
-pub(crate) enum PlcCommand {
-    /// Verify an operation log, as a directory serves it at /log/audit or /log.
-    ///
-    /// The first operation must hash to the DID, each must be signed by a rotation key of its
-    /// predecessor, and a fork must come from a key of higher priority within 72 hours. Exit code 0 if
-    /// all of it holds.
-    #[command(after_help = EXAMPLES)]
-    Verify(PlcVerifyArgs),
-}
-
+/// Verify an operation log, as a directory serves it at /log/audit or /log.
+///
+/// The first operation must hash to the DID, each must be signed by a rotation key of its
+/// predecessor, and a fork must come from a key of higher priority within 72 hours. Exit code 0 if
+/// all of it holds.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct PlcVerifyArgs {
     /// The log, a JSON file; `-` for standard input.
     #[arg(value_name = "LOG|-", value_hint = ValueHint::FilePath)]
@@ -39,8 +33,7 @@ pub(crate) struct PlcVerifyArgs {
     json: bool,
 }
 
-pub(crate) fn run(command: &PlcCommand, output: Output) -> Result<(), Failure> {
-    let PlcCommand::Verify(args) = command;
+pub(super) fn run(args: &PlcVerifyArgs, output: Output) -> Result<(), Failure> {
     let mut options = Options::default();
     let log = files::read_at_most(&args.log, options.limits.log_bytes)?;
     let name = files::name(&args.log);
@@ -59,7 +52,7 @@ fn did(args: &PlcVerifyArgs) -> Result<Option<DidBuf>, Failure> {
 
 /// What JSON and text say of a valid history.
 #[derive(Serialize)]
-struct HistorySummary {
+pub(super) struct HistorySummary {
     did: String,
     tombstoned: bool,
     claimed_handle: Option<String>,
@@ -79,7 +72,7 @@ struct OperationSummary {
 }
 
 impl HistorySummary {
-    fn new(history: &History) -> Self {
+    pub(super) fn new(history: &History) -> Self {
         let data = history.data();
         Self {
             did: history.did().to_string(),
@@ -92,7 +85,7 @@ impl HistorySummary {
         }
     }
 
-    fn to_text(&self) -> String {
+    pub(super) fn to_text(&self) -> String {
         let mut text = format!("{}: valid\n", self.did);
         for (index, operation) in self.operations.iter().enumerate() {
             let OperationSummary { cid, action, rotation_key_index: key, nullified } = operation;

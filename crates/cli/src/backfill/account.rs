@@ -1,0 +1,241 @@
+//! One account of a page: skipped, or looked up and fetched from the host that its DID document names.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+use mapping::MappedFile;
+use wireproof::archive::FailedAccount;
+use wireproof::atproto::syntax::{Did, DidBuf, Tid};
+use wireproof::crypto::PublicKey;
+use wireproof::net::http::{HttpFault, Url};
+use wireproof::net::identity::IdentityError;
+use wireproof::net::xrpc::{ErrorName, FetchError, FetchedRepo, XrpcError, XrpcFault};
+
+use super::identities::Identity;
+use super::lists::{AccountList, ListedAccount};
+use super::run::Run;
+use crate::archive::now_micros;
+use crate::network;
+
+/// What became of an account.
+pub(super) enum Outcome {
+    /// Not selected, excluded, or erased from the archive.
+    Excluded,
+    /// The archive has the listed revision.
+    Present,
+    /// Another server hosts it than the one that lists it.
+    Elsewhere,
+    /// Its server does not serve it; the archive may have an earlier state of it.
+    Inactive { did: DidBuf, status: Box<str> },
+    /// It could not be fetched.
+    Failed(FailedAccount),
+    /// Its repository, which is not verified.
+    Fetched(FetchedAccount),
+}
+
+/// A repository that was fetched.
+pub(super) struct FetchedAccount {
+    pub(super) did: DidBuf,
+    pub(super) key: PublicKey,
+    /// The origin of the host that served it.
+    pub(super) host: Box<str>,
+    pub(super) archive: MappedFile,
+    /// Size of the archive in bytes.
+    pub(super) bytes: u64,
+    /// When it was fetched, in microseconds since 1970.
+    pub(super) fetched: i64,
+}
+
+impl Run {
+    /// Processes an account of a list. In later sweeps its identity is looked up again.
+    ///
+    /// # Errors
+    /// If the archive cannot be stored on this machine.
+    pub(super) async fn process(
+        self: Arc<Self>,
+        list: Arc<AccountList>,
+        account: ListedAccount,
+        is_first_sweep: bool,
+    ) -> io::Result<Outcome> {
+        if let Some(outcome) = self.without_lookup(&account, is_first_sweep) {
+            return Ok(outcome);
+        }
+        let did = account.did.as_did();
+        let identity = match is_first_sweep && account.inactive.is_none() {
+            true => self.identities.get(did).await,
+            false => self.identities.get_fresh(did).await,
+        };
+        let (key, host) = match self.current(&list, did, identity).await {
+            Ok(Identity::Known { key, host: Some(host) }) => (key, host),
+            Ok(Identity::Known { host: None, .. }) => {
+                return Ok(failed(did, None, NO_HOST, "its DID document names no host"));
+            }
+            Ok(Identity::Deleted) => return Ok(inactive(did, "deleted")),
+            Err(error) => return Ok(unidentified(did, &error)),
+        };
+        match (&account.inactive, key) {
+            (Some(status), _) if list.has_host(&host) => Ok(inactive(did, status)),
+            // It has moved, and the list that has said so is that of its old host.
+            (Some(_), _) => Ok(Outcome::Present),
+            _ if !self.selection.has_host(&host) => Ok(Outcome::Excluded),
+            _ if !list.has_host(&host) => Ok(Outcome::Elsewhere),
+            (None, Some(key)) => self.fetch(&list, did, key, host).await,
+            (None, None) => {
+                Ok(failed(did, Some(&host), NO_KEY, "its DID document has no usable key"))
+            }
+        }
+    }
+
+    /// The outcome of an account that is not selected, not served, or in the archive.
+    fn without_lookup(&self, account: &ListedAccount, is_first_sweep: bool) -> Option<Outcome> {
+        let did = account.did.as_did();
+        if !self.selection.has_account(did.as_str()) || self.hidden.is_erased(did.as_str()) {
+            return Some(Outcome::Excluded);
+        }
+        let is_listed =
+            |stored: Tid| !is_first_sweep || account.rev.is_none_or(|rev| stored >= rev);
+        match (self.stored.get(did.as_str()), &account.inactive) {
+            (Some(stored), None) => is_listed(stored).then_some(Outcome::Present),
+            (None, Some(status)) => Some(inactive(did, status)),
+            _ => None,
+        }
+    }
+
+    /// The identity, looked up again if it does not name the server that lists the account: it may have moved there.
+    async fn current(
+        &self,
+        list: &AccountList,
+        did: Did<'_>,
+        identity: Result<Identity, IdentityError>,
+    ) -> Result<Identity, IdentityError> {
+        match &identity {
+            Ok(Identity::Known { host, .. })
+                if !host.as_ref().is_some_and(|host| list.has_host(host)) =>
+            {
+                self.identities.get_fresh(did).await
+            }
+            _ => identity,
+        }
+    }
+
+    /// Fetches a repository. If the host does not know the account, it is asked for at the host that the account has now.
+    async fn fetch(
+        &self,
+        list: &AccountList,
+        did: Did<'_>,
+        key: PublicKey,
+        host: Url,
+    ) -> io::Result<Outcome> {
+        let error = match self.client.fetch_repo(&host, did, &self.limits).await {
+            Ok(fetched) => return fetched_account(did, key, fetched),
+            Err(FetchError::Local(error)) => return Err(error),
+            Err(FetchError::Remote(error)) => error,
+        };
+        if error.name() != Some(&ErrorName::RepoNotFound) {
+            return Ok(refused(did, &host, &error));
+        }
+        let (key, moved) = match self.identities.get_fresh(did).await {
+            Ok(Identity::Deleted) => return Ok(inactive(did, "deleted")),
+            Ok(Identity::Known { key: Some(key), host: Some(moved) }) => (key, moved),
+            _ => return Ok(refused(did, &host, &error)),
+        };
+        if moved.origin() == host.origin() {
+            return Ok(refused(did, &host, &error));
+        }
+        if !list.has_host(&moved) {
+            return Ok(Outcome::Elsewhere);
+        }
+        match self.client.fetch_repo(&moved, did, &self.limits).await {
+            Ok(fetched) => fetched_account(did, key, fetched),
+            Err(FetchError::Local(error)) => Err(error),
+            Err(FetchError::Remote(error)) => Ok(refused(did, &moved, &error)),
+        }
+    }
+}
+
+fn fetched_account(
+    did: Did<'_>,
+    key: PublicKey,
+    (fetched, file): (FetchedRepo, File),
+) -> io::Result<Outcome> {
+    Ok(Outcome::Fetched(FetchedAccount {
+        did: did.to_buf(),
+        key,
+        host: fetched.host,
+        archive: MappedFile::of(&file)?,
+        bytes: fetched.bytes,
+        fetched: now_micros(),
+    }))
+}
+
+fn inactive(did: Did<'_>, status: &str) -> Outcome {
+    // A host can state any text.
+    let is_known = STATUSES.contains(&status);
+    Outcome::Inactive {
+        did: did.to_buf(),
+        status: if is_known { status } else { "inactive" }.into(),
+    }
+}
+
+/// The outcome of an answer without a repository.
+fn refused(did: Did<'_>, host: &Url, error: &XrpcError) -> Outcome {
+    let status = error.name().and_then(|name| name.account_status());
+    match status {
+        Some(status) => inactive(did, status),
+        None => {
+            let (class, is_temporary) = class_of(error);
+            Outcome::Failed(FailedAccount {
+                did: did.to_string(),
+                host: Some(network::origin(host)),
+                class: class.to_owned(),
+                message: error.to_string(),
+                is_temporary,
+            })
+        }
+    }
+}
+
+fn unidentified(did: Did<'_>, error: &IdentityError) -> Outcome {
+    Outcome::Failed(FailedAccount {
+        did: did.to_string(),
+        host: None,
+        class: NO_IDENTITY.to_owned(),
+        message: error.to_string(),
+        is_temporary: error.is_outage(),
+    })
+}
+
+fn failed(did: Did<'_>, host: Option<&Url>, class: &str, message: &str) -> Outcome {
+    Outcome::Failed(FailedAccount {
+        did: did.to_string(),
+        host: host.map(network::origin),
+        class: class.to_owned(),
+        message: message.to_owned(),
+        is_temporary: false,
+    })
+}
+
+/// The class of a failed request, and whether it may succeed later.
+fn class_of(error: &XrpcError) -> (&'static str, bool) {
+    match &error.fault {
+        XrpcFault::RateLimited(_) => ("limited", true),
+        XrpcFault::Http(HttpFault::TooLarge(_)) => ("too-large", false),
+        XrpcFault::Http(HttpFault::Egress(_)) => ("not-allowed", false),
+        XrpcFault::Http(HttpFault::Idle(_) | HttpFault::Timeout(_) | HttpFault::TooSlow(_)) => {
+            ("slow", true)
+        }
+        XrpcFault::Http(_) => ("unreachable", error.is_retryable()),
+        XrpcFault::Named(named) if named.name == ErrorName::RepoNotFound => ("not-found", true),
+        _ if error.is_retryable() => ("overloaded", true),
+        _ => ("answer", false),
+    }
+}
+
+/// The statuses of the protocol.
+const STATUSES: [&str; 7] =
+    ["takendown", "suspended", "deactivated", "deleted", "desynchronized", "throttled", "inactive"];
+
+const NO_IDENTITY: &str = "identity";
+const NO_HOST: &str = "no-host";
+const NO_KEY: &str = "no-key";

@@ -1,0 +1,319 @@
+//! Lists of accounts: `listRepos` of hosts, which a file or a relay names, and `listReposByCollection` of a relay.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::time::sleep;
+use wireproof::archive::PageRow;
+use wireproof::atproto::syntax::{DidBuf, NsidBuf, Tid};
+use wireproof::net::egress::EgressPolicy;
+use wireproof::net::http::Url;
+use wireproof::net::xrpc::{ListedHost, ListedRepo, PacedClient, PageOptions, XrpcError};
+
+use super::selection::{self, Selection};
+use super::stored;
+use crate::failure::Failure;
+use crate::network;
+
+/// What the arguments name.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) hosts: Vec<Url>,
+    pub(super) relay: Option<Url>,
+    pub(super) collections: Vec<NsidBuf>,
+}
+
+/// A list of accounts.
+#[derive(Clone, Debug)]
+pub(super) struct AccountList {
+    pub(super) host: Url,
+    /// The collection that the accounts have; `None` for all accounts of a server.
+    collection: Option<NsidBuf>,
+    /// Number of accounts that a relay states.
+    pub(super) stated_accounts: Option<u64>,
+}
+
+/// An account of a list.
+#[derive(Clone, Debug)]
+pub(super) struct ListedAccount {
+    pub(super) did: DidBuf,
+    /// The revision that the host states.
+    pub(super) rev: Option<Tid>,
+    /// The status, if the host says that it does not serve the account.
+    pub(super) inactive: Option<Box<str>>,
+}
+
+/// A page of a list.
+#[derive(Debug)]
+pub(super) struct AccountPage {
+    pub(super) accounts: Vec<ListedAccount>,
+    pub(super) next: Option<Box<str>>,
+}
+
+impl Source {
+    /// The lists, and of those that the relay names each host once.
+    pub(super) async fn lists(
+        &self,
+        client: &PacedClient,
+        selection: &Selection,
+        policy: EgressPolicy,
+    ) -> Result<Vec<AccountList>, Failure> {
+        let Some(relay) = &self.relay else {
+            let lists = self.hosts.iter().map(|host| AccountList::of_host(host.clone(), None));
+            return Ok(lists.filter(|list| selection.has_host(&list.host)).collect());
+        };
+        if !self.collections.is_empty() {
+            let list = |collection: &NsidBuf| AccountList {
+                host: relay.clone(),
+                collection: Some(collection.clone()),
+                stated_accounts: None,
+            };
+            return Ok(self.collections.iter().map(list).collect());
+        }
+        let mut lists = BTreeMap::new();
+        for host in relay_hosts(client, relay).await? {
+            let url = host_url(&host.hostname, policy).filter(|url| selection.has_host(url));
+            let is_banned = host.status.as_deref() == Some("banned");
+            if let Some(url) = url.filter(|_| !is_banned) {
+                let accounts = host.account_count.and_then(|count| u64::try_from(count).ok());
+                lists.insert(network::origin(&url), AccountList::of_host(url, accounts));
+            }
+        }
+        Ok(lists.into_values().collect())
+    }
+}
+
+/// The hosts of a relay.
+async fn relay_hosts(client: &PacedClient, relay: &Url) -> Result<Vec<ListedHost>, Failure> {
+    let options = PageOptions { limit: Some(PAGE_ACCOUNTS), cursor: None };
+    let (mut pages, mut hosts) = (client.client().list_hosts(relay, &options), Vec::new());
+    while let Some(page) = client.next_page(relay, &mut pages).await? {
+        hosts.extend(page.items);
+        if hosts.len() > MAX_HOSTS {
+            return Err(Failure::Network(format!("{relay}: more than {MAX_HOSTS} hosts")));
+        }
+    }
+    Ok(hosts)
+}
+
+/// The URL of a host that a relay names.
+fn host_url(hostname: &str, policy: EgressPolicy) -> Option<Url> {
+    let scheme = if policy == EgressPolicy::Loopback { "http" } else { "https" };
+    format!("{scheme}://{hostname}").parse().ok().filter(is_origin)
+}
+
+/// The hosts in a file.
+pub(super) fn read_hosts(path: &Path) -> Result<Vec<Url>, Failure> {
+    let (mut hosts, mut origins) = (Vec::new(), HashSet::new());
+    for line in selection::lines(path)? {
+        let text = if line.contains("://") { line.clone() } else { format!("https://{line}") };
+        let url: Option<Url> = text.parse().ok().filter(is_origin);
+        let url = url.ok_or_else(|| {
+            Failure::Usage(format!("{}: `{line}` is neither a host nor its URL", path.display()))
+        })?;
+        if origins.insert(network::origin(&url)) {
+            hosts.push(url);
+        }
+    }
+    match hosts.is_empty() {
+        true => Err(Failure::Usage(format!("{}: no host", path.display()))),
+        false => Ok(hosts),
+    }
+}
+
+/// Whether a URL names a host and nothing of it.
+fn is_origin(url: &Url) -> bool {
+    matches!(url.scheme(), "https" | "http")
+        && url.has_host()
+        && url.path() == "/"
+        && url.query().is_none()
+        && url.username().is_empty()
+}
+
+impl AccountList {
+    fn of_host(host: Url, stated_accounts: Option<u64>) -> Self {
+        Self { host, collection: None, stated_accounts }
+    }
+
+    /// The name in the ledger.
+    pub(super) fn name(&self) -> String {
+        let origin = network::origin(&self.host);
+        match &self.collection {
+            Some(collection) => format!("{origin} {collection}"),
+            None => origin,
+        }
+    }
+
+    /// Whether accounts of this server are fetched: a server lists its own, and a collection has accounts of all servers.
+    pub(super) fn has_host(&self, host: &Url) -> bool {
+        self.collection.is_some() || host.origin() == self.host.origin()
+    }
+
+    /// A page. An outage is passed over some times.
+    pub(super) async fn page(
+        &self,
+        client: &PacedClient,
+        cursor: Option<&str>,
+    ) -> Result<AccountPage, XrpcError> {
+        let mut attempt = 1;
+        loop {
+            match self.try_page(client, cursor).await {
+                Err(error) if attempt < ATTEMPTS && error.is_retryable() => {
+                    sleep(RETRY * attempt).await;
+                }
+                page => return page,
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn try_page(
+        &self,
+        client: &PacedClient,
+        cursor: Option<&str>,
+    ) -> Result<AccountPage, XrpcError> {
+        let options = PageOptions { limit: Some(PAGE_ACCOUNTS), cursor };
+        let Some(collection) = &self.collection else {
+            let mut pages = client.client().list_repos(&self.host, &options);
+            let page = client.next_page(&self.host, &mut pages).await?;
+            return Ok(AccountPage::of(page, ListedAccount::of_repo));
+        };
+        let collection = collection.as_nsid();
+        let mut pages = client.client().list_repos_by_collection(&self.host, collection, &options);
+        let page = client.next_page(&self.host, &mut pages).await?;
+        Ok(AccountPage::of(page, |did| ListedAccount { did, rev: None, inactive: None }))
+    }
+}
+
+impl AccountPage {
+    fn of<T>(
+        page: Option<wireproof::net::xrpc::ListPage<T>>,
+        account: impl Fn(T) -> ListedAccount,
+    ) -> Self {
+        match page {
+            Some(page) => {
+                Self { accounts: page.items.into_iter().map(account).collect(), next: page.cursor }
+            }
+            None => Self { accounts: Vec::new(), next: None },
+        }
+    }
+}
+
+impl ListedAccount {
+    fn of_repo(repo: ListedRepo) -> Self {
+        let is_inactive = repo.active == Some(false);
+        let status = || repo.status.unwrap_or_else(|| "inactive".into());
+        Self { did: repo.did, rev: Some(repo.rev), inactive: is_inactive.then(status) }
+    }
+}
+
+/// What a sweep has seen of a list: one that repeats accounts, or makes them up, does not end by itself.
+#[derive(Debug, Default)]
+pub(super) struct SeenAccounts {
+    keys: HashSet<[u8; 16]>,
+    /// Number of pages in a row without a new account.
+    idle_pages: usize,
+    /// Number of pages in a row without an account of the host.
+    strange_pages: usize,
+}
+
+impl SeenAccounts {
+    /// Removes the accounts of a page that were seen before.
+    pub(super) fn retain_new(&mut self, accounts: &mut Vec<ListedAccount>) {
+        accounts.retain(|account| self.keys.insert(stored::key(account.did.as_str())));
+        self.idle_pages = if accounts.is_empty() { self.idle_pages + 1 } else { 0 };
+    }
+
+    /// Counts what became of a page.
+    pub(super) fn count(&mut self, row: &PageRow) {
+        let known = row.stored + row.present + row.excluded + row.inactive.values().sum::<u64>();
+        let is_strange = known == 0 && row.failures.iter().all(|failure| failure.host.is_none());
+        self.strange_pages = if is_strange { self.strange_pages + 1 } else { 0 };
+    }
+
+    /// Why the list is given up, if it is.
+    pub(super) fn excess(&self) -> Option<String> {
+        if self.idle_pages >= MAX_IDLE_PAGES {
+            return Some(format!("{MAX_IDLE_PAGES} pages in a row have no new account"));
+        }
+        if self.strange_pages >= MAX_STRANGE_PAGES {
+            return Some(format!("{MAX_STRANGE_PAGES} pages in a row have no account of the host"));
+        }
+        (self.keys.len() > MAX_ACCOUNTS).then(|| format!("more than {MAX_ACCOUNTS} accounts"))
+    }
+}
+
+/// Number of accounts that a page is asked for.
+const PAGE_ACCOUNTS: u16 = 1000;
+
+/// Pages in a row without a new account after which a list is given up.
+const MAX_IDLE_PAGES: usize = 32;
+
+/// Pages in a row without an account of the host after which a list is given up: each account of them is looked up in the
+/// directory.
+const MAX_STRANGE_PAGES: usize = 8;
+
+/// Maximum number of accounts of a list: of the largest host several times as many as it has.
+const MAX_ACCOUNTS: usize = 10_000_000;
+
+/// Maximum number of hosts of a relay.
+const MAX_HOSTS: usize = 100_000;
+
+/// Attempts at a page, and the delay before the second; it grows with each.
+const ATTEMPTS: u32 = 3;
+const RETRY: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(number: usize) -> ListedAccount {
+        let did = format!("did:web:a{number}.test").parse().unwrap();
+        ListedAccount { did, rev: None, inactive: None }
+    }
+
+    #[test]
+    fn a_list_that_repeats_its_accounts_is_given_up() {
+        let mut seen = SeenAccounts::default();
+        let mut page: Vec<_> = (0..3).chain(0..3).map(account).collect();
+        seen.retain_new(&mut page);
+        assert_eq!(page.len(), 3);
+        for _ in 0..MAX_IDLE_PAGES {
+            assert_eq!(seen.excess(), None);
+            let mut page = vec![account(1)];
+            seen.retain_new(&mut page);
+            assert!(page.is_empty());
+        }
+        assert!(seen.excess().unwrap().contains("no new account"));
+    }
+
+    #[test]
+    fn a_list_of_accounts_of_nobody_is_given_up() {
+        let mut seen = SeenAccounts::default();
+        let strange = PageRow { elsewhere: 7, ..PageRow::default() };
+        for _ in 0..MAX_STRANGE_PAGES - 1 {
+            seen.count(&strange);
+        }
+        seen.count(&PageRow { stored: 1, ..strange.clone() });
+        for _ in 0..MAX_STRANGE_PAGES {
+            assert_eq!(seen.excess(), None);
+            seen.count(&strange);
+        }
+        assert!(seen.excess().unwrap().contains("no account of the host"));
+    }
+
+    #[test]
+    fn hosts_of_a_file_are_names_or_urls_and_each_counts_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("hosts");
+        std::fs::write(&path, "pds.example.com\nhttps://pds.example.com/\nhttp://localhost:4481\n")
+            .unwrap();
+        let hosts: Vec<String> = read_hosts(&path).unwrap().iter().map(network::origin).collect();
+        assert_eq!(hosts, ["https://pds.example.com", "http://localhost:4481"]);
+        for wrong in ["https://pds.example.com/xrpc", "ftp://pds.example.com", "a b", ""] {
+            std::fs::write(&path, format!("{wrong}\n")).unwrap();
+            assert!(read_hosts(&path).is_err(), "{wrong}");
+        }
+    }
+}

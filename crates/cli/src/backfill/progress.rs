@@ -1,0 +1,97 @@
+//! The progress of a run: counts of all lists, and messages of each.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use indicatif::BinaryBytes;
+use tokio::sync::mpsc::UnboundedSender;
+use wireproof::archive::PageRow;
+
+/// Counts of this run. Messages go to the thread that shows them.
+pub(super) struct RunProgress {
+    started: Instant,
+    /// Number of lists that are being read.
+    pub(super) reading: AtomicU64,
+    listed: AtomicU64,
+    stored: AtomicU64,
+    present: AtomicU64,
+    failed: AtomicU64,
+    bytes: AtomicU64,
+    messages: UnboundedSender<String>,
+}
+
+/// Counts of a sweep over a list.
+#[derive(Debug, Default)]
+pub(super) struct SweepCounts {
+    listed: u64,
+    stored: u64,
+    present: u64,
+    failed: u64,
+    bytes: u64,
+}
+
+impl RunProgress {
+    pub(super) fn new(messages: UnboundedSender<String>) -> Self {
+        let zero = AtomicU64::default;
+        Self {
+            started: Instant::now(),
+            reading: zero(),
+            listed: zero(),
+            stored: zero(),
+            present: zero(),
+            failed: zero(),
+            bytes: zero(),
+            messages,
+        }
+    }
+
+    /// Shows a message.
+    pub(super) fn say(&self, message: String) {
+        // Without a receiver the run is over.
+        let _ = self.messages.send(message);
+    }
+
+    pub(super) fn add(&self, row: &PageRow) {
+        let counts = [
+            (&self.listed, row.listed),
+            (&self.stored, row.stored),
+            (&self.present, row.present),
+            (&self.failed, row.failures.len() as u64),
+            (&self.bytes, row.bytes),
+        ];
+        for (count, added) in counts {
+            count.fetch_add(added, Relaxed);
+        }
+    }
+
+    /// A line for people.
+    pub(super) fn text(&self) -> String {
+        let [reading, listed, stored, present, failed, bytes] =
+            [&self.reading, &self.listed, &self.stored, &self.present, &self.failed, &self.bytes]
+                .map(|count| count.load(Relaxed));
+        let rate = stored as f64 / self.started.elapsed().as_secs_f64().max(1.0);
+        format!(
+            "{reading} lists, {listed} accounts: {stored} stored, {present} present, {failed} failed; {}, {rate:.1} a second",
+            BinaryBytes(bytes)
+        )
+    }
+}
+
+impl SweepCounts {
+    pub(super) fn add(&mut self, row: &PageRow) {
+        self.listed += row.listed;
+        self.stored += row.stored;
+        self.present += row.present;
+        self.failed += row.failures.len() as u64;
+        self.bytes += row.bytes;
+    }
+
+    /// What is said at the end of a sweep.
+    pub(super) fn text(&self, list: &str, sweep: u32) -> String {
+        let Self { listed, stored, present, failed, bytes } = self;
+        format!(
+            "{list}: sweep {sweep}: {listed} accounts, {stored} stored ({}), {present} present, {failed} failed",
+            BinaryBytes(*bytes)
+        )
+    }
+}

@@ -1,0 +1,479 @@
+//! A run of a backfill: sweeps over all lists, several at a time, page by page.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::task::{JoinError, JoinHandle, JoinSet, spawn_blocking};
+use tokio::time::{interval, sleep};
+use wireproof::archive::{Archive, FailedAccount, HideList, HostRow, Ledger, PageRow, StopRow};
+use wireproof::net::http::Limits;
+use wireproof::net::xrpc::PacedClient;
+
+use super::account::Outcome;
+use super::identities::Identities;
+use super::lists::{AccountList, ListedAccount, SeenAccounts, Source};
+use super::part::{Part, StoredPart};
+use super::progress::{RunProgress, SweepCounts};
+use super::selection::Selection;
+use super::stored::StoredRevisions;
+use super::summary::{self, Summary};
+use crate::archive::now_micros;
+use crate::failure::Failure;
+use crate::log::{self, Level};
+use crate::progress::ProgressLine;
+
+/// What a run works with.
+pub(super) struct RunParts {
+    pub(super) identities: Identities,
+    pub(super) client: PacedClient,
+    pub(super) limits: Limits,
+    pub(super) archive: Archive,
+    pub(super) ledger: Ledger,
+    pub(super) selection: Selection,
+    pub(super) concurrent_lists: usize,
+    pub(super) retry_delay: Duration,
+}
+
+/// A run of a backfill.
+pub(super) struct Run {
+    pub(super) identities: Identities,
+    pub(super) client: PacedClient,
+    pub(super) limits: Limits,
+    pub(super) archive: Archive,
+    pub(super) selection: Selection,
+    pub(super) stored: StoredRevisions,
+    /// What the archive does not take again: accounts that were erased.
+    pub(super) hidden: HideList,
+    ledger: Ledger,
+    lists_at_a_time: Semaphore,
+    retry_delay: Duration,
+    progress: RunProgress,
+    messages: Option<UnboundedReceiver<String>>,
+}
+
+/// The next page of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct NextPage {
+    sweep: u32,
+    page: u64,
+    cursor: Option<String>,
+}
+
+/// How a sweep over a list ended.
+enum SweepEnd {
+    /// There was nothing to do.
+    Settled,
+    /// The list was read to its end, or given up.
+    Swept,
+}
+
+/// Why a page was not processed.
+enum PageError {
+    /// The list cannot be read.
+    List(String),
+    /// The run cannot go on.
+    Run(Failure),
+}
+
+impl Run {
+    pub(super) fn new(parts: RunParts) -> Self {
+        let (sender, messages) = unbounded_channel();
+        Self {
+            identities: parts.identities,
+            client: parts.client,
+            limits: parts.limits,
+            archive: parts.archive,
+            selection: parts.selection,
+            stored: StoredRevisions::default(),
+            hidden: HideList::default(),
+            ledger: parts.ledger,
+            lists_at_a_time: Semaphore::new(parts.concurrent_lists),
+            retry_delay: parts.retry_delay,
+            progress: RunProgress::new(sender),
+            messages: Some(messages),
+        }
+    }
+
+    /// Runs to the end, and returns what the ledger has then.
+    pub(super) fn complete(mut self, source: Source) -> Result<Summary, Failure> {
+        let runtime = Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime
+            .map_err(|error| Failure::Local(format!("the threads of this system: {error}")))?;
+        let lists = runtime.block_on(self.prepare(&source))?;
+        let messages = self.messages.take();
+        let run = Arc::new(self);
+        runtime.block_on(run.clone().show(lists, messages))?;
+        runtime.block_on(Summary::read(&run.ledger))
+    }
+
+    /// Reads the lists and the archive.
+    async fn prepare(&mut self, source: &Source) -> Result<Vec<Arc<AccountList>>, Failure> {
+        self.stored = StoredRevisions::read(&self.archive).await?;
+        self.hidden = self.archive.hide_list().await?;
+        let policy = self.identities.policy();
+        let lists = source.lists(&self.client, &self.selection, policy).await?;
+        for list in &lists {
+            let row = HostRow { list: list.name(), stated_accounts: list.stated_accounts };
+            self.ledger.add_list(&row).await?;
+        }
+        Ok(lists.into_iter().map(Arc::new).collect())
+    }
+
+    /// Runs the sweeps, and shows their progress.
+    async fn show(
+        self: Arc<Self>,
+        lists: Vec<Arc<AccountList>>,
+        messages: Option<UnboundedReceiver<String>>,
+    ) -> Result<(), Failure> {
+        let Some(mut messages) = messages else { return Ok(()) };
+        let (mut line, mut ticks, mut printed) =
+            (ProgressLine::new(), interval(TICK), Instant::now());
+        let mut sweeps = tokio::spawn(self.clone().sweeps(lists));
+        let ended = loop {
+            tokio::select! {
+                ended = &mut sweeps => break ended,
+                Some(message) = messages.recv() => line.print(&message),
+                _ = ticks.tick() => line.step(self.progress.text()),
+            }
+            if !io::stderr().is_terminal() && printed.elapsed() >= PLAIN_INTERVAL {
+                printed = Instant::now();
+                line.print(&self.progress.text());
+            }
+        };
+        while let Ok(message) = messages.try_recv() {
+            line.print(&message);
+        }
+        line.end();
+        ended.map_err(ended_early)?
+    }
+
+    /// Sweeps over the lists until nothing is left that may change.
+    async fn sweeps(self: Arc<Self>, lists: Vec<Arc<AccountList>>) -> Result<(), Failure> {
+        for round in 0..summary::MAX_SWEEPS {
+            if round > 0 && self.has_trouble(&lists).await? {
+                sleep(self.retry_delay * 6_u32.pow(round - 1)).await;
+            }
+            let mut tasks = JoinSet::new();
+            for list in &lists {
+                tasks.spawn(self.clone().sweep(list.clone()));
+            }
+            let mut is_settled = true;
+            while let Some(ended) = tasks.join_next().await {
+                is_settled &= matches!(ended.map_err(ended_early)??, SweepEnd::Settled);
+            }
+            if is_settled {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an account or a list has failed and is asked for again.
+    async fn has_trouble(self: &Arc<Self>, lists: &[Arc<AccountList>]) -> Result<bool, Failure> {
+        let names: Vec<String> = lists.iter().map(|list| list.name()).collect();
+        self.on_thread(move |run, runtime| {
+            for name in &names {
+                let rows = runtime.block_on(run.ledger.pages(name))?;
+                let is_open = rows.last().is_none_or(|row| row.next.is_some());
+                let next = next_page(&rows);
+                if next.is_some() && (is_open || summary::failures(&rows).any(|of| of.is_temporary))
+                {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        })
+        .await
+    }
+
+    /// Makes the next sweep over a list, or goes on with it.
+    async fn sweep(self: Arc<Self>, list: Arc<AccountList>) -> Result<SweepEnd, Failure> {
+        let _permit = self.lists_at_a_time.acquire().await;
+        let name = list.name();
+        let rows = self.clone().pages_of(name.clone()).await?;
+        let Some(mut next) = next_page(&rows) else { return Ok(SweepEnd::Settled) };
+        drop(rows);
+        self.progress.reading.fetch_add(1, Relaxed);
+        let (mut seen, mut counts) = (SeenAccounts::default(), SweepCounts::default());
+        let ended = loop {
+            match self.clone().page(&list, &next, &mut seen).await {
+                Ok(row) => {
+                    self.progress.add(&row);
+                    counts.add(&row);
+                    seen.count(&row);
+                    let (sweep, page) = (row.sweep, row.page + 1);
+                    match row.next {
+                        Some(cursor) => next = NextPage { sweep, page, cursor: Some(cursor) },
+                        None => break Ok(SweepEnd::Swept),
+                    }
+                }
+                Err(PageError::List(message)) => {
+                    self.say_stopped(&name, &next, &message);
+                    break self.clone().stop(name.clone(), &next, message).await;
+                }
+                Err(PageError::Run(failure)) => break Err(failure),
+            }
+        };
+        self.progress.reading.fetch_sub(1, Relaxed);
+        self.progress.say(counts.text(&name, next.sweep));
+        ended
+    }
+
+    /// Processes a page: its accounts, their repositories, its row.
+    async fn page(
+        self: Arc<Self>,
+        list: &Arc<AccountList>,
+        place: &NextPage,
+        seen: &mut SeenAccounts,
+    ) -> Result<PageRow, PageError> {
+        let started = now_micros();
+        let page = list.page(&self.client, place.cursor.as_deref()).await;
+        let mut page = page.map_err(|error| PageError::List(error.to_string()))?;
+        let mut row = PageRow {
+            sweep: place.sweep,
+            page: place.page,
+            cursor: place.cursor.clone(),
+            next: page.next.map(String::from),
+            started,
+            listed: page.accounts.len() as u64,
+            ..PageRow::default()
+        };
+        seen.retain_new(&mut page.accounts);
+        if let Some(excess) = seen.excess() {
+            return Err(PageError::List(excess));
+        }
+        let accounts = page.accounts;
+        let mut work =
+            PageWork { run: self.clone(), row: &mut row, part: Part::default(), storing: None };
+        work.process(list, accounts).await?;
+        row.finished = now_micros();
+        let (name, added) = (list.name(), row.clone());
+        let is_new = self
+            .on_thread(
+                move |run, runtime| Ok(runtime.block_on(run.ledger.add_page(&name, &added))?),
+            )
+            .await?;
+        match is_new {
+            true => Ok(row),
+            false => Err(PageError::Run(Failure::Local(format!(
+                "{}: another process has written page {} of sweep {}: end it, or name another ledger with --name",
+                list.name(),
+                place.page,
+                place.sweep
+            )))),
+        }
+    }
+
+    fn say_stopped(&self, name: &str, place: &NextPage, message: &str) {
+        let NextPage { sweep, page, .. } = place;
+        self.progress.say(format!("{name}: given up at page {page} of sweep {sweep}: {message}"));
+    }
+
+    /// Writes why a list was given up.
+    async fn stop(
+        self: Arc<Self>,
+        name: String,
+        place: &NextPage,
+        message: String,
+    ) -> Result<SweepEnd, Failure> {
+        let row = StopRow { at: now_micros(), sweep: place.sweep, page: place.page, message };
+        self.on_thread(move |run, runtime| Ok(runtime.block_on(run.ledger.add_stop(&name, &row))?))
+            .await?;
+        Ok(SweepEnd::Swept)
+    }
+
+    async fn pages_of(self: Arc<Self>, name: String) -> Result<Vec<PageRow>, Failure> {
+        self.on_thread(move |run, runtime| Ok(runtime.block_on(run.ledger.pages(&name))?)).await
+    }
+
+    /// Runs work with the archive on a thread of its own, where it blocks nobody.
+    async fn on_thread<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self, &Handle) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let (run, runtime) = (self.clone(), Handle::current());
+        spawn_blocking(move || work(&run, &runtime)).await.map_err(ended_early)?
+    }
+}
+
+impl From<Failure> for PageError {
+    fn from(failure: Failure) -> Self {
+        Self::Run(failure)
+    }
+}
+
+/// The accounts of a page that are being processed.
+struct PageWork<'p> {
+    run: Arc<Run>,
+    row: &'p mut PageRow,
+    part: Part,
+    /// The part that is being stored.
+    storing: Option<JoinHandle<Result<StoredPart, Failure>>>,
+}
+
+impl PageWork<'_> {
+    /// Processes the accounts, some at a time, and stores their repositories in parts. Outcomes are taken in the order of the
+    /// list, so that a page that is repeated after the end of a process has the same parts, which are stored once.
+    async fn process(
+        &mut self,
+        list: &Arc<AccountList>,
+        accounts: Vec<ListedAccount>,
+    ) -> Result<(), Failure> {
+        let (mut waiting, mut tasks) = (accounts.into_iter().enumerate(), JoinSet::new());
+        let (mut started, mut taken, mut done) = (0, 0, BTreeMap::new());
+        let is_first_sweep = self.row.sweep == 1;
+        loop {
+            while tasks.len() < ACCOUNTS_AT_A_TIME
+                && started - taken < MAX_UNTAKEN
+                && let Some((index, account)) = waiting.next()
+            {
+                let processed = self.run.clone().process(list.clone(), account, is_first_sweep);
+                tasks.spawn(async move { (index, processed.await) });
+                started += 1;
+            }
+            let Some(ended) = tasks.join_next().await else { break };
+            let (index, outcome) = ended.map_err(ended_early)?;
+            done.insert(index, outcome.map_err(not_kept)?);
+            while let Some(outcome) = done.remove(&taken) {
+                self.add(outcome).await?;
+                taken += 1;
+            }
+        }
+        self.store_part().await?;
+        self.finish_storing().await
+    }
+
+    async fn add(&mut self, outcome: Outcome) -> Result<(), Failure> {
+        match outcome {
+            Outcome::Excluded => self.row.excluded += 1,
+            Outcome::Present => self.row.present += 1,
+            Outcome::Elsewhere => self.row.elsewhere += 1,
+            Outcome::Failed(failure) => self.row.failures.push(failure),
+            Outcome::Inactive { did, status } => {
+                *self.row.inactive.entry(status.to_string()).or_default() += 1;
+                if self.run.stored.get(did.as_str()).is_some() {
+                    let hide =
+                        move |run: &Run, runtime: &Handle| run.hide(did.as_str(), &status, runtime);
+                    self.run.on_thread(hide).await?;
+                }
+            }
+            Outcome::Fetched(account) => {
+                self.row.bytes += account.bytes;
+                self.part.push(account);
+                if self.part.is_full() {
+                    self.store_part().await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins to store the part, after the one before it.
+    async fn store_part(&mut self) -> Result<(), Failure> {
+        self.finish_storing().await?;
+        if !self.part.is_empty() {
+            let (part, run) = (std::mem::take(&mut self.part), self.run.clone());
+            let runtime = Handle::current();
+            self.storing = Some(spawn_blocking(move || run.store(&part, &runtime)));
+        }
+        Ok(())
+    }
+
+    async fn finish_storing(&mut self) -> Result<(), Failure> {
+        let Some(storing) = self.storing.take() else { return Ok(()) };
+        let StoredPart { stored, records, failures } = storing.await.map_err(ended_early)??;
+        (self.row.stored, self.row.records) =
+            (self.row.stored + stored, self.row.records + records);
+        for FailedAccount { did, class, message, .. } in &failures {
+            // If standard error is closed, the ledger remains.
+            let _ = log::print(Level::Debug, &format!("{did}: refused ({class}): {message}"));
+        }
+        self.row.failures.extend(failures);
+        Ok(())
+    }
+}
+
+/// The next page of a list whose pages these are; `None` if nothing is left that may change.
+fn next_page(rows: &[PageRow]) -> Option<NextPage> {
+    let Some(last) = rows.last() else {
+        return Some(NextPage { sweep: 1, page: 0, cursor: None });
+    };
+    match &last.next {
+        Some(cursor) => {
+            Some(NextPage { sweep: last.sweep, page: last.page + 1, cursor: Some(cursor.clone()) })
+        }
+        None if summary::is_settled(rows) => None,
+        None => Some(NextPage { sweep: last.sweep + 1, page: 0, cursor: None }),
+    }
+}
+
+/// A task that has panicked: a bug of this program.
+fn ended_early(error: JoinError) -> Failure {
+    Failure::Local(format!("a part of the program failed: {error}"))
+}
+
+/// A repository that this machine could not keep.
+fn not_kept(error: io::Error) -> Failure {
+    Failure::Local(format!("{}: {error}", std::env::temp_dir().display()))
+}
+
+/// Accounts of a page that are processed at a time.
+const ACCOUNTS_AT_A_TIME: usize = 16;
+
+/// Accounts that are processed or wait for one before them in the list.
+const MAX_UNTAKEN: usize = 128;
+
+/// Interval at which the progress is shown on a terminal, and elsewhere.
+const TICK: Duration = Duration::from_millis(500);
+const PLAIN_INTERVAL: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(sweep: u32, page: u64, next: Option<&str>, stored: u64) -> PageRow {
+        let next = next.map(str::to_owned);
+        PageRow { sweep, page, next, stored, ..PageRow::default() }
+    }
+
+    fn place(sweep: u32, page: u64, cursor: Option<&str>) -> Option<NextPage> {
+        Some(NextPage { sweep, page, cursor: cursor.map(str::to_owned) })
+    }
+
+    #[test]
+    fn a_list_is_continued_after_its_last_page_and_swept_again_until_nothing_changes() {
+        assert_eq!(next_page(&[]), place(1, 0, None));
+        let mut rows = vec![row(1, 0, Some("a"), 7)];
+        assert_eq!(next_page(&rows), place(1, 1, Some("a")));
+        rows.push(row(1, 1, None, 0));
+        assert_eq!(next_page(&rows), place(2, 0, None));
+        rows.push(row(2, 0, None, 0));
+        assert_eq!(next_page(&rows), None);
+        rows.pop();
+        rows.push(row(2, 0, None, 1));
+        assert_eq!(next_page(&rows), place(3, 0, None));
+        rows.push(row(3, 0, None, 1));
+        assert_eq!(next_page(&rows), None);
+    }
+
+    #[test]
+    fn a_failure_that_may_pass_leads_to_another_sweep_and_one_that_does_not_to_none() {
+        for (is_temporary, expected) in [(true, place(3, 0, None)), (false, None)] {
+            let failure = FailedAccount {
+                did: "did:web:a.test".to_owned(),
+                host: None,
+                class: "slow".to_owned(),
+                message: String::new(),
+                is_temporary,
+            };
+            let failed = PageRow { failures: vec![failure], ..row(2, 0, None, 0) };
+            assert_eq!(next_page(&[row(1, 0, None, 3), failed]), expected);
+        }
+    }
+}

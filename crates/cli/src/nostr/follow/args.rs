@@ -1,0 +1,143 @@
+//! Arguments of `wireproof nostr follow`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+use wireproof::net::cursors::stream_name;
+use wireproof::net::hosts::{BackoffOptions, parse_host_url};
+use wireproof::net::http::Url;
+use wireproof::net::nostr_relay::Options;
+use wireproof::nostr::negentropy::Items;
+use wireproof::nostr::{Filter, IdSerialization};
+
+use super::super::filter::FilterArgs;
+use super::super::id_serialization;
+use crate::failure::Failure;
+use crate::network::NetworkArgs;
+
+#[derive(Debug, Args)]
+pub(crate) struct NostrFollowArgs {
+    /// Relays, which are all followed at once; a bare name is one over TLS.
+    #[arg(value_name = "URL", required = true)]
+    relays: Vec<String>,
+    #[command(flatten)]
+    filter: FilterArgs,
+    /// Maximum number of stored events of each relay, the newest ones; 0 for new ones alone [default: all].
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// End once every relay has sent its stored events, or has failed three times in a row.
+    #[arg(long)]
+    pub(super) stored: bool,
+    /// End after N lines.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) events: Option<u64>,
+    /// Compare ids with each relay (NIP-77), and fetch only the events that are not in the files of --have.
+    #[arg(long, conflicts_with = "limit")]
+    negentropy: bool,
+    /// Files of events that are not fetched again, and folders of files, as `nostr verify` reads them; repeatable. Only valid
+    /// events count.
+    #[arg(long, value_name = "FILE|DIR|-", requires = "negentropy")]
+    #[arg(value_hint = ValueHint::AnyPath)]
+    pub(super) have: Vec<PathBuf>,
+    /// The form of control characters in the hashed event: see `nostr verify`.
+    #[arg(long, value_name = "FORM", value_parser = id_serialization(), default_value = "either")]
+    pub(super) ids: IdSerialization,
+    /// Print a JSON object a line with the relay and the verdict of each event, and with each message of a relay [default:
+    /// valid events alone].
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Folder for the times up to which each relay was followed [default: wireproof in $XDG_STATE_HOME or ~/.local/state; none
+    /// with --stored].
+    #[arg(long, env = "WIREPROOF_STATE", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(super) state: Option<PathBuf>,
+    /// Request events again that were created up to N seconds before the last one, when a relay is followed again: some reach
+    /// it late.
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    #[arg(value_parser = clap::value_parser!(u64).range(..=31_536_000))]
+    overlap_seconds: u64,
+    /// Milliseconds for which few events wait for more, to be verified together; 0 never waits.
+    #[arg(long, env = "WIREPROOF_GATHER_MS", value_name = "N", default_value_t = 2)]
+    #[arg(value_parser = clap::value_parser!(u64).range(..=1_000))]
+    gather_ms: u64,
+    /// Verify on this many threads [default: the number of cores].
+    #[arg(long, value_name = "N")]
+    pub(super) jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    pub(super) network: NetworkArgs,
+    /// Delay before the first reconnection in milliseconds.
+    #[arg(long, env = "WIREPROOF_BACKOFF_FIRST_MS", value_name = "MS", hide = true)]
+    backoff_first_ms: Option<u64>,
+    /// Maximum delay before a reconnection in milliseconds.
+    #[arg(long, env = "WIREPROOF_BACKOFF_MAX_MS", value_name = "MS", hide = true)]
+    backoff_max_ms: Option<u64>,
+    /// Maximum silence of a relay before reconnecting; half of it while an answer is awaited.
+    #[arg(long, env = "WIREPROOF_IDLE_SECONDS", value_name = "SECONDS", default_value_t = 60)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
+    idle_seconds: u64,
+    /// Maximum time in which Ctrl-C or SIGTERM ends the command, whatever blocks it.
+    #[arg(long, env = "WIREPROOF_STOP_SECONDS", value_name = "SECONDS", default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
+    stop_seconds: u64,
+}
+
+impl NostrFollowArgs {
+    /// The relays, each once.
+    pub(super) fn urls(&self) -> Result<Vec<Url>, Failure> {
+        let mut urls: Vec<Url> = Vec::new();
+        for text in &self.relays {
+            let url = parse_host_url(text).map_err(|error| Failure::Usage(error.to_string()))?;
+            if urls.iter().any(|other| name(other) == name(&url)) {
+                return Err(Failure::Usage(format!("{}: a relay is named twice", name(&url))));
+            }
+            urls.push(url);
+        }
+        Ok(urls)
+    }
+
+    /// The filter of the requests.
+    pub(super) fn filter(&self) -> Result<Filter, Failure> {
+        Ok(Filter { limit: self.limit, ..self.filter.to_request()? })
+    }
+
+    /// The options of a client that was followed up to `resume` before.
+    pub(super) fn options(&self, resume: Option<u64>, known: Option<Arc<Items>>) -> Options {
+        let mut options = Options::default();
+        let idle_timeout = Duration::from_secs(self.idle_seconds);
+        let ms = |given: Option<u64>, default| given.map_or(default, Duration::from_millis);
+        options.resume = resume;
+        options.known = known;
+        options.overlap = Duration::from_secs(self.overlap_seconds);
+        options.answer_timeout = idle_timeout / 2;
+        options.backoff = BackoffOptions {
+            initial: ms(self.backoff_first_ms, options.backoff.initial),
+            max: ms(self.backoff_max_ms, options.backoff.max),
+            ..options.backoff
+        };
+        options.socket.idle_timeout = idle_timeout;
+        options.socket.ping_interval = options.socket.ping_interval.min(idle_timeout / 2);
+        options
+    }
+
+    /// Whether ids are compared.
+    pub(super) fn compares(&self) -> bool {
+        self.negentropy
+    }
+
+    /// Maximum time for which an event waits for others.
+    pub(super) fn max_gather(&self) -> Duration {
+        Duration::from_millis(self.gather_ms)
+    }
+
+    /// Maximum time of a stop.
+    pub(super) fn stop_limit(&self) -> Duration {
+        Duration::from_secs(self.stop_seconds)
+    }
+}
+
+/// The name of a relay in output: its URL without a query, which may have a secret.
+pub(super) fn name(url: &Url) -> String {
+    stream_name(url)
+}

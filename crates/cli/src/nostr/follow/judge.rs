@@ -1,0 +1,282 @@
+//! The verdicts on a batch of received events, and their lines.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+use wireproof::codec::printable::escape_json;
+use wireproof::kernels::hex;
+use wireproof::net::nostr_relay::{RelayEvent, RelayItem, RelayNotice};
+use wireproof::nostr::canonical::ControlChars;
+use wireproof::nostr::formats::Format;
+use wireproof::nostr::negentropy::{Item, Items};
+use wireproof::nostr::{
+    Arena, DecodeError, Event, EventFault, Filter, IdSerialization, Limits, verify_many_with,
+};
+
+use super::super::refusal::Refusal;
+use super::super::seen::SeenIds;
+use super::receive::{Batch, Received};
+
+/// Judges batches, on several threads.
+pub(super) struct Judge {
+    pub(super) filter: Filter,
+    pub(super) ids: IdSerialization,
+    /// Events that are known from files.
+    pub(super) known: Option<Arc<Items>>,
+    /// The ids of valid events that came before.
+    pub(super) seen: Arc<Mutex<SeenIds>>,
+    /// Whether lines have the relay and the verdict.
+    pub(super) json: bool,
+    /// The names of the relays.
+    pub(super) names: Vec<String>,
+}
+
+/// The verdicts on a batch.
+pub(super) struct JudgedBatch {
+    pub(super) items: Vec<JudgedItem>,
+    /// The lines of the items, one after the other.
+    pub(super) lines: Vec<u8>,
+    /// The bytes in flight, until the lines are passed on.
+    _batch: Batch,
+}
+
+/// The verdict on what a relay sent.
+pub(super) struct JudgedItem {
+    pub(super) relay: usize,
+    pub(super) outcome: Outcome,
+    /// The time up to which the relay is followed after this item.
+    pub(super) resume: Option<u64>,
+    /// The end of its line in the lines of the batch.
+    pub(super) end: usize,
+}
+
+pub(super) enum Outcome {
+    Valid([u8; 32]),
+    /// An event that was known or came before; it is not verified again.
+    Repeated,
+    Refused(Refusal, Option<[u8; 32]>),
+    Notice(RelayNotice),
+}
+
+impl Judge {
+    /// A function that judges batches one after the other.
+    pub(super) fn worker(&self) -> impl FnMut(Batch) -> JudgedBatch {
+        let mut arena = Arena::new();
+        move |batch: Batch| {
+            let (mut items, mut lines) = (Vec::with_capacity(batch.items.len()), Vec::new());
+            let mut rest = &*batch.items;
+            while !rest.is_empty() {
+                let (group, later) = rest.split_at(group_len(rest));
+                arena.reset();
+                self.judge(group, &arena, &mut items, &mut lines);
+                rest = later;
+            }
+            JudgedBatch { items, lines, _batch: batch }
+        }
+    }
+
+    /// Appends the verdicts on a group, and the lines.
+    fn judge(
+        &self,
+        group: &[Received],
+        arena: &Arena,
+        items: &mut Vec<JudgedItem>,
+        lines: &mut Vec<u8>,
+    ) {
+        let decoded = self.decode(group, arena);
+        let fresh = decoded.iter().flatten().filter_map(|decoded| match decoded {
+            Decoded::Fresh(event) => Some(*event),
+            _ => None,
+        });
+        let fresh: Vec<Event<'_>> = fresh.collect();
+        let mut verdicts = verify_many_with(&fresh, self.ids).into_iter();
+        for (Received { relay, item, .. }, decoded) in group.iter().zip(decoded) {
+            let outcome = match (item, decoded) {
+                (_, Some(Decoded::Fresh(event))) => {
+                    let verdict = verdicts.next().expect("one for each fresh event");
+                    outcome(event, verdict)
+                }
+                (_, Some(Decoded::Repeated)) => Outcome::Repeated,
+                (_, Some(Decoded::Refused(refusal, id))) => Outcome::Refused(refusal, id),
+                (RelayItem::Notice(notice), None) => Outcome::Notice(notice.clone()),
+                // There is nothing else.
+                (_, None) => continue,
+            };
+            self.write_line(*relay, item, &outcome, lines);
+            let resume = match item {
+                RelayItem::Event(event) => event.resume,
+                RelayItem::Notice(RelayNotice::EndOfStored { resume }) => *resume,
+                _ => None,
+            };
+            items.push(JudgedItem { relay: *relay, outcome, resume, end: lines.len() });
+        }
+    }
+
+    /// Decodes events, and sorts out those that need no verification; `None` for notices.
+    fn decode<'a>(&self, items: &'a [Received], arena: &'a Arena) -> Vec<Option<Decoded<'a>>> {
+        let limits = Limits::default();
+        let decode = |Received { item, .. }: &'a Received| match item {
+            RelayItem::Event(RelayEvent { text, .. }) => {
+                Some(Format::Json.decode(text.as_str().as_bytes(), arena, &limits))
+            }
+            _ => None,
+        };
+        let decoded: Vec<_> = items.iter().map(decode).collect();
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let sort = |event: Result<Event<'a>, DecodeError>| match event {
+            Err(error) => Decoded::Refused(Refusal::Unreadable(error), None),
+            Ok(event) if !self.filter.matches(&event) => {
+                Decoded::Refused(Refusal::Unmatched, Some(event.id))
+            }
+            Ok(event) if seen.contains(&event.id) || self.is_known(&event) => Decoded::Repeated,
+            Ok(event) => Decoded::Fresh(event),
+        };
+        decoded.into_iter().map(|event| event.map(sort)).collect()
+    }
+
+    fn is_known(&self, event: &Event<'_>) -> bool {
+        let item = |created_at| Item { created_at, id: event.id };
+        let is_among = |known: &Arc<Items>| {
+            u64::try_from(event.created_at).is_ok_and(|at| known.contains(&item(at)))
+        };
+        self.known.as_ref().is_some_and(is_among)
+    }
+
+    /// Appends the line of an item, if it has one.
+    fn write_line(&self, relay: usize, item: &RelayItem, outcome: &Outcome, lines: &mut Vec<u8>) {
+        let start = lines.len();
+        match (outcome, item) {
+            (Outcome::Valid(_), RelayItem::Event(event)) if self.json => {
+                self.write_json(relay, |line| line.verdict("verified", outcome.code()), lines);
+                // The object is open: the event is its last member.
+                lines.pop();
+                lines.extend_from_slice(b",\"event\":");
+                write_event(event, lines);
+                lines.push(b'}');
+            }
+            (Outcome::Valid(_), RelayItem::Event(event)) => write_event(event, lines),
+            (Outcome::Refused(refusal, id), _) if self.json => {
+                let fill = |line| Line {
+                    id: id.map(|id| hex::encode(&id)),
+                    message: Some(refusal.to_string()),
+                    ..Line::verdict(line, "refused", outcome.code())
+                };
+                self.write_json(relay, fill, lines);
+            }
+            (Outcome::Notice(notice), _) if self.json => {
+                self.write_json(relay, |line| line.notice(notice), lines);
+            }
+            _ => return,
+        }
+        if self.json {
+            escape_json(lines, start);
+        }
+        lines.push(b'\n');
+    }
+
+    fn write_json<'j>(
+        &'j self,
+        relay: usize,
+        fill: impl FnOnce(Line<'j>) -> Line<'j>,
+        lines: &mut Vec<u8>,
+    ) {
+        let empty = Line { v: 1, relay: &self.names[relay], ..Line::default() };
+        serde_json::to_writer(lines, &fill(empty)).expect("text and numbers have a JSON form");
+    }
+}
+
+/// Number of items, at least one, whose events are in memory together in decoded form.
+fn group_len(items: &[Received]) -> usize {
+    let mut bytes = 0;
+    let is_in_group = |received: &&Received| {
+        let is_in_group = bytes < GROUP_BYTES;
+        bytes += received.byte_len();
+        is_in_group
+    };
+    items.iter().take_while(is_in_group).count()
+}
+
+/// An event before its verification.
+enum Decoded<'a> {
+    Fresh(Event<'a>),
+    Repeated,
+    Refused(Refusal, Option<[u8; 32]>),
+}
+
+fn outcome(event: Event<'_>, verdict: Result<ControlChars, EventFault>) -> Outcome {
+    match verdict {
+        Ok(_) => Outcome::Valid(event.id),
+        Err(fault) => Outcome::Refused(Refusal::Invalid(fault), Some(event.id)),
+    }
+}
+
+impl Outcome {
+    pub(super) fn code(&self) -> &'static str {
+        match self {
+            Self::Refused(refusal, _) => refusal.code(),
+            _ => "verified",
+        }
+    }
+}
+
+/// Appends the event as it was received, unless that is several lines.
+fn write_event(event: &RelayEvent, lines: &mut Vec<u8>) {
+    let text = event.text.as_str().as_bytes();
+    if !text.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+        return lines.extend_from_slice(text);
+    }
+    let arena = Arena::new();
+    let decoded = Format::Json.decode(text, &arena, &Limits::default());
+    let decoded = decoded.expect("it was decoded to be verified");
+    Format::Json.encode(&decoded, lines).expect("JSON holds every event");
+}
+
+/// A line with the verdict on an event, or a message about a relay.
+#[derive(Default, Serialize)]
+struct Line<'l> {
+    v: u32,
+    relay: &'l str,
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    /// The word with which the relay begins its reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prefix: Option<&'l str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    withheld: Option<usize>,
+}
+
+impl<'l> Line<'l> {
+    fn verdict(self, verdict: &'static str, code: &'static str) -> Self {
+        Self { kind: "event", verdict: Some(verdict), code: Some(code), ..self }
+    }
+
+    fn notice(self, notice: &'l RelayNotice) -> Self {
+        let line = Self { kind: notice.name(), ..self };
+        match notice {
+            RelayNotice::Compared { missing, .. } => Self { missing: Some(*missing), ..line },
+            RelayNotice::Fetched { withheld } => Self { withheld: Some(*withheld), ..line },
+            RelayNotice::Closed(reason) => {
+                let prefix = Some(&*reason.prefix).filter(|prefix| !prefix.is_empty());
+                Self { prefix, message: Some(reason.message.clone()), ..line }
+            }
+            RelayNotice::AuthRequested { challenge } => {
+                Self { message: Some(challenge.clone()), ..line }
+            }
+            RelayNotice::Message(text) => Self { message: Some(text.clone()), ..line },
+            RelayNotice::EndOfStored { .. } => line,
+            notice => Self { message: Some(super::taker::notice_text(notice)), ..line },
+        }
+    }
+}
+
+/// Size of the events that are decoded together, in bytes.
+const GROUP_BYTES: usize = 4 << 20;

@@ -1,0 +1,201 @@
+//! Takes verdicts in order: counts them, leaves out repetitions, and passes lines on to the writer.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use wireproof::net::DurationText;
+use wireproof::net::firehose::StopSignal;
+use wireproof::net::nostr_relay::{RelayNotice, Traffic};
+
+use super::super::seen::SeenIds;
+use super::args::NostrFollowArgs;
+use super::checkpoints::{Checkpoints, Progress, Resumes};
+use super::judge::{JudgedBatch, JudgedItem, Outcome};
+use crate::failure::Failure;
+use crate::follow::{LineSender, Lines, Status};
+
+/// Takes verdicts.
+pub(super) struct Taker {
+    names: Vec<String>,
+    seen: Arc<Mutex<SeenIds>>,
+    lines: LineSender<Progress>,
+    collected: Lines<Progress>,
+    checkpoints: Arc<Checkpoints>,
+    status: Status,
+    stop: StopSignal,
+    /// Lines that may still be written.
+    room: u64,
+    /// Times that follow from items without lines.
+    resumes: Resumes,
+    counts: Counts,
+}
+
+/// What was received, by verdict.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    received: u64,
+    valid: u64,
+    repeated: u64,
+    refused: u64,
+}
+
+impl Taker {
+    pub(super) fn new(
+        args: &NostrFollowArgs,
+        names: Vec<String>,
+        seen: Arc<Mutex<SeenIds>>,
+        lines: LineSender<Progress>,
+        checkpoints: &Arc<Checkpoints>,
+        status: &Status,
+        stop: &StopSignal,
+    ) -> Self {
+        Self {
+            names,
+            seen,
+            lines,
+            collected: Lines::new(),
+            checkpoints: checkpoints.clone(),
+            status: status.clone(),
+            stop: stop.clone(),
+            room: args.events.unwrap_or(u64::MAX),
+            resumes: Resumes::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    pub(super) fn take(&mut self, batch: JudgedBatch) -> Result<(), Failure> {
+        let (mut text, mut start) = (Vec::with_capacity(batch.lines.len()), 0);
+        for item in &batch.items {
+            let line = &batch.lines[std::mem::replace(&mut start, item.end)..item.end];
+            if self.room == 0 {
+                break;
+            }
+            if self.count(item) && !line.is_empty() {
+                text.extend_from_slice(line);
+                self.room -= 1;
+            }
+            self.resumes.extend(item.resume.map(|resume| (item.relay, resume)));
+        }
+        self.pass_on(&text);
+        if self.room == 0 {
+            self.stop.request();
+        }
+        self.status.print_due_warnings();
+        Ok(self.checkpoints.store_if_due()?)
+    }
+
+    /// The counts at the end, and the times that follow once all lines are taken.
+    pub(super) fn finish(self) -> (Counts, Resumes) {
+        (self.counts, self.resumes)
+    }
+
+    /// Passes lines on, with the times that follow from them and from the items before.
+    fn pass_on(&mut self, text: &[u8]) {
+        // Of many events of a relay the latest time remains.
+        self.resumes.sort_unstable();
+        self.resumes.dedup_by(|next, before| {
+            let is_same = next.0 == before.0;
+            before.1 = if is_same { next.1 } else { before.1 };
+            is_same
+        });
+        if text.is_empty() {
+            return self.checkpoints.apply_if_idle(&mut self.resumes);
+        }
+        let progress = self.checkpoints.start(std::mem::take(&mut self.resumes));
+        self.collected.add(text, progress);
+        self.lines.push_all(&mut self.collected);
+    }
+
+    /// Counts and reports an item. Whether its line is written.
+    fn count(&mut self, item: &JudgedItem) -> bool {
+        if let Outcome::Notice(notice) = &item.outcome {
+            self.report(item.relay, notice);
+            return true;
+        }
+        self.counts.received += 1;
+        match &item.outcome {
+            Outcome::Valid(id) => {
+                let is_new = self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(*id);
+                self.counts.valid += u64::from(is_new);
+                self.counts.repeated += u64::from(!is_new);
+                is_new
+            }
+            Outcome::Repeated => {
+                self.counts.repeated += 1;
+                false
+            }
+            Outcome::Refused(refusal, _) => {
+                self.counts.refused += 1;
+                let (relay, code) = (&self.names[item.relay], refusal.code());
+                self.status
+                    .warn(code, || format!("{relay}: an event is refused: {refusal} ({code})"));
+                true
+            }
+            Outcome::Notice(_) => true,
+        }
+    }
+
+    /// Prints a notice. Those that a relay can repeat at will are warnings, one a minute of each kind.
+    fn report(&self, relay: usize, notice: &RelayNotice) {
+        let text = || format!("{}: {}", self.names[relay], notice_text(notice));
+        match notice {
+            RelayNotice::Connected { .. }
+            | RelayNotice::RetryScheduled(_)
+            | RelayNotice::EndOfStored { .. }
+            | RelayNotice::Compared { .. }
+            | RelayNotice::Fetched { withheld: 0 } => self.status.print(&text()),
+            RelayNotice::Disconnected(_)
+            | RelayNotice::ConnectFailed(_)
+            | RelayNotice::Fetched { .. }
+            | RelayNotice::Closed(_) => self.status.print_warning(&text()),
+            notice => self.status.warn(notice.name(), text),
+        }
+    }
+}
+
+impl Counts {
+    pub(super) fn to_text(&self, traffic: Traffic) -> String {
+        let Self { received, valid, repeated, refused } = self;
+        let Traffic { sent, received: bytes } = traffic;
+        let mut text = format!("{received} events: {valid} valid");
+        for (count, name) in [(repeated, "repeated"), (refused, "refused")] {
+            if *count > 0 {
+                let _ = write!(text, ", {count} {name}");
+            }
+        }
+        text + &format!("; {sent} bytes sent, {bytes} received")
+    }
+}
+
+/// The text about a notice for a person.
+pub(super) fn notice_text(notice: &RelayNotice) -> String {
+    match notice {
+        RelayNotice::Connected { since: Some(since) } => format!("connected, since {since}"),
+        RelayNotice::Connected { since: None } => "connected".to_owned(),
+        RelayNotice::Disconnected(reason) => reason.to_string(),
+        RelayNotice::ConnectFailed(error) => error.fault.to_string(),
+        RelayNotice::RetryScheduled(delay) => format!("retrying in {}", DurationText(*delay)),
+        RelayNotice::EndOfStored { .. } => "all stored events are received".to_owned(),
+        RelayNotice::FullSecond(second) => {
+            format!("more events at {second} than the relay sends at once: some may be missing")
+        }
+        RelayNotice::Compared { rounds, missing } => {
+            format!("{missing} events are missing, after {rounds} messages")
+        }
+        RelayNotice::Fetched { withheld: 0 } => "the missing events are received".to_owned(),
+        RelayNotice::Fetched { withheld } => {
+            format!("{withheld} events that the relay named are not received")
+        }
+        RelayNotice::Closed(reason) => format!("the relay ended the subscription: {reason}"),
+        RelayNotice::Message(text) => format!("the relay says: {text}"),
+        RelayNotice::AuthRequested { .. } => {
+            "the relay asks for authentication (NIP-42), which is not answered".to_owned()
+        }
+        RelayNotice::UnknownSubscription => {
+            "a message of a subscription that was not requested is dropped".to_owned()
+        }
+        RelayNotice::Unrequested => "an event that was not requested".to_owned(),
+        RelayNotice::Unrecognized(rule) => format!("a message that is none of a relay: {rule}"),
+        other => other.name().to_owned(),
+    }
+}

@@ -1,0 +1,23 @@
+//! The accounts of a mirror, as a source of keys and hosts for other commands.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use wireproof::atproto::syntax::Did;
+use wireproof::store::{PlcMirrorReader, StoreError};
+use wireproof::verify::Verified;
+use wireproof::verify::plc::History;
+
+/// A mirror that threads share.
+pub(crate) struct MirroredAccounts(Mutex<PlcMirrorReader>);
+
+impl MirroredAccounts {
+    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
+        PlcMirrorReader::open(path).map(Mutex::new).map(Self)
+    }
+
+    /// The history of an account; `None` if the mirror has no operation of it.
+    pub(crate) fn history(&self, did: Did<'_>) -> Result<Option<Verified<History>>, StoreError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).history(did)
+    }
+}

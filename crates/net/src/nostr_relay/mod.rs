@@ -1,0 +1,62 @@
+//! A client of Nostr relays: the events of one relay that match a filter, stored ones first, over any number of connections.
+//!
+//! | type | contents |
+//! |---|---|
+//! | [`Client`] | receives the events of a relay |
+//! | [`RelayItem`] | an event, or a notice about the relay |
+//! | [`RelayNotice`] | what the relay said, and what became of the connection |
+//! | [`Options`] | limits, and how much of what was received is requested again |
+//!
+//! ```text
+//! connect ──┬── REQ since …, its stored events ── REQ until the oldest of them ── … ── new events
+//!           └── NEG-OPEN, NEG-MSG … ── REQ ids, in groups ──┘
+//! ```
+//!
+//! A relay sends stored events newest first, and no more than its own limit: the client asks for older ones until there are
+//! none. After a lost connection it asks for events since the last one, and some time before it. With
+//! [`Options::known`] it compares ids first ([`nostr::negentropy`]), and requests those that are not known.
+//!
+//! ```no_run
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::Arc;
+//! use wireproof::net::nostr_relay::{Client, Options, RelayItem};
+//! use wireproof::net::{dns::SystemDns, egress::EgressPolicy, hosts::Jitter, http, websocket::Dialer};
+//! use wireproof::nostr::{Arena, Filter, Limits, formats::Format};
+//!
+//! let http = http::Client::new(EgressPolicy::Public, Arc::new(SystemDns::new()?))?;
+//! let (dialer, url) = (Dialer::new(http), "wss://relay.example.com".parse()?);
+//! let filter = Filter { kinds: vec![1], ..Filter::default() };
+//! let mut client = Client::new(dialer, url, filter.clone(), Options::default(), Jitter::new());
+//! let mut arena = Arena::new();
+//! loop {
+//!     match client.next().await? {
+//!         RelayItem::Event(received) => {
+//!             arena.reset();
+//!             let json = received.text.as_str().as_bytes();
+//!             let event = Format::Json.decode(json, &arena, &Limits::default())?;
+//!             if filter.matches(&event) && event.verify().is_ok() {
+//!                 println!("{}", event.content);
+//!             }
+//!         }
+//!         RelayItem::Notice(notice) => eprintln!("{}", notice.name()),
+//!         _ => {}
+//!     }
+//! }
+//! # }
+//! ```
+//!
+//! Events are not verified here, and may not match the filter: a relay can send anything. Repetitions are not left out.
+//! Requests for authentication (NIP-42) are reported and not answered.
+
+mod client;
+mod comparison;
+mod item;
+mod message;
+mod options;
+#[cfg(test)]
+mod tests;
+
+pub use client::Client;
+pub use item::{EventText, RelayError, RelayEvent, RelayItem, RelayNotice, Traffic};
+pub use message::Reason;
+pub use options::Options;

@@ -1,0 +1,116 @@
+//! The export of the PLC directory: `/export?count=N&after=SEQ`, all operations in one order.
+//!
+//! Operations get their numbers when the export is first requested after their registration: those of the accounts by time,
+//! then the lines that a test has added. A number is never given twice, and some are skipped.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::http::{self, HttpRequest, HttpResponse, QueryParams};
+use super::network::{NetworkState, lock};
+use super::plc::operation;
+use crate::time::datetime;
+
+/// The numbered operations.
+#[derive(Debug, Default)]
+pub(super) struct ExportLog {
+    entries: Vec<ExportEntry>,
+    /// Number of numbered operations of each account.
+    numbered: HashMap<usize, usize>,
+    /// Lines that were added and have no number yet.
+    added: Vec<Value>,
+}
+
+#[derive(Debug)]
+struct ExportEntry {
+    seq: u64,
+    content: EntryContent,
+}
+
+#[derive(Debug)]
+enum EntryContent {
+    /// An account and the index of its operation.
+    Operation { account: usize, index: usize },
+    /// A line without its number.
+    Added(Value),
+}
+
+impl ExportLog {
+    /// Adds a line, which gets its number.
+    pub(super) fn add(&mut self, line: Value) {
+        self.added.push(line);
+    }
+
+    /// Numbers the operations that have none.
+    fn update(&mut self, network: &NetworkState) {
+        let mut new = Vec::new();
+        for account in 0..network.account_count() {
+            let Some(hosted) = network.account(account) else { continue };
+            let hosted = lock(&hosted);
+            let first = self.numbered.insert(account, hosted.log.len()).unwrap_or(0);
+            let entries = hosted.log.iter().enumerate().skip(first);
+            new.extend(entries.map(|(index, logged)| (logged.micros, account, index)));
+        }
+        new.sort_unstable();
+        for (_, account, index) in new {
+            self.push(EntryContent::Operation { account, index });
+        }
+        for line in std::mem::take(&mut self.added) {
+            self.push(EntryContent::Added(line));
+        }
+    }
+
+    fn push(&mut self, content: EntryContent) {
+        let last = self.entries.last().map_or(0, |entry| entry.seq);
+        // Transactions of the directory that fail use up numbers.
+        let is_gap = last > 0 && last.is_multiple_of(GAP_EVERY);
+        let seq = last + if is_gap { 2 } else { 1 };
+        self.entries.push(ExportEntry { seq, content });
+    }
+}
+
+/// The response to `/export`.
+pub(super) fn response(network: &NetworkState, request: &HttpRequest) -> HttpResponse {
+    let query = QueryParams::of(request);
+    let number = |name: &str, default: u64| match query.get(name) {
+        Some(text) => text.parse::<u64>().ok(),
+        None => Some(default),
+    };
+    let (Some(count), Some(after)) = (number("count", 10), number("after", 0)) else {
+        return http::json(400, &json!({ "message": "count and after must be integers" }));
+    };
+    let mut log = network.export.lock().expect(super::fault::UNPOISONED);
+    log.update(network);
+    let first = log.entries.partition_point(|entry| entry.seq <= after);
+    let page = log.entries[first..].iter().take(count.clamp(1, MAX_COUNT) as usize);
+    let lines: Vec<String> = page.map(|entry| line(network, entry).to_string()).collect();
+    http::bytes(200, "application/jsonlines", lines.join("\n"))
+}
+
+fn line(network: &NetworkState, entry: &ExportEntry) -> Value {
+    let mut line = match &entry.content {
+        EntryContent::Added(line) => line.clone(),
+        EntryContent::Operation { account, index } => {
+            let account = network.account(*account).expect("accounts stay");
+            let account = lock(&account);
+            let logged = &account.log[*index];
+            json!({
+                "did": account.did(),
+                "operation": operation(logged),
+                "cid": logged.operation.cid().to_string(),
+                "nullified": false,
+                "createdAt": datetime(logged.micros),
+            })
+        }
+    };
+    line["type"] = "sequenced_op".into();
+    line["seq"] = entry.seq.into();
+    line
+}
+
+/// The maximum number of lines of a page.
+const MAX_COUNT: u64 = 1000;
+
+/// The number of operations between skipped numbers.
+const GAP_EVERY: u64 = 50;
