@@ -384,7 +384,7 @@ impl Input {
             Self::Encoded(format, column) => {
                 OpenInput::Encoded(format, EncodedColumn::new(batch.column(column)))
             }
-            Self::Columns(fields) => OpenInput::Columns(EventColumns::new(fields, batch)),
+            Self::Columns(fields) => OpenInput::Columns(EventColumns::new(fields, batch).into()),
         }
     }
 }
@@ -392,7 +392,7 @@ impl Input {
 /// The events of a batch.
 enum OpenInput {
     Encoded(Format, EncodedColumn),
-    Columns(EventColumns),
+    Columns(Box<EventColumns>),
 }
 
 impl OpenInput {

@@ -22,7 +22,7 @@ pub(crate) fn text() -> String {
         explained_in: "vectors.md",
         refusals: vector_refusals::of(note),
         batches: vec![batch(&events[..BATCH_EVENTS])],
-        events: events.iter().map(|(name, event)| vector(*name, event)).collect(),
+        events: events.iter().map(|(name, event)| vector(name, event)).collect(),
     };
     let text = serde_json::to_string_pretty(&vectors).expect("every key is text");
     text + "\n"
