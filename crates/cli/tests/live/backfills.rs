@@ -66,6 +66,7 @@ impl Backfill {
     fn status(&self) -> Value {
         let mut command = wireproof(&["backfill", "status", "--json"]);
         let (status, code) = ended(&command.arg(self.path("archive")).output().unwrap());
+        schemas::check("backfill-status", &status);
         assert_eq!(code, Some(0));
         status
     }
