@@ -5,8 +5,10 @@
 //! | `LIST/list.json` | a list of accounts: [`HostRow`] |
 //! | `LIST/pages/SWEEP-PAGE.json` | a page whose repositories are in the tables: [`PageRow`] |
 //! | `LIST/stops/NUMBER.json` | why a run gave the list up: [`StopRow`] |
+//! | `LIST/leases/NUMBER.json` | which process works on the list: [`LeaseRow`](crate::LeaseRow) |
 //!
-//! `LIST` is half of the SHA-256 of the name of the list. An object is created once and never changed. A page is written
+//! `LIST` is half of the SHA-256 of the name of the list. An object is created once and never changed; leases are deleted when
+//! they have ended. A page is written
 //! after its repositories, so a run that ends before repeats the page, and finds those that are in the tables already.
 
 use std::collections::BTreeMap;
@@ -178,12 +180,12 @@ impl Ledger {
         Ok(rows.into_iter().max_by_key(|row| row.at))
     }
 
-    fn folder_of(&self, list: &str) -> String {
+    pub(crate) fn folder_of(&self, list: &str) -> String {
         let digest = sha256::digest(list.as_bytes());
         format!("{}/{}", self.folder, hex::encode(&digest[..16]))
     }
 
-    async fn put(&self, path: &str, row: &impl Serialize) -> Result<bool, ArchiveError> {
+    pub(crate) async fn put(&self, path: &str, row: &impl Serialize) -> Result<bool, ArchiveError> {
         let json = serde_json::to_vec(row).expect("text, numbers, lists and maps of text");
         let json = Bytes::from(json);
         Ok(self.storage.put_new(path, json.clone()).await?
@@ -197,18 +199,35 @@ impl Ledger {
         folder: &str,
         is_selected: impl Fn(&str) -> bool,
     ) -> Result<Vec<T>, ArchiveError> {
-        let (objects, inside) = (self.storage.list(folder).await?, self.storage.object(folder));
-        let paths = objects.iter().filter_map(|object| path_in(&object.location, &inside));
-        let paths = paths.filter(|path| is_selected(path)).map(|path| format!("{folder}/{path}"));
-        let rows = stream::iter(paths.collect::<Vec<_>>());
-        let rows = rows.map(|path| async move { self.row(&path).await });
+        let names = self.names(folder).await?.into_iter().filter(|name| is_selected(name));
+        let paths: Vec<String> = names.map(|name| format!("{folder}/{name}")).collect();
+        let rows = stream::iter(paths).map(|path| async move { self.row(&path).await });
         rows.buffered(MAX_AHEAD).try_collect().await
     }
 
+    /// The paths of the objects under a folder, within it.
+    pub(crate) async fn names(&self, folder: &str) -> Result<Vec<String>, ArchiveError> {
+        let (objects, inside) = (self.storage.list(folder).await?, self.storage.object(folder));
+        Ok(objects.iter().filter_map(|object| path_in(&object.location, &inside)).collect())
+    }
+
+    /// A row; `None` if it was deleted.
+    pub(crate) async fn find<T: DeserializeOwned>(
+        &self,
+        path: &str,
+    ) -> Result<Option<T>, ArchiveError> {
+        let json = self.storage.get(path).await?;
+        let row = json.map(|json| serde_json::from_slice(&json)).transpose();
+        row.map_err(|error| ArchiveError::new(path, ArchiveFault::LedgerRow(error.to_string())))
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Result<(), ArchiveError> {
+        self.storage.delete(path).await
+    }
+
     async fn row<T: DeserializeOwned>(&self, path: &str) -> Result<T, ArchiveError> {
-        let json = self.storage.get(path).await?.unwrap_or_default();
-        serde_json::from_slice(&json)
-            .map_err(|error| ArchiveError::new(path, ArchiveFault::LedgerRow(error.to_string())))
+        let missing = || ArchiveFault::LedgerRow("it is missing".to_owned());
+        self.find(path).await?.ok_or_else(|| ArchiveError::new(path, missing()))
     }
 }
 

@@ -5,7 +5,9 @@ mod common;
 use std::fs;
 
 use common::{archive, files};
-use wireproof_archive::{ArchiveFault, FailedAccount, HostRow, Ledger, PageRow, StopRow};
+use wireproof_archive::{
+    ArchiveFault, FailedAccount, HostRow, Lease, LeaseRow, Ledger, PageRow, StopRow,
+};
 
 const LIST: &str = "https://pds.example.com";
 
@@ -89,5 +91,54 @@ async fn names_that_lead_elsewhere_and_damaged_rows_are_errors() {
         let error = ledger.pages(LIST).await.unwrap_err();
         assert!(matches!(error.fault, ArchiveFault::LedgerRow(_)), "{damaged}: {error}");
         assert!(row.ends_with(&error.file), "{error}");
+    }
+}
+
+fn lease_of(holder: &str, until: i64) -> LeaseRow {
+    LeaseRow { holder: holder.to_owned(), until }
+}
+
+#[tokio::test]
+async fn a_list_is_one_holders_until_it_is_returned_ended_or_its_holder_is_gone() {
+    let (folder, archive) = archive();
+    let ledger = Ledger::new(&archive, "monday").unwrap();
+    let lease = async |holder: &str, now: i64, gone: &str| {
+        let row = lease_of(holder, now + 10);
+        ledger.lease(LIST, &row, now, |holder| holder == gone).await.unwrap()
+    };
+    assert_eq!(lease("ada", 100, "").await, Lease::Held);
+    assert_eq!(lease("bob", 109, "").await, Lease::Elsewhere);
+    assert_eq!(lease("ada", 109, "").await, Lease::Held);
+    assert_eq!(lease("bob", 111, "").await, Lease::Elsewhere);
+    assert_eq!(lease("bob", 111, "ada").await, Lease::TakenOver);
+    assert_eq!(lease("ada", 112, "").await, Lease::Elsewhere);
+    assert_eq!(lease("ada", 121, "").await, Lease::TakenOver);
+    // Who has lost a list does not return it.
+    ledger.return_lease(LIST, "bob").await.unwrap();
+    assert_eq!(lease("bob", 122, "").await, Lease::Elsewhere);
+    ledger.return_lease(LIST, "ada").await.unwrap();
+    assert_eq!(lease("bob", 123, "").await, Lease::Held);
+    let leases =
+        files(folder.path()).into_iter().filter(|path| path.parent().unwrap().ends_with("leases"));
+    assert_eq!(leases.count(), 1, "what has ended is deleted");
+}
+
+#[tokio::test]
+async fn of_eight_holders_that_ask_at_once_again_and_again_one_has_the_list() {
+    let (_folder, archive) = archive();
+    for round in 0..20 {
+        let ledger = Ledger::new(&archive, "monday").unwrap();
+        let asked = (0..8).map(|holder| {
+            let (ledger, row) =
+                (ledger.clone(), lease_of(&format!("holder-{holder}"), 10 + 20 * round));
+            tokio::spawn(
+                async move { ledger.lease(LIST, &row, 20 * round, |_| false).await.unwrap() },
+            )
+        });
+        let mut held = 0;
+        for asked in asked.collect::<Vec<_>>() {
+            held += usize::from(asked.await.unwrap() != Lease::Elsewhere);
+        }
+        assert_eq!(held, 1, "in round {round}");
     }
 }

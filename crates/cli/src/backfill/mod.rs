@@ -10,6 +10,7 @@
 
 mod account;
 mod identities;
+mod lease;
 mod lists;
 mod part;
 mod progress;
@@ -31,6 +32,7 @@ use crate::failure::Failure;
 use crate::network::{self, ContactArgs, DownloadArgs, Network, NetworkArgs};
 use crate::output::Output;
 use identities::Identities;
+use lease::Holder;
 use run::{Run, RunParts};
 use selection::Selection;
 use summary::Summary;
@@ -154,6 +156,7 @@ fn start(args: &RunArgs, output: Output) -> Result<(), Failure> {
         limits: args.download.limits(),
         archive,
         ledger,
+        holder: Holder::new()?,
         selection,
         concurrent_lists: concurrent_lists.into(),
         retry_delay: Duration::from_secs(args.retry_seconds.into()),

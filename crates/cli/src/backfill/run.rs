@@ -17,6 +17,7 @@ use wireproof::net::xrpc::PacedClient;
 
 use super::account::Outcome;
 use super::identities::Identities;
+use super::lease::{self, Holder, ListLease};
 use super::lists::{AccountList, ListedAccount, SeenAccounts, Source};
 use super::part::{Part, StoredPart};
 use super::progress::{RunProgress, SweepCounts};
@@ -36,6 +37,7 @@ pub(super) struct RunParts {
     pub(super) archive: Archive,
     pub(super) ledger: Ledger,
     pub(super) selection: Selection,
+    pub(super) holder: Holder,
     pub(super) concurrent_lists: usize,
     pub(super) retry_delay: Duration,
 }
@@ -50,7 +52,9 @@ pub(super) struct Run {
     pub(super) stored: StoredRevisions,
     /// What the archive does not take again: accounts that were erased.
     pub(super) hidden: HideList,
-    ledger: Ledger,
+    pub(super) ledger: Ledger,
+    /// This process, as the leases name it.
+    pub(super) holder: Holder,
     lists_at_a_time: Semaphore,
     retry_delay: Duration,
     progress: RunProgress,
@@ -71,12 +75,16 @@ enum SweepEnd {
     Settled,
     /// The list was read to its end, or given up.
     Swept,
+    /// Another process works on it.
+    Elsewhere,
 }
 
 /// Why a page was not processed.
-enum PageError {
+pub(super) enum PageError {
     /// The list cannot be read.
     List(String),
+    /// Another process has the list.
+    Elsewhere,
     /// The run cannot go on.
     Run(Failure),
 }
@@ -93,6 +101,7 @@ impl Run {
             stored: StoredRevisions::default(),
             hidden: HideList::default(),
             ledger: parts.ledger,
+            holder: parts.holder,
             lists_at_a_time: Semaphore::new(parts.concurrent_lists),
             retry_delay: parts.retry_delay,
             progress: RunProgress::new(sender),
@@ -112,9 +121,8 @@ impl Run {
         runtime.block_on(Summary::read(&run.ledger))
     }
 
-    /// Reads the lists and the archive.
+    /// Reads the lists, and what the archive does not take.
     async fn prepare(&mut self, source: &Source) -> Result<Vec<Arc<AccountList>>, Failure> {
-        self.stored = StoredRevisions::read(&self.archive).await?;
         self.hidden = self.archive.hide_list().await?;
         let policy = self.identities.policy();
         let lists = source.lists(&self.client, &self.selection, policy).await?;
@@ -159,19 +167,44 @@ impl Run {
             if round > 0 && self.has_trouble(&lists).await? {
                 sleep(self.retry_delay * 6_u32.pow(round - 1)).await;
             }
-            let mut tasks = JoinSet::new();
-            for list in &lists {
-                tasks.spawn(self.clone().sweep(list.clone()));
-            }
-            let mut is_settled = true;
-            while let Some(ended) = tasks.join_next().await {
-                is_settled &= matches!(ended.map_err(ended_early)??, SweepEnd::Settled);
-            }
-            if is_settled {
-                return Ok(());
+            if self.sweep_all(&lists).await? {
+                break;
             }
         }
+        self.holder.release();
         Ok(())
+    }
+
+    /// Sweeps over all lists once, and waits for those that other processes work on. Whether nothing is left that may change.
+    async fn sweep_all(self: &Arc<Self>, lists: &[Arc<AccountList>]) -> Result<bool, Failure> {
+        let (started, mut is_settled, mut left) = (now_micros(), true, lists.to_vec());
+        // Other processes may have stored what this one did not.
+        self.read_stored().await?;
+        while !left.is_empty() {
+            let mut tasks = JoinSet::new();
+            for list in left.drain(..) {
+                let run = self.clone();
+                tasks.spawn(async move { (list.clone(), run.sweep(list, started).await) });
+            }
+            while let Some(ended) = tasks.join_next().await {
+                match ended.map_err(ended_early)? {
+                    (_, Ok(SweepEnd::Settled)) => {}
+                    (_, Ok(SweepEnd::Swept)) => is_settled = false,
+                    (list, Ok(SweepEnd::Elsewhere)) => left.push(list),
+                    (_, Err(failure)) => return Err(failure),
+                }
+            }
+            if !left.is_empty() {
+                self.progress.say(format!("other processes have {} lists", left.len()));
+                sleep(self.retry_delay.clamp(lease::MIN_PAUSE, lease::MAX_PAUSE)).await;
+            }
+        }
+        Ok(is_settled)
+    }
+
+    /// Reads again which repositories the archive has.
+    pub(super) async fn read_stored(self: &Arc<Self>) -> Result<(), Failure> {
+        self.on_thread(|run, runtime| Ok(runtime.block_on(run.stored.read(&run.archive))?)).await
     }
 
     /// Whether an account or a list has failed and is asked for again.
@@ -192,17 +225,46 @@ impl Run {
         .await
     }
 
-    /// Makes the next sweep over a list, or goes on with it.
-    async fn sweep(self: Arc<Self>, list: Arc<AccountList>) -> Result<SweepEnd, Failure> {
+    /// Makes the next sweep over a list, or goes on with it, unless another process does, or has since the start of the round.
+    async fn sweep(
+        self: Arc<Self>,
+        list: Arc<AccountList>,
+        round_started: i64,
+    ) -> Result<SweepEnd, Failure> {
         let _permit = self.lists_at_a_time.acquire().await;
         let name = list.name();
+        let Some(mut lease) = self.lease(&name).await? else { return Ok(SweepEnd::Elsewhere) };
         let rows = self.clone().pages_of(name.clone()).await?;
-        let Some(mut next) = next_page(&rows) else { return Ok(SweepEnd::Settled) };
-        drop(rows);
+        let is_swept =
+            rows.last().is_some_and(|row| row.next.is_none() && row.finished >= round_started);
+        let ended = match next_page(&rows) {
+            Some(_) if is_swept => SweepEnd::Swept,
+            Some(next) => {
+                drop(rows);
+                self.clone().pages(&list, next, &mut lease).await?
+            }
+            None => SweepEnd::Settled,
+        };
+        self.return_lease(lease).await?;
+        Ok(ended)
+    }
+
+    /// Processes the pages of a sweep from this one on.
+    async fn pages(
+        self: Arc<Self>,
+        list: &Arc<AccountList>,
+        mut next: NextPage,
+        lease: &mut ListLease,
+    ) -> Result<SweepEnd, Failure> {
+        let name = list.name();
         self.progress.reading.fetch_add(1, Relaxed);
         let (mut seen, mut counts) = (SeenAccounts::default(), SweepCounts::default());
         let ended = loop {
-            match self.clone().page(&list, &next, &mut seen).await {
+            let page = tokio::select! {
+                page = self.clone().page(list, &next, &mut seen) => page,
+                lost = self.keep(lease) => Err(lost),
+            };
+            match page {
                 Ok(row) => {
                     self.progress.add(&row);
                     counts.add(&row);
@@ -217,6 +279,7 @@ impl Run {
                     self.say_stopped(&name, &next, &message);
                     break self.clone().stop(name.clone(), &next, message).await;
                 }
+                Err(PageError::Elsewhere) => break Ok(SweepEnd::Elsewhere),
                 Err(PageError::Run(failure)) => break Err(failure),
             }
         };
@@ -259,15 +322,7 @@ impl Run {
                 move |run, runtime| Ok(runtime.block_on(run.ledger.add_page(&name, &added))?),
             )
             .await?;
-        match is_new {
-            true => Ok(row),
-            false => Err(PageError::Run(Failure::Local(format!(
-                "{}: another process has written page {} of sweep {}: end it, or name another ledger with --name",
-                list.name(),
-                place.page,
-                place.sweep
-            )))),
-        }
+        if is_new { Ok(row) } else { Err(PageError::Elsewhere) }
     }
 
     fn say_stopped(&self, name: &str, place: &NextPage, message: &str) {
@@ -293,7 +348,7 @@ impl Run {
     }
 
     /// Runs work with the archive on a thread of its own, where it blocks nobody.
-    async fn on_thread<T: Send + 'static>(
+    pub(super) async fn on_thread<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self, &Handle) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {

@@ -12,16 +12,14 @@ use wireproof::kernels::sha256;
 pub(super) struct StoredRevisions(Mutex<HashMap<[u8; 16], Tid>>);
 
 impl StoredRevisions {
-    /// Reads the repositories of an archive that are not hidden.
-    pub(super) async fn read(archive: &Archive) -> Result<Self, ArchiveError> {
-        let stored = Self::default();
+    /// Adds the repositories of an archive that are not hidden.
+    pub(super) async fn read(&self, archive: &Archive) -> Result<(), ArchiveError> {
         let mut add = |did: &str, rev: &str| {
             if let Ok(rev) = Tid::parse(rev) {
-                stored.add(did, rev);
+                self.add(did, rev);
             }
         };
-        archive.visit_revisions(&RowSelection::default(), &mut add).await?;
-        Ok(stored)
+        archive.visit_revisions(&RowSelection::default(), &mut add).await
     }
 
     /// Adds a repository, unless a newer one is there.

@@ -241,6 +241,35 @@ fn kills_at_any_time_lead_to_the_archive_of_an_undisturbed_run() {
 }
 
 #[test]
+fn several_processes_share_an_archive_and_fetch_each_repository_once() {
+    let backfill = Backfill::new(network(240, 12));
+    let processes: Vec<Child> =
+        (0..3).map(|_| backfill.start(&["--concurrent-lists", "2"])).collect();
+    for mut process in processes {
+        assert_eq!(process.wait().unwrap().code(), Some(0));
+    }
+    assert_eq!(backfill.fetches(), 240);
+    backfill.check();
+    assert_eq!(backfill.status()["done_list_count"], 12);
+}
+
+#[test]
+fn a_killed_process_leaves_its_hosts_to_the_others() {
+    let backfill = Backfill::new(network(200, 4));
+    let mut last = backfill.start(&["--concurrent-lists", "2"]);
+    for _ in 0..3 {
+        let mut killed = std::mem::replace(&mut last, backfill.start(&["--concurrent-lists", "2"]));
+        std::thread::sleep(Duration::from_millis(700));
+        assert_eq!(killed.try_wait().unwrap(), None, "it is at work");
+        killed.kill().unwrap();
+        killed.wait().unwrap();
+    }
+    assert_eq!(last.wait().unwrap().code(), Some(0));
+    backfill.check();
+    assert_eq!(backfill.status()["done_list_count"], 4);
+}
+
+#[test]
 fn limits_of_hosts_are_kept_and_slow_and_broken_answers_are_asked_for_again() {
     let limit = RequestLimit { requests: 12, window: Duration::from_secs(1) };
     let backfill = Backfill::new(Spec { request_limit: Some(limit), ..network(60, 3) });
