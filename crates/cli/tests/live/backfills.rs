@@ -13,6 +13,7 @@ use simnet::servers::{
 };
 use tempfile::TempDir;
 
+use crate::archives::archive_following;
 use crate::{schemas, stderr};
 
 /// A network, and an archive of it.
@@ -63,6 +64,12 @@ impl Backfill {
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
+    /// `archive follow` of the relay.
+    fn follow(&self) -> Child {
+        let mut command = archive_following(&self.sim, &self.path("archive"), &[]);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
     fn status(&self) -> Value {
         let mut command = wireproof(&["backfill", "status", "--json"]);
         let (status, code) = ended(&command.arg(self.path("archive")).output().unwrap());
@@ -83,7 +90,12 @@ impl Backfill {
 
     /// All rows of `records`, in order: a record that is there twice is in it twice.
     fn records(&self) -> Vec<StoredRecord> {
-        let rows = self.query("SELECT did, collection, rkey, cid(record) AS cid FROM records");
+        self.records_of("SELECT did, collection, rkey, cid(record) AS cid FROM records")
+    }
+
+    /// The records that a statement gives, in order.
+    fn records_of(&self, sql: &str) -> Vec<StoredRecord> {
+        let rows = self.query(sql);
         let text = |row: &Value, name: &str| row[name].as_str().unwrap().to_owned();
         let names = ["did", "collection", "rkey", "cid"];
         let mut records: Vec<StoredRecord> =
@@ -267,6 +279,50 @@ fn a_killed_process_leaves_its_hosts_to_the_others() {
     assert_eq!(last.wait().unwrap().code(), Some(0));
     backfill.check();
     assert_eq!(backfill.status()["done_list_count"], 4);
+}
+
+/// The statement of the guide: each record after the newest repository of its account and the commits since.
+fn state() -> &'static str {
+    let guide = include_str!("../../../../docs/guide/backfill.md");
+    guide.split("```sql\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a statement")
+}
+
+#[test]
+fn a_stream_that_is_followed_from_before_a_backfill_leaves_no_gap_and_no_repetition() {
+    let backfill = Backfill::new(Spec { relays: 1, ..network(120, 6) });
+    let mut follow = Some(backfill.follow());
+    while backfill.sim.connection_count() == 0 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let mut process = backfill.start(&[]);
+    let mut added = Vec::new();
+    while process.try_wait().unwrap().is_none() {
+        backfill.sim.write_commits(3);
+        if added.len() < 5 {
+            added.push(backfill.sim.add_account());
+        }
+        std::thread::sleep(Duration::from_millis(40));
+    }
+    assert_eq!(process.wait().unwrap().code(), Some(0));
+    backfill.sim.write_commits(20);
+    let sent = backfill.sim.sent_count(Server::Relay(0));
+    let count = "SELECT count(*) AS n, count(DISTINCT seq) AS seqs FROM events";
+    let mut stored = Vec::new();
+    for _ in 0..20 {
+        let mut following = follow.take().unwrap_or_else(|| backfill.follow());
+        std::thread::sleep(Duration::from_secs(1));
+        let id = following.id().to_string();
+        assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
+        assert_eq!(following.wait().unwrap().code(), Some(130));
+        stored = backfill.query(count);
+        if stored[0]["n"].as_u64() >= Some(sent) {
+            break;
+        }
+    }
+    assert_eq!((&stored[0]["n"], &stored[0]["seqs"]), (&sent.into(), &sent.into()));
+    assert!(sent > 100 && added.len() == 5, "{sent}");
+    assert_eq!(backfill.records_of(state()), backfill.expected());
+    backfill.snapshots();
 }
 
 #[test]
