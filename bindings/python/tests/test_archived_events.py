@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import wireproof
-from archives import break_rules, findings, import_parts, replace_rows
+from archives import break_rules, findings, import_parts, replace_rows, swap_accounts
 
 pa = pytest.importorskip("pyarrow")
 
@@ -29,7 +29,7 @@ def hostile(one_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An archive with rows that break rules, in a file with the right name; no test changes it."""
     archive = Path(shutil.copytree(one_file, tmp_path_factory.mktemp("hostile") / "archive"))
     [file] = wireproof.Archive(archive).files("events")
-    replace_rows(archive, file["path"], break_rules)
+    replace_rows(archive, replace_rows(archive, file["path"], break_rules), swap_accounts)
     return archive
 
 
