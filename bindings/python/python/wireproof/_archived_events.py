@@ -6,8 +6,7 @@ import hashlib
 import hmac
 from functools import lru_cache
 
-from ._wireproof import Judge, verify_repo
-from .errors import CarError
+from . import CarError, Judge, verify_repo
 
 # As `typing` has it, without the 20 ms of its import.
 TYPE_CHECKING = False
@@ -39,6 +38,7 @@ class EventJudge:
         options = dict(policy)
         self._window_micros = int(options.pop("future_window", 300) * 1_000_000)
         self._keys: dict[str, str] = {}
+        self._is_key = lru_cache(maxsize=65_536)(_is_key)
         self._judge = Judge(self._keys, None, **options, future_window=ANY_TIME_SECONDS)
         self._erased_key, self._erased = erased[0].encode(), set(erased[1])
 
@@ -84,7 +84,7 @@ class EventJudge:
         self._keys.clear()
         for row in run:
             did, key = columns["did"][row], columns["key"][row]
-            if did is not None and key is not None and _is_key(key):
+            if did is not None and key is not None and self._is_key(key):
                 self._keys[did] = key
         frames = [columns["frame"][row] or b"" for row in run]
         self._judge.state().clear()
@@ -131,7 +131,6 @@ def _runs(rows: list[int], dids: list[str | None], keys: list[str | None]) -> It
         yield run
 
 
-@lru_cache(maxsize=65_536)
 def _is_key(key: str) -> bool:
     """Whether a text is a `did:key` of a curve of the AT Protocol: of an empty archive nothing else is wrong."""
     try:

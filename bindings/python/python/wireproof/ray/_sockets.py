@@ -56,10 +56,10 @@ def listening(pids: set[int]) -> list[Place]:
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         for line in Path(table).read_text().splitlines()[1:] if os.path.exists(table) else []:
             fields = line.split()
-            name = names.get(f"socket:[{fields[9]}]")
-            if name is not None and fields[3] == LISTEN:
+            process = names.get(f"socket:[{fields[9]}]")
+            if process is not None and fields[3] == LISTEN:
                 address, port = fields[1].split(":")
-                places.append(Place(name, _address(address), int(port, 16)))
+                places.append(Place(process, _address(address), int(port, 16)))
     return places
 
 

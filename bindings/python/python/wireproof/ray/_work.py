@@ -13,7 +13,7 @@ import pyarrow.compute  # type: ignore
 import pyarrow.parquet  # type: ignore
 
 from .._archived_events import EVENT_COLUMNS, REFUSED, UNVERIFIED, EventJudge
-from .._wireproof import FileStore
+from .._wireproof import FileStore  # type: ignore
 from ..archive import Archive
 from ..errors import ArchiveError
 
@@ -22,8 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
-
-    Work = Any
 
 
 @dataclass(frozen=True)
@@ -127,7 +125,7 @@ class Audit:
         return Counter(f"{REFUSED} {code}" if code else INTACT for code in codes)
 
 
-def do(work: Work, file: dict[str, Any], to: str) -> dict[str, Any]:
+def do(work: Any, file: dict[str, Any], to: str) -> dict[str, Any]:
     """Does the work on a file, unless its result is there, and says what the result is. Done twice, the first result is kept."""
     store, name = FileStore(to), result_name(work, file)
     present = store.fetch(name, MAX_BYTES)
@@ -139,7 +137,7 @@ def do(work: Work, file: dict[str, Any], to: str) -> dict[str, Any]:
     return _described(work, name, _existing(store, name), "duplicate")
 
 
-def begin(work: Work, files: list[dict[str, Any]], to: str) -> list[dict[str, Any]] | None:
+def begin(work: Any, files: list[dict[str, Any]], to: str) -> list[dict[str, Any]] | None:
     """The files of the work: those of its first run, which are stored beside the results. None if the folder is of other work."""
     plan = json.dumps({"name": work.name(), "files": files}, sort_keys=True, default=list).encode()
     store = FileStore(to)
@@ -149,7 +147,7 @@ def begin(work: Work, files: list[dict[str, Any]], to: str) -> list[dict[str, An
     return stored["files"] if stored["name"] == json.loads(json.dumps(work.name(), default=list)) else None
 
 
-def result_name(work: Work, file: dict[str, Any]) -> str:
+def result_name(work: Any, file: dict[str, Any]) -> str:
     """The name of a result: the work and the file give it."""
     named = json.dumps([work.name(), file["path"]], sort_keys=True, default=list)
     return f"{hashlib.sha256(named.encode()).hexdigest()}.parquet"
@@ -162,7 +160,7 @@ def _existing(store: FileStore, name: str) -> bytes:
     return content
 
 
-def _described(work: Work, name: str, content: bytes, state: str) -> dict[str, Any]:
+def _described(work: Any, name: str, content: bytes, state: str) -> dict[str, Any]:
     result = pyarrow.parquet.read_table(pyarrow.BufferReader(content))
     return {
         "name": name,
