@@ -61,6 +61,8 @@ def test_a_program_of_the_documents_runs(
 ) -> None:
     for library in NEEDS.findall(program):
         pytest.importorskip(library)
+    if "pyspark" in program and shutil.which("java") is None:
+        pytest.skip("java is missing")
     examples = ROOT / "docs/guide/examples"
     for name in ("repository.car", "repository.did.json"):
         shutil.copy(examples / name, tmp_path / name)
