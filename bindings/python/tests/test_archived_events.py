@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -64,6 +65,24 @@ def test_messages_are_those_of_the_command(command: str, hostile: Path) -> None:
     expected = {(of["row"], of["message"]) for of in findings(command, hostile)["findings"]}
     found = {(row["row"], row["message"]) for row in verdicts(hostile) if row["status"] == "refused"}
     assert found == expected
+
+
+def test_real_events_have_the_verdicts_of_the_command(command: str, fixtures: Path, tmp_path: Path) -> None:
+    """Frames of a reference server, those of each half in files of their own."""
+    pds = fixtures / "pds"
+    keys = {}
+    for account in json.loads((pds / "accounts.json").read_text()):
+        operations = [entry["operation"] for entry in account["plcAuditLog"]]
+        keys[account["did"]] = operations[-1]["verificationMethods"]["atproto"]
+    (tmp_path / "accounts.json").write_text(json.dumps(keys))
+    shutil.copy(pds / "frames.bin", tmp_path / "frames.bin")
+    archive = import_parts(command, tmp_path / "frames.bin", tmp_path, 2)
+    said = findings(command, archive)
+    counts = Counter(row["status"] for row in verdicts(archive))
+    assert said["findings"] == [] and said["proved_count"] > 1000
+    assert counts["proved"] == said["proved_count"]
+    assert counts["unverified"] == sum(said["unverified"].values())
+    assert counts.total() == said["event_count"]
 
 
 def test_a_policy_decides_what_is_accepted(hostile: Path, one_file: Path) -> None:

@@ -40,8 +40,10 @@ def reverify(spark: Any, archive: str | os.PathLike[str], *, policy: Mapping[str
 
         Of an event in full form `status` and `code` are those of `wireproof archive verify`, which in addition compares keys with the
         histories of accounts, and counts gaps. A frame of another account than its row is refused by both, as `archive/account` or
-        `signature/no-key`: whether its key is known depends on the rows that are judged with it. If a file of the archive has other bytes than its name says, the rows are these files
-        alone, with the code `archive/file` and without `row`: no event is judged.
+        `signature/no-key`: whether its key is known depends on the rows that are judged with it.
+
+        If a file of the archive has other bytes than its name says, the rows are these files alone, with the code `archive/file` and
+        without `row`: no event is judged.
 
         The files of the table are those that its log names when the function is called. Rows are computed each time the
         `DataFrame` is used.
