@@ -43,8 +43,8 @@ fn test_free_threaded(python: &Path) -> Result<(), String> {
 /// Runs the tests of the package, and those of `libipld` against its replacement.
 pub(crate) fn test() -> Result<(), String> {
     let package = built()?;
-    let python =
-        venv::python(&process::target("python-tests/all"), "python3", &[PINS, LIBRARY_PINS])?;
+    let pins = [PINS, LIBRARY_PINS, CLUSTER_PINS];
+    let python = venv::python(&process::target("python-tests/all"), "python3", &pins)?;
     run_tests(&python, &package, &["bindings/python/tests"])?;
     run_tests_of_libipld(&python, &package)?;
     for other in others(&python)? {
@@ -158,6 +158,7 @@ fn version(python: &Path) -> Result<u32, String> {
 /// What every Python gets, and what one gets in addition.
 const PINS: &str = "bindings/python/requirements-test.txt";
 const LIBRARY_PINS: &str = "bindings/python/requirements-test-libraries.txt";
+const CLUSTER_PINS: &str = "bindings/python/requirements-test-cluster.txt";
 const FREE_THREADED_PINS: &str = "bindings/python/requirements-test-free-threaded.txt";
 
 /// The second number of the oldest supported version.

@@ -1,14 +1,15 @@
 //! Archives: their tables as streams of record batches.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 use tokio::runtime::{Builder, Runtime};
 use wireproof::archive::{
-    Archive, ArchiveError, ArchiveFault, RowScan, RowSelection, Table, TableStats,
+    Archive, ArchiveError, ArchiveFault, RowScan, RowSelection, StoredFile, Table, TableStats,
 };
 
 use crate::arguments::{check_columns, micros, wrong_value};
@@ -23,7 +24,7 @@ pub(crate) struct ArchiveReader {
 }
 
 /// Runs the requests of an archive, on the threads of the callers.
-struct RequestRuntime {
+pub(crate) struct RequestRuntime {
     /// Taken when it is dropped.
     runtime: Option<Runtime>,
     /// The process that has its threads: a fork has none of them, and would wait for ever.
@@ -31,13 +32,16 @@ struct RequestRuntime {
 }
 
 impl RequestRuntime {
-    fn new() -> PyResult<Self> {
+    pub(crate) fn new() -> PyResult<Self> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| PyOSError::new_err(error.to_string()))?;
         Ok(Self { runtime: Some(runtime), process: std::process::id() })
     }
 
-    fn run<T>(&self, future: impl Future<Output = Result<T, ArchiveError>>) -> PyResult<T> {
+    pub(crate) fn run<T>(
+        &self,
+        future: impl Future<Output = Result<T, ArchiveError>>,
+    ) -> PyResult<T> {
         match &self.runtime {
             Some(runtime) if self.process == std::process::id() => {
                 runtime.block_on(future).map_err(archive_error)
@@ -91,7 +95,22 @@ impl ArchiveReader {
         Ok(tables)
     }
 
+    /// The files of a table.
+    fn files<'py>(&self, py: Python<'py>, table: &str) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let table = table_of(table)?;
+        let files = py.detach(|| self.runtime.run(self.archive.stored_files(table)))?;
+        files.into_iter().map(|file| self.file(py, table, file)).collect()
+    }
+
+    /// The key of the hashes of erased accounts, and the hashes.
+    fn erased<'py>(&self, py: Python<'py>) -> PyResult<(String, Vec<Bound<'py, PyBytes>>)> {
+        let list = py.detach(|| self.runtime.run(self.archive.hide_list()))?;
+        let (key, hashes) = list.erased_hashes();
+        Ok((key.to_owned(), hashes.map(|hash| PyBytes::new(py, hash)).collect()))
+    }
+
     /// The rows of a table, as of each time that they are read.
+    #[expect(clippy::too_many_arguments, reason = "the arguments of the function of Python")]
     fn scan(
         &self,
         py: Python<'_>,
@@ -100,12 +119,14 @@ impl ArchiveReader {
         did: Option<String>,
         since: Option<&Bound<'_, PyAny>>,
         until: Option<&Bound<'_, PyAny>>,
+        files: Option<Vec<String>>,
     ) -> PyResult<RecordBatchStream> {
         let since = since.map(|time| micros("since", time)).transpose()?;
         let until = until.map(|time| micros("until", time)).transpose()?;
         let table = table_of(table)?;
         check_columns(table.name(), &table.schema(), columns.as_deref().unwrap_or_default())?;
-        let selection = RowSelection { columns, did, since, until };
+        let files = files.map(|files| files_of(table, &files)).transpose()?;
+        let selection = RowSelection { columns, did, since, until, files };
         let (archive, runtime) = (self.archive.clone(), self.runtime.clone());
         let open = move || runtime.run(archive.rows(table, &selection));
         let schema = py.detach(&open)?.schema();
@@ -122,6 +143,26 @@ impl ArchiveReader {
         let stats =
             |table: Table| Ok((table.name(), self.runtime.run(self.archive.table_stats(table))?));
         py.detach(|| Table::ALL.into_iter().map(stats).collect())
+    }
+
+    fn file<'py>(
+        &self,
+        py: Python<'py>,
+        table: Table,
+        file: StoredFile,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let StoredFile { path, bytes, rows, day, dids } = file;
+        let folder = self.archive.storage().object(table.name());
+        let parts = path.prefix_match(&folder).into_iter().flatten();
+        let parts: Vec<String> = parts.map(|part| part.as_ref().to_owned()).collect();
+        let path = format!("{}/{}", table.name(), parts.join("/"));
+        let described = PyDict::new(py);
+        described.set_item("path", path)?;
+        described.set_item("bytes", bytes)?;
+        described.set_item("rows", rows)?;
+        described.set_item("day", day)?;
+        described.set_item("dids", dids.map(RangeInclusive::into_inner))?;
+        Ok(described)
     }
 }
 
@@ -144,6 +185,17 @@ fn table_of(name: &str) -> PyResult<Table> {
         let names = Table::ALL.map(Table::name).join(", ");
         wrong_value("table", format!("{name} is none of {names}"))
     })
+}
+
+/// Paths within the table's folder, of paths within the archive.
+fn files_of(table: Table, files: &[String]) -> PyResult<Vec<String>> {
+    let prefix = format!("{}/", table.name());
+    let file = |file: &String| {
+        let why = || format!("{file} is no file of {}", table.name());
+        let path = file.strip_prefix(&prefix).map(str::to_owned);
+        path.ok_or_else(|| wrong_value("files", why()))
+    };
+    files.iter().map(file).collect()
 }
 
 fn archive_error(error: ArchiveError) -> PyErr {

@@ -35,6 +35,7 @@ mod repository_verdicts;
 mod resolve;
 mod shapes;
 mod source;
+mod storage;
 
 use pyo3::prelude::*;
 
@@ -75,6 +76,8 @@ mod _wireproof {
     use super::repository_verdicts::verify_repos;
     #[pymodule_export]
     use super::resolve::{_Lookup, _restore_identity, Identity, resolve};
+    #[pymodule_export]
+    use super::storage::FileStore;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

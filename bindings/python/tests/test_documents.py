@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -16,8 +17,17 @@ from network import Network, start
 from test_nostr import NOTE
 
 ROOT = Path(__file__).resolve().parents[3]
-DOCUMENTS = [ROOT / "bindings/python/README.md", ROOT / "docs/guide/from-python.md"]
-NEEDS = re.compile(r"^(?:import|from) (atproto|polars|pyarrow|duckdb|pandas)", re.MULTILINE)
+PAGES = ["bindings/python/README.md", "docs/guide/from-python.md", "docs/guide/on-a-cluster.md"]
+DOCUMENTS = [ROOT / page for page in PAGES]
+NEEDS = re.compile(r"^(?:import|from) (atproto|polars|pyarrow|pyspark|ray|duckdb|pandas)", re.MULTILINE)
+
+#: A Ray that listens on loopback alone, and demands a token.
+RAY = {
+    "RAY_AUTH_MODE": "token",
+    "RAY_AUTH_TOKEN": "0" * 64,
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
 
 
 def programs() -> list[pytest.param]:
@@ -36,7 +46,9 @@ def network(command: str) -> Iterator[Network]:
 
 
 def on_this_machine(program: str, network: Network) -> str:
-    """The program with a simulated network in the place of the real one."""
+    """The program with a simulated network in the place of the real one, and a Ray of its own on loopback."""
+    alone = 'ray.init(_node_ip_address="127.0.0.1", include_dashboard=False, num_cpus=1, object_store_memory=100 << 20)'
+    program = program.replace("ray.init()", alone)
     options = ", ".join(f"{name}={value!r}" for name, value in network.options.items())
     program = program.replace('follow("bsky.network"', f'follow("{network.relay}", cursor="oldest", {options}')
     handle = network.accounts[0]["handle"]
@@ -49,6 +61,8 @@ def test_a_program_of_the_documents_runs(
 ) -> None:
     for library in NEEDS.findall(program):
         pytest.importorskip(library)
+    if "pyspark" in program and shutil.which("java") is None:
+        pytest.skip("java is missing")
     examples = ROOT / "docs/guide/examples"
     for name in ("repository.car", "repository.did.json"):
         shutil.copy(examples / name, tmp_path / name)
@@ -56,9 +70,12 @@ def test_a_program_of_the_documents_runs(
     (tmp_path / "events.jsonl").write_text(f"{json.dumps(NOTE)}\n{json.dumps(NOTE | {'kind': 7})}\n")
     for name in ("firehose-frames.bin", "accounts.json"):
         shutil.copy(frames.parent / name, tmp_path / name)
-    if "Archive(" in program:
+    if '"archive"' in program:
         arguments = ["archive", "import", "firehose-frames.bin", "--keys", "accounts.json", "--to", "archive"]
         subprocess.run([command, *arguments], cwd=tmp_path, check=True, capture_output=True)
-    ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable} | (RAY if "ray.init(" in program else {})
+    ended = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, env=environment
+    )
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout

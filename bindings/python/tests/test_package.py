@@ -24,6 +24,9 @@ MODULES = [
     "wireproof.nostr",
 ]
 
+#: Those that need other packages.
+CLUSTER_MODULES = ["wireproof.ray", "wireproof.spark"]
+
 
 @pytest.mark.parametrize("name", [*MODULES, "wireproof._follow", "wireproof._resolve", "wireproof._wireproof"])
 def test_examples_run(name: str) -> None:
@@ -33,8 +36,10 @@ def test_examples_run(name: str) -> None:
     assert tested.failed == 0
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", [*MODULES, *CLUSTER_MODULES])
 def test_everything_public_is_documented(name: str) -> None:
+    if name in CLUSTER_MODULES:
+        pytest.importorskip("pyarrow")
     module = importlib.import_module(name)
     for public in getattr(module, "__all__", []):
         value = getattr(module, public)

@@ -114,6 +114,11 @@ impl HideList {
         !self.erased.is_empty() && self.erased.contains(&self.hash(did))
     }
 
+    /// The HMAC-SHA-256 of each erased account's DID, and the key under which they were made.
+    pub fn erased_hashes(&self) -> (&str, impl Iterator<Item = &[u8; 32]>) {
+        (&self.key, self.erased.iter())
+    }
+
     /// Number of erased accounts.
     pub(crate) fn erased_accounts(&self) -> usize {
         self.erased.len()

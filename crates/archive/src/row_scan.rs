@@ -2,6 +2,7 @@
 //! that is hidden.
 
 use std::collections::HashSet;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::vec;
@@ -44,6 +45,8 @@ pub struct RowSelection {
     pub since: Option<i64>,
     /// The end of the times, in microseconds since 1970: the first one that is not read.
     pub until: Option<i64>,
+    /// The files, by path within the table's folder, in this order; `None` reads all.
+    pub files: Option<Vec<String>>,
 }
 
 /// The rows of a table that are not hidden, as of when the scan was opened.
@@ -71,7 +74,7 @@ impl Archive {
     /// stored apart.
     ///
     /// # Errors
-    /// If the archive cannot be read, or the table has no such column.
+    /// If the archive cannot be read, or the table has no such column or no longer such a file.
     pub async fn rows(
         &self,
         table: Table,
@@ -79,12 +82,28 @@ impl Archive {
     ) -> Result<RowScan, ArchiveError> {
         let schema = selected_schema(table, selection).map_err(ArchiveError::at(table.name()))?;
         let filter = Arc::new(self.filter(table, selection).await?);
-        let files = self.snapshot(table).await?.files.into_values();
-        let selected = files.filter(|add| filter.has(add)).map(|add| add.path);
+        let files = self.selected_files(table, selection).await?;
+        let selected = files.into_iter().filter(|add| filter.has(add)).map(|add| add.path);
         let files = selected.collect::<Vec<_>>().into_iter();
         let is_ops_with_records = table == Table::Ops && has_column(&schema, "record");
         let records = if is_ops_with_records { Some(self.frame_records().await?) } else { None };
         Ok(RowScan { archive: self.clone(), table, schema, filter, files, current: None, records })
+    }
+
+    async fn selected_files(
+        &self,
+        table: Table,
+        selection: &RowSelection,
+    ) -> Result<Vec<Add>, ArchiveError> {
+        let mut files = self.snapshot(table).await?.files;
+        let Some(paths) = &selection.files else { return Ok(files.into_values().collect()) };
+        let missing = |path: &String| {
+            let message = "the table has the file no longer: `archive compact` replaces files";
+            let fault = io::Error::new(io::ErrorKind::NotFound, message);
+            ArchiveError::new(format!("{}/{path}", table.name()), fault)
+        };
+        let selected = paths.iter().map(|path| files.remove(path).ok_or_else(|| missing(path)));
+        selected.collect()
     }
 
     async fn filter(&self, table: Table, selection: &RowSelection) -> Result<Filter, ArchiveError> {
@@ -101,11 +120,12 @@ impl Archive {
 
     /// The snapshots that were fetched in the selected time.
     async fn revisions(&self, selection: &RowSelection) -> Result<Revisions, ArchiveError> {
-        let mut revisions = Revisions::new();
+        let (mut revisions, selection) =
+            (Revisions::new(), RowSelection { files: None, ..selection.clone() });
         let mut add = |did: &str, rev: &str| {
             revisions.insert((did.to_owned(), rev.to_owned()));
         };
-        self.visit_revisions(selection, &mut add).await?;
+        self.visit_revisions(&selection, &mut add).await?;
         Ok(revisions)
     }
 

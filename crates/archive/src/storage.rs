@@ -206,8 +206,13 @@ impl Storage {
         Ok(())
     }
 
-    /// Stores a file under a name that must be free; `false` if it is not.
-    pub(crate) async fn put_new(&self, path: &str, bytes: Bytes) -> Result<bool, ArchiveError> {
+    /// Stores a file under a name that must be free; `false` if it is not. A file appears whole, and a put whose answer was
+    /// lost can find its own file.
+    ///
+    /// # Errors
+    /// If it cannot be stored, or the object store replaces files whose name is taken.
+    pub async fn put_new(&self, path: &str, bytes: impl Into<Bytes>) -> Result<bool, ArchiveError> {
+        let bytes = bytes.into();
         if let Some(folder) = &self.folder {
             return put_new_file(folder, path, &bytes).map_err(ArchiveError::at(path));
         }
@@ -270,6 +275,38 @@ impl Storage {
             }
             _ => error,
         })
+    }
+
+    /// The content of a file of at most `max_bytes`; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is larger.
+    pub async fn fetch(&self, path: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, ArchiveError> {
+        let size = retried(path, || {
+            let (objects, object) = (self.objects.clone(), self.object(path));
+            async move {
+                match objects.head(&object).await {
+                    Err(error) if store_fault::is_missing_object(&error) => Ok(None),
+                    found => found.map(|found| Some(found.size)),
+                }
+            }
+        });
+        let Some(size) = size.await? else { return Ok(None) };
+        let (mut parts, mut content) = (std::pin::pin!(self.read(path)), Vec::new());
+        let too_large = |len: u64| {
+            let message = format!("{len} bytes or more, and at most {max_bytes} are read");
+            ArchiveError::new(path, io::Error::new(io::ErrorKind::FileTooLarge, message))
+        };
+        if size > max_bytes {
+            return Err(too_large(size));
+        }
+        while let Some(part) = parts.try_next().await? {
+            content.extend_from_slice(&part);
+            if content.len() as u64 > max_bytes {
+                return Err(too_large(content.len() as u64));
+            }
+        }
+        Ok(Some(content))
     }
 
     /// The content of a file in parts, each of its own request: a large file takes longer than a request may.

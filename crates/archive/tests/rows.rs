@@ -149,6 +149,41 @@ async fn a_file_of_another_day_is_not_opened() {
 }
 
 #[tokio::test]
+async fn files_that_are_named_are_read_and_no_others() {
+    let (_folder, archive) = imported().await;
+    let stored = archive.stored_files(Table::Events).await.unwrap();
+    assert!(stored.len() > 1);
+    let folder = archive.storage().object(Table::Events.name());
+    let mut found = 0;
+    for file in &stored {
+        let parts = file.path.prefix_match(&folder).unwrap();
+        let path = parts.map(|part| part.as_ref().to_owned()).collect::<Vec<_>>().join("/");
+        let selection = RowSelection { files: Some(vec![path]), ..columns(&["did"]) };
+        let count = count(&rows(&archive, Table::Events, &selection).await);
+        assert_eq!(count as u64, file.rows);
+        found += count;
+    }
+    assert_eq!(found, count(&rows(&archive, Table::Events, &columns(&["did"])).await));
+    let files = Some(vec!["day=2026-07-01/none.parquet".to_owned()]);
+    let missing = RowSelection { files, ..RowSelection::default() };
+    let error = archive.rows(Table::Events, &missing).await.err().unwrap();
+    assert_eq!(error.file, "events/day=2026-07-01/none.parquet");
+    assert!(matches!(error.fault, ArchiveFault::File(_)), "{error}");
+}
+
+#[tokio::test]
+async fn a_file_is_fetched_up_to_a_size_and_put_once() {
+    let (_folder, archive) = archive();
+    let storage = archive.storage();
+    assert_eq!(storage.fetch("results/one", 3).await.unwrap(), None);
+    assert!(storage.put_new("results/one", b"one".as_slice()).await.unwrap());
+    assert!(!storage.put_new("results/one", b"two".as_slice()).await.unwrap());
+    assert_eq!(storage.fetch("results/one", 3).await.unwrap().as_deref(), Some(&b"one"[..]));
+    let error = storage.fetch("results/one", 2).await.unwrap_err();
+    assert!(error.to_string().contains("3 bytes or more, and at most 2"), "{error}");
+}
+
+#[tokio::test]
 async fn records_of_operations_are_those_of_their_frames() {
     let (_folder, archive) = imported().await;
     let batches = rows(&archive, Table::Ops, &columns(&["action", "record"])).await;

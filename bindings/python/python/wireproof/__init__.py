@@ -8,7 +8,7 @@
     car/truncated
 
 `wireproof.libipld` has the functions of the package `libipld`, `wireproof.nostr` those for Nostr events,
-`wireproof.arrow` those for Arrow record batches.
+`wireproof.arrow` those for Arrow record batches, `wireproof.ray` and `wireproof.spark` those for archives on a cluster.
 """
 
 from __future__ import annotations

@@ -74,6 +74,22 @@ class Archive:
         """
         return self._open().stats()
 
+    def files(self, table: str) -> list[dict[str, Any]]:
+        """The files of a table, from its log, sorted by path: how programs divide the work on an archive.
+
+        Args:
+            table: its name.
+
+        Returns:
+            For each file a dict of `path` within the archive, `bytes`, `rows`, `day` (`YYYY-MM-DD` or None) and `dids`, the first and
+            the last account, or None. A file is never changed, but `archive compact` can replace it at any time.
+
+        Raises:
+            ArchiveError: the log cannot be read.
+            ValueError: there is no such table.
+        """
+        return self._open().files(table)
+
     def scan(
         self,
         table: str,
@@ -82,6 +98,7 @@ class Archive:
         did: str | None = None,
         since: Time | None = None,
         until: Time | None = None,
+        files: Sequence[str] | None = None,
     ) -> RecordBatchStream:
         """The rows of a table that are not hidden, read lazily.
 
@@ -94,6 +111,7 @@ class Archive:
                 since 1970. It is compared with `received` in `events`, `arrival` in `ops`, `fetched` in `snapshots` and `plc_ops`,
                 `at` in `hidden`, and with `fetched` of their snapshot in `records`. Files of other days are skipped.
             until: the end of the times: the first one that is not read.
+            files: the paths of the files that are read, as `files()` has them. By default all.
 
         Returns:
             A stream of record batches with `__arrow_c_stream__`, which pyarrow, Polars, DuckDB and pandas read. It is read from
@@ -106,7 +124,7 @@ class Archive:
 
         Raises:
             ArchiveError: a file cannot be read, or was replaced meanwhile (`archive compact` does): read again.
-            ValueError: there is no such table, column or time.
+            ValueError: there is no such table, column or time, or a path is not of the table.
             TypeError: an argument has another type.
 
         Example:
@@ -120,7 +138,14 @@ class Archive:
         names = None if columns is None else list(columns)
         if names is not None and not names:
             raise ValueError("argument 'columns': at least one name is expected")
-        return self._open().scan(table, names, did, since, until)
+        if isinstance(files, str):
+            raise TypeError("argument 'files': expected a sequence of paths, not str")
+        paths = None if files is None else list(files)
+        return self._open().scan(table, names, did, since, until, paths)
+
+    def _erased(self) -> tuple[str, list[bytes]]:
+        """The key of the hashes of erased accounts, and the hashes."""
+        return self._open().erased()
 
     def _open(self) -> ArchiveReader:
         """The reader of this process: a fork does not have the threads of the process before."""

@@ -1,0 +1,82 @@
+"""Archives for tests: of several files, and changed by whoever writes to them."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from test_arrow import frames_of
+
+FOREIGN_INFO = bytes.fromhex("a261746523696e666f626f7001a1646e616d656e4f75746461746564437572736f72")
+
+
+def import_parts(command: str, frames: Path, folder: Path, parts: int) -> Path:
+    """An archive of these frames, each part of which is a file of its own."""
+    every, archive = frames_of(frames), folder / "archive"
+    size = len(every) // parts
+    for number in range(parts):
+        part = every[number * size : (number + 1) * size]
+        source = folder / f"part-{number}.bin"
+        source.write_bytes(len(part).to_bytes(4, "big") + b"".join(len(frame).to_bytes(4, "big") + frame for frame in part))
+        arguments = ["archive", "import", str(source), "--keys", str(frames.parent / "accounts.json"), "--to", str(archive)]
+        subprocess.run([command, *arguments], check=True, capture_output=True)
+    return archive
+
+
+def findings(command: str, archive: Path) -> dict[str, Any]:
+    """What `archive verify` says."""
+    arguments = [command, "archive", "verify", str(archive), "--all", "--json"]
+    return json.loads(subprocess.run(arguments, capture_output=True, check=False).stdout)
+
+
+def replace_rows(archive: Path, path: str, change: Any) -> str:
+    """Puts a file with changed rows in the place of one of `events`, as a foreign writer can: with its name, and in the log."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    stored = pq.ParquetFile(archive / path)
+    rows = stored.read().to_pylist()
+    change(rows)
+    written = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, stored.schema_arrow), written, compression="zstd")
+    content = written.getvalue()
+    day = path.split("/")[1]
+    name = f"{day}/{hashlib.sha256(content).hexdigest()}.parquet"
+    (archive / "events" / name).write_bytes(content)
+    log = archive / "events/_delta_log"
+    actions = [json.loads(line) for entry in sorted(log.glob("*.json")) for line in entry.read_text().splitlines()]
+    [add] = [action["add"] for action in actions if action.get("add", {}).get("path") == path.partition("/")[2]]
+    entry = [
+        {"remove": {"path": add["path"], "deletionTimestamp": 1, "dataChange": True}},
+        {"add": add | {"path": name, "size": len(content)}},
+    ]
+    version = len(list(log.glob("*.json")))
+    (log / f"{version:020}.json").write_text("".join(f"{json.dumps(action)}\n" for action in entry))
+    return f"events/{name}"
+
+
+def break_rules(rows: list[dict[str, Any]]) -> None:
+    """Changes rows so that each breaks another rule."""
+    other_key = next(row["key"] for row in rows if row["key"] != rows[10]["key"])
+    rows[0]["frame"] = bytes([rows[0]["frame"][0] ^ 1]) + rows[0]["frame"][1:]
+    middle = len(rows[1]["frame"]) // 2
+    rows[1]["frame"] = rows[1]["frame"][:middle] + b"\0" + rows[1]["frame"][middle + 1 :]
+    rows[2]["frame"] = None
+    rows[3]["key"] = "did:key:zNone"
+    rows[4]["key"] = None
+    rows[5]["form"] = "unheard-of"
+    rows[6]["received"] = rows[6]["received"].replace(year=1971)
+    rows[7]["verdict"] = "signature/wrong"
+    rows[8]["frame"] = FOREIGN_INFO
+    rows[10]["key"] = other_key
+
+
+def swap_accounts(rows: list[dict[str, Any]]) -> None:
+    """Lets rows name other accounts than their frames. Whether the key of the frame's account is known depends on the other rows
+    that are judged with it."""
+    rows[9]["frame"] = rows[11]["frame"]
+    rows[12]["did"] = "did:web:other.example"
