@@ -15,7 +15,7 @@ use wireproof_interop::nostr::{NostrRelay, RelayKind};
 use crate::activity::wireproof;
 
 /// `nostr follow` of a relay, with its state in a folder.
-fn follow(relay: &NostrRelay, state: &Path, args: &[&str]) -> Command {
+pub(crate) fn follow(relay: &NostrRelay, state: &Path, args: &[&str]) -> Command {
     let mut follow = Command::new(wireproof());
     follow.args(["nostr", "follow", &relay.url(), "--development"]).args(args);
     follow.args(["--backoff-first-ms", "10", "--backoff-max-ms", "50"]).arg("--state").arg(state);
@@ -24,11 +24,11 @@ fn follow(relay: &NostrRelay, state: &Path, args: &[&str]) -> Command {
 }
 
 /// Runs the command to its end.
-fn output(mut command: Command) -> Output {
+pub(crate) fn output(mut command: Command) -> Output {
     block_in_place(|| command.output().expect("the command runs"))
 }
 
-fn stderr(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
