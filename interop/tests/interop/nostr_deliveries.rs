@@ -98,7 +98,8 @@ async fn a_null_character_is_replaced_in_the_content_and_kept_in_tags() {
         NewEvent::new(EventId::of_nostr_event(&id), "aa", json).unwrap()
     };
     outbox.append_all([event(1, r"a\u0000b"), event(2, "c"), event(1, "again")]).unwrap();
-    let events = outbox.consumer("events").unwrap().next_events().await.unwrap();
+    let mut consumer = outbox.consumer("events").unwrap();
+    let events = consumer.next_events().await.unwrap();
     let address = |name: &str| PostgresAddress::parse(&postgres.uri(name)).unwrap();
     let mut options = PostgresOptions::default();
     options.content = TableContent::NostrEvents;
@@ -107,10 +108,11 @@ async fn a_null_character_is_replaced_in_the_content_and_kept_in_tags() {
     sink.send(&events).await.unwrap();
     assert_eq!(sink.position().await.unwrap(), Some(3));
     let client = postgres.connect("events").await;
-    let found: Vec<(Value, Value)> = { rows(&client).await.iter() }
-        .map(|event| (event["content"].clone(), event["tags"][0][1].clone()))
-        .collect();
-    assert_eq!(found, [(json!("a\u{fffd}b"), json!("a\0b")), (json!("c"), json!("c"))]);
+    let rows = rows(&client).await;
+    let found = rows.iter().map(|event| (&event["content"], &event["tags"][0][1]));
+    let found: Vec<(&Value, &Value)> = found.collect();
+    let (first, second) = ([json!("a\u{fffd}b"), json!("a\0b")], json!("c"));
+    assert_eq!(found, [(&first[0], &first[1]), (&second, &second)]);
     drop(sink);
     // Tables of the other kind are refused.
     let records = PostgresOptions::default();
