@@ -45,6 +45,8 @@ pub enum Part {
     Azure,
     /// Apache Kafka, which needs Java.
     Kafka,
+    /// The relay of rust-nostr, which Cargo builds.
+    NostrRelay,
 }
 
 impl Part {
@@ -59,6 +61,7 @@ impl Part {
             Self::S3 => "s3/versitygw",
             Self::Azure => "azure/node_modules",
             Self::Kafka => "kafka/lib",
+            Self::NostrRelay => "nostr/nostr-relay",
         }
     }
 
@@ -67,7 +70,7 @@ impl Part {
         match self {
             Self::Pds | Self::Readers | Self::Postgres | Self::Azure => Some("node"),
             Self::Kafka => Some("java"),
-            Self::Relay | Self::Nats | Self::S3 => None,
+            Self::Relay | Self::Nats | Self::S3 | Self::NostrRelay => None,
         }
     }
 }

@@ -22,6 +22,7 @@ pub(crate) fn run(without: &Without) -> Result<(), String> {
 
 /// Sets up each part whose toolchain is present.
 pub(crate) fn set_up(without: &Without) -> Result<(), String> {
+    cargo_program("nostr", "nostr-relay")?;
     if without.has(Toolchain::Node) {
         for part in ["pds", "readers", "postgres", "azure"] {
             packages(&source(part), &folder().join(part))?;
@@ -85,6 +86,20 @@ fn go_programs(part: &str, programs: &[(&str, &str)]) -> Result<(), String> {
             process::run(go.current_dir(&to))?;
         }
         Ok(())
+    })
+}
+
+/// Builds a program as the lock file of the part pins it, apart from this workspace, whose dependencies then stay as they are.
+fn cargo_program(part: &str, program: &str) -> Result<(), String> {
+    let (files, to) = (sources(&source(part))?, folder().join(part));
+    unless_fresh(&files, &to, &to.join(program), || {
+        copy(&files, &to)?;
+        let build = to.join("build");
+        let mut cargo = process::command("cargo", &["build", "--locked", "--target-dir"]);
+        process::run(cargo.arg(&build).current_dir(&to).env_remove("CARGO_TARGET_DIR"))?;
+        let built = build.join("debug").join(program);
+        fs::rename(&built, to.join(program)).map_err(|error| at(&built, &error))?;
+        remove(&build)
     })
 }
 

@@ -1,5 +1,5 @@
-//! `cargo xtask soak`: the reliability tests, the model of the follower and the longest interop tests at full length,
-//! which `cargo xtask test` runs shortened.
+//! `cargo xtask soak`: the reliability tests, the model of the follower, the comparison with a Nostr relay and the longest
+//! interop tests at full length, which `cargo xtask test` runs shortened.
 
 use clap::Args;
 
@@ -30,7 +30,11 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     if runs_all || !tests.is_empty() {
         reliability(&tests)?;
     }
-    if runs_all { interop() } else { Ok(()) }
+    if !runs_all {
+        return Ok(());
+    }
+    comparison()?;
+    interop()
 }
 
 /// Holds the follower against its model under random schedules.
@@ -46,6 +50,14 @@ fn reliability(tests: &[&String]) -> Result<(), String> {
     let mut command = process::command("cargo", &args);
     // One at a time, so that no test's load shows in the figures of another.
     command.args(["--test-threads", "1", "--nocapture"]).args(tests);
+    process::run(command.env("WIREPROOF_SOAK", "1"))
+}
+
+/// Runs the comparison of ids with a Nostr relay of 100,000 events.
+fn comparison() -> Result<(), String> {
+    let args = ["test", "--release", "-p", "wireproof-cli", "--test", "live", "--"];
+    let mut command = process::command("cargo", &args);
+    command.args(["nostr_comparison", "--nocapture"]);
     process::run(command.env("WIREPROOF_SOAK", "1"))
 }
 

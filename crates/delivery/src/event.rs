@@ -13,7 +13,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use data_encoding::BASE32_NOPAD;
-use kernels::sha256;
+use kernels::{hex, sha256};
 
 use crate::delivered_records::RecordEffects;
 
@@ -39,6 +39,11 @@ impl EventId {
     /// The id of every other message of a stream, `DID/host#seq`. `did` is empty for a message without an account.
     pub fn of_message(did: &str, host: &str, seq: u64) -> Self {
         Self(format!("{}/{}#{seq}", bounded(did), bounded(host)).into())
+    }
+
+    /// The id of a Nostr event, in hexadecimal.
+    pub fn of_nostr_event(id: &[u8; 32]) -> Self {
+        Self(hex::encode(id).into())
     }
 
     /// The id as text.

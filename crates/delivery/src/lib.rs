@@ -123,6 +123,7 @@ pub use outbox::{Bound, ConsumerStatus, Options, Outbox, StartAt, Status};
 pub use postgres::{PostgresAddress, PostgresOptions, PostgresSink};
 pub use sink::{FailureKind, SendFailure, Sink, SinkLimits};
 pub use sqlite::{SqliteOptions, SqliteSink};
+pub use tables::TableContent;
 pub use undelivered::Undelivered;
 pub use webhook::{InvalidSecret, WebhookOptions, WebhookSecret, WebhookSink};
 pub use websocket::{WebSocketMetrics, WebSocketOptions, WebSocketServer};

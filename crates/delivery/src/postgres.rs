@@ -11,11 +11,14 @@
 //! | `live`, `active`, `complete` | `boolean` |
 //! | all others | `text`, in which U+0000 is replaced by U+FFFD |
 //!
+//! Of Nostr events ([`TableContent::NostrEvents`]), `tags` is `json`, and `number` and `created_at` are `bigint`.
+//!
 //! A batch is one transaction: its rows go as arrays, so that it takes some ten statements however many events it has. If
 //! the result of a commit is unknown, the next transaction reads the stored position first. An advisory lock keeps other
 //! processes out for as long as the connection exists.
 
 mod address;
+mod nostr_events;
 mod tables;
 
 use std::sync::Arc;
@@ -34,9 +37,10 @@ use crate::database::OutboxIdentity;
 use crate::event::Event;
 use crate::opening::open_in_time;
 use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
-use crate::tables::{Changes, ParsedEvent, dids};
+use crate::tables::TableContent;
 use crate::tls;
-use tables::Statements;
+use nostr_events::InsertStatement;
+use tables::{CursorStatements, Layout, Statements};
 
 pub use address::PostgresAddress;
 
@@ -44,8 +48,10 @@ pub use address::PostgresAddress;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PostgresOptions {
-    /// Number of rows of `event` that are kept. Default: 100,000.
+    /// Number of rows of `event` that are kept beside records; Nostr events are all kept. Default: 100,000.
     pub max_events: u64,
+    /// What the events are. Default: records.
+    pub content: TableContent,
     /// Limits of a transaction. Default: 4,096 events and 4 MiB.
     pub batches: SinkLimits,
     /// Maximum time of a transaction, and of opening a connection with its checks. Default: 60 s.
@@ -55,11 +61,12 @@ pub struct PostgresOptions {
 impl Default for PostgresOptions {
     fn default() -> Self {
         let batches = SinkLimits::new(4096, 4 << 20);
-        Self { max_events: 100_000, batches, timeout: Duration::from_secs(60) }
+        let content = TableContent::default();
+        Self { max_events: 100_000, content, batches, timeout: Duration::from_secs(60) }
     }
 }
 
-/// Writes the records of accounts to a PostgreSQL database. Each event has its effect exactly once.
+/// Writes the records of accounts, or Nostr events, to a PostgreSQL database. Each event has its effect exactly once.
 #[derive(Debug)]
 pub struct PostgresSink {
     shared: Arc<Shared>,
@@ -80,9 +87,17 @@ struct Shared {
 #[derive(Debug)]
 struct Connection {
     client: Client,
-    statements: Statements,
+    cursor: CursorStatements,
+    tables: TableStatements,
     /// Reads and writes the socket; ends with this value.
     _driver: JoinSet<()>,
+}
+
+/// The statements of the tables.
+#[derive(Debug)]
+enum TableStatements {
+    Records(Box<Statements>),
+    NostrEvents(InsertStatement),
 }
 
 impl PostgresSink {
@@ -140,8 +155,8 @@ impl Sink for PostgresSink {
 
     async fn stored(&self, outbox: OutboxIdentity) -> Result<Option<u64>, SendFailure> {
         let read = async move |_: &Shared, connection: &mut Connection| {
-            let Connection { client, statements, .. } = connection;
-            statements.position(client, outbox).await.map_err(|error| failure(&error))
+            let Connection { client, cursor, .. } = connection;
+            cursor.position(client, outbox).await.map_err(|error| failure(&error))
         };
         self.run(read).await
     }
@@ -186,9 +201,20 @@ impl Shared {
         driver.spawn(async move { drop(connection.await) });
         client.batch_execute(SETTINGS).await.map_err(failed)?;
         client.batch_execute(LOCK).await.map_err(failed)?;
-        prepare_tables(&mut client).await?;
-        let statements = Statements::prepare(&client).await.map_err(failed)?;
-        Ok(Connection { client, statements, _driver: driver })
+        let content = self.options.content;
+        prepare_tables(&mut client, content).await?;
+        let cursor = CursorStatements::prepare(&client).await.map_err(failed)?;
+        let tables = match content {
+            TableContent::Records => {
+                let statements = Statements::prepare(&client).await.map_err(failed)?;
+                TableStatements::Records(Box::new(statements))
+            }
+            TableContent::NostrEvents => {
+                let insert = InsertStatement::prepare(&client).await.map_err(failed)?;
+                TableStatements::NostrEvents(insert)
+            }
+        };
+        Ok(Connection { client, cursor, tables, _driver: driver })
     }
 
     /// Applies events. One with JSON that PostgreSQL cannot hold is found by halving the batch, and stored as text.
@@ -222,23 +248,20 @@ impl Shared {
         events: &[Event],
         has_json: bool,
     ) -> Result<(), Error> {
-        let Connection { client, statements, .. } = connection;
+        let Connection { client, cursor, tables, .. } = connection;
         let transaction = client.transaction().await?;
-        let applied = statements.position(&transaction, self.outbox).await?.unwrap_or(0);
+        let applied = cursor.position(&transaction, self.outbox).await?.unwrap_or(0);
         // Positions rise.
         let new = &events[events.partition_point(|event| event.position() <= applied)..];
         let Some(last) = new.last() else { return transaction.rollback().await };
-        let parsed: Vec<ParsedEvent<'_>> = new.iter().map(ParsedEvent::new).collect();
-        let known = statements.accounts(&transaction, &dids(&parsed)).await?;
-        let mut changes = Changes::new(known);
-        parsed.iter().for_each(|event| changes.apply(&event.line));
-        statements.insert_events(&transaction, &parsed).await?;
-        statements.put_accounts(&transaction, &changes).await?;
-        for step in changes.steps() {
-            statements.apply_step(&transaction, step, has_json).await?;
+        match tables {
+            TableStatements::Records(statements) => {
+                let max_events = self.options.max_events;
+                statements.apply(&transaction, new, has_json, max_events).await?;
+            }
+            TableStatements::NostrEvents(insert) => insert.run(&transaction, new).await?,
         }
-        statements.delete_old_events(&transaction, self.options.max_events).await?;
-        statements.set_position(&transaction, self.outbox, last.position()).await?;
+        cursor.set_position(&transaction, self.outbox, last.position()).await?;
         crash_point("postgres/written");
         transaction.commit().await?;
         crash_point("postgres/committed");
@@ -247,29 +270,38 @@ impl Shared {
 }
 
 /// Creates the tables if none of their names is used; checks them otherwise.
-async fn prepare_tables(client: &mut Client) -> Result<(), SendFailure> {
+async fn prepare_tables(client: &mut Client, content: TableContent) -> Result<(), SendFailure> {
     let failed = |error: Error| failure(&error);
-    let found =
-        client.query_one(tables::FOUND, &[&tables::NAMES.as_slice()]).await.map_err(failed)?;
+    let Layout { names: expected, mark, version: known, schema } = layout_of(content);
+    let found = client.query_one(tables::FOUND, &[expected]).await.map_err(failed)?;
     let names: Option<Vec<String>> = found.try_get(0).map_err(failed)?;
-    let mark: Option<String> = found.try_get(1).map_err(failed)?;
-    let fatal = |text: String| Err(SendFailure::new(FailureKind::Fatal, text));
-    let version = mark.as_deref().and_then(|mark| mark.strip_prefix(tables::MARK));
+    let comment: Option<String> = found.try_get(1).map_err(failed)?;
+    let fatal = |text: String| {
+        let text = format!("{text}{EMPTY_DATABASE}, and {}", content.cure());
+        Err(SendFailure::new(FailureKind::Fatal, text))
+    };
+    let version = comment.as_deref().and_then(|comment| comment.strip_prefix(mark));
     match (names.map_or(0, |names| names.len()), version) {
         (0, _) => {
             let transaction = client.transaction().await.map_err(failed)?;
-            transaction.batch_execute(tables::SCHEMA).await.map_err(failed)?;
+            transaction.batch_execute(schema).await.map_err(failed)?;
             transaction.commit().await.map_err(failed)
         }
-        (count, Some(tables::VERSION)) if count == tables::NAMES.len() => Ok(()),
-        (_, Some(tables::VERSION)) => {
-            fatal(format!("some of the tables of wireproof are missing: {START_ANEW}"))
+        (count, Some(found)) if found == *known && count == expected.len() => Ok(()),
+        (_, Some(found)) if found == *known => {
+            fatal("some of the tables of wireproof are missing: ".to_owned())
         }
         (_, Some(found)) => fatal(format!(
-            "tables of version {found}; this program writes version {}: use the program that wrote them, or {START_ANEW}",
-            tables::VERSION
+            "tables of version {found}; this program writes version {known}: use the program that wrote them, or "
         )),
-        (_, None) => fatal(format!("{NOT_OURS}: {START_ANEW}")),
+        (_, None) => fatal(format!("{NOT_OURS}: ")),
+    }
+}
+
+fn layout_of(content: TableContent) -> &'static Layout {
+    match content {
+        TableContent::Records => &tables::LAYOUT,
+        TableContent::NostrEvents => &nostr_events::LAYOUT,
     }
 }
 
@@ -321,10 +353,8 @@ const LOCK: &str = "SELECT pg_advisory_lock(1465938018, hashtext(current_schema(
 
 const IN_USE: &str =
     "another process writes to these tables: stop it, or name another database or schema";
-const NOT_OURS: &str =
-    "the schema has tables or views that are not of wireproof, with the names that it needs";
-const START_ANEW: &str = "name an empty database or schema (`?options=-csearch_path%3DSCHEMA`), and fetch the history of \
-                          the accounts (`follow --backfill`)";
+const NOT_OURS: &str = "the schema has other tables or views with the names that it needs";
+const EMPTY_DATABASE: &str = "name an empty database or schema (`?options=-csearch_path%3DSCHEMA`)";
 
 /// Connects with TLS. Its debug output has no content.
 struct Tls(MakeRustlsConnect);

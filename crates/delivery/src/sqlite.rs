@@ -16,7 +16,14 @@
 //! them; a verified commit shows that its account is active, and a line of kind `status` that its own server has deleted
 //! it, and so its records. The pieces of a repository replace the records of their
 //! account: a record that is not among them is deleted with the last piece, so that a reader never misses one that exists.
+//!
+//! With [`TableContent::NostrEvents`] the payloads are Nostr events, and the file has `cursor` and this table:
+//!
+//! | table | row |
+//! |---|---|
+//! | `event` | an event, once: `number`, in the order in which they came; `id`, `pubkey`, `created_at`, `kind`, `tags` as JSON, `content`, `sig` |
 
+mod nostr_events;
 mod tables;
 
 use std::fs;
@@ -25,28 +32,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{Connection, TransactionBehavior};
 use store::files::{Lock, StateFiles};
-use store::sqlite_file::{self, MAX_CHECKED_BYTES};
+use store::sqlite_file::{self, FileFormat, MAX_CHECKED_BYTES};
 use store::{StoreError, StoreFault, crash_point};
 
 use crate::database::OutboxIdentity;
 use crate::event::Event;
 use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
+use crate::tables::TableContent;
 
 /// Options of a [`SqliteSink`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SqliteOptions {
-    /// Number of rows of `event` that are kept. Default: 100,000.
+    /// Number of rows of `event` that are kept beside records; Nostr events are all kept. Default: 100,000.
     pub max_events: u64,
+    /// What the events are. Default: records.
+    pub content: TableContent,
 }
 
 impl Default for SqliteOptions {
     fn default() -> Self {
-        Self { max_events: 100_000 }
+        Self { max_events: 100_000, content: TableContent::default() }
     }
 }
 
-/// Writes the records of accounts to a SQLite file. Each event has its effect exactly once.
+/// Writes the records of accounts, or Nostr events, to a SQLite file. Each event has its effect exactly once.
 #[derive(Debug)]
 pub struct SqliteSink(Arc<Mutex<Tables>>);
 
@@ -72,7 +82,7 @@ impl SqliteSink {
         outbox: OutboxIdentity,
         options: SqliteOptions,
     ) -> Result<Self, SendFailure> {
-        let failed = |error: StoreError| failure(&error.path, error.fault);
+        let failed = |error: StoreError| failure(&error.path, options.content, error.fault);
         Tables::open(path, outbox, options)
             .map(|tables| Self(Arc::new(Mutex::new(tables))))
             .map_err(failed)
@@ -85,7 +95,7 @@ impl SqliteSink {
     pub fn position(&self) -> Result<Option<u64>, SendFailure> {
         let tables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let position = tables::position(&tables.connection, tables.outbox);
-        position.map_err(|fault| failure(&tables.path, fault))
+        position.map_err(|fault| tables.failure(fault))
     }
 
     /// Runs on a thread for blocking work.
@@ -96,7 +106,7 @@ impl SqliteSink {
         let tables = self.0.clone();
         let run = move || {
             let mut tables = tables.lock().unwrap_or_else(PoisonError::into_inner);
-            work(&mut tables).map_err(|fault| failure(&tables.path, fault))
+            work(&mut tables).map_err(|fault| tables.failure(fault))
         };
         tokio::task::spawn_blocking(run)
             .await
@@ -129,9 +139,10 @@ impl Tables {
             fs::create_dir_all(folder).map_err(StoreError::at(folder))?;
         }
         let lock = Lock::take(path)?;
-        create_if_missing(path)?;
+        let format = format_of(options.content);
+        create_if_missing(path, format)?;
         let connection = sqlite_file::open_writer(path)?;
-        prepare(&connection, path).map_err(StoreError::at(path))?;
+        prepare(&connection, path, format).map_err(StoreError::at(path))?;
         let files = StateFiles::new(path, lock)?;
         Ok(Self { connection, path: path.to_owned(), outbox, options, files })
     }
@@ -146,22 +157,39 @@ impl Tables {
         // Positions rise.
         let new = &events[events.partition_point(|event| event.position() <= applied)..];
         if let Some(last) = new.last() {
-            tables::apply(&transaction, new)?;
+            match self.options.content {
+                TableContent::Records => {
+                    tables::apply(&transaction, new)?;
+                    tables::delete_old_events(&transaction, self.options.max_events)?;
+                }
+                TableContent::NostrEvents => nostr_events::apply(&transaction, new)?,
+            }
             tables::set_position(&transaction, self.outbox, last.position())?;
-            tables::delete_old_events(&transaction, self.options.max_events)?;
         }
         crash_point("sqlite/written");
         transaction.commit()?;
         crash_point("sqlite/committed");
         Ok(())
     }
+
+    #[cold]
+    fn failure(&self, fault: StoreFault) -> SendFailure {
+        failure(&self.path, self.options.content, fault)
+    }
 }
 
-fn create_if_missing(path: &Path) -> Result<(), StoreError> {
+fn format_of(content: TableContent) -> &'static FileFormat {
+    match content {
+        TableContent::Records => &tables::FORMAT,
+        TableContent::NostrEvents => &nostr_events::FORMAT,
+    }
+}
+
+fn create_if_missing(path: &Path, format: &FileFormat) -> Result<(), StoreError> {
     if path.try_exists().map_err(StoreError::at(path))? {
         return Ok(());
     }
-    let temporary = tables::FORMAT.create_temporary(path, |_| Ok(()))?;
+    let temporary = format.create_temporary(path, |_| Ok(()))?;
     crash_point("sqlite/created");
     fs::rename(&temporary, path).map_err(StoreError::at(path))?;
     crash_point("sqlite/named");
@@ -169,8 +197,8 @@ fn create_if_missing(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Checks the file, and lets other programs read it while it is written.
-fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreFault> {
-    tables::FORMAT.version_of(connection)?;
+fn prepare(connection: &Connection, path: &Path, format: &FileFormat) -> Result<(), StoreFault> {
+    format.version_of(connection)?;
     if fs::metadata(path)?.len() <= MAX_CHECKED_BYTES {
         sqlite_file::check_pages(connection)?;
     }
@@ -181,7 +209,8 @@ fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreFault> {
 
 /// What follows from a fault: only those pass by themselves that do not concern the content of the file.
 #[cold]
-fn failure(path: &Path, fault: StoreFault) -> SendFailure {
+fn failure(path: &Path, content: TableContent, fault: StoreFault) -> SendFailure {
+    let start_anew = format!("name a new file and {}", content.cure());
     let (kind, reason) = match fault {
         StoreFault::InUse => (FailureKind::Fatal, IN_USE.to_owned()),
         StoreFault::NotOurs => (FailureKind::Fatal, NOT_OURS.to_owned()),
@@ -189,17 +218,17 @@ fn failure(path: &Path, fault: StoreFault) -> SendFailure {
             FailureKind::Fatal,
             format!(
                 "tables of version {found}; this program writes version {known}: use the program that wrote them, or \
-                 {START_ANEW}"
+                 {start_anew}"
             ),
         ),
         StoreFault::Replaced => {
-            (FailureKind::Fatal, format!("the file was deleted or replaced: {START_ANEW}"))
+            (FailureKind::Fatal, format!("the file was deleted or replaced: {start_anew}"))
         }
-        StoreFault::Emptied => (FailureKind::Fatal, format!("the file has 0 bytes: {START_ANEW}")),
+        StoreFault::Emptied => (FailureKind::Fatal, format!("the file has 0 bytes: {start_anew}")),
         StoreFault::Damaged(what) => (
             FailureKind::Fatal,
             format!(
-                "the file is damaged ({what}): restore a copy and the outbox of the same time, or {START_ANEW}"
+                "the file is damaged ({what}): restore a copy and the outbox of the same time, or {start_anew}"
             ),
         ),
         other => (FailureKind::Temporary(std::time::Duration::ZERO), other.to_string()),
@@ -208,10 +237,7 @@ fn failure(path: &Path, fault: StoreFault) -> SendFailure {
 }
 
 const IN_USE: &str = "another process writes to this database: stop it, or name another file";
-const NOT_OURS: &str =
-    "not a database of wireproof: name a new file, which is created with the tables";
-const START_ANEW: &str =
-    "name a new file and fetch the history of the accounts (`follow --backfill`)";
+const NOT_OURS: &str = "not a database of wireproof for these events: name a new file, which is created with the tables";
 
 /// Number of prepared statements that are kept.
 const STATEMENTS: usize = 32;

@@ -12,6 +12,7 @@
 //! Only verified events change records, and, where the operator asked for no verification, those that were not verified.
 
 mod line;
+mod nostr;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -19,6 +20,27 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::event::Event;
 
 pub(crate) use line::{Line, Op};
+pub(crate) use nostr::NostrEvent;
+
+/// What the events of an outbox are, and so which tables hold them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TableContent {
+    /// Lines of `wireproof follow`: records, accounts, and the last events.
+    #[default]
+    Records,
+    /// Nostr events as JSON, as `wireproof nostr follow --to` delivers them: a row an event, once.
+    NostrEvents,
+}
+
+impl TableContent {
+    /// How new tables get what earlier ones had.
+    pub(crate) fn cure(self) -> &'static str {
+        match self {
+            Self::Records => "fetch the history of the accounts (`follow --backfill`)",
+            Self::NostrEvents => "follow the relays from the start, with another --state",
+        }
+    }
+}
 
 /// An event and its line.
 #[derive(Debug)]

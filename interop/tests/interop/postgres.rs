@@ -316,7 +316,7 @@ async fn what_cannot_be_used_is_refused_with_the_cure_and_without_the_password()
     let plain = postgres.uri_without_password("empty");
     let wrong = format!("{plain}?password_file={}", wrong.display());
     for (uri, code, expected) in [
-        (foreign, 4, "not of wireproof"),
+        (foreign, 4, "other tables or views"),
         (later, 4, "tables of version 2"),
         (read_only, 3, "read-only transaction"),
         (in_use, 3, "another process writes"),

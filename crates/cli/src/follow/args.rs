@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::{BoolishValueParser, FalseyValueParser};
 use clap::{ArgAction, Args, ValueHint};
-use wireproof::delivery::{FileOptions, LineForm};
+use wireproof::delivery::LineForm;
 use wireproof::net::http_server::AccessToken;
 
 use wireproof::atproto::syntax::Nsid;
@@ -159,17 +159,12 @@ impl FollowArgs {
         if self.ops { LineForm::Operations } else { LineForm::Events }
     }
 
-    pub(super) fn file_options(&self) -> FileOptions {
-        let mut options = self.delivery.file_options();
-        options.form = self.line_form();
-        options
-    }
-
     /// These options without those that say what is printed and delivered, which the environment can set.
     pub(super) fn without_delivery(mut self) -> Self {
         (self.jetstream, self.condition, self.proof, self.admin) = (None, None, None, None);
         (self.ops, self.resync, self.verify_against) = (false, false, None);
-        (self.delivery.to, self.delivery.forget, self.delivery.all_from) = Default::default();
+        (self.delivery.to, self.delivery.stored.forget, self.delivery.all_from) =
+            Default::default();
         (self.delivery.ack_stdin, self.delivery.backfill) = (false, false);
         self
     }
@@ -195,7 +190,7 @@ impl FollowArgs {
 
     /// The folder of the outbox.
     pub(super) fn outbox_folder(&self) -> Result<PathBuf, Failure> {
-        let folder = self.delivery.outbox.clone();
+        let folder = self.delivery.stored.outbox.clone();
         folder.map_or_else(|| Ok(state::folder(self)?.join("outbox")), Ok)
     }
 
@@ -274,7 +269,8 @@ impl FollowArgs {
     /// Checks that the options of the delivery fit the others. A file of options can set any of them.
     pub(super) fn check_delivery(&self) -> Result<(), Failure> {
         let uses_outbox = self.delivery.uses_outbox();
-        let is_unused = (self.backfills() || !self.delivery.forget.is_empty()) && !uses_outbox;
+        let is_unused =
+            (self.backfills() || !self.delivery.stored.forget.is_empty()) && !uses_outbox;
         let fault = match () {
             () if is_unused => "--backfill, --all-from and --forget need --to or --ack-stdin",
             () if uses_outbox && self.jetstream.is_some() => {

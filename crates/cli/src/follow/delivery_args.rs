@@ -38,29 +38,8 @@ pub(crate) struct DeliveryArgs {
     #[arg(long, env = "WIREPROOF_LIST_SECONDS", value_name = "N", default_value_t = 3600)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=31_536_000), help_heading = DELIVERY)]
     list_seconds: u64,
-    /// Folder for the outbox and for refused events [default: outbox in the state folder].
-    #[arg(long, env = "WIREPROOF_OUTBOX", value_name = "DIR", value_hint = ValueHint::DirPath)]
-    #[arg(help_heading = DELIVERY)]
-    pub(super) outbox: Option<PathBuf>,
-    /// Number of undelivered events at which the stream waits.
-    #[arg(long, env = "WIREPROOF_OUTBOX_EVENTS", value_name = "N", default_value_t = 1_000_000)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..), help_heading = DELIVERY)]
-    outbox_events: u64,
-    /// Size of undelivered events in bytes at which the stream waits.
-    #[arg(long, env = "WIREPROOF_OUTBOX_BYTES", value_name = "N", default_value_t = 1 << 30)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..), help_heading = DELIVERY)]
-    outbox_bytes: u64,
-    /// Age of the oldest undelivered event in hours at which the stream waits.
-    #[arg(long, env = "WIREPROOF_OUTBOX_HOURS", value_name = "N", default_value_t = 72)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=87_600), help_heading = DELIVERY)]
-    outbox_hours: u64,
-    /// Remove this destination of an earlier run from the outbox, with the events that only it awaits.
-    #[arg(long, value_name = "NAME", help_heading = DELIVERY)]
-    pub(super) forget: Vec<String>,
-    /// File with the secret that signs webhooks: `whsec_` and base64, or 24 to 64 bytes of text.
-    #[arg(long, env = "WIREPROOF_WEBHOOK_SECRET_FILE", value_name = "FILE")]
-    #[arg(value_hint = ValueHint::FilePath, help_heading = DELIVERY)]
-    pub(super) webhook_secret_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) stored: OutboxArgs,
     /// Names of the clients of a ws:// server, each with its own cursor; one client at a time connects under a name.
     #[arg(long, env = "WIREPROOF_WS_CONSUMER", value_name = "NAME", value_delimiter = ',')]
     #[arg(default_value = "websocket", help_heading = DELIVERY)]
@@ -78,6 +57,46 @@ pub(crate) struct DeliveryArgs {
     #[arg(long, env = "WIREPROOF_WS_ACK_SECONDS", value_name = "N", default_value_t = 60)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400), help_heading = DELIVERY)]
     pub(super) ws_ack_seconds: u64,
+}
+
+impl DeliveryArgs {
+    /// Whether events go through the outbox.
+    pub(super) fn uses_outbox(&self) -> bool {
+        self.ack_stdin || !self.to.is_empty()
+    }
+
+    /// The interval at which lists are read on.
+    pub(super) fn list_interval(&self) -> Duration {
+        Duration::from_secs(self.list_seconds)
+    }
+}
+
+/// What is stored until it is delivered, and what destinations need.
+#[derive(Debug, Args)]
+pub(crate) struct OutboxArgs {
+    /// Folder for the outbox and for refused events [default: outbox in the state folder].
+    #[arg(long, env = "WIREPROOF_OUTBOX", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(help_heading = DELIVERY)]
+    pub(crate) outbox: Option<PathBuf>,
+    /// Number of undelivered events at which the stream waits.
+    #[arg(long, env = "WIREPROOF_OUTBOX_EVENTS", value_name = "N", default_value_t = 1_000_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..), help_heading = DELIVERY)]
+    outbox_events: u64,
+    /// Size of undelivered events in bytes at which the stream waits.
+    #[arg(long, env = "WIREPROOF_OUTBOX_BYTES", value_name = "N", default_value_t = 1 << 30)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..), help_heading = DELIVERY)]
+    outbox_bytes: u64,
+    /// Age of the oldest undelivered event in hours at which the stream waits.
+    #[arg(long, env = "WIREPROOF_OUTBOX_HOURS", value_name = "N", default_value_t = 72)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=87_600), help_heading = DELIVERY)]
+    outbox_hours: u64,
+    /// Remove this destination of an earlier run from the outbox, with the events that only it awaits.
+    #[arg(long, value_name = "NAME", help_heading = DELIVERY)]
+    pub(crate) forget: Vec<String>,
+    /// File with the secret that signs webhooks: `whsec_` and base64, or 24 to 64 bytes of text.
+    #[arg(long, env = "WIREPROOF_WEBHOOK_SECRET_FILE", value_name = "FILE")]
+    #[arg(value_hint = ValueHint::FilePath, help_heading = DELIVERY)]
+    pub(crate) webhook_secret_file: Option<PathBuf>,
     /// Size in bytes at which a file of events is complete.
     #[arg(long, env = "WIREPROOF_FILE_BYTES", value_name = "N", default_value_t = 256 << 20)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..), help_heading = DELIVERY)]
@@ -88,14 +107,9 @@ pub(crate) struct DeliveryArgs {
     file_seconds: u64,
 }
 
-impl DeliveryArgs {
-    /// Whether events go through the outbox.
-    pub(super) fn uses_outbox(&self) -> bool {
-        self.ack_stdin || !self.to.is_empty()
-    }
-
+impl OutboxArgs {
     /// The bounds of the outbox.
-    pub(super) fn outbox_options(&self) -> Options {
+    pub(crate) fn outbox_options(&self) -> Options {
         let mut options = Options::default();
         options.max_events = self.outbox_events;
         options.max_bytes = self.outbox_bytes;
@@ -103,12 +117,8 @@ impl DeliveryArgs {
         options
     }
 
-    /// The interval at which lists are read on.
-    pub(super) fn list_interval(&self) -> Duration {
-        Duration::from_secs(self.list_seconds)
-    }
-
-    pub(super) fn file_options(&self) -> FileOptions {
+    /// The bounds of files.
+    pub(crate) fn file_options(&self) -> FileOptions {
         let mut options = FileOptions::default();
         options.max_bytes = self.file_bytes;
         options.max_age = Duration::from_secs(self.file_seconds);
@@ -117,4 +127,4 @@ impl DeliveryArgs {
 }
 
 /// The heading of these arguments in the help.
-const DELIVERY: &str = "Delivery";
+pub(crate) const DELIVERY: &str = "Delivery";

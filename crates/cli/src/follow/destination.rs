@@ -13,7 +13,7 @@ use wireproof::net::http::Url;
 
 /// Where events are delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Destination {
+pub(crate) enum Destination {
     /// Files of lines in a folder.
     Files(PathBuf),
     /// Signed requests to a URL.
@@ -32,7 +32,7 @@ pub(super) enum Destination {
 
 /// Parses destinations. Its errors do not repeat the value, which may have a password.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct DestinationParser;
+pub(crate) struct DestinationParser;
 
 impl TypedValueParser for DestinationParser {
     type Value = Destination;

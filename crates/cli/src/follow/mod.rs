@@ -18,6 +18,7 @@ mod control;
 mod deliveries;
 mod delivery_args;
 mod destination;
+mod destinations;
 mod handles;
 mod histories;
 mod history_progress;
@@ -61,8 +62,15 @@ use run::{Run, Setup};
 
 pub(crate) use archive::{ArchiveFollowArgs, run_to_archive, seal_all, wal_folder};
 pub(crate) use args::FollowArgs;
+pub(crate) use delivery_args::{DELIVERY, OutboxArgs};
+pub(crate) use destination::{Destination, DestinationParser};
+pub(crate) use destinations::{
+    DestinationOptions, Destinations, drain, report_undelivered, stop_appends,
+};
 pub(crate) use line::ArchivedLines;
 pub(crate) use metrics::{Metrics, ServeSeries};
+pub(crate) use outbox_acks::{SharedAck, Unstored};
+pub(crate) use outbox_binding::check as check_outbox;
 pub(crate) use state::state_folder;
 pub(crate) use status::Status;
 pub(crate) use taken::Acknowledge;

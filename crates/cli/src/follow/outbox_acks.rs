@@ -6,26 +6,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wireproof::delivery::{OutboxError, OutboxFault};
 use wireproof::net::firehose::{Ack, StopSignal};
 
+use super::taken::Acknowledge;
+
 /// What could not be stored: the first error, which stops the run, and the acknowledgements, which are never given.
 #[derive(Debug)]
-pub(super) struct Unstored {
-    state: Mutex<State>,
+pub(crate) struct Unstored<A = Ack> {
+    state: Mutex<State<A>>,
     stop: StopSignal,
 }
 
-#[derive(Debug, Default)]
-struct State {
+#[derive(Debug)]
+struct State<A> {
     error: Option<String>,
-    acks: Vec<Ack>,
+    acks: Vec<A>,
 }
 
-impl Unstored {
-    pub(super) fn new(stop: StopSignal) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::default(), stop })
+impl<A: Acknowledge> Unstored<A> {
+    pub(crate) fn new(stop: StopSignal) -> Arc<Self> {
+        let state = Mutex::new(State { error: None, acks: Vec::new() });
+        Arc::new(Self { state, stop })
     }
 
     /// Acknowledges an event whose line is stored. Otherwise the acknowledgement is kept, and the run stops.
-    pub(super) fn settle(&self, ack: Ack, result: Result<(), OutboxError>) {
+    pub(super) fn settle(&self, ack: A, result: Result<(), OutboxError>) {
         match result {
             Ok(()) => ack.done(),
             Err(error) => {
@@ -36,13 +39,13 @@ impl Unstored {
     }
 
     /// Keeps the acknowledgement of an event that could not be stored, and stops the run for this reason.
-    pub(super) fn refuse(&self, ack: Ack, reason: String) {
+    pub(super) fn refuse(&self, ack: A, reason: String) {
         self.keep(ack);
         self.fail(reason);
     }
 
     /// Stops the run for this reason, unless there is an earlier one.
-    pub(super) fn fail(&self, reason: String) {
+    pub(crate) fn fail(&self, reason: String) {
         self.lock().error.get_or_insert(reason);
         self.stop.request();
     }
@@ -53,7 +56,7 @@ impl Unstored {
     }
 
     /// The first error.
-    pub(super) fn error(&self) -> Option<String> {
+    pub(crate) fn error(&self) -> Option<String> {
         self.lock().error.clone()
     }
 
@@ -64,33 +67,33 @@ impl Unstored {
         }
     }
 
-    fn keep(&self, ack: Ack) {
+    fn keep(&self, ack: A) {
         self.lock().acks.push(ack);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State<A>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The acknowledgement of an event or a repository with several lines: it is given when all of them are stored.
 #[derive(Debug)]
-pub(super) struct SharedAck {
-    ack: Option<Ack>,
-    unstored: Arc<Unstored>,
+pub(crate) struct SharedAck<A: Acknowledge = Ack> {
+    ack: Option<A>,
+    unstored: Arc<Unstored<A>>,
     has_failed: AtomicBool,
     /// Whether no further line follows.
     is_complete: AtomicBool,
 }
 
-impl SharedAck {
-    pub(super) fn new(ack: Ack, unstored: Arc<Unstored>) -> Arc<Self> {
+impl<A: Acknowledge> SharedAck<A> {
+    pub(crate) fn new(ack: A, unstored: Arc<Unstored<A>>) -> Arc<Self> {
         let (has_failed, is_complete) = Default::default();
         Arc::new(Self { ack: Some(ack), unstored, has_failed, is_complete })
     }
 
     /// Records the result of storing a line.
-    pub(super) fn record(&self, result: Result<(), OutboxError>) {
+    pub(crate) fn record(&self, result: Result<(), OutboxError>) {
         if let Err(error) = result {
             self.give_up();
             self.unstored.stop_for(&error);
@@ -107,17 +110,18 @@ impl SharedAck {
     }
 
     /// Records that no further line follows.
-    pub(super) fn complete(&self) {
+    pub(crate) fn complete(&self) {
         self.is_complete.store(true, Relaxed);
     }
 }
 
-impl Drop for SharedAck {
-    /// Gives the acknowledgement if all lines are stored. A repository that could not be read to its end drops it, which
+impl<A: Acknowledge> Drop for SharedAck<A> {
+    /// Gives the acknowledgement if all lines are stored, and those of events before it. A repository that could not be read to its end drops it, which
     /// ends the run: its account would miss records.
     fn drop(&mut self) {
         let Some(ack) = self.ack.take() else { return };
-        match (*self.has_failed.get_mut(), *self.is_complete.get_mut()) {
+        let has_failed = *self.has_failed.get_mut() || self.unstored.error().is_some();
+        match (has_failed, *self.is_complete.get_mut()) {
             (true, _) => self.unstored.keep(ack),
             (false, true) => ack.done(),
             (false, false) => drop(ack),

@@ -12,8 +12,18 @@ use super::verify_level::VerifyLevel;
 use crate::failure::Failure;
 use crate::files;
 
+/// Checks that the state was used with this outbox, or with none. `cure` says how to start without the outbox.
+pub(crate) fn check(state: &Path, outbox: &Outbox, cure: &str) -> Result<(), Failure> {
+    check_level(state, outbox, VerifyLevel::Full, cure)
+}
+
 /// Checks that the state was used with this outbox at this level, or with none.
-pub(super) fn check(state: &Path, outbox: &Outbox, level: VerifyLevel) -> Result<(), Failure> {
+pub(super) fn check_level(
+    state: &Path,
+    outbox: &Outbox,
+    level: VerifyLevel,
+    cure: &str,
+) -> Result<(), Failure> {
     let (path, identity) = (state.join(FILE), outbox.identity().to_string());
     let content = match level.mark() {
         Some(level) => format!("{identity}\n{level}"),
@@ -31,8 +41,7 @@ pub(super) fn check(state: &Path, outbox: &Outbox, level: VerifyLevel) -> Result
         ))),
         Ok(_) => Err(Failure::Local(format!(
             "{}: the state was used with another outbox than {}, and the events that it holds are missing there: name \
-             it with --outbox; if it is lost, delete this file and start with --cursor at the last event that every \
-             destination has, or with --backfill",
+             it with --outbox; if it is lost, {cure}",
             path.display(),
             outbox.path().display()
         ))),
@@ -60,7 +69,7 @@ mod tests {
     fn a_state_is_used_with_one_outbox_until_the_operator_says_otherwise() {
         let dir = tempfile::tempdir().unwrap();
         let open = |name: &str| Outbox::open(&dir.path().join(name), Options::default()).unwrap();
-        let check = |outbox: &Outbox| check(dir.path(), outbox, VerifyLevel::Full);
+        let check = |outbox: &Outbox| check(dir.path(), outbox, "delete this file");
         check(&open("first.sqlite")).unwrap();
         check(&open("first.sqlite")).unwrap();
         let Err(Failure::Local(message)) = check(&open("second.sqlite")) else {
@@ -78,9 +87,9 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let outbox =
                 Outbox::open(&dir.path().join("outbox.sqlite"), Options::default()).unwrap();
-            check(dir.path(), &outbox, first).unwrap();
+            check_level(dir.path(), &outbox, first, "").unwrap();
             for level in [Full, Signature, None] {
-                match check(dir.path(), &outbox, level) {
+                match check_level(dir.path(), &outbox, level, "") {
                     Ok(()) => assert_eq!(level, first),
                     Err(Failure::Usage(message)) => {
                         assert_ne!(level, first);

@@ -42,13 +42,16 @@ pub(crate) enum NostrCommand {
     /// output as JSON lines, in order, and the findings and counts to standard error.
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(VerifyArgs),
-    /// Follow relays, and write each valid event as a line of JSON, once.
+    /// Follow relays, and write each valid event as a line of JSON, once, or deliver it.
     ///
     /// Stored events come first, page by page until there are no older ones, then new ones. Ids and signatures are verified in
     /// batches, on all cores, and events that do not match the filter are refused. A lost connection is opened again and
     /// resumed before the last event; so is the next run, after the last line that the reader of the output took, with
     /// repeated lines for --overlap-seconds. Refusals and messages of relays are printed to standard error, one a minute of
     /// each kind. Requests for authentication (NIP-42) are not answered.
+    ///
+    /// With --to events go to databases, queues, files or webhooks, from an outbox on disk until each is acknowledged; the next run
+    /// resumes after what the outbox has. A table has each event once.
     ///
     /// Ctrl-C or SIGTERM writes what is received and stores how far, within --stop-seconds (exit code 130 after Ctrl-C, 0 after
     /// SIGTERM). Exit code 3 if no relay can be followed, or with --stored if one of them cannot.
@@ -359,6 +362,7 @@ const FOLLOW_EXAMPLES: &str = "\
 Examples:
   wireproof nostr follow wss://relay.example.com --kind 1 --limit 100
   wireproof nostr follow wss://one.example.com wss://two.example.com --state state | strfry import --no-verify
+  wireproof nostr follow relay.example.com --kind 1 --to sqlite:notes.db
   wireproof nostr follow relay.example.com --stored --since 1700000000 > events.jsonl
   wireproof nostr follow relay.example.com --stored --negentropy --have events.jsonl >> events.jsonl";
 

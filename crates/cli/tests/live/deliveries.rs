@@ -258,7 +258,10 @@ fn the_records_of_a_deleted_account_are_deleted_and_those_of_a_deactivated_one_h
 
 /// A receiver that answers the first request with 503, and the others with 200, which it passes on.
 pub(crate) fn receiver() -> (String, Receiver<Request>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    receive(TcpListener::bind("127.0.0.1:0").unwrap())
+}
+
+pub(crate) fn receive(listener: TcpListener) -> (String, Receiver<Request>) {
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
     let (send, requests) = channel();
     std::thread::spawn(move || {

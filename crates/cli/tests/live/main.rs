@@ -15,7 +15,9 @@
 //! | `operations` | `follow --ops`: a line an operation |
 //! | `clock` | a local clock that is behind, and accounts whose clock is ahead |
 //! | `log` | levels and forms of messages |
-//! | `nostr_relays` | `nostr follow` |
+//! | `nostr_comparison` | `nostr follow --negentropy`: what it fetches, and its bytes on the wire |
+//! | `nostr_deliveries` | `nostr follow --to`: what destinations have after kills, and what is refused |
+//! | `nostr_relays` | `nostr follow`, honest and hostile relays |
 //! | `metrics` | the endpoints: metrics, health, readiness |
 //! | `packaging` | the systemd unit and the compose file |
 //! | `plc_mirrors` | `plc mirror`, and what its file answers |
@@ -43,6 +45,8 @@ mod line_proofs;
 mod lines;
 mod log;
 mod metrics;
+mod nostr_comparison;
+mod nostr_deliveries;
 mod nostr_relays;
 mod operations;
 mod packaging;

@@ -14,16 +14,16 @@ use wireproof::nostr::{Arena, Limits, OwnedEvent};
 
 use crate::{schemas, stderr};
 
-fn corpus(events: usize) -> Corpus {
+pub(crate) fn corpus(events: usize) -> Corpus {
     Corpus::generate(&Spec { events, authors: events * 2 / 5, ..Spec::default() })
 }
 
-fn relay(events: &[OwnedEvent]) -> NostrRelay {
+pub(crate) fn relay(events: &[OwnedEvent]) -> NostrRelay {
     NostrRelay::start(events, Options { page_events: 100, ..Options::default() }).unwrap()
 }
 
 /// `nostr follow` of relays, with its state in `dir`.
-fn follow(relays: &[&NostrRelay], dir: &Path, args: &[&str]) -> Command {
+pub(crate) fn follow(relays: &[&NostrRelay], dir: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
     command.args(["nostr", "follow"]).args(relays.iter().map(|relay| relay.url())).args(args);
     command.args(["--development", "--backoff-first-ms", "10", "--backoff-max-ms", "50"]);
@@ -32,7 +32,7 @@ fn follow(relays: &[&NostrRelay], dir: &Path, args: &[&str]) -> Command {
 }
 
 /// The output of a run that succeeds.
-fn output(mut command: Command) -> Output {
+pub(crate) fn output(mut command: Command) -> Output {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     output
@@ -43,7 +43,7 @@ fn lines(command: Command) -> Vec<String> {
     text(&output(command).stdout)
 }
 
-fn text(bytes: &[u8]) -> Vec<String> {
+pub(crate) fn text(bytes: &[u8]) -> Vec<String> {
     str::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
 }
 
@@ -56,18 +56,18 @@ fn json_lines(command: Command) -> Vec<Value> {
     lines(command).iter().map(parsed).collect()
 }
 
-fn json(event: &OwnedEvent) -> String {
+pub(crate) fn json(event: &OwnedEvent) -> String {
     let (arena, mut json) = (Arena::new(), Vec::new());
     Format::Json.encode(&event.borrow_in(&arena), &mut json).unwrap();
     String::from_utf8(json).unwrap()
 }
 
-fn sorted(mut lines: Vec<String>) -> Vec<String> {
+pub(crate) fn sorted(mut lines: Vec<String>) -> Vec<String> {
     lines.sort_unstable();
     lines
 }
 
-fn all(events: &[OwnedEvent]) -> Vec<String> {
+pub(crate) fn all(events: &[OwnedEvent]) -> Vec<String> {
     sorted(events.iter().map(json).collect())
 }
 
@@ -121,7 +121,7 @@ fn the_relay_is_asked_for_what_the_filter_names() {
 }
 
 /// The event with a digit of a field changed.
-fn forged(event: &OwnedEvent, field: &str) -> String {
+pub(crate) fn forged(event: &OwnedEvent, field: &str) -> String {
     let line = json(event);
     let at = line.find(&format!("\"{field}\":\"")).unwrap() + field.len() + 10;
     let digit = if &line[at..=at] == "0" { "1" } else { "0" };
@@ -129,7 +129,7 @@ fn forged(event: &OwnedEvent, field: &str) -> String {
 }
 
 /// A message before the first event.
-fn say(message: impl Into<String>) -> (u64, RelayFault) {
+pub(crate) fn say(message: impl Into<String>) -> (u64, RelayFault) {
     (0, RelayFault::Say(message.into()))
 }
 
@@ -291,7 +291,7 @@ impl Drop for Running {
 }
 
 /// Waits until a client has asked for events before the oldest one, and has the answer.
-fn wait_for_all_pages(relay: &NostrRelay, oldest: &OwnedEvent) {
+pub(crate) fn wait_for_all_pages(relay: &NostrRelay, oldest: &OwnedEvent) {
     let last = format!(r#""until":{}}}"#, oldest.created_at - 1);
     loop {
         let requests = relay.requests();
@@ -345,39 +345,6 @@ fn a_run_that_is_killed_within_stored_events_begins_with_them_again() {
     assert!(written.len() < 300);
     let events = ["--overlap-seconds", "0", "--events", "300"];
     assert_eq!(sorted(lines(follow(&[&relay], dir.path(), &events))), all(corpus.events()));
-}
-
-#[test]
-fn a_relay_is_compared_and_sends_little_more_than_the_missing_events() {
-    let (corpus, dir) = (corpus(10_000), tempfile::tempdir().unwrap());
-    let relay = NostrRelay::start(corpus.events(), Options::default()).unwrap();
-    let full = lines(follow(&[&relay], dir.path(), &["--stored"]));
-    assert_eq!(full.len(), 10_000);
-    let (full_bytes, full_requests) = (relay.sent_bytes(), relay.requests().len());
-
-    let is_missing = |index: usize| index % 100 == 57;
-    let events = corpus.events().iter().enumerate();
-    let known: Vec<String> =
-        events.clone().filter(|(index, _)| !is_missing(*index)).map(|(_, it)| json(it)).collect();
-    let have = dir.path().join("have.jsonl.zst");
-    // A forged event does not hide the one that is missing.
-    let forged = forged(&corpus.events()[57], "sig");
-    let file = known.join("\n") + "\n" + &forged + "\n";
-    fs::write(&have, zstd::encode_all(file.as_bytes(), 3).unwrap()).unwrap();
-    let args = ["--stored", "--negentropy", "--have", have.to_str().unwrap()];
-    let output = output(follow(&[&relay], dir.path(), &args));
-    let missing: Vec<OwnedEvent> =
-        events.filter(|(index, _)| is_missing(*index)).map(|(_, event)| event.clone()).collect();
-    assert_eq!(sorted(text(&output.stdout)), all(&missing));
-    let printed = stderr(&output);
-    assert!(printed.contains("events that are not valid and do not count: 1"), "{printed}");
-    assert!(printed.contains("100 events are missing, after "), "{printed}");
-
-    let requests: usize = relay.requests()[full_requests..].iter().map(String::len).sum();
-    let bytes = relay.sent_bytes() - full_bytes + requests as u64;
-    assert!(bytes * 100 <= full_bytes * 3, "{bytes} of {full_bytes}");
-    let totals = format!("; {requests} bytes sent, {} received", relay.sent_bytes() - full_bytes);
-    assert!(printed.contains(&totals), "{totals}: {printed}");
 }
 
 #[test]

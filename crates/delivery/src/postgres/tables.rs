@@ -7,33 +7,22 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, GenericClient, Statement};
 
 use crate::database::OutboxIdentity;
-use crate::tables::{Account, Changes, ParsedEvent, RecordChange, RecordPath, RecordRow, Step};
+use crate::event::Event;
+use crate::tables::{
+    Account, Changes, ParsedEvent, RecordChange, RecordPath, RecordRow, Step, dids,
+};
 
-/// The statements that every batch uses.
+/// The statements of the cursor, which every batch uses.
 #[derive(Debug)]
-pub(super) struct Statements {
+pub(super) struct CursorStatements {
     position: Statement,
-    accounts: Statement,
-    insert_events: Statement,
-    delete_old_events: Statement,
-    put_accounts: Statement,
-    put_records: Statement,
-    delete_records: Statement,
-    delete_outdated: Statement,
     set_position: Statement,
 }
 
-impl Statements {
+impl CursorStatements {
     pub(super) async fn prepare(client: &Client) -> Result<Self, Error> {
         Ok(Self {
             position: client.prepare("SELECT position FROM cursor WHERE outbox = $1").await?,
-            accounts: client.prepare(ACCOUNTS).await?,
-            insert_events: client.prepare(INSERT_EVENTS).await?,
-            delete_old_events: client.prepare(DELETE_OLD_EVENTS).await?,
-            put_accounts: client.prepare(PUT_ACCOUNTS).await?,
-            put_records: client.prepare(PUT_RECORDS).await?,
-            delete_records: client.prepare(DELETE_RECORDS).await?,
-            delete_outdated: client.prepare(DELETE_OUTDATED).await?,
             set_position: client.prepare(SET_POSITION).await?,
         })
     }
@@ -58,19 +47,61 @@ impl Statements {
         let row: [&(dyn ToSql + Sync); 2] = [&outbox.to_string(), &position.cast_signed()];
         client.execute(&self.set_position, &row).await.map(drop)
     }
+}
 
-    /// Deletes all but the last `max` rows of `event`.
-    pub(super) async fn delete_old_events(
+/// The statements of records, accounts and events.
+#[derive(Debug)]
+pub(super) struct Statements {
+    accounts: Statement,
+    insert_events: Statement,
+    delete_old_events: Statement,
+    put_accounts: Statement,
+    put_records: Statement,
+    delete_records: Statement,
+    delete_outdated: Statement,
+}
+
+impl Statements {
+    pub(super) async fn prepare(client: &Client) -> Result<Self, Error> {
+        Ok(Self {
+            accounts: client.prepare(ACCOUNTS).await?,
+            insert_events: client.prepare(INSERT_EVENTS).await?,
+            delete_old_events: client.prepare(DELETE_OLD_EVENTS).await?,
+            put_accounts: client.prepare(PUT_ACCOUNTS).await?,
+            put_records: client.prepare(PUT_RECORDS).await?,
+            delete_records: client.prepare(DELETE_RECORDS).await?,
+            delete_outdated: client.prepare(DELETE_OUTDATED).await?,
+        })
+    }
+
+    /// Applies events.
+    pub(super) async fn apply(
         &self,
         client: &impl GenericClient,
-        max: u64,
+        events: &[Event],
+        has_json: bool,
+        max_events: u64,
     ) -> Result<(), Error> {
+        let parsed: Vec<ParsedEvent<'_>> = events.iter().map(ParsedEvent::new).collect();
+        let known = self.accounts(client, &dids(&parsed)).await?;
+        let mut changes = Changes::new(known);
+        parsed.iter().for_each(|event| changes.apply(&event.line));
+        self.insert_events(client, &parsed).await?;
+        self.put_accounts(client, &changes).await?;
+        for step in changes.steps() {
+            self.apply_step(client, step, has_json).await?;
+        }
+        self.delete_old_events(client, max_events).await
+    }
+
+    /// Deletes all but the last `max` rows of `event`.
+    async fn delete_old_events(&self, client: &impl GenericClient, max: u64) -> Result<(), Error> {
         let max = i64::try_from(max).unwrap_or(i64::MAX);
         client.execute(&self.delete_old_events, &[&max]).await.map(drop)
     }
 
     /// The rows of those accounts that have one.
-    pub(super) async fn accounts<'l>(
+    async fn accounts<'l>(
         &self,
         client: &impl GenericClient,
         dids: &[&'l str],
@@ -95,7 +126,7 @@ impl Statements {
         Ok(found)
     }
 
-    pub(super) async fn insert_events(
+    async fn insert_events(
         &self,
         client: &impl GenericClient,
         events: &[ParsedEvent<'_>],
@@ -120,7 +151,7 @@ impl Statements {
         client.execute(&self.insert_events, &columns).await.map(drop)
     }
 
-    pub(super) async fn put_accounts(
+    async fn put_accounts(
         &self,
         client: &impl GenericClient,
         changes: &Changes<'_>,
@@ -152,7 +183,7 @@ impl Statements {
 
     /// Writes a step. Its JSON goes into `record` where `jsonb` can hold it and `has_json` allows that, else into
     /// `record_text`.
-    pub(super) async fn apply_step(
+    async fn apply_step(
         &self,
         client: &impl GenericClient,
         step: &Step<'_>,
@@ -249,7 +280,7 @@ impl<'l> RecordColumns<'l> {
 }
 
 /// A text as PostgreSQL stores it, which has no U+0000.
-fn storable(text: &str) -> Cow<'_, str> {
+pub(super) fn storable(text: &str) -> Cow<'_, str> {
     match text.contains('\0') {
         true => text.replace('\0', "\u{fffd}").into(),
         false => text.into(),
@@ -315,8 +346,28 @@ const SET_POSITION: &str = "
 INSERT INTO cursor (outbox, position) VALUES ($1, $2)
 ON CONFLICT (outbox) DO UPDATE SET position = excluded.position";
 
+/// What tables in a schema consist of.
+#[derive(Debug)]
+pub(super) struct Layout {
+    /// The names of everything that is created.
+    pub(super) names: &'static [&'static str],
+    /// The comment of the table `cursor`, before the version.
+    pub(super) mark: &'static str,
+    pub(super) version: &'static str,
+    /// Statements that create the tables.
+    pub(super) schema: &'static str,
+}
+
+/// The tables of records.
+pub(super) const LAYOUT: Layout = Layout {
+    names: &["account", "active_record", "cursor", "event", "record"],
+    mark: "wireproof tables, version ",
+    version: "1",
+    schema: SCHEMA,
+};
+
 /// The tables. `COLLATE "C"` orders keys by their bytes, as repositories do, whatever the database's language.
-pub(super) const SCHEMA: &str = r#"
+const SCHEMA: &str = r#"
 CREATE TABLE record (
     did text COLLATE "C" NOT NULL,
     collection text COLLATE "C" NOT NULL,
@@ -370,13 +421,6 @@ COMMENT ON TABLE cursor IS 'wireproof tables, version 1';
 pub(super) const FOUND: &str = "
 SELECT array_agg(relname::text), max(obj_description(oid, 'pg_class')) FILTER (WHERE relname = 'cursor')
 FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relname = ANY($1::text[])";
-
-/// Everything that the schema creates.
-pub(super) const NAMES: [&str; 5] = ["account", "active_record", "cursor", "event", "record"];
-
-/// The comment of these tables, before the version.
-pub(super) const MARK: &str = "wireproof tables, version ";
-pub(super) const VERSION: &str = "1";
 
 #[cfg(test)]
 mod tests {

@@ -324,3 +324,60 @@ async fn a_file_that_is_used_replaced_or_of_another_kind_is_refused_with_the_cur
     let (_, reason) = change("other.db", "PRAGMA application_id = 1");
     assert!(reason.contains("not a database of wireproof"), "{reason}");
 }
+
+fn open_for_nostr(dir: &TempDir) -> Result<SqliteSink, SendFailure> {
+    let content = TableContent::NostrEvents;
+    let options = SqliteOptions { content, ..SqliteOptions::default() };
+    SqliteSink::open(&dir.path().join("events.db"), OUTBOX, options)
+}
+
+/// A Nostr event at a position, with this content as JSON.
+fn nostr_event(position: u64, id: u8, content: &str) -> Event {
+    let id = [id; 32];
+    let hex = kernels::hex::encode(&id);
+    let json = format!(
+        r#"{{"id":"{hex}","pubkey":"aa","created_at":-5,"kind":65535,"tags":[["t","\u0000"]],"content":{content},"sig":"bb"}}"#
+    );
+    let event = NewEvent::new(EventId::of_nostr_event(&id), "aa", json).unwrap();
+    Event::stored(position, &event)
+}
+
+#[tokio::test]
+async fn a_nostr_event_has_one_row_however_often_it_comes_and_from_whichever_outbox() {
+    let dir = tempfile::tempdir().unwrap();
+    let sink = open_for_nostr(&dir).unwrap();
+    sink.send(&[nostr_event(1, 1, r#""a\n\"\u0000é""#), nostr_event(2, 2, "\"b\"")]).await.unwrap();
+    sink.send(&[nostr_event(2, 2, "\"b\""), nostr_event(3, 1, "\"other\"")]).await.unwrap();
+    assert_eq!(sink.position().unwrap(), Some(3));
+    // A payload that is no event has no row, and does not stop the others.
+    sink.send(&[event(4, "{}"), nostr_event(5, 3, "\"c\"")]).await.unwrap();
+    let fixture = Fixture { dir, sink, position: 5 };
+    let select = "SELECT number, substr(id, 1, 2), created_at, kind, tags FROM event";
+    let expected = [1, 2].map(|number| format!(r#"{number} 0{number} -5 65535 [["t","\u0000"]]"#));
+    assert_eq!(fixture.rows(select)[..2], expected);
+    let content: Vec<u8> = Connection::open(fixture.dir.path().join("events.db"))
+        .unwrap()
+        .query_row("SELECT CAST(content AS BLOB) FROM event WHERE number = 1", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(content, "a\n\"\0é".as_bytes());
+    assert_eq!(fixture.rows("SELECT content FROM event WHERE number > 1"), ["b", "c"]);
+}
+
+#[tokio::test]
+async fn a_file_has_records_or_nostr_events_and_not_both() {
+    let nostr = tempfile::tempdir().unwrap();
+    drop(open_for_nostr(&nostr).unwrap());
+    let records = tempfile::tempdir().unwrap();
+    drop(open(&records).unwrap());
+    for refused in [open(&nostr).unwrap_err(), open_for_nostr(&records).unwrap_err()] {
+        assert_eq!(refused.kind, FailureKind::Fatal);
+        assert!(
+            refused.reason.contains("not a database of wireproof for these events"),
+            "{refused}"
+        );
+    }
+    open_for_nostr(&nostr).unwrap();
+    fs::write(nostr.path().join("events.db"), "").unwrap();
+    let reason = open_for_nostr(&nostr).unwrap_err().reason;
+    assert!(reason.contains("follow the relays from the start, with another --state"), "{reason}");
+}

@@ -15,7 +15,9 @@ use wireproof::nostr::{Filter, IdSerialization};
 
 use super::super::filter::FilterArgs;
 use super::super::id_serialization;
+use super::judge::LineForm;
 use crate::failure::Failure;
+use crate::follow::{DELIVERY, Destination, DestinationParser, OutboxArgs, state_folder};
 use crate::network::NetworkArgs;
 
 #[derive(Debug, Args)]
@@ -45,10 +47,18 @@ pub(crate) struct NostrFollowArgs {
     /// The form of control characters in the hashed event: see `nostr verify`.
     #[arg(long, value_name = "FORM", value_parser = id_serialization(), default_value = "either")]
     pub(super) ids: IdSerialization,
+    /// Deliver valid events here instead of printing them, from an outbox on disk until each is acknowledged:
+    /// file:///FOLDER (files of lines), sqlite:///FILE or postgres://USER@HOST/DATABASE (a table with a row an event),
+    /// kafka://HOST/TOPIC, nats://HOST/PREFIX (stream of NATS JetStream), or https://… (signed webhook).
+    #[arg(long, value_name = "URI", value_delimiter = ',', conflicts_with = "json")]
+    #[arg(value_parser = DestinationParser, help_heading = DELIVERY)]
+    pub(super) to: Vec<Destination>,
+    #[command(flatten)]
+    pub(super) delivery: OutboxArgs,
     /// Print a JSON object a line with the relay and the verdict of each event, and with each message of a relay [default:
     /// valid events alone].
     #[arg(long)]
-    pub(super) json: bool,
+    json: bool,
     /// Folder for the times up to which each relay was followed [default: wireproof in $XDG_STATE_HOME or ~/.local/state; none
     /// with --stored].
     #[arg(long, env = "WIREPROOF_STATE", value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -84,6 +94,36 @@ pub(crate) struct NostrFollowArgs {
 }
 
 impl NostrFollowArgs {
+    /// Checks that the options of the delivery fit each other.
+    pub(super) fn check_delivery(&self) -> Result<(), Failure> {
+        let is_server = |to: &Destination| matches!(to, Destination::WebSocket(_));
+        let fault = match () {
+            () if self.to.iter().any(is_server) => {
+                "--to ws://…: nostr follow has no server for WebSocket clients: name another destination"
+            }
+            () if self.to.is_empty() && !self.delivery.forget.is_empty() => "--forget needs --to",
+            () => return Ok(()),
+        };
+        Err(Failure::Usage(fault.to_owned()))
+    }
+
+    /// The folder of the times up to which relays were followed; `None` if they are not stored.
+    pub(super) fn checkpoint_folder(&self) -> Result<Option<PathBuf>, Failure> {
+        match (self.stored, &self.state) {
+            (true, None) => Ok(None),
+            (_, folder) => Ok(Some(state_folder(folder.as_deref())?.join("nostr"))),
+        }
+    }
+
+    /// What the lines have.
+    pub(super) fn line_form(&self) -> LineForm {
+        match (self.json, self.to.is_empty()) {
+            (true, _) => LineForm::Verdicts,
+            (false, true) => LineForm::Received,
+            (false, false) => LineForm::Canonical,
+        }
+    }
+
     /// The relays, each once.
     pub(super) fn urls(&self) -> Result<Vec<Url>, Failure> {
         let mut urls: Vec<Url> = Vec::new();

@@ -1,4 +1,5 @@
-//! The times up to which relays were followed: stored once the lines before them are taken by the reader.
+//! The times up to which relays were followed: stored once the lines before them are taken by the reader, or stored in the
+//! outbox.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use wireproof::verify::sync::AccountState;
 
 use super::args::{self, NostrFollowArgs};
 use crate::failure::Failure;
-use crate::follow::{Acknowledge, state_folder};
+use crate::follow::Acknowledge;
 
 /// The checkpoints of all relays.
 pub(super) struct Checkpoints {
@@ -47,12 +48,9 @@ impl Checkpoints {
         urls: &[Url],
         filter: &Filter,
     ) -> Result<Self, Failure> {
-        let store = match (args.stored, &args.state) {
-            (true, None) => None,
-            (_, folder) => {
-                let folder = state_folder(folder.as_deref())?.join("nostr");
-                Some(Store::open(&folder.join("state.sqlite"), Options::default())?)
-            }
+        let store = match args.checkpoint_folder()? {
+            Some(folder) => Some(Store::open(&folder.join("state.sqlite"), Options::default())?),
+            None => None,
         };
         // Another filter asks for other events.
         let filter = Filter { limit: None, ..filter.clone() };

@@ -25,10 +25,20 @@ pub(super) struct Judge {
     pub(super) known: Option<Arc<Items>>,
     /// The ids of valid events that came before.
     pub(super) seen: Arc<Mutex<SeenIds>>,
-    /// Whether lines have the relay and the verdict.
-    pub(super) json: bool,
+    pub(super) form: LineForm,
     /// The names of the relays.
     pub(super) names: Vec<String>,
+}
+
+/// What lines have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LineForm {
+    /// Valid events, each with the text that was received.
+    Received,
+    /// The seven fields of valid events and nothing else: the same line whatever relay sent it.
+    Canonical,
+    /// The relay and the verdict of events, and messages about relays.
+    Verdicts,
 }
 
 /// The verdicts on a batch.
@@ -51,7 +61,10 @@ pub(super) struct JudgedItem {
 }
 
 pub(super) enum Outcome {
-    Valid([u8; 32]),
+    Valid {
+        id: [u8; 32],
+        author: [u8; 32],
+    },
     /// An event that was known or came before; it is not verified again.
     Repeated,
     Refused(Refusal, Option<[u8; 32]>),
@@ -145,17 +158,20 @@ impl Judge {
     /// Appends the line of an item, if it has one.
     fn write_line(&self, relay: usize, item: &RelayItem, outcome: &Outcome, lines: &mut Vec<u8>) {
         let start = lines.len();
+        let has_verdicts = self.form == LineForm::Verdicts;
         match (outcome, item) {
-            (Outcome::Valid(_), RelayItem::Event(event)) if self.json => {
+            (Outcome::Valid { .. }, RelayItem::Event(event)) if has_verdicts => {
                 self.write_json(relay, |line| line.verdict("verified", outcome.code()), lines);
                 // The object is open: the event is its last member.
                 lines.pop();
                 lines.extend_from_slice(b",\"event\":");
-                write_event(event, lines);
+                write_event(event, self.form, lines);
                 lines.push(b'}');
             }
-            (Outcome::Valid(_), RelayItem::Event(event)) => write_event(event, lines),
-            (Outcome::Refused(refusal, id), _) if self.json => {
+            (Outcome::Valid { .. }, RelayItem::Event(event)) => {
+                write_event(event, self.form, lines);
+            }
+            (Outcome::Refused(refusal, id), _) if has_verdicts => {
                 let fill = |line| Line {
                     id: id.map(|id| hex::encode(&id)),
                     message: Some(refusal.to_string()),
@@ -163,12 +179,12 @@ impl Judge {
                 };
                 self.write_json(relay, fill, lines);
             }
-            (Outcome::Notice(notice), _) if self.json => {
+            (Outcome::Notice(notice), _) if has_verdicts => {
                 self.write_json(relay, |line| line.notice(notice), lines);
             }
             _ => return,
         }
-        if self.json {
+        if has_verdicts {
             escape_json(lines, start);
         }
         lines.push(b'\n');
@@ -205,7 +221,7 @@ enum Decoded<'a> {
 
 fn outcome(event: Event<'_>, verdict: Result<ControlChars, EventFault>) -> Outcome {
     match verdict {
-        Ok(_) => Outcome::Valid(event.id),
+        Ok(_) => Outcome::Valid { id: event.id, author: event.pubkey },
         Err(fault) => Outcome::Refused(Refusal::Invalid(fault), Some(event.id)),
     }
 }
@@ -219,10 +235,10 @@ impl Outcome {
     }
 }
 
-/// Appends the event as it was received, unless that is several lines.
-fn write_event(event: &RelayEvent, lines: &mut Vec<u8>) {
+/// Appends the event, as it was received if the form allows it and that is one line.
+fn write_event(event: &RelayEvent, form: LineForm, lines: &mut Vec<u8>) {
     let text = event.text.as_str().as_bytes();
-    if !text.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+    if form != LineForm::Canonical && !text.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
         return lines.extend_from_slice(text);
     }
     let arena = Arena::new();

@@ -1,16 +1,18 @@
 //! `wireproof nostr follow`: the valid events of relays, as they come.
 //!
 //! ```text
-//! relays ── Client, a task each ── gather ── judge, on all cores ── Taker ── LineWriter ── standard output
-//!    ▲                │ permits for bytes in flight │                                 │
-//!    └── the relay waits at the limit ──────────────┘       Checkpoints <── taken ────┘
+//! relays ── Client, a task each ── gather ── judge, on all cores ── Taker ──┬── LineWriter ── standard output
+//!    ▲                │ permits for bytes in flight │                      └── Outbox ── destination, for each of --to
+//!    └── the relay waits at the limit ──────────────┘       Checkpoints <── taken by the reader, or stored in the outbox
 //! ```
 
 mod args;
 mod checkpoints;
+mod deliver;
 mod judge;
 mod known;
 mod receive;
+mod recipient;
 mod taker;
 
 use std::num::NonZeroUsize;
@@ -19,13 +21,16 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
 use wireproof::net::firehose::StopSignal;
 use wireproof::net::hosts::Jitter;
-use wireproof::net::http::Url;
-use wireproof::net::nostr_relay::Client;
+use wireproof::net::http::{self, Url};
+use wireproof::net::nostr_relay::{Client, Traffic};
 use wireproof::net::websocket::Dialer;
+use wireproof::nostr::Filter;
+use wireproof::nostr::negentropy::Items;
 
 use self::checkpoints::{Checkpoints, Resumes};
 use self::judge::Judge;
 use self::receive::{Batch, Receiver, RelayEnd};
+use self::recipient::Recipient;
 use self::taker::{Counts, Taker};
 use super::seen::{MAX_IDS, SeenIds};
 use crate::failure::Failure;
@@ -43,7 +48,32 @@ pub(super) fn run(args: &NostrFollowArgs) -> Result<(), Failure> {
     result
 }
 
+/// A run: what is followed, and up to where it was.
+struct Run<'a> {
+    args: &'a NostrFollowArgs,
+    urls: Vec<Url>,
+    /// The names of the relays.
+    names: Vec<String>,
+    filter: Filter,
+    http: http::Client,
+    known: Option<Arc<Items>>,
+    checkpoints: Arc<Checkpoints>,
+    status: Status,
+    stop: StopSignal,
+}
+
+/// How a run has ended.
+struct Ended {
+    ends: Vec<RelayEnd>,
+    traffic: Traffic,
+    /// The counts, and the times that follow once all lines are taken.
+    verified: Result<(Counts, Resumes), Failure>,
+    /// Whether all lines are written, or stored and delivered. What fails before follows from what fails here.
+    output: Result<(), Failure>,
+}
+
 async fn follow(args: &NostrFollowArgs) -> Result<(), Failure> {
+    args.check_delivery()?;
     let (urls, filter) = (args.urls()?, args.filter()?);
     let http = network::operator_client(&args.network)?;
     let (status, stop) = (Status::new(), StopSignal::new());
@@ -52,47 +82,72 @@ async fn follow(args: &NostrFollowArgs) -> Result<(), Failure> {
     let (limit, announcing) = (args.stop_limit(), status.clone());
     let announce = move || announcing.announce_stop(limit);
     let shutdown = Shutdown::listen(stop.clone(), limit, announce)?;
-    let (lines, writer) = LineWriter::stdout(&stop)?;
+    let names = urls.iter().map(args::name).collect();
+    let run = Run { args, urls, names, filter, http, known, checkpoints, status, stop };
+    let ended = match args.to.is_empty() {
+        true => print(&run).await,
+        false => deliver::deliver(&run).await,
+    };
+    run.status.end();
+    run.finish(ended?)?.map_or_else(|| shutdown.result(), Err)
+}
 
-    let names: Vec<String> = urls.iter().map(args::name).collect();
-    let seen = Arc::new(Mutex::new(SeenIds::new(MAX_IDS)));
-    let judge = Judge {
-        filter: filter.clone(),
-        ids: args.ids,
-        known: known.clone(),
-        seen: seen.clone(),
-        json: args.json,
-        names: names.clone(),
-    };
-    let taker = Taker::new(args, names.clone(), seen, lines, &checkpoints, &status, &stop);
-    let (batches, queue) = mpsc::channel(QUEUED_BATCHES);
-    let verifying = tokio::task::spawn_blocking({
-        let threads = batch::threads(args.jobs);
-        move || verify(queue, threads, &judge, taker)
-    });
-    let dialer = Dialer::new(http);
-    let client = |(relay, url): (usize, &Url)| {
-        let options = args.options(checkpoints.resume(relay), known.clone());
-        Client::new(dialer.clone(), url.clone(), filter.clone(), options, Jitter::new())
-    };
-    let clients: Vec<Client> = urls.iter().enumerate().map(client).collect();
-    let receiver = Receiver { names, status: status.clone(), stop, ends_with_stored: args.stored };
-    let (ends, traffic) = receiver.run(clients, batches, args.max_gather()).await;
-    let verified = verifying.await;
-    let mut verified =
-        verified.unwrap_or_else(|error| Err(Failure::Local(format!("a thread: {error}"))));
-    let written = writer.finish(limit / 10 * 6).await;
-    status.end();
-    if let Ok((_, resumes)) = &mut verified {
-        checkpoints.apply_if_idle(resumes);
+/// Prints the lines of a run to standard output.
+async fn print(run: &Run<'_>) -> Result<Ended, Failure> {
+    let (lines, writer) = LineWriter::stdout(&run.stop)?;
+    let ended = run.follow(Recipient::stdout(lines), run.stop.clone()).await;
+    let written = writer.finish(run.args.stop_limit() / 10 * 6).await;
+    Ok(Ended { output: written.map_err(output_failure), ..ended })
+}
+
+impl Run<'_> {
+    /// Follows the relays until they have ended, or `stop` is requested.
+    async fn follow(&self, recipient: Recipient, stop: StopSignal) -> Ended {
+        let (args, names) = (self.args, self.names.clone());
+        let seen = Arc::new(Mutex::new(SeenIds::new(MAX_IDS)));
+        let judge = Judge {
+            filter: self.filter.clone(),
+            ids: args.ids,
+            known: self.known.clone(),
+            seen: seen.clone(),
+            form: args.line_form(),
+            names: names.clone(),
+        };
+        let taker = Taker::new(self, seen, recipient, stop.clone());
+        let (batches, queue) = mpsc::channel(QUEUED_BATCHES);
+        let verifying = tokio::task::spawn_blocking({
+            let threads = batch::threads(args.jobs);
+            move || verify(queue, threads, &judge, taker)
+        });
+        let dialer = Dialer::new(self.http.clone());
+        let client = |(relay, url): (usize, &Url)| {
+            let options = args.options(self.checkpoints.resume(relay), self.known.clone());
+            let filter = self.filter.clone();
+            Client::new(dialer.clone(), url.clone(), filter, options, Jitter::new())
+        };
+        let clients: Vec<Client> = self.urls.iter().enumerate().map(client).collect();
+        let status = self.status.clone();
+        let receiver = Receiver { names, status, stop, ends_with_stored: args.stored };
+        let (ends, traffic) = receiver.run(clients, batches, args.max_gather()).await;
+        let verified = verifying.await;
+        let verified =
+            verified.unwrap_or_else(|error| Err(Failure::Local(format!("a thread: {error}"))));
+        Ended { ends, traffic, verified, output: Ok(()) }
     }
-    let stored = checkpoints.store();
-    // A failed write is reported first: dropped lines follow from it.
-    written.map_err(output_failure)?;
-    let (counts, _) = verified?;
-    stored?;
-    status.print(&counts.to_text(traffic));
-    failure_of(&urls, &ends).map_or_else(|| shutdown.result(), Err)
+
+    /// Stores the checkpoints, and prints the counts. The failure of the relays, if some cannot be followed.
+    fn finish(&self, ended: Ended) -> Result<Option<Failure>, Failure> {
+        let Ended { ends, traffic, mut verified, output } = ended;
+        if let Ok((_, resumes)) = &mut verified {
+            self.checkpoints.apply_if_idle(resumes);
+        }
+        let stored = self.checkpoints.store();
+        output?;
+        let (counts, _) = verified?;
+        stored?;
+        self.status.print(&counts.to_text(traffic));
+        Ok(failure_of(&self.urls, &ends))
+    }
 }
 
 /// Judges batches on several threads, and takes the verdicts in order, until no more batches come.

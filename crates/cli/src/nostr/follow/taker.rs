@@ -1,4 +1,4 @@
-//! Takes verdicts in order: counts them, leaves out repetitions, and passes lines on to the writer.
+//! Takes verdicts in order: counts them, leaves out repetitions, and passes lines on to their recipient.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,20 +8,21 @@ use wireproof::net::firehose::StopSignal;
 use wireproof::net::nostr_relay::{RelayNotice, Traffic};
 
 use super::super::seen::SeenIds;
-use super::args::NostrFollowArgs;
-use super::checkpoints::{Checkpoints, Progress, Resumes};
+use super::Run;
+use super::checkpoints::{Checkpoints, Resumes};
 use super::judge::{JudgedBatch, JudgedItem, Outcome};
+use super::recipient::Recipient;
 use crate::failure::Failure;
-use crate::follow::{LineSender, Lines, Status};
+use crate::follow::Status;
 
 /// Takes verdicts.
 pub(super) struct Taker {
     names: Vec<String>,
     seen: Arc<Mutex<SeenIds>>,
-    lines: LineSender<Progress>,
-    collected: Lines<Progress>,
+    recipient: Recipient,
     checkpoints: Arc<Checkpoints>,
     status: Status,
+    /// Requested once there is no room.
     stop: StopSignal,
     /// Lines that may still be written.
     room: u64,
@@ -41,42 +42,38 @@ pub(super) struct Counts {
 
 impl Taker {
     pub(super) fn new(
-        args: &NostrFollowArgs,
-        names: Vec<String>,
+        run: &Run<'_>,
         seen: Arc<Mutex<SeenIds>>,
-        lines: LineSender<Progress>,
-        checkpoints: &Arc<Checkpoints>,
-        status: &Status,
-        stop: &StopSignal,
+        recipient: Recipient,
+        stop: StopSignal,
     ) -> Self {
         Self {
-            names,
+            names: run.names.clone(),
             seen,
-            lines,
-            collected: Lines::new(),
-            checkpoints: checkpoints.clone(),
-            status: status.clone(),
-            stop: stop.clone(),
-            room: args.events.unwrap_or(u64::MAX),
+            recipient,
+            checkpoints: run.checkpoints.clone(),
+            status: run.status.clone(),
+            stop,
+            room: run.args.events.unwrap_or(u64::MAX),
             resumes: Resumes::new(),
             counts: Counts::default(),
         }
     }
 
     pub(super) fn take(&mut self, batch: JudgedBatch) -> Result<(), Failure> {
-        let (mut text, mut start) = (Vec::with_capacity(batch.lines.len()), 0);
+        let mut start = 0;
         for item in &batch.items {
             let line = &batch.lines[std::mem::replace(&mut start, item.end)..item.end];
             if self.room == 0 {
                 break;
             }
             if self.count(item) && !line.is_empty() {
-                text.extend_from_slice(line);
+                self.recipient.add(&item.outcome, line)?;
                 self.room -= 1;
             }
             self.resumes.extend(item.resume.map(|resume| (item.relay, resume)));
         }
-        self.pass_on(&text);
+        self.pass_on();
         if self.room == 0 {
             self.stop.request();
         }
@@ -90,7 +87,7 @@ impl Taker {
     }
 
     /// Passes lines on, with the times that follow from them and from the items before.
-    fn pass_on(&mut self, text: &[u8]) {
+    fn pass_on(&mut self) {
         // Of many events of a relay the latest time remains.
         self.resumes.sort_unstable();
         self.resumes.dedup_by(|next, before| {
@@ -98,12 +95,11 @@ impl Taker {
             before.1 = if is_same { next.1 } else { before.1 };
             is_same
         });
-        if text.is_empty() {
+        if self.recipient.is_empty() {
             return self.checkpoints.apply_if_idle(&mut self.resumes);
         }
         let progress = self.checkpoints.start(std::mem::take(&mut self.resumes));
-        self.collected.add(text, progress);
-        self.lines.push_all(&mut self.collected);
+        self.recipient.pass_on(progress);
     }
 
     /// Counts and reports an item. Whether its line is written.
@@ -114,7 +110,7 @@ impl Taker {
         }
         self.counts.received += 1;
         match &item.outcome {
-            Outcome::Valid(id) => {
+            Outcome::Valid { id, .. } => {
                 let is_new = self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(*id);
                 self.counts.valid += u64::from(is_new);
                 self.counts.repeated += u64::from(!is_new);

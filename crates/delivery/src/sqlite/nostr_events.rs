@@ -1,0 +1,51 @@
+//! The table of Nostr events: a row an event.
+
+use rusqlite::{Connection, params};
+use store::StoreFault;
+use store::sqlite_file::FileFormat;
+
+use crate::event::Event;
+use crate::tables::NostrEvent;
+
+/// Inserts the events that the table has not. A payload that is no event has no row.
+pub(super) fn apply(transaction: &Connection, events: &[Event]) -> Result<(), StoreFault> {
+    let mut insert = transaction.prepare_cached(INSERT)?;
+    for event in events.iter().filter_map(|event| NostrEvent::parse(event.payload())) {
+        insert.execute(params![
+            event.id,
+            event.pubkey,
+            event.created_at,
+            event.kind,
+            event.tags.get(),
+            event.content,
+            event.sig
+        ])?;
+    }
+    Ok(())
+}
+
+const INSERT: &str = "
+INSERT INTO event (id, pubkey, created_at, kind, tags, content, sig) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+ON CONFLICT (id) DO NOTHING";
+
+const SCHEMA: &str = "
+CREATE TABLE event (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    pubkey TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    tags TEXT NOT NULL,
+    content TEXT NOT NULL,
+    sig TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE cursor (
+    outbox TEXT PRIMARY KEY NOT NULL,
+    position INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+";
+
+/// Application id: `WPne`.
+pub(super) const FORMAT: FileFormat =
+    FileFormat { application_id: 0x5750_6e65, version: 1, schema: SCHEMA };
