@@ -45,6 +45,8 @@ pub enum Part {
     Azure,
     /// Apache Kafka, which needs Java.
     Kafka,
+    /// A program with nostrdb.
+    Nostrdb,
 }
 
 impl Part {
@@ -59,6 +61,7 @@ impl Part {
             Self::S3 => "s3/versitygw",
             Self::Azure => "azure/node_modules",
             Self::Kafka => "kafka/lib",
+            Self::Nostrdb => "nostrdb/target/release/store-events",
         }
     }
 
@@ -67,7 +70,7 @@ impl Part {
         match self {
             Self::Pds | Self::Readers | Self::Postgres | Self::Azure => Some("node"),
             Self::Kafka => Some("java"),
-            Self::Relay | Self::Nats | Self::S3 => None,
+            Self::Relay | Self::Nats | Self::S3 | Self::Nostrdb => None,
         }
     }
 }
@@ -109,6 +112,11 @@ impl Kit {
     /// The program that verifies repositories and frames with indigo.
     pub fn verifier(&self) -> PathBuf {
         self.path("relay/verify")
+    }
+
+    /// The program that stores events in a database of nostrdb.
+    pub fn nostrdb(&self) -> PathBuf {
+        self.path(Part::Nostrdb.product())
     }
 
     /// The log file of a program.

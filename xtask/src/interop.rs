@@ -27,6 +27,7 @@ pub(crate) fn set_up(without: &Without) -> Result<(), String> {
             packages(&source(part), &folder().join(part))?;
         }
     }
+    rust_program("nostrdb", "store-events")?;
     // Without Go, programs that were built before are used.
     if without.has(Toolchain::Go) {
         // The verifier last: the tests take it as the sign that both are there.
@@ -85,6 +86,17 @@ fn go_programs(part: &str, programs: &[(&str, &str)]) -> Result<(), String> {
             process::run(go.current_dir(&to))?;
         }
         Ok(())
+    })
+}
+
+/// Builds the program of a part with a lock file of its own.
+fn rust_program(part: &str, program: &str) -> Result<(), String> {
+    let (files, to) = (sources(&source(part))?, folder().join(part));
+    let target = to.join("target");
+    unless_fresh(&files, &to, &target.join("release").join(program), || {
+        copy(&files, &to)?;
+        let mut cargo = process::command("cargo", &["build", "--locked", "--release"]);
+        process::run(cargo.current_dir(&to).env("CARGO_TARGET_DIR", &target))
     })
 }
 

@@ -8,6 +8,7 @@
 //! | `postgres` | the tables that `follow --to` writes in PostgreSQL, through kills of both sides; what it refuses |
 //! | `kafka` | a topic of Kafka that `follow --to` fills, through kills of both sides and a rebalance of its readers; what it refuses |
 //! | `nats` | a stream of NATS JetStream that `follow --to` fills, through kills of both sides; what it refuses |
+//! | `nostr_databases` | a database that nostrdb writes, read and proved |
 //! | `archives` | consumers of other projects, and `follow`, catch up from `wireproof archive serve` |
 //! | `readers` | consumers of other projects follow the simulator |
 //! | `stores` | archives in an S3 server: kills of both sides, every command; what is refused |
@@ -28,6 +29,7 @@ mod follower;
 mod follows;
 mod kafka;
 mod nats;
+mod nostr_databases;
 mod postgres;
 mod printed_state;
 mod queue;
