@@ -1,5 +1,5 @@
-//! Stores events in a database of nostrdb: `store-events FOLDER` reads a line of JSON each from standard input, waits until no more are
-//! stored, and prints how many are.
+//! Stores events in a database of nostrdb: `store-events FOLDER` reads a line of JSON each from standard input, waits until no more
+//! are stored, and prints the ids of those that a query finds.
 
 use std::error::Error;
 use std::io::{BufRead, stdin};
@@ -14,20 +14,23 @@ fn main() -> Result<(), Box<dyn Error>> {
         // An event of a relay, as nostrdb takes it; what is none is left out.
         let _ = database.process_event(&format!("[\"EVENT\",\"s\",{}]", line?));
     }
-    let (mut stored, mut unchanged) = (0, 0);
+    let (mut stored, mut unchanged) = (Vec::new(), 0);
     while unchanged < 20 {
         std::thread::sleep(Duration::from_millis(100));
-        let count = count(&database)?;
-        unchanged = if count == stored { unchanged + 1 } else { 0 };
-        stored = count;
+        let found = ids(&database)?;
+        unchanged = if found.len() == stored.len() { unchanged + 1 } else { 0 };
+        stored = found;
     }
-    println!("{stored}");
+    stored.iter().for_each(|id| println!("{id}"));
     Ok(())
 }
 
-fn count(database: &Ndb) -> Result<usize, Box<dyn Error>> {
+fn ids(database: &Ndb) -> Result<Vec<String>, Box<dyn Error>> {
     let everything = Filter::new().since(0).build();
-    Ok(database.query(&Transaction::new(database)?, &[everything], MAX_EVENTS)?.len())
+    let txn = Transaction::new(database)?;
+    let found = database.query(&txn, &[everything], MAX_EVENTS)?;
+    let id = |id: &[u8; 32]| id.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(found.iter().map(|result| id(result.note.id())).collect())
 }
 
 const MAX_EVENTS: i32 = 100_000;

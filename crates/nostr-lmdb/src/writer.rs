@@ -115,23 +115,14 @@ impl StrfryWriter {
         }
         let packed = stored_summary(&summary)?;
         let outcome = self.exclusion(txn, &packed)?;
-        match outcome {
-            Outcome::Stored => {}
-            Outcome::Duplicate => self.counts.duplicates += 1,
-            Outcome::Replaced => self.counts.replaced += 1,
-            Outcome::Deleted => self.counts.deleted += 1,
-        }
         if outcome == Outcome::Stored {
             let replaced = self.replaceable(txn, &packed)?;
             let deleted = self.deleted(txn, &packed)?;
             self.insert(txn, &packed, &summary, &payload)?;
-            if let Some(number) = replaced {
-                self.counts.replaced += u64::from(self.remove(txn, number)?);
-            }
-            for number in deleted {
-                self.counts.deleted += u64::from(self.remove(txn, number)?);
-            }
+            self.remove_all(txn, replaced, Outcome::Replaced)?;
+            self.remove_all(txn, deleted, Outcome::Deleted)?;
         }
+        *self.counts.of(outcome) += 1;
         Ok(Ok(outcome))
     }
 
@@ -233,19 +224,33 @@ impl StrfryWriter {
         for (index, key) in tables::entries(event) {
             self.tables.index(index).insert(txn, &key, self.last)?;
         }
-        self.counts.stored += 1;
+        Ok(())
+    }
+
+    /// Removes events that are stored, and counts them as `outcome` instead.
+    fn remove_all(
+        &mut self,
+        txn: &mut RwTxn<'_>,
+        numbers: impl IntoIterator<Item = u64>,
+        outcome: Outcome,
+    ) -> Result<(), DatabaseError> {
+        for number in numbers {
+            if self.remove(txn, number)? {
+                self.counts.stored -= 1;
+                *self.counts.of(outcome) += 1;
+            }
+        }
         Ok(())
     }
 
     /// Removes an event; whether it was stored.
-    fn remove(&mut self, txn: &mut RwTxn<'_>, number: u64) -> Result<bool, DatabaseError> {
+    fn remove(&self, txn: &mut RwTxn<'_>, number: u64) -> Result<bool, DatabaseError> {
         let Some(summary) = self.summary(txn, number)? else { return Ok(false) };
         for (index, key) in tables::entries(&stored_summary(&summary)?) {
             self.tables.index(index).remove(txn, &key, number)?;
         }
         self.tables.summaries.delete(txn, &number.to_ne_bytes())?;
         self.tables.payloads.delete(txn, &number.to_ne_bytes())?;
-        self.counts.stored -= 1;
         Ok(true)
     }
 
@@ -271,6 +276,17 @@ impl StrfryWriter {
     ) -> Result<Option<u64>, DatabaseError> {
         let found = self.tables.replace.get(txn, &tables::key(&[pubkey, d], &[kind.into()]))?;
         found.map(tables::number_of).transpose()
+    }
+}
+
+impl Counts {
+    fn of(&mut self, outcome: Outcome) -> &mut u64 {
+        match outcome {
+            Outcome::Stored => &mut self.stored,
+            Outcome::Duplicate => &mut self.duplicates,
+            Outcome::Replaced => &mut self.replaced,
+            Outcome::Deleted => &mut self.deleted,
+        }
     }
 }
 
