@@ -1,5 +1,5 @@
-//! Stores events in a database of nostrdb: `store-events FOLDER` reads a line of JSON each from standard input, waits until no more
-//! are stored, and prints the ids of those that a query finds.
+//! Stores events in a database of nostrdb: `store-events FOLDER` prints `open`, reads a line of JSON each from standard
+//! input, waits until no more are stored, and prints the ids of those that a query finds.
 
 use std::error::Error;
 use std::io::{BufRead, stdin};
@@ -10,6 +10,7 @@ use nostrdb::{Config, Filter, Ndb, Transaction};
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().nth(1).ok_or("usage: store-events FOLDER")?;
     let database = Ndb::new(&folder, &Config::new().set_mapsize(1 << 30))?;
+    println!("open");
     for line in stdin().lock().lines() {
         // An event of a relay, as nostrdb takes it; what is none is left out.
         let _ = database.process_event(&format!("[\"EVENT\",\"s\",{}]", line?));

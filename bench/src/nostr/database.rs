@@ -50,8 +50,11 @@ impl DatabaseReader {
     }
 }
 
-/// The folder of the database that a path names, by itself or by its file.
+/// The folder of the database that a path names, by itself or by its file; `-` names none.
 pub(super) fn folder_of(path: &Path) -> Option<&Path> {
+    if path == Path::new("-") {
+        return None;
+    }
     let is_file = path.file_name().is_some_and(|name| name == "data.mdb") && path.is_file();
     let folder = if is_file { path.parent()? } else { path };
     let folder = if folder == Path::new("") { Path::new(".") } else { folder };

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use heed::{Env, EnvFlags, EnvOpenOptions, Result, WithoutTls};
 
-/// Opens the environment in `folder` for reading, beside programs that write it.
+/// Opens the environment in `folder` for reading, beside programs with the same version of LMDB.
 ///
 /// # Errors
-/// If the folder has no environment of this version of LMDB, or its lock file cannot be written.
+/// If the folder has no environment of this version of LMDB, another version has it open, or its lock file cannot be written.
 pub fn open_read_only(folder: &Path, max_tables: u32) -> Result<Env<WithoutTls>> {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.max_dbs(max_tables);

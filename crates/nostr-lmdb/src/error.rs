@@ -1,6 +1,6 @@
 //! Errors of a database.
 
-use std::io;
+use std::io::{self, ErrorKind};
 
 use heed::MdbError;
 
@@ -11,9 +11,13 @@ pub enum DatabaseError {
     /// A file cannot be opened or read.
     #[error("{0}")]
     Io(io::Error),
-    /// The file, or its lock, is of another version of LMDB.
+    /// The system denies what reading needs.
+    #[error("data.mdb cannot be read, or lock.mdb cannot be written: {0}")]
+    Denied(io::Error),
+    /// The file is of another version of LMDB, or a program with another version has it open.
     #[error(
-        "data.mdb or lock.mdb is of another version of LMDB: read a copy of data.mdb, in a folder of its own"
+        "a program with another version of LMDB has it open, or wrote it: stop the program, or read a copy of data.mdb \
+         in a folder of its own"
     )]
     Version,
     /// LMDB cannot read or write the file.
@@ -48,13 +52,16 @@ pub enum DatabaseError {
 impl DatabaseError {
     /// Whether the system failed rather than the input.
     pub fn is_local(&self) -> bool {
-        matches!(self, Self::Io(_) | Self::Exists)
+        matches!(self, Self::Io(_) | Self::Denied(_) | Self::Exists)
     }
 }
 
 impl From<heed::Error> for DatabaseError {
     fn from(error: heed::Error) -> Self {
         match error {
+            heed::Error::Io(error) if error.kind() == ErrorKind::PermissionDenied => {
+                Self::Denied(error)
+            }
             heed::Error::Io(error) => Self::Io(error),
             heed::Error::Mdb(MdbError::VersionMismatch) => Self::Version,
             error => Self::Lmdb(error),

@@ -39,7 +39,8 @@ impl Program {
 
 /// Reads the events of a database as they were when it was opened.
 ///
-/// Until it is dropped, LMDB keeps the pages of that time: a database that is written meanwhile grows.
+/// Until it is dropped, a program with LMDB 0.9 cannot open the database, and one with the LMDB of this crate that writes it
+/// keeps the pages of that time.
 pub struct Reader {
     program: Program,
     events: Table,
@@ -59,10 +60,10 @@ pub struct Record {
 }
 
 impl Reader {
-    /// Opens the database in `folder`, by its tables that of strfry or of nostrdb. Other programs may have it open.
+    /// Opens the database in `folder`, by its tables that of strfry or of nostrdb.
     ///
     /// # Errors
-    /// If it is no database of these programs, or not complete.
+    /// If it is no database of these programs, not complete, or open in a program with LMDB 0.9, whose locks are others.
     pub fn open(folder: &Path) -> Result<Self, DatabaseError> {
         let env = lmdb::open_read_only(folder, MAX_TABLES)?;
         refuse_truncated(&env)?;

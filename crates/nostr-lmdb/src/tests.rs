@@ -470,3 +470,12 @@ fn the_record_of_a_new_database_is_of_version_3_and_this_byte_order() {
     };
     assert_eq!([4, 6, 8].map(field), [3, 1, 1]);
 }
+
+#[test]
+fn a_denied_file_and_another_version_are_named() {
+    let denied = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+    let error = DatabaseError::from(heed::Error::Io(denied));
+    assert!(error.is_local() && error.to_string().contains("lock.mdb"), "{error}");
+    let error = DatabaseError::from(heed::Error::Mdb(heed::MdbError::VersionMismatch));
+    assert!(!error.is_local() && error.to_string().contains("another version of LMDB"), "{error}");
+}

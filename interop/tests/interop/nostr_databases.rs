@@ -1,9 +1,9 @@
 //! A database that nostrdb writes, read by `wireproof nostr`.
 
 use std::collections::BTreeSet;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 use simnet::nostr_events::{Corpus, Spec};
@@ -73,15 +73,24 @@ fn has_upper_case_id(line: &str) -> bool {
     line.split('"').any(|text| is_id(text) && text.bytes().any(|byte| byte.is_ascii_uppercase()))
 }
 
+#[test]
+fn a_database_that_nostrdb_has_open_is_not_read_and_the_reason_is_named() {
+    let kit = kit!(Nostrdb);
+    let folder = tempfile::tempdir().unwrap();
+    // Until its input ends.
+    let mut program = start(&kit, folder.path());
+    let output = nostr_verify(folder.path(), &[]);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("a program with another version of LMDB has it open"), "{errors}");
+    assert_eq!(output.status.code(), Some(1));
+    program.kill().unwrap();
+    program.wait().unwrap();
+    assert!(nostr_verify(folder.path(), &[]).status.success());
+}
+
 /// Lets nostrdb store events; the ids of those that it finds.
 fn store(kit: &Kit, folder: &Path, lines: &[String]) -> BTreeSet<String> {
-    let mut program = Command::new(kit.nostrdb())
-        .arg(folder)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut program = start(kit, folder);
     // It prints nothing before it has read all.
     let mut input = program.stdin.take().unwrap();
     lines.iter().for_each(|line| writeln!(input, "{line}").unwrap());
@@ -91,15 +100,31 @@ fn store(kit: &Kit, folder: &Path, lines: &[String]) -> BTreeSet<String> {
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
+/// The program, which has opened the database.
+fn start(kit: &Kit, folder: &Path) -> Child {
+    let mut program = Command::new(kit.nostrdb())
+        .arg(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = [0; 5];
+    program.stdout.as_mut().unwrap().read_exact(&mut line).unwrap();
+    assert_eq!(&line, b"open\n");
+    program
+}
+
 fn verify(folder: &Path) -> Value {
-    let mut command = Command::new(wireproof());
-    let output = command.args(["nostr", "verify", "--json"]).arg(folder).output().unwrap();
-    serde_json::from_slice(&output.stdout).unwrap()
+    serde_json::from_slice(&nostr_verify(folder, &["--json"]).stdout).unwrap()
 }
 
 /// The valid events as lines.
 fn emitted(folder: &Path) -> String {
+    String::from_utf8(nostr_verify(folder, &["--emit", "valid"]).stdout).unwrap()
+}
+
+fn nostr_verify(folder: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(wireproof());
-    command.args(["nostr", "verify", "--emit", "valid"]).arg(folder);
-    String::from_utf8(command.output().unwrap().stdout).unwrap()
+    command.args(["nostr", "verify"]).arg(folder).args(args).output().unwrap()
 }
