@@ -7,8 +7,8 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 use simnet::nostr_events::{Corpus, Spec};
-use wireproof::nostr::Arena;
 use wireproof::nostr::formats::Format;
+use wireproof::nostr::{Arena, OwnedEvent};
 use wireproof_interop::kit;
 use wireproof_interop::program::Kit;
 
