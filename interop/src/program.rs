@@ -47,6 +47,8 @@ pub enum Part {
     Kafka,
     /// The relay of rust-nostr, which Cargo builds.
     NostrRelay,
+    /// A program with nostrdb.
+    Nostrdb,
 }
 
 impl Part {
@@ -62,6 +64,7 @@ impl Part {
             Self::Azure => "azure/node_modules",
             Self::Kafka => "kafka/lib",
             Self::NostrRelay => "nostr/nostr-relay",
+            Self::Nostrdb => "nostrdb/store-events",
         }
     }
 
@@ -70,7 +73,7 @@ impl Part {
         match self {
             Self::Pds | Self::Readers | Self::Postgres | Self::Azure => Some("node"),
             Self::Kafka => Some("java"),
-            Self::Relay | Self::Nats | Self::S3 | Self::NostrRelay => None,
+            Self::Relay | Self::Nats | Self::S3 | Self::NostrRelay | Self::Nostrdb => None,
         }
     }
 }
@@ -112,6 +115,11 @@ impl Kit {
     /// The program that verifies repositories and frames with indigo.
     pub fn verifier(&self) -> PathBuf {
         self.path("relay/verify")
+    }
+
+    /// The program that stores events in a database of nostrdb.
+    pub fn nostrdb(&self) -> PathBuf {
+        self.path(Part::Nostrdb.product())
     }
 
     /// The log file of a program.

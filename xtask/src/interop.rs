@@ -28,6 +28,7 @@ pub(crate) fn set_up(without: &Without) -> Result<(), String> {
             packages(&source(part), &folder().join(part))?;
         }
     }
+    cargo_program("nostrdb", "store-events")?;
     // Without Go, programs that were built before are used.
     if without.has(Toolchain::Go) {
         // The verifier last: the tests take it as the sign that both are there.

@@ -117,7 +117,7 @@ const fn row(layer: u8, name: &'static str, uses: Uses) -> Crate {
     Crate { name, layer, uses }
 }
 
-const TABLE: [Crate; 25] = [
+const TABLE: [Crate; 26] = [
     row(1, "kernels", Uses::Only(&[])),
     row(2, "codec", Uses::Only(&["kernels"])),
     row(2, "crypto", Uses::Only(&["kernels"])),
@@ -137,6 +137,7 @@ const TABLE: [Crate; 25] = [
             "verify", "atproto", "codec", "crypto", "kernels", "mapping", "net", "store", "simnet",
         ]),
     ),
+    row(6, "nostr-lmdb", Uses::Only(&["nostr", "kernels", "mapping"])),
     row(7, "query", Uses::Only(&["archive", "atproto", "codec", "simnet"])),
     row(8, "wireproof", Uses::AllBelow),
     row(7, "bench-protocol", Uses::Only(&[])),

@@ -1,4 +1,4 @@
-//! The events of files, and of all files of folders.
+//! The events of files, of all files of folders, and of databases.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
@@ -8,10 +8,11 @@ use bumpalo::Bump;
 use wireproof::nostr::Event;
 use wireproof::nostr::container::{self, Damage};
 
+use super::database::{self, DatabaseReader};
 use super::layout::Layout;
 use super::reader::{Entry, FileFault, RawGroup, Reader};
 
-/// Files of events, and folders of files.
+/// Files of events, folders of files, and LMDB databases.
 #[derive(Clone, Debug)]
 pub struct Input {
     files: Vec<PathBuf>,
@@ -25,7 +26,10 @@ pub struct Input {
 #[non_exhaustive]
 pub enum InputError {
     /// A folder without a file of events.
-    #[error("{}: no file in this folder ends in .gz, .zst, .jsonl, .nostr or .notepack", .0.display())]
+    #[error(
+        "{}: no file in this folder ends in .gz, .zst, .jsonl, .nostr or .notepack, or is data.mdb",
+        .0.display()
+    )]
     EmptyFolder(PathBuf),
     /// A file or folder cannot be read.
     #[error("{}: {fault}", path.display())]
@@ -85,8 +89,8 @@ impl<'a> Group<'a> {
 
 impl Input {
     /// Opens files, and the files of folders that end in `.gz`, `.zst`, `.jsonl`, `.nostr` or `.notepack` in the order of their
-    /// names; `-` is standard input. Without a `layout` a container is known by its first bytes, and the extension of other
-    /// files decides.
+    /// names; `-` is standard input. Without a `layout` a folder with `data.mdb` is an LMDB database, a container is known by its
+    /// first bytes, and the extension of other files decides.
     ///
     /// `limit` is divided among several files: the first events of each, at least one.
     ///
@@ -99,7 +103,7 @@ impl Input {
     ) -> Result<Self, InputError> {
         let mut files = Vec::new();
         for path in paths {
-            files.extend(files_of(path.as_ref())?);
+            files.extend(files_of(path.as_ref(), layout)?);
         }
         let count = (files.len() as u64).max(1);
         let limit_per_file = limit.map_or(u64::MAX, |limit| (limit / count).max(1));
@@ -160,6 +164,16 @@ impl Input {
         Ok(all)
     }
 
+    fn source(&self, file: &Path) -> Result<Source, InputError> {
+        match database::folder_of(file).filter(|_| self.layout.is_none()) {
+            Some(folder) => {
+                let opened = DatabaseReader::open(folder).map_err(fault_of(file))?;
+                Ok(Source::Database(Box::new(opened)))
+            }
+            None => Ok(Source::File(Box::new(self.reader(file)?))),
+        }
+    }
+
     fn reader(&self, file: &Path) -> Result<Reader<'static>, InputError> {
         let bytes: Box<dyn Read + Send> = match file == Path::new("-") {
             true => Box::new(io::stdin()),
@@ -179,25 +193,41 @@ impl Input {
     }
 }
 
+/// What events are read from.
+enum Source {
+    File(Box<Reader<'static>>),
+    Database(Box<DatabaseReader>),
+}
+
+impl Source {
+    /// The next entries, up to a maximum of all that are read; `None` at the end.
+    fn next_group(&mut self, max: u64) -> Result<Option<RawGroup>, FileFault> {
+        match self {
+            Self::File(reader) => reader.next_group(max.saturating_sub(reader.taken())),
+            Self::Database(reader) => reader.next_group(max.saturating_sub(reader.taken())),
+        }
+    }
+}
+
 /// Reads files one after the other.
 struct Groups<'i> {
     input: &'i Input,
     files: std::slice::Iter<'i, PathBuf>,
-    current: Option<(&'i Path, Reader<'static>)>,
+    current: Option<(&'i Path, Source)>,
 }
 
 impl<'i> Groups<'i> {
     fn next_group(&mut self) -> Result<Option<(&'i Path, RawGroup)>, InputError> {
         loop {
-            let (file, reader) = match &mut self.current {
+            let (file, source) = match &mut self.current {
                 Some(current) => current,
                 None => {
                     let Some(file) = self.files.next() else { return Ok(None) };
-                    self.current.insert((file, self.input.reader(file)?))
+                    self.current.insert((file, self.input.source(file)?))
                 }
             };
-            let limit = self.input.limit_per_file.saturating_sub(reader.taken());
-            if let Some(group) = reader.next_group(limit).map_err(fault_of(file))? {
+            let group = source.next_group(self.input.limit_per_file);
+            if let Some(group) = group.map_err(fault_of(file))? {
                 return Ok(Some((*file, group)));
             }
             self.current = None;
@@ -205,8 +235,9 @@ impl<'i> Groups<'i> {
     }
 }
 
-fn files_of(path: &Path) -> Result<Vec<PathBuf>, InputError> {
-    if !path.is_dir() {
+fn files_of(path: &Path, layout: Option<Layout>) -> Result<Vec<PathBuf>, InputError> {
+    let is_database = layout.is_none() && database::folder_of(path).is_some();
+    if is_database || !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
     let mut files = Vec::new();

@@ -11,6 +11,7 @@
 //! | [`Recommendation`] | a ranking of formats by the results of a run |
 
 mod analysis;
+mod database;
 mod input;
 mod layout;
 mod message;

@@ -8,6 +8,7 @@ use wireproof::codec::wrapping::Wrapping;
 use wireproof::nostr::container::{Damage, Item, MAX_EVENT_BYTES, StreamReader};
 use wireproof::nostr::formats::{Format, notepack};
 use wireproof::nostr::{DecodeError, Event, Limits};
+use wireproof::nostr_lmdb::DatabaseError;
 
 use super::layout::{Layout, Prefix, Records};
 use super::message;
@@ -53,6 +54,12 @@ enum Content {
         bytes: Vec<u8>,
         entries: Vec<RawEntry>,
     },
+    /// Records of a database.
+    Records {
+        format: Format,
+        bytes: Vec<u8>,
+        records: Vec<RawRecord>,
+    },
     /// A list, and the maximum number of its events.
     List {
         format: Format,
@@ -70,12 +77,25 @@ struct RawEntry {
     line: u64,
 }
 
+/// A record of a database.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawRecord {
+    /// Its end in the bytes of the group.
+    pub(super) end: usize,
+    pub(super) key: u64,
+    /// Why it has no bytes of an event.
+    pub(super) fault: Option<DecodeError>,
+}
+
 /// An entry of a file, which should be an event.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
     /// Its line, from 1, in a file of lines.
     pub line: Option<u64>,
-    /// The JSON of the event in a line, or the whole line if it is no event. A string `notepack_…` has none.
+    /// Its key in a database.
+    pub key: Option<u64>,
+    /// The JSON of the event in a line, or the whole line if it is no event. A string `notepack_…` has none. The JSON in a
+    /// record of a database, unless it has several lines.
     pub json: Option<&'a [u8]>,
     /// The event, or why it is none.
     pub event: Result<Event<'a>, DecodeError>,
@@ -88,6 +108,15 @@ impl RawGroup {
             Content::Damage(damage) => Some(damage),
             _ => None,
         }
+    }
+
+    pub(super) fn of_records(
+        first: u64,
+        format: Format,
+        bytes: Vec<u8>,
+        records: Vec<RawRecord>,
+    ) -> Self {
+        Self { first, content: Content::Records { format, bytes, records } }
     }
 
     /// Decodes the entries.
@@ -107,6 +136,7 @@ impl RawGroup {
         match &self.content {
             Content::Lines { bytes, .. }
             | Content::Events { bytes, .. }
+            | Content::Records { bytes, .. }
             | Content::List { bytes, .. } => bytes,
             Content::Damage(_) => &[],
         }
@@ -123,8 +153,7 @@ impl RawGroup {
             Content::List { format, limit, .. } => {
                 let events =
                     format.decode_batch(bytes, arena, &limits).map_err(FileFault::Batch)?;
-                let entry = |event: &Event<'a>| Entry { line: None, json: None, event: Ok(*event) };
-                Ok(events.iter().take(*limit).map(entry).collect())
+                Ok(events.iter().take(*limit).map(|event| Entry::of(Ok(*event))).collect())
             }
             Content::Lines { entries, .. } => {
                 let entry = |(item, line)| line_entry(item, line, arena, &limits);
@@ -135,11 +164,34 @@ impl RawGroup {
                     let event = format.decode(item, arena, &limits);
                     // Events that are small on disk and large in memory share one allowance.
                     let _ = event.map(|event| limits.charge(&event, item.len()));
-                    Entry { line: None, json: None, event }
+                    Entry::of(event)
                 };
                 Ok(items(bytes, entries).map(entry).collect())
             }
+            Content::Records { format, records, .. } => {
+                let mut start = 0;
+                let entry = |record: &RawRecord| {
+                    let item = &bytes[std::mem::replace(&mut start, record.end)..record.end];
+                    let event = match record.fault {
+                        Some(fault) => Err(fault),
+                        None => format.decode(item, arena, &limits),
+                    };
+                    let _ = event.map(|event| limits.charge(&event, item.len()));
+                    let is_line =
+                        *format == Format::Json && record.fault.is_none() && !item.contains(&b'\n');
+                    let json = is_line.then_some(item);
+                    Entry { key: Some(record.key), json, ..Entry::of(event) }
+                };
+                Ok(records.iter().map(entry).collect())
+            }
         }
+    }
+}
+
+impl<'a> Entry<'a> {
+    /// An entry that is known by its index alone.
+    fn of(event: Result<Event<'a>, DecodeError>) -> Self {
+        Self { line: None, key: None, json: None, event }
     }
 }
 
@@ -155,12 +207,12 @@ fn line_entry<'a>(item: &'a [u8], line: u64, arena: &'a Bump, limits: &Limits) -
     let line = Some(line);
     if let Some(text) = notepack_string(item) {
         let event = notepack::decode_string(text, arena, limits);
-        return Entry { line, json: event.is_err().then_some(item), event };
+        return Entry { line, json: event.is_err().then_some(item), ..Entry::of(event) };
     }
     let (at, json) = message::event_in(item);
     let event = Format::Json.decode(json, arena, limits);
     let event = event.map_err(|error| DecodeError { offset: error.offset + at, ..error });
-    Entry { line, json: Some(json), event }
+    Entry { line, json: Some(json), ..Entry::of(event) }
 }
 
 /// The string form of an event in a line.
@@ -212,12 +264,19 @@ pub enum FileFault {
     /// A byte order mark or compression before JSON.
     #[error("the file {0}")]
     Wrapped(Wrapping),
+    /// An LMDB database cannot be opened or read.
+    #[error("{0}")]
+    Database(DatabaseError),
 }
 
 impl FileFault {
     /// Whether the system failed rather than the input.
     pub fn is_local(&self) -> bool {
-        matches!(self, Self::Io(_))
+        match self {
+            Self::Io(_) => true,
+            Self::Database(fault) => fault.is_local(),
+            _ => false,
+        }
     }
 }
 
@@ -301,6 +360,7 @@ impl<'r> Reader<'r> {
         };
         let is_empty = match &content {
             Content::Lines { entries, .. } | Content::Events { entries, .. } => entries.is_empty(),
+            Content::Records { records, .. } => records.is_empty(),
             Content::List { .. } | Content::Damage(_) => false,
         };
         Ok((!is_empty).then_some(RawGroup { first, content }))
@@ -490,8 +550,8 @@ impl<'r> Reader<'r> {
 const LENGTH_BYTES: u32 = 5;
 
 /// Approximate size of a group in events and bytes.
-const GROUP_EVENTS: usize = 512;
-const GROUP_BYTES: usize = 4 << 20;
+pub(super) const GROUP_EVENTS: usize = 512;
+pub(super) const GROUP_BYTES: usize = 4 << 20;
 
 /// Decompressed bytes that are held.
 const PLAIN_BYTES: usize = 128 << 10;

@@ -11,6 +11,7 @@ use simnet::nostr_events::{Corpus, Spec};
 use wireproof::nostr::formats::Format;
 use wireproof::nostr::{DecodeError, Event, OwnedEvent, Reason};
 
+use super::reader::RawRecord;
 use super::*;
 
 fn corpus() -> Corpus {
@@ -107,6 +108,25 @@ fn strings_are_read_among_lines_of_json_and_a_wrong_one_is_a_line_of_its_own() {
     assert!(entries[0].json.is_some() && entries[2].json.is_none());
     assert_eq!((entries[4].line, entries[4].json), (Some(5), Some(&b"notepack_A"[..])));
     assert!(entries[4].event.is_err());
+}
+
+#[test]
+fn the_text_of_a_record_is_a_line_unless_it_has_several_and_a_fault_has_none() {
+    let (one, arena) = (wireproof::nostr::example::JSON, Bump::new());
+    let several = one.replacen(',', ",\n", 1);
+    let bytes = [one, &several].concat().into_bytes();
+    let fault = DecodeError::new(0, Reason::Truncated);
+    let record = |end, key, fault| RawRecord { end, key, fault };
+    let (end, last) = (one.len(), bytes.len());
+    let records = vec![record(end, 3, None), record(last, 9, None), record(last, 10, Some(fault))];
+    let group = RawGroup::of_records(7, Format::Json, bytes, records);
+    let entries = group.decode(&arena).unwrap();
+    let keys: Vec<_> = entries.iter().map(|entry| (entry.key, entry.line)).collect();
+    assert_eq!(keys, [(Some(3), None), (Some(9), None), (Some(10), None)]);
+    let json: Vec<_> = entries.iter().map(|entry| entry.json).collect();
+    assert_eq!(json, [Some(one.as_bytes()), None, None]);
+    assert_eq!(entries[0].event.unwrap(), entries[1].event.unwrap());
+    assert_eq!(entries[2].event, Err(fault));
 }
 
 #[test]

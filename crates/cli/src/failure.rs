@@ -170,6 +170,9 @@ impl From<InputError> for Failure {
             InputError::File { fault: FileFault::Damaged(_), .. } => Self::Refused(format!(
                 "{error} (`nostr convert --skip-damaged` takes what is intact)"
             )),
+            InputError::File { fault: FileFault::Database(_), .. } => {
+                Self::Refused(error.to_string())
+            }
             _ => Self::Refused(format!("{error} (--from names the layout of a file)")),
         }
     }

@@ -10,7 +10,7 @@ use ::report::ReadError;
 use mapping::MappedFile;
 use serde::Serialize;
 use simnet::corpus::{self, FileError};
-use tempfile::{Builder, NamedTempFile};
+use tempfile::{Builder, NamedTempFile, TempDir};
 use wireproof::codec::wrapping::Wrapping;
 use wireproof::net::http_server::AccessToken;
 use wireproof::store::crash_point;
@@ -155,6 +155,13 @@ pub(crate) fn create_sibling(path: &Path) -> Result<NamedTempFile, Failure> {
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let file = builder.prefix(".wireproof-").tempfile_in(folder.unwrap_or(Path::new(".")));
     file.map_err(Failure::file(path))
+}
+
+/// A temporary folder beside `path`.
+pub(crate) fn create_sibling_folder(path: &Path) -> Result<TempDir, Failure> {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let created = Builder::new().prefix(".wireproof-").tempdir_in(folder.unwrap_or(Path::new(".")));
+    created.map_err(Failure::file(path))
 }
 
 /// Renames a temporary file to `path`.

@@ -1,4 +1,4 @@
-//! Memory-mapped files as byte slices.
+//! Memory-mapped files as byte slices, and with the feature `lmdb` the environments of LMDB.
 //!
 //! A crate of its own, because mapping needs `unsafe` and the crates that use it forbid that.
 //!
@@ -14,6 +14,9 @@
 //! # Ok(())
 //! # }
 //! ```
+
+#[cfg(feature = "lmdb")]
+pub mod lmdb;
 
 use std::fs::File;
 use std::io::{self, Read, Seek};

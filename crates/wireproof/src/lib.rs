@@ -11,13 +11,14 @@
 //! | [`atproto`] | frames, commits, trees, repositories (read and written), identifiers, DID documents | `atproto` |
 //! | [`verify`] | every verdict: commits, repositories, record proofs, event chains, did:plc | `atproto` |
 //! | [`nostr`] | Nostr events in every format in which they are stored or sent, their ids and signatures | `nostr` |
+//! | `nostr_lmdb` | the LMDB databases of strfry and nostrdb | `nostr-lmdb` |
 //! | `net` | identity, XRPC, firehose and Jetstream clients, and one of Nostr relays | `net`, `nostr-relay` |
 //! | `store` | cursors, keys and account states in one SQLite file | `store` |
 //! | `delivery` | a durable outbox with acknowledgements; sinks: files, webhooks, databases; a WebSocket server | `delivery` |
 //! | `archive` | verified history in open tables, which can be proved again | `archive` |
 //! | `query` | SQL over archives | `query` |
 //!
-//! Without `net`, `store`, `delivery` and `archive` nothing here reads a clock, a file, a socket or the environment: the time, the key of an
+//! Without `net`, `nostr_lmdb`, `store`, `delivery` and `archive` nothing here reads a clock, a file, a socket or the environment: the time, the key of an
 //! account and its known state are arguments.
 //!
 //! # Features
@@ -30,6 +31,7 @@
 //! | `signing` | | secret keys |
 //! | `net`, `store`, `delivery` | | the network clients; the state file; the outbox and its sinks |
 //! | `nostr-relay` | | `net`, with a client of Nostr relays |
+//! | `nostr-lmdb` | | databases of strfry and nostrdb, by LMDB in C |
 //! | `capnp`, `flatbuffers` | | these formats of Nostr events |
 //! | `archive`, `query` | | archives; SQL over them, by Apache DataFusion, with 150 more dependencies |
 //! | `archive-serve` | | archives, and a server of their events with cursors |
@@ -191,6 +193,8 @@ pub use delivery;
 pub use net;
 #[cfg(feature = "nostr")]
 pub use nostr;
+#[cfg(feature = "nostr-lmdb")]
+pub use nostr_lmdb;
 #[cfg(feature = "query")]
 pub use query;
 #[cfg(feature = "store")]

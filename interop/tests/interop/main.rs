@@ -10,6 +10,7 @@
 //! | `nats` | a stream of NATS JetStream that `follow --to` fills, through kills of both sides; what it refuses |
 //! | `nostr_deliveries` | PostgreSQL and NATS, which `nostr follow --to` fills from the relay of rust-nostr, through kills |
 //! | `nostr_relays` | `nostr follow` and the relay of rust-nostr: pages, filters, new events, a kill, comparison of ids, limits, authentication |
+//! | `nostr_databases` | a database that nostrdb writes, read and proved |
 //! | `archives` | consumers of other projects, and `follow`, catch up from `wireproof archive serve` |
 //! | `readers` | consumers of other projects follow the simulator |
 //! | `stores` | archives in an S3 server: kills of both sides, every command; what is refused |
@@ -32,6 +33,7 @@ mod kafka;
 mod nats;
 mod nostr_deliveries;
 mod nostr_relays;
+mod nostr_databases;
 mod postgres;
 mod printed_state;
 mod queue;

@@ -7,23 +7,33 @@ use ::bench::nostr::{Group, Input, InputError, Layout, Output as EventsFile, Out
 use bumpalo::Bump;
 use wireproof::nostr::Event;
 
-use super::ConvertArgs;
+use super::{ConvertArgs, Target, database};
 use crate::failure::Failure;
 use crate::files;
 use crate::log::{self, Level};
 
 pub(super) fn run(args: &ConvertArgs) -> Result<(), Failure> {
+    match (args.to, args.file()) {
+        (Target::File(layout), _) => convert_to_file(args, args.layout(layout)),
+        (Target::StrfryDatabase, Some(path)) => database::run(args, path),
+        (Target::StrfryDatabase, None) => {
+            Err(Failure::Usage("--to strfry-lmdb writes a folder: name it with -o".to_owned()))
+        }
+    }
+}
+
+fn convert_to_file(args: &ConvertArgs, layout: Layout) -> Result<(), Failure> {
     let input = args.events.open()?;
     let failed = |error: ConvertError| error.into_failure(args);
     match args.file() {
         // Bytes go to the raw stream: one that strips styles takes text only.
         None => {
             let out = BufWriter::new(io::stdout().lock());
-            Ok(convert(&input, args, out).map_err(failed)?.flush()?)
+            Ok(convert(&input, args, layout, out).map_err(failed)?.flush()?)
         }
         Some(path) => {
             let file = BufWriter::new(files::create_sibling(path)?);
-            let out = convert(&input, args, file).map_err(failed)?;
+            let out = convert(&input, args, layout, file).map_err(failed)?;
             let file = out.into_inner().map_err(|error| Failure::file(path)(error.into_error()))?;
             files::persist(file, path)
         }
@@ -36,8 +46,8 @@ impl ConvertArgs {
         self.out.as_deref().filter(|path| !files::is_standard_stream(path))
     }
 
-    fn layout(&self) -> Layout {
-        match (self.to, self.format) {
+    fn layout(&self, layout: Layout) -> Layout {
+        match (layout, self.format) {
             (Layout::Container(_), Some(format)) => Layout::Container(format),
             (layout, _) if self.events.single => layout.single(),
             (layout, _) => layout,
@@ -45,7 +55,7 @@ impl ConvertArgs {
     }
 
     /// The events of a group; none of a part that is damaged, if such parts are skipped.
-    fn events_of<'a>(&self, group: Group<'a>) -> Result<Vec<Event<'a>>, ConvertError> {
+    pub(super) fn events_of<'a>(&self, group: Group<'a>) -> Result<Vec<Event<'a>>, ConvertError> {
         match group.damage {
             Some(damage) if self.skip_damaged => {
                 let name = files::name(group.file);
@@ -58,8 +68,12 @@ impl ConvertArgs {
     }
 }
 
-fn convert<W: Write>(input: &Input, args: &ConvertArgs, out: W) -> Result<W, ConvertError> {
-    let layout = args.layout();
+fn convert<W: Write>(
+    input: &Input,
+    args: &ConvertArgs,
+    layout: Layout,
+    out: W,
+) -> Result<W, ConvertError> {
     if let Layout::Batch(_) = layout {
         let arena = Bump::new();
         let events = input.load_with(&arena, |group| args.events_of(group))?;
@@ -76,7 +90,7 @@ fn convert<W: Write>(input: &Input, args: &ConvertArgs, out: W) -> Result<W, Con
 }
 
 /// A failed read or write.
-enum ConvertError {
+pub(super) enum ConvertError {
     Input(InputError),
     Output(OutputError),
 }
@@ -94,7 +108,7 @@ impl From<OutputError> for ConvertError {
 }
 
 impl ConvertError {
-    fn into_failure(self, args: &ConvertArgs) -> Failure {
+    pub(super) fn into_failure(self, args: &ConvertArgs) -> Failure {
         match (self, args.file()) {
             (Self::Input(error), _) => error.into(),
             (Self::Output(OutputError::Io(error)), None) => error.into(),

@@ -1,6 +1,7 @@
 //! `wireproof nostr`: verifies, converts, samples and measures Nostr events in files, and follows relays.
 
 mod convert;
+mod database;
 mod filter;
 mod follow;
 mod get;
@@ -32,7 +33,7 @@ use crate::{files, standard_streams};
 /// is known by its first bytes (.nostr); or has events after their lengths: of Notepack if its name ends in .notepack or
 /// .notepack.gz, of Protocol Buffers if it ends in .gz otherwise. A line has an event, a message of a relay or client with one,
 /// ["EVENT",…], or a string notepack_…. Of a folder all files that end in .gz, .zst, .jsonl, .nostr or .notepack are read, in
-/// the order of their names.
+/// the order of their names. A folder with data.mdb is an LMDB database of strfry or nostrdb.
 #[derive(Debug, Subcommand)]
 pub(crate) enum NostrCommand {
     /// Verify the id and the signature of every event.
@@ -100,7 +101,7 @@ pub(crate) enum NostrCommand {
 /// The events to read.
 #[derive(Debug, Args)]
 struct EventsArgs {
-    /// Files, and folders of files; `-` for standard input.
+    /// Files, folders of files, and folders of databases; `-` for standard input.
     #[arg(value_name = "FILE|DIR|-", value_hint = ValueHint::AnyPath, required = true)]
     files: Vec<PathBuf>,
     /// The layout of the files [default: by the first bytes and the name of each, else jsonl].
@@ -163,18 +164,25 @@ pub(crate) struct ConvertArgs {
     #[command(flatten)]
     events: EventsArgs,
     /// The layout to write.
-    #[arg(long, value_name = "LAYOUT", value_parser = layout())]
-    to: Layout,
+    #[arg(long, value_name = "LAYOUT", value_parser = target())]
+    to: Target,
     /// The format of events in a container [default: notepack].
     #[arg(long, value_name = "FORMAT", value_parser = format())]
     format: Option<Format>,
     /// Convert the intact blocks of a damaged container, and name what is damaged on standard error [default: refuse it].
     #[arg(long)]
     skip_damaged: bool,
-    /// The file to write; an existing file is replaced once the new one is complete [default: `-`, standard
-    /// output].
+    /// The file to write; an existing file is replaced once the new one is complete. The folder of a database, which is new or
+    /// empty [default: `-`, standard output].
     #[arg(long, short, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     out: Option<PathBuf>,
+}
+
+/// What events are converted to.
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    File(Layout),
+    StrfryDatabase,
 }
 
 #[derive(Debug, Args)]
@@ -215,7 +223,7 @@ enum Strata {
 
 #[derive(Debug, Args)]
 pub(crate) struct GetArgs {
-    /// The file; `-` for standard input.
+    /// The file, or the folder of a database; `-` for standard input.
     #[arg(value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// Numbers of events, from 0.
@@ -326,6 +334,14 @@ fn layout() -> impl TypedValueParser<Value = Layout> {
     names.map(|name| Layout::from_name(&name).expect("one of the possible values"))
 }
 
+fn target() -> impl TypedValueParser<Value = Target> {
+    let names = Layout::names().into_iter().chain([STRFRY_DATABASE]);
+    PossibleValuesParser::new(names).map(|name| match Layout::from_name(&name) {
+        Some(layout) => Target::File(layout),
+        None => Target::StrfryDatabase,
+    })
+}
+
 fn format() -> impl TypedValueParser<Value = Format> {
     let names = PossibleValuesParser::new(Format::ALL.iter().map(|format| format.name()));
     names.map(|name| Format::from_name(&name).expect("one of the possible values"))
@@ -347,6 +363,9 @@ fn tag_class() -> impl TypedValueParser<Value = TagClass> {
     })
 }
 
+/// The name of a database of strfry.
+const STRFRY_DATABASE: &str = "strfry-lmdb";
+
 /// Maximum number of events in a sample.
 const MAX_SAMPLE: u64 = 10_000_000;
 
@@ -356,6 +375,7 @@ Examples:
   wireproof nostr verify day.pb.gz --json | jq '.findings[] | {index, code}'
   wireproof nostr verify archive/ --limit 100000
   strfry export | wireproof nostr verify - --emit valid --dedupe | strfry import --no-verify
+  wireproof nostr verify strfry-db/ --emit valid --dedupe > events.jsonl
   wireproof nostr verify a.jsonl.zst b.jsonl.gz --kind 1 --tag t=bitcoin --emit valid > notes.jsonl";
 
 const FOLLOW_EXAMPLES: &str = "\
@@ -371,6 +391,7 @@ Examples:
   wireproof nostr convert day.pb.gz --to jsonl -o day.jsonl
   wireproof nostr convert events.jsonl --to container --format cbor-packed -o events.nostr
   wireproof nostr convert events.cbor --from cbor-packed --to jsonl | head
+  wireproof nostr verify events.jsonl --emit valid | wireproof nostr convert - --to strfry-lmdb -o strfry-db
   wireproof nostr convert segment-000000001.notepack.gz --to container | wireproof nostr verify -
   echo notepack_… | wireproof nostr convert - --single --to msgpack > event.msgpack";
 

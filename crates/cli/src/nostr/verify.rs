@@ -79,6 +79,7 @@ struct JudgedEntry {
     /// Its index in the file.
     index: u64,
     line: Option<u64>,
+    key: Option<u64>,
     id: Option<[u8; 32]>,
     verdict: Verdict,
     /// The end of its line in the lines of the group.
@@ -121,7 +122,8 @@ fn judge<'i>(
             append_line(entry, &mut lines);
         }
         let id = entry.event.ok().map(|event| event.id);
-        judged.push(JudgedEntry { index, line: entry.line, id, verdict, end: lines.len() });
+        let (line, key, end) = (entry.line, entry.key, lines.len());
+        judged.push(JudgedEntry { index, line, key, id, verdict, end });
     }
     Ok(Judged { file, entries: judged, damage, lines })
 }
@@ -225,6 +227,9 @@ struct EventFinding {
     index: u64,
     /// Its line, from 1, in JSON lines.
     line: Option<u64>,
+    /// Its key in a database.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<u64>,
     id: Option<String>,
     code: &'static str,
     message: String,
@@ -233,18 +238,19 @@ struct EventFinding {
 impl EventFinding {
     fn new(refusal: &Refusal, file: &Path, entry: &JudgedEntry) -> Self {
         let file = file.display().to_string();
-        let JudgedEntry { index, line, id, .. } = *entry;
+        let JudgedEntry { index, line, key, id, .. } = *entry;
         let (id, message) = (id.map(|id| hex::encode(&id)), refusal.to_string());
-        Self { file, index, line, id, code: refusal.code(), message }
+        Self { file, index, line, key, id, code: refusal.code(), message }
     }
 }
 
 impl fmt::Display for EventFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, index, line, id, message, .. } = self;
+        let Self { file, index, line, key, id, message, .. } = self;
         let line = line.map_or(String::new(), |line| format!(" in line {line}"));
+        let key = key.map_or(String::new(), |key| format!(" at key {key}"));
         let id = id.as_ref().map_or(String::new(), |id| format!(" {id}"));
-        write!(f, "{file}: event {index}{line}{id}: {message}")
+        write!(f, "{file}: event {index}{line}{key}{id}: {message}")
     }
 }
 

@@ -6,6 +6,7 @@
 //! | `bench` | `bench` with peers that must be built first, and without a checkout |
 //! | `codes` | the codes of the program, the page and the schemas |
 //! | `config` | precedence of flags, environment and files; `config show` |
+//! | `databases` | `nostr` with LMDB databases |
 //! | `doctor` | `doctor cpu`, `--backend` |
 //! | `doctor_account` | `doctor DID` with each fault of a simulated network |
 //! | `frames` | `frames verify` |
@@ -25,6 +26,7 @@
 mod bench;
 mod codes;
 mod config;
+mod databases;
 mod doctor;
 mod doctor_account;
 mod downloads;

@@ -99,6 +99,16 @@ impl<'a> PackedEvent<'a> {
         self.expiration
     }
 
+    /// Whether a relay keeps the newest event of this author and kind alone: NIP-01, and 41 of an older NIP-28.
+    pub fn is_replaceable(&self) -> bool {
+        is_replaceable(self.kind)
+    }
+
+    /// Whether a relay keeps the newest event of this author, kind and `d` alone.
+    pub fn is_addressable(&self) -> bool {
+        is_addressable(self.kind)
+    }
+
     /// The tags, in order.
     pub fn tags(&self) -> impl Iterator<Item = IndexedTag<'a>> + use<'a> {
         let mut input = Input::new(self.tags);

@@ -18,7 +18,7 @@
 //!
 //! | last byte of a string | first three bytes |
 //! |---|---|
-//! | 1 | up to two bytes of text, then zero bytes |
+//! | 1 | up to two bytes of text, then a zero byte; a third one is written as zero, and not looked at |
 //! | 0 | offset of the text in the pool |
 //! | 2 | offset of an id in the pool, for text of 64 lower-case digits |
 //!

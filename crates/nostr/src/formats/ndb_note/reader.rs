@@ -128,9 +128,7 @@ impl<'a> Pool<'a> {
                 let bytes = self.with_zero(offset(string), len)?;
                 self.text(bytes, self.start + offset(string))
             }
-            INLINE if len <= 2 && string[len..3].iter().all(|byte| *byte == 0) => {
-                self.text(&string[..len], CONTENT)
-            }
+            INLINE if len <= 2 && string[len] == 0 => self.text(&string[..len], CONTENT),
             INLINE => Err(wrong_len()),
             _ => Err(DecodeError::new(CONTENT, KIND_OF_STRING)),
         }
@@ -192,13 +190,14 @@ fn offset(string: &[u8; 4]) -> usize {
     u32::from_le_bytes([string[0], string[1], string[2], 0]) as usize
 }
 
+/// The text in a string. nostrdb does not set the byte after the zero that ends it.
 #[inline]
 fn inline(string: &[u8; 4], at: usize) -> Result<&[u8], DecodeError> {
     match string {
-        [0, 0, 0, _] => Ok(&[]),
-        [_, 0, 0, _] => Ok(&string[..1]),
+        [0, 0, _, _] => Ok(&[]),
+        [_, 0, _, _] => Ok(&string[..1]),
         [first, _, 0, _] if *first != 0 => Ok(&string[..2]),
-        _ => Err(DecodeError::new(at, Reason::Expected("two bytes of text, then zero bytes"))),
+        _ => Err(DecodeError::new(at, Reason::Expected("two bytes of text and a zero byte"))),
     }
 }
 

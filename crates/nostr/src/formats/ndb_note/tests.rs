@@ -81,6 +81,26 @@ fn malformed_headers_are_rejected() {
 }
 
 #[test]
+fn what_follows_the_zero_of_a_text_in_place_is_not_looked_at() {
+    let event = OwnedEvent { content: "c".into(), ..with_tags(&[&["t", "", "ab"]]) };
+    let bytes = try_encoded(NdbNote, &event).unwrap();
+    let with = |at: usize, byte: u8| {
+        let mut bytes = bytes.clone();
+        assert_eq!(std::mem::replace(&mut bytes[at], byte), 0);
+        decoded(NdbNote, &bytes)
+    };
+    let values = HEADER_BYTES + 2;
+    for third in [values + 2, values + 4 + 2, CONTENT + 2] {
+        assert_eq!(with(third, 0xd6), Ok(event.clone()));
+    }
+    let rule = Reason::Expected("two bytes of text and a zero byte");
+    assert_eq!(with(values + 8 + 2, b'c'), Err(rule));
+    // A second byte after none.
+    assert_eq!(with(values + 4 + 1, b'x'), Err(rule));
+    assert_eq!(with(CONTENT + 1, b'd'), Err(Reason::Length(Field::Content)));
+}
+
+#[test]
 fn bytes_after_the_pool_are_rejected() {
     for padding in [&[0; 8][..], &[0; 1], &[1, 0, 0, 0, 0, 0, 0, 0]] {
         let bytes = [&try_encoded(NdbNote, &golden()).unwrap(), padding].concat();

@@ -1,0 +1,62 @@
+//! Reads the events of an LMDB database in groups.
+
+use std::path::Path;
+
+use wireproof::nostr_lmdb::{self, DatabaseError};
+
+use super::reader::{FileFault, GROUP_BYTES, GROUP_EVENTS, RawGroup, RawRecord};
+
+/// Reads the events of a database of strfry or nostrdb.
+pub(super) struct DatabaseReader {
+    records: nostr_lmdb::Reader,
+    /// Records read so far.
+    taken: u64,
+    /// Ends the reading after the group that was returned.
+    fault: Option<DatabaseError>,
+}
+
+impl DatabaseReader {
+    pub(super) fn open(folder: &Path) -> Result<Self, FileFault> {
+        let records = nostr_lmdb::Reader::open(folder).map_err(FileFault::Database)?;
+        Ok(Self { records, taken: 0, fault: None })
+    }
+
+    /// Records read so far.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// The next records, at most `limit`; `None` at the end.
+    pub(super) fn next_group(&mut self, limit: u64) -> Result<Option<RawGroup>, FileFault> {
+        let first = self.taken;
+        let max = usize::try_from(limit).unwrap_or(usize::MAX).min(GROUP_EVENTS);
+        let (mut bytes, mut records) = (Vec::new(), Vec::new());
+        while bytes.len() < GROUP_BYTES && records.len() < max && self.fault.is_none() {
+            match self.records.next_record(&mut bytes) {
+                Ok(Some(record)) => {
+                    let (key, fault) = (record.key, record.event.err());
+                    records.push(RawRecord { end: bytes.len(), key, fault });
+                    self.taken += 1;
+                }
+                Ok(None) => break,
+                Err(fault) => self.fault = Some(fault),
+            }
+        }
+        if !records.is_empty() {
+            let format = self.records.program().format();
+            return Ok(Some(RawGroup::of_records(first, format, bytes, records)));
+        }
+        self.fault.take().map_or(Ok(None), |fault| Err(FileFault::Database(fault)))
+    }
+}
+
+/// The folder of the database that a path names, by itself or by its file; `-` names none.
+pub(super) fn folder_of(path: &Path) -> Option<&Path> {
+    if path == Path::new("-") {
+        return None;
+    }
+    let is_file = path.file_name().is_some_and(|name| name == "data.mdb") && path.is_file();
+    let folder = if is_file { path.parent()? } else { path };
+    let folder = if folder == Path::new("") { Path::new(".") } else { folder };
+    nostr_lmdb::is_database(folder).then_some(folder)
+}

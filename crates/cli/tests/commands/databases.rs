@@ -1,0 +1,229 @@
+//! LMDB databases of Nostr events: read by the `nostr` commands, and written by `nostr convert`.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use assert_cmd::assert::Assert;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{json, run, stderr, stdout, text};
+
+fn nostr(args: &[&str]) -> Assert {
+    run(&[&["nostr"][..], args].concat())
+}
+
+/// Events as lines, and a database of them.
+struct Database {
+    dir: TempDir,
+}
+
+impl Database {
+    /// Of a small simulated corpus, without the events that newer ones replace or others delete.
+    fn make() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        run(&["corpus", "nostr", "--events", "300", "--out", text(dir.path())]).success();
+        let database = Self { dir };
+        fs::rename(database.path("nostr-events.jsonl"), database.lines()).unwrap();
+        database.convert(&database.lines(), "all").success();
+        // In the order of their numbers.
+        let stored = nostr(&["convert", text(&database.path("all")), "--to", "jsonl"]).success();
+        fs::write(database.lines(), stdout(&stored)).unwrap();
+        database.convert(&database.lines(), "db").success();
+        database
+    }
+
+    fn convert(&self, lines: &Path, to: &str) -> Assert {
+        let out = self.path(to);
+        nostr(&["convert", text(lines), "--to", "strfry-lmdb", "-o", text(&out)])
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn lines(&self) -> PathBuf {
+        self.path("lines.jsonl")
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.path("db")
+    }
+
+    fn text(&self) -> String {
+        fs::read_to_string(self.lines()).unwrap()
+    }
+}
+
+#[test]
+fn a_database_is_read_by_its_folder_and_by_its_file_as_its_lines_are() {
+    let database = Database::make();
+    let expected = json(&nostr(&["verify", text(&database.lines()), "--json"]).success());
+    assert!(expected["valid"].as_u64().unwrap() > 100, "{expected}");
+    for path in [database.folder(), database.path("db/data.mdb")] {
+        let report = json(&nostr(&["verify", text(&path), "--json"]).success());
+        for count in ["events", "valid", "invalid", "unreadable"] {
+            assert_eq!(report[count], expected[count], "{count}");
+        }
+        let emitted = nostr(&["verify", text(&path), "--emit", "valid"]).success();
+        assert_eq!(stdout(&emitted), database.text());
+    }
+}
+
+#[test]
+fn filters_limits_samples_and_numbers_are_those_of_lines() {
+    let database = Database::make();
+    let (lines, folder) = (database.lines(), database.folder());
+    for args in [
+        &["verify", "FILE", "--kind", "1,7", "--emit", "valid"][..],
+        &["verify", "FILE", "--limit", "7", "--emit", "all"],
+        &["verify", "FILE", "FILE", "--dedupe", "--emit", "valid"],
+        &["sample", "FILE", "--count", "10"],
+        &["get", "FILE", "3", "100"],
+    ] {
+        let printed = [&lines, &folder].map(|path| {
+            let args: Vec<_> =
+                args.iter().map(|arg| if *arg == "FILE" { text(path) } else { *arg }).collect();
+            stdout(&nostr(&args).success())
+        });
+        assert!(!printed[0].is_empty());
+        assert_eq!(printed[0], printed[1], "{args:?}");
+    }
+}
+
+#[test]
+fn a_stored_event_that_does_not_verify_is_named_with_its_key() {
+    let database = Database::make();
+    let mut lines: Vec<_> = database.text().lines().map(str::to_owned).collect();
+    let mut forged: Value = serde_json::from_str(&lines[4]).unwrap();
+    forged["content"] = "forged".into();
+    lines[4] = forged.to_string();
+    fs::write(database.lines(), lines.join("\n")).unwrap();
+    database.convert(&database.lines(), "forged").success();
+    let folder = database.path("forged");
+    let report = json(&nostr(&["verify", text(&folder), "--json"]).code(1));
+    let finding = &report["findings"][0];
+    assert_eq!(report["findings"].as_array().unwrap().len(), 1);
+    assert_eq!((&finding["code"], &finding["index"]), (&"event/id".into(), &4.into()));
+    assert_eq!((&finding["key"], &finding["line"]), (&5.into(), &Value::Null));
+    let printed = stdout(&nostr(&["verify", text(&folder)]).code(1));
+    let id = forged["id"].as_str().unwrap();
+    assert!(printed.contains(&format!(": event 4 at key 5 {id}: ")), "{printed}");
+    nostr(&["verify", text(&folder), "--skip-invalid"]).success();
+}
+
+#[test]
+fn what_was_stored_and_what_was_not_is_counted() {
+    let database = Database::make();
+    let count = database.text().lines().count();
+    let held = database.text();
+    let mut unheld: Value = serde_json::from_str(held.lines().next().unwrap()).unwrap();
+    unheld["tags"] = serde_json::json!([["p", "nobody"]]);
+    unheld["id"] = "ab".repeat(32).into();
+    fs::write(database.lines(), format!("{held}{held}{unheld}\n")).unwrap();
+    let printed = stderr(&database.convert(&database.lines(), "twice").success());
+    assert!(
+        printed.contains(&format!(
+            "stored {count}, duplicates {count}, replaced 0, deleted 0, left out 1"
+        )),
+        "{printed}"
+    );
+    assert!(printed.contains("a tag `e` or `p` whose value is not an id"), "{printed}");
+    assert!(printed.contains(&"ab".repeat(32)), "{printed}");
+}
+
+#[test]
+fn a_database_is_not_written_where_something_is_or_to_standard_output() {
+    let database = Database::make();
+    let before = fs::read(database.path("db/data.mdb")).unwrap();
+    for path in ["db", "lines.jsonl"] {
+        let printed = stderr(&database.convert(&database.lines(), path).code(4));
+        assert!(printed.contains("the folder of a new database is not empty"), "{printed}");
+    }
+    assert_eq!(fs::read(database.path("db/data.mdb")).unwrap(), before);
+    let to = ["--to", "strfry-lmdb"];
+    let printed =
+        stderr(&nostr(&[&["convert", text(&database.lines())], &to[..]].concat()).code(2));
+    assert!(printed.contains("name it with -o"), "{printed}");
+    fs::create_dir(database.path("empty")).unwrap();
+    database.convert(&database.lines(), "empty").success();
+    // A failure leaves nothing behind.
+    fs::write(database.lines(), "{").unwrap();
+    database.convert(&database.lines(), "failed").code(1);
+    let mut names: Vec<_> = fs::read_dir(database.dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.retain(|name| name.starts_with('.') || name == "failed");
+    assert_eq!(names, [""; 0]);
+}
+
+#[test]
+fn a_folder_that_is_no_database_of_events_is_refused_with_the_reason() {
+    let database = Database::make();
+    let empty = database.path("empty");
+    fs::create_dir(&empty).unwrap();
+    let printed = stderr(&nostr(&["verify", text(&empty)]).code(1));
+    assert!(printed.contains("or is data.mdb"), "{printed}");
+    let file = empty.join("data.mdb");
+    let whole = fs::read(database.path("db/data.mdb")).unwrap();
+    for (bytes, reason) in
+        [(&b"{}"[..], "MDB_INVALID"), (&whole[..whole.len() - 4096], "data.mdb ends at byte ")]
+    {
+        fs::write(&file, bytes).unwrap();
+        let _ = fs::remove_file(empty.join("lock.mdb"));
+        let printed = stderr(&nostr(&["verify", text(&empty)]).code(1));
+        assert!(printed.contains(reason), "{printed}");
+    }
+    // A named layout is one of files.
+    let printed = stderr(&nostr(&["verify", text(&database.folder()), "--from", "jsonl"]).code(1));
+    assert!(printed.contains("no file in this folder ends in"), "{printed}");
+}
+
+#[test]
+fn real_events_are_stored_and_read_back_with_their_verdicts() {
+    let events = conformance::fixtures!(Captures).path("nostr/events.jsonl");
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("db");
+    let to = ["--to", "strfry-lmdb", "-o", text(&folder)];
+    nostr(&[&["convert", text(&events)], &to[..]].concat()).success();
+    let report = json(&nostr(&["verify", text(&folder), "--json"]).success());
+    let stored = report["events"].as_u64().unwrap();
+    assert!(stored > 1_000 && report["valid"] == stored, "{report}");
+    // What is stored is stored again as it is.
+    let again = dir.path().join("again");
+    let to = ["--to", "strfry-lmdb", "-o", text(&again)];
+    let printed = stderr(&nostr(&[&["convert", text(&folder)], &to[..]].concat()).success());
+    assert!(
+        printed
+            .contains(&format!("stored {stored}, duplicates 0, replaced 0, deleted 0, left out 0")),
+        "{printed}"
+    );
+    let lines = [&folder, &again]
+        .map(|folder| stdout(&nostr(&["convert", text(folder), "--to", "jsonl"]).success()));
+    assert_eq!(lines[0], lines[1]);
+}
+
+#[test]
+fn a_database_that_is_open_elsewhere_is_read() {
+    let database = Database::make();
+    assert!(database.text().len() > 100_000, "more than a pipe holds");
+    let mut first = Command::new(env!("CARGO_BIN_EXE_wireproof"))
+        .args(["nostr", "verify", text(&database.folder()), "--emit", "valid"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // It has the database open until all of its output is read.
+    let mut output = first.stdout.take().unwrap();
+    let mut start = [0];
+    output.read_exact(&mut start).unwrap();
+    nostr(&["verify", text(&database.folder())]).success();
+    assert!(first.try_wait().unwrap().is_none());
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).unwrap();
+    assert_eq!(format!("{}{rest}", char::from(start[0])), database.text());
+    assert!(first.wait().unwrap().success());
+}

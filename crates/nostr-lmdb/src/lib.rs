@@ -1,0 +1,31 @@
+//! The LMDB databases of strfry and nostrdb: their events are read, and databases of strfry are written.
+//!
+//! | item | purpose |
+//! |---|---|
+//! | [`Reader`] | the events of a database, in the order of their keys |
+//! | [`StrfryWriter`] | a new database of strfry with all its indexes |
+//! | [`DatabaseError`] | why a database cannot be opened, read or written |
+//!
+//! | program | table | key | value |
+//! |---|---|---|---|
+//! | strfry | `rasgueadb_defaultDb__EventPayload` | number of the event in 8 bytes | 0 and the JSON of the event; or 1, the number of a dictionary in 4 bytes, and the JSON in Zstandard |
+//! | | `rasgueadb_defaultDb__CompressionDictionary` | number of the dictionary in 8 bytes | a table of FlatBuffers whose first field is the dictionary |
+//! | nostrdb | `note` | number of the note in 8 bytes | a [note](nostr::formats::ndb_note) |
+//!
+//! Integers have the byte order of the machine. LMDB trusts its file, which is its operator's own; the values in it are
+//! untrusted: they have limits, and nothing is allocated or decompressed beyond them.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod flat;
+mod payload;
+mod reader;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use error::DatabaseError;
+pub use reader::{Program, Reader, Record, is_database};
+pub use writer::{Counts, Outcome, StrfryWriter};
