@@ -17,8 +17,11 @@ from network import Network, start
 from test_nostr import NOTE
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGES = ["bindings/python/README.md", "docs/guide/from-python.md", "docs/guide/on-a-cluster.md"]
-DOCUMENTS = [ROOT / page for page in PAGES]
+DOCUMENTS = [
+    ROOT / "bindings/python/README.md",
+    ROOT / "docs/guide/from-python.md",
+    ROOT / "docs/guide/on-a-cluster.md",
+]
 NEEDS = re.compile(r"^(?:import|from) (atproto|polars|pyarrow|pyspark|ray|duckdb|pandas)", re.MULTILINE)
 
 #: A Ray that listens on loopback alone, and demands a token.
