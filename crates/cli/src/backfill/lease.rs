@@ -82,20 +82,28 @@ impl Run {
         }
     }
 
-    /// Renews the lease in time, again and again, until it is lost. Cancel-safe.
-    pub(super) async fn keep(self: &Arc<Self>, lease: &mut ListLease) -> PageError {
+    /// Works on a page, and renews the lease meanwhile; without the lease the work is dropped.
+    pub(super) async fn with_lease<T>(
+        self: &Arc<Self>,
+        lease: &mut ListLease,
+        work: impl Future<Output = Result<T, PageError>>,
+    ) -> Result<T, PageError> {
+        let mut work = std::pin::pin!(work);
         loop {
-            tokio::time::sleep_until((lease.renewed + RENEWAL).into()).await;
+            tokio::select! {
+                done = &mut work => return done,
+                () = tokio::time::sleep_until((lease.renewed + RENEWAL).into()) => {}
+            }
+            // To its end: a renewal that went on after the work could follow the return of the list.
             let renewed = Instant::now();
-            match self.renew(&lease.list).await {
-                Ok(Lease::Held) => lease.renewed = renewed,
-                Ok(Lease::TakenOver | Lease::Elsewhere) => return PageError::Elsewhere,
-                Err(failure) => return PageError::Run(failure),
+            match self.renew(&lease.list).await? {
+                Lease::Held => lease.renewed = renewed,
+                Lease::TakenOver | Lease::Elsewhere => return Err(PageError::Elsewhere),
             }
         }
     }
 
-    /// Returns the list to whoever wants it next.
+    /// Returns the list, which another process may then have.
     pub(super) async fn return_lease(self: &Arc<Self>, lease: ListLease) -> Result<(), Failure> {
         let returned = self.on_thread(move |run, runtime| {
             Ok(runtime.block_on(run.ledger.return_lease(&lease.list, &run.holder.name))?)
@@ -114,7 +122,7 @@ impl Run {
     }
 }
 
-/// How holders and their files are named.
+/// The beginning of the names of holders and of their files, and the length of the random rest.
 const PREFIX: &str = "wireproof-backfill-";
 const NAME_LEN: usize = 22;
 
