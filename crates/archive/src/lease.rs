@@ -1,6 +1,6 @@
 //! Leases of the lists of a backfill: of several processes, one at a time asks a host.
 //!
-//! `LIST/leases/NUMBER.json` has the holder of a list and until when it has it: [`LeaseRow`]. A lease is taken and renewed by
+//! `LIST/leases/NUMBER.json` has the holder of a list and the end of its lease: [`LeaseRow`]. A lease is taken and renewed by
 //! creating the next number, which one process alone can do. A row of a page is created once as well, so a holder that is late
 //! asks a host longer than it may, and nothing else.
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ArchiveError;
 use crate::ledger::Ledger;
 
-/// Who has a list, and until when.
+/// The holder of a list, and the end of its lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaseRow {
     /// The holder: a name that no other process uses.
@@ -18,7 +18,7 @@ pub struct LeaseRow {
     pub until: i64,
 }
 
-/// Whose a list is.
+/// The answer to a request for a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lease {
     /// It is the asking holder's.
@@ -30,8 +30,9 @@ pub enum Lease {
 }
 
 impl Ledger {
-    /// Takes the lease of a list until `row.until`, or renews it. `is_gone` says whether a holder has ended, as far as is known:
-    /// the lease of any other one is waited for until its end.
+    /// Takes the lease of a list until `row.until`, or renews it; `now` is in microseconds since 1970, too. The lease of another
+    /// holder counts until its end, unless `is_gone` says that the holder has ended. One that would last more than twice as long
+    /// as the requested one does not count: it was written with a wrong clock.
     ///
     /// # Errors
     /// If the archive cannot be read or written.
@@ -53,10 +54,12 @@ impl Ledger {
         };
         let is_others = |last: &LeaseRow| last.holder != row.holder && last.until > 0;
         let others = last.as_ref().map(|(_, last)| last).filter(|last| is_others(last));
-        if others.is_some_and(|last| last.until > now && !is_gone(&last.holder)) {
+        let latest = row.until.saturating_add(row.until.saturating_sub(now));
+        let counts = |until: i64| until > now && until <= latest;
+        if others.is_some_and(|last| counts(last.until) && !is_gone(&last.holder)) {
             return Ok(Lease::Elsewhere);
         }
-        let number = last.as_ref().map_or(0, |(number, _)| number + 1);
+        let number = last.as_ref().map_or(0, |(number, _)| number.saturating_add(1));
         if !self.put(&path(&folder, number), row).await? {
             return Ok(Lease::Elsewhere);
         }
@@ -78,7 +81,14 @@ impl Ledger {
     /// If the archive cannot be read or written.
     pub async fn return_lease(&self, list: &str, holder: &str) -> Result<(), ArchiveError> {
         let row = LeaseRow { holder: holder.to_owned(), until: 0 };
-        self.lease(list, &row, i64::MIN, |_| false).await.map(drop)
+        let folder = self.leases_of(list);
+        let Some(number) = self.numbers(&folder).await?.pop() else { return Ok(()) };
+        let last: Option<LeaseRow> = self.find(&path(&folder, number)).await?;
+        if last.is_some_and(|last| last.holder == holder) {
+            // If another one has taken the next number meanwhile, there is nothing to return.
+            self.put(&path(&folder, number.saturating_add(1)), &row).await?;
+        }
+        Ok(())
     }
 
     fn leases_of(&self, list: &str) -> String {
@@ -88,7 +98,10 @@ impl Ledger {
     /// The numbers of the leases in a folder, in their order.
     async fn numbers(&self, folder: &str) -> Result<Vec<u64>, ArchiveError> {
         let names = self.names(folder).await?;
-        let numbers = names.iter().filter_map(|name| name.strip_suffix(".json")?.parse().ok());
+        let numbers = names.iter().filter_map(|name| {
+            let digits = name.strip_suffix(".json")?;
+            (digits.len() == 20).then(|| digits.parse().ok())?
+        });
         let mut numbers: Vec<u64> = numbers.collect();
         numbers.sort_unstable();
         Ok(numbers)

@@ -118,6 +118,9 @@ async fn a_list_is_one_holders_until_it_is_returned_ended_or_its_holder_is_gone(
     assert_eq!(lease("bob", 122, "").await, Lease::Elsewhere);
     ledger.return_lease(LIST, "ada").await.unwrap();
     assert_eq!(lease("bob", 123, "").await, Lease::Held);
+    // The clock of `eve` is wrong: her lease would last for ever.
+    assert_eq!(lease("eve", i64::MAX - 10, "").await, Lease::TakenOver);
+    assert_eq!(lease("bob", 124, "").await, Lease::TakenOver);
     let leases =
         files(folder.path()).into_iter().filter(|path| path.parent().unwrap().ends_with("leases"));
     assert_eq!(leases.count(), 1, "what has ended is deleted");

@@ -12,6 +12,7 @@ mod batch;
 mod bench;
 mod capture;
 mod config;
+mod connection;
 mod corpus;
 mod doctor;
 mod download;

@@ -6,10 +6,11 @@ use std::time::Duration;
 use clap::Args;
 use wireproof::net::DurationText;
 use wireproof::net::firehose::{FeedOptions, Notice, StartFrom, Upstream};
-use wireproof::net::hosts::{BackoffOptions, parse_host_url};
+use wireproof::net::hosts::parse_host_url;
 use wireproof::net::http::Url;
-use wireproof::net::websocket::{DialError, DialFault, SocketOptions, StreamKind};
+use wireproof::net::websocket::{DialError, DialFault, StreamKind};
 
+use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::network::{self, NetworkArgs};
 
@@ -22,41 +23,21 @@ pub(crate) struct StreamArgs {
     pub(crate) host: Vec<String>,
     #[command(flatten)]
     pub(crate) network: NetworkArgs,
-    /// Delay before the first reconnection in milliseconds.
-    #[arg(long, env = "WIREPROOF_BACKOFF_FIRST_MS", value_name = "MS", hide = true)]
-    backoff_first_ms: Option<u64>,
-    /// Maximum delay before a reconnection in milliseconds.
-    #[arg(long, env = "WIREPROOF_BACKOFF_MAX_MS", value_name = "MS", hide = true)]
-    backoff_max_ms: Option<u64>,
-    /// Maximum silence of a host before reconnecting.
-    #[arg(long, env = "WIREPROOF_IDLE_SECONDS", value_name = "SECONDS", default_value_t = 60)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
-    idle_seconds: u64,
-    /// Maximum time in which Ctrl-C or SIGTERM ends the command, whatever blocks it.
-    #[arg(long, env = "WIREPROOF_STOP_SECONDS", value_name = "SECONDS", default_value_t = 10)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
-    stop_seconds: u64,
+    #[command(flatten)]
+    connection: ConnectionArgs,
 }
 
 impl StreamArgs {
     /// Maximum time of a stop.
     pub(crate) fn stop_limit(&self) -> Duration {
-        Duration::from_secs(self.stop_seconds)
+        self.connection.stop_limit()
     }
 
     pub(crate) fn feed_options(&self, start: Start) -> FeedOptions {
         let mut options = FeedOptions::default();
-        let (backoff, socket) = (options.backoff, options.socket);
-        let idle_timeout = Duration::from_secs(self.idle_seconds);
-        let ping_interval = socket.ping_interval.min(idle_timeout / 2);
-        let ms = |given: Option<u64>, default| given.map_or(default, Duration::from_millis);
         options.start = if start == Start::After(0) { StartFrom::Oldest } else { StartFrom::Live };
-        options.backoff = BackoffOptions {
-            initial: ms(self.backoff_first_ms, backoff.initial),
-            max: ms(self.backoff_max_ms, backoff.max),
-            ..backoff
-        };
-        options.socket = SocketOptions { idle_timeout, ping_interval, ..socket };
+        options.backoff = self.connection.backoff(options.backoff);
+        options.socket = self.connection.socket(options.socket);
         options
     }
 }

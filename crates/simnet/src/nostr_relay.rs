@@ -141,7 +141,7 @@ impl NostrRelay {
         let mut events = self.shared.events.write().unwrap_or_else(PoisonError::into_inner);
         let at = events.partition_point(|other| other.place() < stored.place());
         events.insert(at, stored.clone());
-        // Without connections nobody receives it.
+        // Without connections there is no receiver.
         let _ = self.shared.published.send(stored);
     }
 

@@ -43,14 +43,10 @@ impl Holder {
     }
 }
 
-/// Whether a holder was a process of this machine that has ended.
+/// Whether a holder was a process of this machine that has ended. Its empty file stays: it may have had other lists.
 fn is_gone(holder: &str) -> bool {
-    let Some(path) = path_of(holder) else { return false };
-    let is_gone = File::open(&path).is_ok_and(|file| file.try_lock().is_ok());
-    if is_gone {
-        let _ = fs::remove_file(path);
-    }
-    is_gone
+    let file = path_of(holder).and_then(|path| File::open(path).ok());
+    file.is_some_and(|file| file.try_lock().is_ok())
 }
 
 /// The file of a holder; `None` for a name that no holder has.
@@ -82,20 +78,28 @@ impl Run {
         }
     }
 
-    /// Renews the lease in time, again and again, until it is lost. Cancel-safe.
-    pub(super) async fn keep(self: &Arc<Self>, lease: &mut ListLease) -> PageError {
+    /// Works on a page, and renews the lease meanwhile; without the lease the work is dropped.
+    pub(super) async fn with_lease<T>(
+        self: &Arc<Self>,
+        lease: &mut ListLease,
+        work: impl Future<Output = Result<T, PageError>>,
+    ) -> Result<T, PageError> {
+        let mut work = std::pin::pin!(work);
         loop {
-            tokio::time::sleep_until((lease.renewed + RENEWAL).into()).await;
+            tokio::select! {
+                done = &mut work => return done,
+                () = tokio::time::sleep_until((lease.renewed + RENEWAL).into()) => {}
+            }
+            // To its end: a renewal that went on after the work could follow the return of the list.
             let renewed = Instant::now();
-            match self.renew(&lease.list).await {
-                Ok(Lease::Held) => lease.renewed = renewed,
-                Ok(Lease::TakenOver | Lease::Elsewhere) => return PageError::Elsewhere,
-                Err(failure) => return PageError::Run(failure),
+            match self.renew(&lease.list).await? {
+                Lease::Held => lease.renewed = renewed,
+                Lease::TakenOver | Lease::Elsewhere => return Err(PageError::Elsewhere),
             }
         }
     }
 
-    /// Returns the list to whoever wants it next.
+    /// Returns the list, which another process may then have.
     pub(super) async fn return_lease(self: &Arc<Self>, lease: ListLease) -> Result<(), Failure> {
         let returned = self.on_thread(move |run, runtime| {
             Ok(runtime.block_on(run.ledger.return_lease(&lease.list, &run.holder.name))?)
@@ -114,7 +118,7 @@ impl Run {
     }
 }
 
-/// How holders and their files are named.
+/// The beginning of the names of holders and of their files, and the length of the random rest.
 const PREFIX: &str = "wireproof-backfill-";
 const NAME_LEN: usize = 22;
 
@@ -138,8 +142,9 @@ mod tests {
         let (name, path) = (holder.name.clone(), path_of(&holder.name).unwrap());
         assert!(path.exists() && !is_gone(&name));
         drop(holder);
-        assert!(is_gone(&name));
-        assert!(!path.exists() && !is_gone(&name), "another machine cannot know");
+        assert!(is_gone(&name) && is_gone(&name), "of each of its lists");
+        fs::remove_file(path).unwrap();
+        assert!(!is_gone(&name), "another machine cannot know");
         let holder = Holder::new().unwrap();
         holder.release();
         assert!(!path_of(&holder.name).unwrap().exists());

@@ -195,7 +195,7 @@ impl Run {
                 }
             }
             if !left.is_empty() {
-                self.progress.say(format!("other processes have {} lists", left.len()));
+                self.progress.say(format!("lists that other processes have: {}", left.len()));
                 sleep(self.retry_delay.clamp(lease::MIN_PAUSE, lease::MAX_PAUSE)).await;
             }
         }
@@ -260,11 +260,8 @@ impl Run {
         self.progress.reading.fetch_add(1, Relaxed);
         let (mut seen, mut counts) = (SeenAccounts::default(), SweepCounts::default());
         let ended = loop {
-            let page = tokio::select! {
-                page = self.clone().page(list, &next, &mut seen) => page,
-                lost = self.keep(lease) => Err(lost),
-            };
-            match page {
+            let page = self.clone().page(list, &next, &mut seen);
+            match self.with_lease(lease, page).await {
                 Ok(row) => {
                     self.progress.add(&row);
                     counts.add(&row);
@@ -347,7 +344,7 @@ impl Run {
         self.on_thread(move |run, runtime| Ok(runtime.block_on(run.ledger.pages(&name))?)).await
     }
 
-    /// Runs work with the archive on a thread of its own, where it blocks nobody.
+    /// Runs work with the archive on a thread of its own, so that no other task waits for it.
     pub(super) async fn on_thread<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self, &Handle) -> Result<T, Failure> + Send + 'static,

@@ -318,7 +318,7 @@ fn new_events_follow_and_the_next_run_resumes_after_them() {
     let (rest, code) = running.end("INT");
     assert_eq!((rest, code), (vec![], Some(130)));
     assert_eq!(sorted(written), all(&events[..270]));
-    // While nobody follows.
+    // While no run is connected.
     events[270..290].iter().for_each(|event| relay.publish(event));
     let mut running = Running::start(follow(&[&relay], dir.path(), &args));
     let last = events[269].created_at;

@@ -169,7 +169,7 @@ fn read_index<R: Read + Seek>(
     }
 }
 
-/// Reads up to `len` bytes at `offset`, and says whether there are so many.
+/// Reads `len` bytes at `offset`, or what there is of them; `false` if the file ends before.
 fn read_part<R: Read + Seek>(
     input: &mut R,
     offset: u64,

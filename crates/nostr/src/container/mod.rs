@@ -134,7 +134,7 @@ pub enum Fault {
     /// A count or a length over its limit.
     #[error("a count or a length is over its limit")]
     Limit,
-    /// So many bodies had wrong checksums that a block is not looked at.
+    /// A block was not read, because too many bodies before it had wrong checksums.
     #[error("too many wrong checksums to look further")]
     WorkLimit,
 }

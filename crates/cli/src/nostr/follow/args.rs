@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use wireproof::net::cursors::stream_name;
-use wireproof::net::hosts::{BackoffOptions, parse_host_url};
+use wireproof::net::hosts::parse_host_url;
 use wireproof::net::http::Url;
 use wireproof::net::nostr_relay::Options;
 use wireproof::nostr::negentropy::Items;
@@ -16,6 +16,7 @@ use wireproof::nostr::{Filter, IdSerialization};
 use super::super::filter::FilterArgs;
 use super::super::id_serialization;
 use super::judge::LineForm;
+use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::follow::{DELIVERY, Destination, DestinationParser, OutboxArgs, state_folder};
 use crate::network::NetworkArgs;
@@ -77,20 +78,8 @@ pub(crate) struct NostrFollowArgs {
     pub(super) jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     pub(super) network: NetworkArgs,
-    /// Delay before the first reconnection in milliseconds.
-    #[arg(long, env = "WIREPROOF_BACKOFF_FIRST_MS", value_name = "MS", hide = true)]
-    backoff_first_ms: Option<u64>,
-    /// Maximum delay before a reconnection in milliseconds.
-    #[arg(long, env = "WIREPROOF_BACKOFF_MAX_MS", value_name = "MS", hide = true)]
-    backoff_max_ms: Option<u64>,
-    /// Maximum silence of a relay before reconnecting; half of it while an answer is awaited.
-    #[arg(long, env = "WIREPROOF_IDLE_SECONDS", value_name = "SECONDS", default_value_t = 60)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
-    idle_seconds: u64,
-    /// Maximum time in which Ctrl-C or SIGTERM ends the command, whatever blocks it.
-    #[arg(long, env = "WIREPROOF_STOP_SECONDS", value_name = "SECONDS", default_value_t = 10)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
-    stop_seconds: u64,
+    #[command(flatten)]
+    connection: ConnectionArgs,
 }
 
 impl NostrFollowArgs {
@@ -145,19 +134,12 @@ impl NostrFollowArgs {
     /// The options of a client that was followed up to `resume` before.
     pub(super) fn options(&self, resume: Option<u64>, known: Option<Arc<Items>>) -> Options {
         let mut options = Options::default();
-        let idle_timeout = Duration::from_secs(self.idle_seconds);
-        let ms = |given: Option<u64>, default| given.map_or(default, Duration::from_millis);
         options.resume = resume;
         options.known = known;
         options.overlap = Duration::from_secs(self.overlap_seconds);
-        options.answer_timeout = idle_timeout / 2;
-        options.backoff = BackoffOptions {
-            initial: ms(self.backoff_first_ms, options.backoff.initial),
-            max: ms(self.backoff_max_ms, options.backoff.max),
-            ..options.backoff
-        };
-        options.socket.idle_timeout = idle_timeout;
-        options.socket.ping_interval = options.socket.ping_interval.min(idle_timeout / 2);
+        options.answer_timeout = self.connection.idle_timeout() / 2;
+        options.backoff = self.connection.backoff(options.backoff);
+        options.socket = self.connection.socket(options.socket);
         options
     }
 
@@ -173,7 +155,7 @@ impl NostrFollowArgs {
 
     /// Maximum time of a stop.
     pub(super) fn stop_limit(&self) -> Duration {
-        Duration::from_secs(self.stop_seconds)
+        self.connection.stop_limit()
     }
 }
 

@@ -157,7 +157,7 @@ impl Source {
     }
 }
 
-/// Gathers items into batches: what is there, and what follows within a time. An error if nobody takes them any more.
+/// Gathers items into batches: what is there, and what follows within a time. An error if the receiver of the batches has ended.
 async fn gather(
     mut items: mpsc::Receiver<Received>,
     batches: mpsc::Sender<Batch>,
