@@ -10,7 +10,8 @@ use wireproof::nostr::container::{self, Damage};
 
 use super::database::{self, DatabaseReader};
 use super::layout::Layout;
-use super::reader::{Entry, FileFault, RawGroup, Reader};
+use super::reader::{ByteSource, Entry, FileFault, RawGroup, Reader};
+use super::stream::Stream;
 
 /// Files of events, folders of files, and LMDB databases.
 #[derive(Clone, Debug)]
@@ -175,21 +176,34 @@ impl Input {
     }
 
     fn reader(&self, file: &Path) -> Result<Reader<'static>, InputError> {
-        let bytes: Box<dyn Read + Send> = match file == Path::new("-") {
-            true => Box::new(io::stdin()),
-            false => Box::new(File::open(file).map_err(io_error(file))?),
-        };
-        let mut bytes = BufReader::with_capacity(BUFFER_BYTES, bytes);
-        if let Some(layout) = self.layout {
-            return Ok(Reader::new(layout, bytes));
+        if file == Path::new("-") {
+            let mut bytes = Stream::new(io::stdin());
+            let start = self.start(file, &mut bytes)?;
+            let layout = self.layout_of(file, &start);
+            bytes.put_back(start);
+            return Ok(Reader::of_source(layout, ByteSource::Stream(bytes)));
         }
+        let opened = File::open(file).map_err(io_error(file))?;
+        let mut bytes = BufReader::with_capacity(BUFFER_BYTES, opened);
+        let start = self.start(file, &mut bytes)?;
+        Ok(Reader::new(self.layout_of(file, &start), io::Cursor::new(start).chain(bytes)))
+    }
+
+    /// The first bytes, if they decide the layout.
+    fn start(&self, file: &Path, bytes: &mut impl Read) -> Result<Vec<u8>, InputError> {
         let mut start = Vec::new();
-        bytes.by_ref().take(START_BYTES).read_to_end(&mut start).map_err(io_error(file))?;
-        let layout = match container::is_container(&start) {
-            true => Layout::CONTAINER,
-            false => Layout::of_path(file),
-        };
-        Ok(Reader::new(layout, io::Cursor::new(start).chain(bytes)))
+        if self.layout.is_none() {
+            bytes.take(START_BYTES).read_to_end(&mut start).map_err(io_error(file))?;
+        }
+        Ok(start)
+    }
+
+    fn layout_of(&self, file: &Path, start: &[u8]) -> Layout {
+        match self.layout {
+            Some(layout) => layout,
+            None if container::is_container(start) => Layout::CONTAINER,
+            None => Layout::of_path(file),
+        }
     }
 }
 

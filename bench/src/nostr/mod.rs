@@ -18,6 +18,7 @@ mod message;
 mod ranking;
 mod reader;
 mod sizes;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod unheld;

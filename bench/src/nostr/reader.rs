@@ -12,13 +12,14 @@ use wireproof::nostr_lmdb::DatabaseError;
 
 use super::layout::{Layout, Prefix, Records};
 use super::message;
+use super::stream::Stream;
 
 /// Reads the events of one file.
 pub struct Reader<'r> {
     layout: Layout,
-    input: Source<'r>,
+    input: ByteSource<'r>,
     /// The blocks of a container, which are read from the input.
-    blocks: Option<StreamReader<Source<'r>>>,
+    blocks: Option<StreamReader<ByteSource<'r>>>,
     /// Around the events.
     compression: Option<&'static str>,
     /// Entries read so far, and lines.
@@ -31,7 +32,51 @@ pub struct Reader<'r> {
     fault: Option<FileFault>,
 }
 
-type Source<'r> = Box<dyn BufRead + Send + 'r>;
+/// What a file is read from.
+pub(super) enum ByteSource<'r> {
+    /// Bytes that do not wait long.
+    Plain(Box<dyn BufRead + Send + 'r>),
+    Stream(Stream),
+}
+
+impl<'r> ByteSource<'r> {
+    fn plain(input: impl BufRead + Send + 'r) -> Self {
+        Self::Plain(Box::new(input))
+    }
+
+    /// Whether the next line is there. One of a plain source is.
+    fn has_line(&mut self) -> bool {
+        match self {
+            Self::Plain(_) => true,
+            Self::Stream(stream) => stream.has_line(),
+        }
+    }
+}
+
+impl Read for ByteSource<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(input) => input.read(buf),
+            Self::Stream(stream) => stream.read(buf),
+        }
+    }
+}
+
+impl BufRead for ByteSource<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        match self {
+            Self::Plain(input) => input.fill_buf(),
+            Self::Stream(stream) => stream.fill_buf(),
+        }
+    }
+
+    fn consume(&mut self, len: usize) {
+        match self {
+            Self::Plain(input) => input.consume(len),
+            Self::Stream(stream) => stream.consume(len),
+        }
+    }
+}
 
 /// Entries of a file that were read together, not decoded, or a part of a container that is damaged.
 #[derive(Debug)]
@@ -283,9 +328,14 @@ impl FileFault {
 impl<'r> Reader<'r> {
     /// Reads events from `input` in `layout`. Lines may be compressed with gzip or Zstandard.
     pub fn new(layout: Layout, input: impl BufRead + Send + 'r) -> Self {
+        Self::of_source(layout, ByteSource::plain(input))
+    }
+
+    /// Reads events from `input`. A group of lines from a stream ends where the next line has not arrived.
+    pub(super) fn of_source(layout: Layout, input: ByteSource<'r>) -> Self {
         let mut reader = Self {
             layout,
-            input: Box::new(input),
+            input,
             blocks: None,
             compression: None,
             taken: 0,
@@ -372,6 +422,7 @@ impl<'r> Reader<'r> {
         max: usize,
         mut next: impl FnMut(&mut Self, &mut Vec<u8>) -> Result<bool, FileFault>,
     ) -> Result<(Vec<u8>, Vec<RawEntry>), FileFault> {
+        let is_lines = matches!(self.layout, Layout::Lines | Layout::Strings);
         let (mut bytes, mut entries) = (Vec::new(), Vec::new());
         while bytes.len() < GROUP_BYTES && entries.len() < max.min(GROUP_EVENTS) {
             let start = bytes.len();
@@ -387,6 +438,9 @@ impl<'r> Reader<'r> {
             }
             entries.push(RawEntry { end: bytes.len(), line: self.lines });
             self.taken += 1;
+            if is_lines && !self.input.has_line() {
+                break;
+            }
         }
         Ok((bytes, entries))
     }
@@ -447,13 +501,14 @@ impl<'r> Reader<'r> {
         }
     }
 
-    fn take_input(&mut self) -> Source<'r> {
-        std::mem::replace(&mut self.input, Box::new(io::empty()))
+    fn take_input(&mut self) -> ByteSource<'r> {
+        std::mem::replace(&mut self.input, ByteSource::plain(io::empty()))
     }
 
     fn decompress_gzip(&mut self) {
         let input = self.take_input();
-        self.input = Box::new(BufReader::with_capacity(PLAIN_BYTES, MultiGzDecoder::new(input)));
+        self.input =
+            ByteSource::plain(BufReader::with_capacity(PLAIN_BYTES, MultiGzDecoder::new(input)));
         self.compression = Some("gzip");
     }
 
@@ -461,7 +516,7 @@ impl<'r> Reader<'r> {
         let input = self.take_input();
         let mut decoder = zstd::Decoder::with_buffer(input).map_err(FileFault::Io)?;
         decoder.window_log_max(MAX_WINDOW_LOG).map_err(FileFault::Io)?;
-        self.input = Box::new(BufReader::with_capacity(PLAIN_BYTES, decoder));
+        self.input = ByteSource::plain(BufReader::with_capacity(PLAIN_BYTES, decoder));
         self.compression = Some("Zstandard");
         Ok(())
     }

@@ -6,7 +6,6 @@
 //! | `bench` | `bench` with peers that must be built first, and without a checkout |
 //! | `codes` | the codes of the program, the page and the schemas |
 //! | `config` | precedence of flags, environment and files; `config show` |
-//! | `databases` | `nostr` with LMDB databases |
 //! | `doctor` | `doctor cpu`, `--backend` |
 //! | `doctor_account` | `doctor DID` with each fault of a simulated network |
 //! | `frames` | `frames verify` |
@@ -26,7 +25,6 @@
 mod bench;
 mod codes;
 mod config;
-mod databases;
 mod doctor;
 mod doctor_account;
 mod downloads;

@@ -213,7 +213,7 @@ pub(super) fn article(event: &mut EventBuilder, writer: &mut Writer<'_>) {
 /// The length of an article's summary: some are a large part of the article, and that of the longest is nearly all of it.
 fn summary_bytes(remaining: usize, random: &mut Random) -> usize {
     match remaining {
-        LONG_ARTICLE.. => remaining - 1_000,
+        LONG_ARTICLE.. => (remaining - 1_000).min(LONGEST_SUMMARY),
         _ if random.chance(1, 9) => remaining * random.between(30, 80) as usize / 100,
         _ => 140,
     }
@@ -234,6 +234,9 @@ const WORDS: usize = 12;
 
 /// The length of an article with the text in its summary, in bytes.
 const LONG_ARTICLE: usize = 36_000;
+
+/// The length of the longest summary in bytes, which the default limit on a value allows.
+const LONGEST_SUMMARY: usize = 60_000;
 
 /// One in this many notes has control characters.
 const NOTES_PER_CONTROL: u64 = 400;
@@ -398,3 +401,20 @@ pub(super) fn job_result(event: &mut EventBuilder, writer: &mut Writer<'_>) {
 
 /// The length of a tag within JSON within JSON, in bytes.
 const RECOMMENDED_BYTES: usize = 77;
+
+#[cfg(test)]
+mod tests {
+    use nostr::Limits;
+
+    use super::*;
+    use crate::random::Seed;
+
+    #[test]
+    fn no_summary_exceeds_the_default_limit_on_a_value() {
+        let mut random = Seed::new(1, "summaries").stream(0);
+        for remaining in (0..1 << 20).step_by(997) {
+            let len = summary_bytes(remaining, &mut random);
+            assert!(len <= Limits::default().value_bytes, "{len} of {remaining}");
+        }
+    }
+}

@@ -9,11 +9,8 @@ use assert_cmd::assert::Assert;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::nostr;
 use crate::{json, run, stderr, stdout, text};
-
-fn nostr(args: &[&str]) -> Assert {
-    run(&[&["nostr"][..], args].concat())
-}
 
 /// Events as lines, and a database of them.
 struct Database {
