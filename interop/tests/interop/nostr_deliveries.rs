@@ -99,7 +99,10 @@ async fn a_null_character_is_replaced_in_the_content_and_kept_in_tags() {
     };
     outbox.append_all([event(1, r"a\u0000b"), event(2, "c"), event(1, "again")]).unwrap();
     let mut consumer = outbox.consumer("events").unwrap();
-    let events = consumer.next_events().await.unwrap();
+    let mut events = consumer.next_events().await.unwrap();
+    while events.last().unwrap().position() < 3 {
+        events.extend(consumer.next_events().await.unwrap());
+    }
     let address = |name: &str| PostgresAddress::parse(&postgres.uri(name)).unwrap();
     let mut options = PostgresOptions::default();
     options.content = TableContent::NostrEvents;
