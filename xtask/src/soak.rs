@@ -1,5 +1,5 @@
-//! `cargo xtask soak`: the reliability tests, the model of the follower, the comparison with a Nostr relay and the longest
-//! interop tests at full length, which `cargo xtask test` runs shortened.
+//! `cargo xtask soak`: the reliability tests, the model of the follower, the backfill of a network, the comparison with a Nostr
+//! relay and the longest interop tests at full length, which `cargo xtask test` runs shortened.
 
 use clap::Args;
 
@@ -9,7 +9,7 @@ use crate::{interop, process};
 /// What to run.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Tests to run, by a part of their names, or `model`; all by default.
+    /// Tests to run: `model`, `backfill`, or reliability tests by a part of their names; all by default.
     tests: Vec<String>,
     /// Number of random schedules of `model`.
     #[arg(long, default_value_t = 100_000)]
@@ -21,19 +21,23 @@ pub(crate) struct Options {
 
 /// Runs the tests one after the other.
 pub(crate) fn run(options: &Options) -> Result<(), String> {
-    let (of_model, tests): (Vec<&String>, Vec<&String>) =
-        options.tests.iter().partition(|test| *test == "model");
     let runs_all = options.tests.is_empty();
-    if runs_all || !of_model.is_empty() {
+    let is_named = |name: &str| options.tests.iter().any(|test| test == name);
+    if runs_all || is_named("model") {
         model(options)?;
     }
+    if runs_all || is_named("backfill") {
+        live("backfill_network")?;
+    }
+    let is_other = |test: &&String| !matches!(test.as_str(), "model" | "backfill");
+    let tests: Vec<&String> = options.tests.iter().filter(is_other).collect();
     if runs_all || !tests.is_empty() {
         reliability(&tests)?;
     }
     if !runs_all {
         return Ok(());
     }
-    comparison()?;
+    live("nostr_comparison")?;
     interop()
 }
 
@@ -53,11 +57,12 @@ fn reliability(tests: &[&String]) -> Result<(), String> {
     process::run(command.env("WIREPROOF_SOAK", "1"))
 }
 
-/// Runs the comparison of ids with a Nostr relay of 100,000 events.
-fn comparison() -> Result<(), String> {
+/// Runs a module of the tests of commands in processes: `backfill_network` with 100,000 accounts on 200 hosts, or
+/// `nostr_comparison` with a Nostr relay of 100,000 events.
+fn live(module: &str) -> Result<(), String> {
     let args = ["test", "--release", "-p", "wireproof-cli", "--test", "live", "--"];
     let mut command = process::command("cargo", &args);
-    command.args(["nostr_comparison", "--nocapture"]);
+    command.args([module, "--nocapture"]);
     process::run(command.env("WIREPROOF_SOAK", "1"))
 }
 

@@ -62,8 +62,12 @@ pub struct PageRow {
     pub stored: u64,
     /// Number of records in them.
     pub records: u64,
-    /// Size of the downloads in bytes.
+    /// Size of the downloads in bytes, decoded.
     pub bytes: u64,
+    /// Size of the downloads in bytes as they were received: less where hosts compress them. 0 in rows of versions that did not
+    /// count them.
+    #[serde(default)]
+    pub wire_bytes: u64,
     /// Number of accounts whose listed revision, or a later one, was in the archive.
     pub present: u64,
     /// Number of accounts that were not selected, or are excluded.

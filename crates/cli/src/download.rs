@@ -90,7 +90,7 @@ pub(crate) async fn repository(
     }
     into.flush().map_err(FetchError::Local)?;
     line.end();
-    Ok(FetchedRepo { host: stream.origin().into(), bytes: stream.received() })
+    Ok(stream.fetched())
 }
 
 /// A repository that is read while it is downloaded, with its progress shown.
@@ -136,7 +136,7 @@ impl<'r> DownloadReader<'r> {
         line.end();
         match failure {
             Some(error) => Err(with_cure(error)),
-            None => Ok(FetchedRepo { host: stream.origin().into(), bytes: stream.received() }),
+            None => Ok(stream.fetched()),
         }
     }
 

@@ -43,6 +43,8 @@ pub(super) struct FetchedAccount {
     pub(super) archive: MappedFile,
     /// Size of the archive in bytes.
     pub(super) bytes: u64,
+    /// Size of the archive in bytes as it was received.
+    pub(super) wire_bytes: u64,
     /// When it was fetched, in microseconds since 1970.
     pub(super) fetched: i64,
 }
@@ -58,7 +60,7 @@ impl Run {
         account: ListedAccount,
         is_first_sweep: bool,
     ) -> io::Result<Outcome> {
-        if let Some(outcome) = self.without_lookup(&account, is_first_sweep) {
+        if let Some(outcome) = self.without_lookup(&account) {
             return Ok(outcome);
         }
         let did = account.did.as_did();
@@ -88,13 +90,12 @@ impl Run {
     }
 
     /// The outcome of an account that is not selected, not served, or in the archive.
-    fn without_lookup(&self, account: &ListedAccount, is_first_sweep: bool) -> Option<Outcome> {
+    fn without_lookup(&self, account: &ListedAccount) -> Option<Outcome> {
         let did = account.did.as_did();
         if !self.selection.has_account(did.as_str()) || self.hidden.is_erased(did.as_str()) {
             return Some(Outcome::Excluded);
         }
-        let is_listed =
-            |stored: Tid| !is_first_sweep || account.rev.is_none_or(|rev| stored >= rev);
+        let is_listed = |stored: Tid| account.rev.is_none_or(|rev| stored >= rev);
         match (self.stored.get(did.as_str()), &account.inactive) {
             (Some(stored), None) => is_listed(stored).then_some(Outcome::Present),
             (None, Some(status)) => Some(inactive(did, status)),
@@ -165,6 +166,7 @@ fn fetched_account(
         host: fetched.host,
         archive: MappedFile::of(&file)?,
         bytes: fetched.bytes,
+        wire_bytes: fetched.wire_bytes,
         fetched: now_micros(),
     }))
 }
@@ -222,6 +224,7 @@ fn class_of(error: &XrpcError) -> (&'static str, bool) {
         XrpcFault::RateLimited(_) => ("limited", true),
         XrpcFault::Http(HttpFault::TooLarge(_)) => ("too-large", false),
         XrpcFault::Http(HttpFault::Egress(_)) => ("not-allowed", false),
+        XrpcFault::Http(HttpFault::DamagedGzip(_)) => ("answer", true),
         XrpcFault::Http(HttpFault::Idle(_) | HttpFault::Timeout(_) | HttpFault::TooSlow(_)) => {
             ("slow", true)
         }

@@ -38,7 +38,7 @@ pub(super) struct AccountList {
 #[derive(Clone, Debug)]
 pub(super) struct ListedAccount {
     pub(super) did: DidBuf,
-    /// The revision that the host states.
+    /// The revision that the archive must have of it: the one that the host states, or `None` for any.
     pub(super) rev: Option<Tid>,
     /// The status, if the host says that it does not serve the account.
     pub(super) inactive: Option<Box<str>>,

@@ -17,6 +17,7 @@ pub(super) struct RunProgress {
     present: AtomicU64,
     failed: AtomicU64,
     bytes: AtomicU64,
+    wire_bytes: AtomicU64,
     messages: UnboundedSender<String>,
 }
 
@@ -41,6 +42,7 @@ impl RunProgress {
             present: zero(),
             failed: zero(),
             bytes: zero(),
+            wire_bytes: zero(),
             messages,
         }
     }
@@ -58,6 +60,7 @@ impl RunProgress {
             (&self.present, row.present),
             (&self.failed, row.failures.len() as u64),
             (&self.bytes, row.bytes),
+            (&self.wire_bytes, row.wire_bytes),
         ];
         for (count, added) in counts {
             count.fetch_add(added, Relaxed);
@@ -66,13 +69,21 @@ impl RunProgress {
 
     /// A line for people.
     pub(super) fn text(&self) -> String {
-        let [reading, listed, stored, present, failed, bytes] =
-            [&self.reading, &self.listed, &self.stored, &self.present, &self.failed, &self.bytes]
-                .map(|count| count.load(Relaxed));
+        let [reading, listed, stored, present, failed, bytes, wire_bytes] = [
+            &self.reading,
+            &self.listed,
+            &self.stored,
+            &self.present,
+            &self.failed,
+            &self.bytes,
+            &self.wire_bytes,
+        ]
+        .map(|count| count.load(Relaxed));
         let rate = stored as f64 / self.started.elapsed().as_secs_f64().max(1.0);
         format!(
-            "{reading} lists, {listed} accounts: {stored} stored, {present} present, {failed} failed; {}, {rate:.1} a second",
-            BinaryBytes(bytes)
+            "{reading} lists, {listed} accounts: {stored} stored, {present} present, {failed} failed; {} ({} received), {rate:.1} a second",
+            BinaryBytes(bytes),
+            BinaryBytes(wire_bytes)
         )
     }
 }

@@ -1,6 +1,6 @@
 //! A run of a backfill: sweeps over all lists, several at a time, page by page.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -240,8 +240,9 @@ impl Run {
         let ended = match next_page(&rows) {
             Some(_) if is_swept => SweepEnd::Swept,
             Some(next) => {
+                let failed = summary::failures(&rows).map(|failure| failure.did.clone()).collect();
                 drop(rows);
-                self.clone().pages(&list, next, &mut lease).await?
+                self.clone().pages(&list, next, &failed, &mut lease).await?
             }
             None => SweepEnd::Settled,
         };
@@ -249,18 +250,19 @@ impl Run {
         Ok(ended)
     }
 
-    /// Processes the pages of a sweep from this one on.
+    /// Processes the pages of a sweep from this one on; `failed` are the accounts that failed in their last attempt.
     async fn pages(
         self: Arc<Self>,
         list: &Arc<AccountList>,
         mut next: NextPage,
+        failed: &HashSet<String>,
         lease: &mut ListLease,
     ) -> Result<SweepEnd, Failure> {
         let name = list.name();
         self.progress.reading.fetch_add(1, Relaxed);
         let (mut seen, mut counts) = (SeenAccounts::default(), SweepCounts::default());
         let ended = loop {
-            let page = self.clone().page(list, &next, &mut seen);
+            let page = self.clone().page(list, &next, failed, &mut seen);
             match self.with_lease(lease, page).await {
                 Ok(row) => {
                     self.progress.add(&row);
@@ -290,6 +292,7 @@ impl Run {
         self: Arc<Self>,
         list: &Arc<AccountList>,
         place: &NextPage,
+        failed: &HashSet<String>,
         seen: &mut SeenAccounts,
     ) -> Result<PageRow, PageError> {
         let started = now_micros();
@@ -308,7 +311,10 @@ impl Run {
         if let Some(excess) = seen.excess() {
             return Err(PageError::List(excess));
         }
-        let accounts = page.accounts;
+        let mut accounts = page.accounts;
+        if place.sweep > 1 {
+            accept_stored_revisions(&mut accounts, failed);
+        }
         let mut work =
             PageWork { run: self.clone(), row: &mut row, part: Part::default(), storing: None };
         work.process(list, accounts).await?;
@@ -417,6 +423,7 @@ impl PageWork<'_> {
             }
             Outcome::Fetched(account) => {
                 self.row.bytes += account.bytes;
+                self.row.wire_bytes += account.wire_bytes;
                 self.part.push(account);
                 if self.part.is_full() {
                     self.store_part().await?;
@@ -449,6 +456,13 @@ impl PageWork<'_> {
         self.row.failures.extend(failures);
         Ok(())
     }
+}
+
+/// Has any stored revision do for the accounts of a later sweep: what they have written since their first one is in the stream.
+/// An account that failed needs the one that its host lists.
+fn accept_stored_revisions(accounts: &mut [ListedAccount], failed: &HashSet<String>) {
+    let is_done = |account: &&mut ListedAccount| !failed.contains(account.did.as_str());
+    accounts.iter_mut().filter(is_done).for_each(|account| account.rev = None);
 }
 
 /// The next page of a list whose pages these are; `None` if nothing is left that may change.
@@ -512,6 +526,19 @@ mod tests {
         assert_eq!(next_page(&rows), place(3, 0, None));
         rows.push(row(3, 0, None, 1));
         assert_eq!(next_page(&rows), None);
+    }
+
+    #[test]
+    fn in_a_later_sweep_an_account_that_failed_needs_the_listed_revision_and_others_any() {
+        let account = |number: usize| ListedAccount {
+            did: format!("did:web:a{number}.test").parse().unwrap(),
+            rev: Some("3jzfcijpj2z2a".parse().unwrap()),
+            inactive: None,
+        };
+        let mut accounts: Vec<ListedAccount> = (0..3).map(account).collect();
+        accept_stored_revisions(&mut accounts, &["did:web:a1.test".to_owned()].into());
+        let needed: Vec<bool> = accounts.iter().map(|account| account.rev.is_some()).collect();
+        assert_eq!(needed, [false, true, false]);
     }
 
     #[test]

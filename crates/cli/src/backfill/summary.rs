@@ -31,6 +31,8 @@ struct Counts {
     stored_count: u64,
     record_count: u64,
     byte_count: u64,
+    /// Bytes as they were received: fewer where hosts have compressed them.
+    wire_byte_count: u64,
     present_count: u64,
     excluded_count: u64,
     elsewhere_count: u64,
@@ -109,14 +111,16 @@ impl Summary {
         }
         let Counts { account_count, stored_count, record_count, byte_count, present_count, .. } =
             &self.totals;
-        let Counts { excluded_count, elsewhere_count, inactive, failed, .. } = &self.totals;
+        let Counts { wire_byte_count, excluded_count, elsewhere_count, inactive, failed, .. } =
+            &self.totals;
         text += &format!(
             "{} of {} lists done, {account_count} accounts\n\
-             {stored_count} repositories stored with {record_count} records, {} downloaded\n\
+             {stored_count} repositories stored with {record_count} records, {} ({} as received)\n\
              {present_count} present before, {excluded_count} excluded, {elsewhere_count} hosted elsewhere\n",
             self.done_list_count,
             self.list_count,
             BinaryBytes(*byte_count),
+            BinaryBytes(*wire_byte_count),
         );
         for (what, counts) in [("inactive", inactive), ("failed", failed)] {
             for (class, count) in counts {
@@ -187,6 +191,7 @@ impl Counts {
             counts.stored_count += row.stored;
             counts.record_count += row.records;
             counts.byte_count += row.bytes;
+            counts.wire_byte_count += row.wire_bytes;
         }
         for row in rows.iter().filter(|row| row.sweep == 1) {
             counts.account_count += row.listed;
@@ -210,6 +215,7 @@ impl Counts {
         self.stored_count += other.stored_count;
         self.record_count += other.record_count;
         self.byte_count += other.byte_count;
+        self.wire_byte_count += other.wire_byte_count;
         self.present_count += other.present_count;
         self.excluded_count += other.excluded_count;
         self.elsewhere_count += other.elsewhere_count;

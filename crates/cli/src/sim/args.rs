@@ -4,7 +4,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use simnet::servers::{Attack, Fault, FaultSchedule, Ports, Server, Spec, WriteRate};
+use simnet::servers::{
+    Attack, Fault, FaultSchedule, HostConditions, Placement, Ports, RepositorySizes, Server, Spec,
+    WriteRate,
+};
 
 use super::nostr::NostrRelayArgs;
 
@@ -15,7 +18,7 @@ pub(crate) enum SimCommand {
     ///
     /// Accounts, keys, repositories and writes follow from the seed; ports and the times in events do not.
     /// All servers listen on 127.0.0.1 and make no other connections. Prints the URLs and commands to try,
-    /// and at the end the number of requests.
+    /// and at the end the requests of each server, its answers, and its largest number of requests in a second.
     #[command(after_help = examples())]
     Serve(Box<ServeArgs>),
     /// Serve a Nostr relay on this machine until Ctrl-C, with events from a seed.
@@ -33,14 +36,26 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "N", default_value_t = 20)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) accounts: u32,
-    /// Number of records of each account at the start.
-    #[arg(long, value_name = "N", default_value_t = 60)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) records: u32,
+    /// Number of records of each account at the start; `realistic` for few in most accounts and many in some, as on the live
+    /// network, or `realistic:MAX` with at most MAX. Realistic accounts are derived from the seed for each request and kept only
+    /// from their first change on, so that 100,000 take little memory.
+    #[arg(long, value_name = "N|realistic[:MAX]", default_value = "60", value_parser = records)]
+    pub(crate) records: RecordsArg,
     /// Number of PDSs that host the accounts.
     #[arg(long, value_name = "N", default_value_t = 2)]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=100))]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=200))]
     pub(crate) pds: u16,
+    /// Put many accounts on a few PDSs and few on the others, instead of as many on each.
+    #[arg(long)]
+    pub(crate) uneven: bool,
+    /// Let PDSs differ: steady, limited with and without saying until when, slow, breaking off repositories, silent, refusing
+    /// connections; the first also hosts repositories of the hostile set.
+    #[arg(long)]
+    pub(crate) hosts_vary: bool,
+    /// Number of accounts that change, one a second: they move, are taken down, write, are deleted and created, in turn.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    pub(crate) changes: u32,
     /// Number of relays, each with its own sequence numbers.
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u16).range(..=100))]
@@ -92,8 +107,14 @@ impl ServeArgs {
         Spec {
             seed: self.seed,
             accounts: self.accounts as usize,
-            records: self.records as usize,
+            records: self.records.most as usize,
+            sizes: self.records.sizes,
             pds: self.pds.into(),
+            placement: if self.uneven { Placement::Uneven } else { Placement::InTurn },
+            conditions: match self.hosts_vary {
+                true => HostConditions::Varied,
+                false => HostConditions::Alike,
+            },
             relays: self.relays.into(),
             jetstreams: self.jetstreams.into(),
             ports: self.ports(),
@@ -121,6 +142,32 @@ impl ServeArgs {
         }
     }
 }
+
+/// The numbers of records of accounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RecordsArg {
+    sizes: RepositorySizes,
+    /// The number of all, or the most that one has.
+    most: u32,
+}
+
+fn records(text: &str) -> Result<RecordsArg, String> {
+    let (sizes, number) = match text.strip_prefix("realistic") {
+        Some("") => (RepositorySizes::Realistic, None),
+        // Without a colon it is no number.
+        Some(rest) => (RepositorySizes::Realistic, Some(rest.strip_prefix(':').unwrap_or(""))),
+        None => (RepositorySizes::Equal, Some(text)),
+    };
+    let most = number.map_or(Some(MAX_RECORDS), |number| number.parse().ok());
+    let most = most.filter(|most| (1..=MAX_RECORDS).contains(most));
+    let most = most.ok_or_else(|| {
+        format!("expected a number from 1 to {MAX_RECORDS}, `realistic` or `realistic:MAX`")
+    })?;
+    Ok(RecordsArg { sizes, most })
+}
+
+/// Records of an account.
+const MAX_RECORDS: u32 = 1_000_000;
 
 fn rate(text: &str) -> Result<WriteRate, String> {
     match text {
@@ -233,7 +280,9 @@ Examples:
   wireproof sim serve --relays 2 --rate 1000             two relays, 1000 commits per second
   wireproof sim serve --prepared 100000 --rate none      100,000 commits to replay
   wireproof sim serve --fault relay:cut:every=3,of=50000 every third stream ends after 50 kB
-  wireproof sim serve --hostile --port 0 --json";
+  wireproof sim serve --hostile --port 0 --json
+  wireproof sim serve --accounts 100000 --records realistic --pds 200 --uneven --hosts-vary \\
+    --rate none --prepared 0 --changes 600               a network for `backfill`";
 
 const SCHEDULES: &str = "\
 A schedule selects the occasions (connections, requests, frames) of a fault: `times=3` the next three,
@@ -284,6 +333,18 @@ mod tests {
         assert!(parsed("plc:cut").unwrap_err().contains("wrong-document"));
         assert!(parsed("relay:cut:often").unwrap_err().contains("every=N"));
         assert!(parsed("relay:cut:times=x").unwrap_err().contains("a number"));
+    }
+
+    #[test]
+    fn records_are_as_many_for_all_or_realistic() {
+        let equal = RecordsArg { sizes: RepositorySizes::Equal, most: 7 };
+        assert_eq!(records("7"), Ok(equal));
+        let realistic = |most| Ok(RecordsArg { sizes: RepositorySizes::Realistic, most });
+        assert_eq!(records("realistic"), realistic(1_000_000));
+        assert_eq!(records("realistic:300"), realistic(300));
+        for wrong in ["0", "", "many", "realistic:", "realistic:0", "realistic9", "1000001"] {
+            assert!(records(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

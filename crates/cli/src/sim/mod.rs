@@ -4,12 +4,13 @@ mod args;
 mod nostr;
 mod summary;
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use simnet::hostile::{Case, CaseSet, Spec};
-use simnet::servers::{Attack, Simulation};
+use simnet::servers::{AccountChange, AccountChanges, Attack, Simulation};
 use tokio::runtime::Builder;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -44,8 +45,9 @@ fn serve_network(args: &ServeArgs, output: Output) -> Result<(), Failure> {
     };
     print(args.json, &NetworkSummary::new(&network), NetworkSummary::to_text, output)?;
     let hostility = args.hostile.then(|| Hostility::new(args));
-    runtime.block_on(serve(&network, hostility, signals));
-    let traffic = TrafficSummary::new(&network, since.elapsed());
+    let mut changes = Changes::new(args);
+    runtime.block_on(serve(&network, hostility, &mut changes, signals));
+    let traffic = TrafficSummary::new(&network, since.elapsed(), &changes.made);
     print(args.json, &traffic, TrafficSummary::to_text, output)
 }
 
@@ -71,16 +73,44 @@ fn open(args: &ServeArgs) -> Result<Simulation, Failure> {
     })
 }
 
-/// Serves until a signal, and is hostile once a second if requested.
-async fn serve(network: &Simulation, mut hostility: Option<Hostility>, mut signals: Signals) {
-    let mut ticks = interval(CASE_EVERY);
+/// Serves until a signal. Once a second it is hostile if requested, and an account changes while there are changes left.
+async fn serve(
+    network: &Simulation,
+    mut hostility: Option<Hostility>,
+    changes: &mut Changes,
+    mut signals: Signals,
+) {
+    let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             _ = signals.next() => return,
-            _ = ticks.tick(), if hostility.is_some() => {
+            _ = ticks.tick(), if hostility.is_some() || changes.left > 0 => {
                 hostility.iter_mut().for_each(|hostility| hostility.next(network));
+                changes.next(network);
             }
+        }
+    }
+}
+
+/// What `--changes` adds: a change of an account at a time.
+struct Changes {
+    sequence: AccountChanges,
+    left: u32,
+    made: BTreeMap<AccountChange, u64>,
+}
+
+impl Changes {
+    fn new(args: &ServeArgs) -> Self {
+        let sequence = AccountChanges::new(args.seed);
+        Self { sequence, left: args.changes, made: BTreeMap::new() }
+    }
+
+    fn next(&mut self, network: &Simulation) {
+        let Some(left) = self.left.checked_sub(1) else { return };
+        self.left = left;
+        if let Some(change) = self.sequence.make_next(network) {
+            *self.made.entry(change).or_default() += 1;
         }
     }
 }
@@ -141,4 +171,4 @@ fn print<T: Serialize>(
     Ok(output.stdout().flush()?)
 }
 
-const CASE_EVERY: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_secs(1);

@@ -1,10 +1,11 @@
 //! What `wireproof sim serve` prints: the network at the start, its traffic at the end.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
-use simnet::servers::{Server, Simulation};
+use simnet::servers::{AccountChange, HostConditions, Server, Simulation};
 
 use super::args::server_name;
 
@@ -16,6 +17,9 @@ pub(super) struct NetworkSummary {
     account_count: usize,
     /// The first accounts.
     accounts: Vec<AccountSummary>,
+    /// The accounts whose repositories are of the hostile set.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hostile_accounts: Vec<HostileAccount>,
     commands: Vec<String>,
 }
 
@@ -26,6 +30,16 @@ struct ServerSummary {
     host: String,
     #[serde(skip)]
     title: String,
+    /// The condition of a PDS, where they differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    condition: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct HostileAccount {
+    did: String,
+    /// The code of the rule that its repository breaks.
+    code: &'static str,
 }
 
 #[derive(Serialize)]
@@ -41,7 +55,13 @@ impl NetworkSummary {
             server: server_name(server),
             host: network.url(server),
             title: server.to_string(),
+            condition: condition(network, server),
         };
+        let hostile = network.hostile_repositories().iter();
+        let hostile = hostile.filter_map(|case| {
+            let (did, code) = (case.did.clone(), case.code?);
+            Some(HostileAccount { did, code })
+        });
         let account = |number: usize| {
             let account = network.account(number);
             let (did, handle) = (account.did, account.handle);
@@ -53,12 +73,16 @@ impl NetworkSummary {
             servers: network.spec().servers().into_iter().map(server).collect(),
             account_count,
             accounts: (0..account_count.min(SHOWN)).map(account).collect(),
+            hostile_accounts: hostile.collect(),
             commands: commands(network),
         }
     }
 
     pub(super) fn to_text(&self) -> String {
-        let line = |server: &ServerSummary| format!("{:<13}  {}\n", server.title, server.host);
+        let line = |server: &ServerSummary| {
+            let condition = server.condition.map(|name| format!("  {name}")).unwrap_or_default();
+            format!("{:<13}  {}{condition}\n", server.title, server.host)
+        };
         let mut text: String = self.servers.iter().map(line).collect();
         let handles: Vec<&str> = self.accounts.iter().map(|account| &*account.handle).collect();
         let (count, handles) = (self.account_count, handles.join(" "));
@@ -67,6 +91,16 @@ impl NetworkSummary {
         text += "\nTo try in another terminal:\n";
         self.commands.iter().for_each(|command| text += &format!("  {command}\n"));
         text + "\nCtrl-C ends the network.\n"
+    }
+}
+
+/// The condition of a PDS, where they differ.
+fn condition(network: &Simulation, server: Server) -> Option<&'static str> {
+    match (server, network.spec().conditions) {
+        (Server::Pds(number), HostConditions::Varied) => {
+            Some(network.host_conditions()[number].name())
+        }
+        _ => None,
     }
 }
 
@@ -103,6 +137,8 @@ pub(super) struct TrafficSummary {
     frames: u64,
     servers: Vec<ServerTraffic>,
     faults: Vec<FaultCount>,
+    /// Changes of accounts.
+    changes: Vec<ChangeCount>,
 }
 
 #[derive(Serialize)]
@@ -112,8 +148,27 @@ struct ServerTraffic {
     title: String,
     /// Events emitted.
     events: u64,
+    /// The condition of a PDS, where they differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    condition: Option<&'static str>,
     /// Requests by path, the most frequent first.
     requests: Vec<PathCount>,
+    /// Answers by HTTP status.
+    answers: Vec<StatusCount>,
+    /// The largest number of requests within any second.
+    peak_per_s: u64,
+}
+
+#[derive(Serialize)]
+struct StatusCount {
+    status: u16,
+    count: u64,
+}
+
+#[derive(Serialize)]
+struct ChangeCount {
+    change: &'static str,
+    count: u64,
 }
 
 #[derive(Serialize)]
@@ -132,7 +187,15 @@ struct FaultCount {
 }
 
 impl TrafficSummary {
-    pub(super) fn new(network: &Simulation, time: Duration) -> Self {
+    pub(super) fn new(
+        network: &Simulation,
+        time: Duration,
+        changes: &BTreeMap<AccountChange, u64>,
+    ) -> Self {
+        let change = |(change, count): (&AccountChange, &u64)| ChangeCount {
+            change: change.name(),
+            count: *count,
+        };
         let fault = |(server, fault, count): (Server, simnet::servers::Fault, u64)| FaultCount {
             server: server_name(server),
             title: server.to_string(),
@@ -147,16 +210,26 @@ impl TrafficSummary {
                 .map(|server| ServerTraffic::new(network, server))
                 .collect(),
             faults: network.faults().counts().into_iter().map(fault).collect(),
+            changes: changes.iter().map(change).collect(),
         }
     }
 
     pub(super) fn to_text(&self) -> String {
-        let Self { seconds, connections, frames, servers, faults } = self;
+        let Self { seconds, connections, frames, servers, faults, changes } = self;
         let mut text =
             format!("\n{seconds:.1} s, {connections} connections, {frames} frames sent\n");
-        for ServerTraffic { title, events, requests, .. } in servers {
-            let total: u64 = requests.iter().map(|path| path.count).sum();
-            text += &format!("{title:<13}  {events} events, {total} requests\n");
+        for ServerTraffic { title, events, requests, answers, peak_per_s, condition, .. } in servers
+        {
+            let total: u64 = answers.iter().map(|answer| answer.count).sum();
+            text += &format!("{title:<13}  {events} events, {total} requests");
+            if total > 0 {
+                text += &format!(", at most {peak_per_s} a second");
+            }
+            text += &condition.map_or_else(String::new, |name| format!(" ({name})"));
+            text.push('\n');
+            for StatusCount { status, count } in answers.iter().filter(|of| of.status != 200) {
+                text += &format!("{count:>13}  answers {status}\n");
+            }
             for PathCount { path, count } in requests.iter().take(SHOWN) {
                 text += &format!("{count:>13}  {path}\n");
             }
@@ -164,18 +237,30 @@ impl TrafficSummary {
         for FaultCount { title, fault, count, .. } in faults {
             text += &format!("{title:<13}  {fault} happened {count} times\n");
         }
+        for ChangeCount { change, count } in changes {
+            text += &format!("{count:>13}  accounts {change}\n");
+        }
         text
     }
 }
 
 impl ServerTraffic {
     fn new(network: &Simulation, server: Server) -> Self {
-        let requests = network.request_counts(server).into_iter();
+        let traffic = network.server_traffic(server);
         let mut requests: Vec<_> =
-            requests.map(|(path, count)| PathCount { path, count }).collect();
+            traffic.requests.into_iter().map(|(path, count)| PathCount { path, count }).collect();
         requests.sort_by(|a, b| (Reverse(a.count), &a.path).cmp(&(Reverse(b.count), &b.path)));
         let (title, events) = (server.to_string(), network.sent_count(server));
-        Self { server: server_name(server), title, events, requests }
+        let answers = traffic.answers.into_iter();
+        Self {
+            server: server_name(server),
+            title,
+            events,
+            condition: condition(network, server),
+            requests,
+            answers: answers.map(|(status, count)| StatusCount { status, count }).collect(),
+            peak_per_s: traffic.peak_per_s,
+        }
     }
 }
 

@@ -16,8 +16,11 @@ struct Served {
 
 impl Served {
     fn start(args: &[&str]) -> Self {
-        let mut child = wireproof(&["sim", "serve", "--port", "0", "--json"])
-            .args(["--accounts", "3", "--records", "5", "--prepared", "20", "--rate", "none"])
+        Self::of(&[&["--accounts", "3", "--records", "5", "--prepared", "20"], args].concat())
+    }
+
+    fn of(args: &[&str]) -> Self {
+        let mut child = wireproof(&["sim", "serve", "--port", "0", "--json", "--rate", "none"])
             .args(args)
             .stdout(Stdio::piped())
             .spawn()
@@ -107,6 +110,82 @@ fn it_prints_every_server_and_counts_requests() {
 }
 
 #[test]
+fn realistic_accounts_are_as_the_seed_gives_them_whenever_they_are_asked_for() {
+    let mut served = Served::of(&[
+        "--accounts",
+        "200",
+        "--records",
+        "realistic:50",
+        "--uneven",
+        "--prepared",
+        "0",
+    ]);
+    let opening = served.document();
+    let (plc, pds) = (host(&opening, "plc"), host(&opening, "pds0"));
+    let (_, list) = get(&pds, "/xrpc/com.atproto.sync.listRepos?limit=1000");
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let repos = list["repos"].as_array().unwrap();
+    assert!((110..170).contains(&repos.len()), "two thirds are on the first: {}", repos.len());
+    let did = repos[7]["did"].as_str().unwrap();
+    let latest = format!("/xrpc/com.atproto.sync.getLatestCommit?did={did}");
+    let [first, again] = [(); 2].map(|()| get(&pds, &latest).1);
+    assert_eq!(first, again);
+    let first: Value = serde_json::from_str(&first).unwrap();
+    assert_eq!(first["rev"], repos[7]["rev"]);
+    assert!(get(&plc, &format!("/{did}")).1.contains(&pds));
+    assert!(get(&plc, "/export?count=1000").1.lines().count() == 400, "two operations each");
+}
+
+#[test]
+fn hosts_of_all_conditions_are_named_with_what_they_answered() {
+    let mut served = Served::of(&[
+        "--prepared",
+        "0",
+        "--accounts",
+        "60",
+        "--pds",
+        "20",
+        "--hosts-vary",
+        "--records",
+        "realistic:9",
+        "--changes",
+        "1",
+    ]);
+    let opening = served.document();
+    let of = |condition: &str| {
+        let servers = opening["servers"].as_array().unwrap();
+        let server = servers.iter().find(|server| server["condition"] == condition).unwrap();
+        server["host"].as_str().unwrap().to_owned()
+    };
+    let health = "/xrpc/_health";
+    let statuses = |url: &str, count: usize| -> Vec<String> {
+        let heads = (0..count).map(|_| get(url, health).0);
+        heads.filter(|head| !head.starts_with("HTTP/1.1 200 ")).collect()
+    };
+    let limited = statuses(&of("limited"), 50);
+    assert!(!limited.is_empty() && limited.iter().all(|head| head.contains("retry-after: ")));
+    let silently = statuses(&of("limited-silently"), 70);
+    assert!(!silently.is_empty() && silently.iter().all(|head| head.starts_with("HTTP/1.1 429 ")));
+    assert!(
+        silently.iter().all(|head| !head.contains("retry-after") && !head.contains("ratelimit"))
+    );
+    assert_eq!(statuses(&of("steady"), 70), Vec::<String>::new());
+    let refusing = of("refusing").rsplit(':').next().unwrap().parse::<u16>().unwrap();
+    assert!(TcpStream::connect(("127.0.0.1", refusing)).is_err());
+    assert_eq!(opening["hostile_accounts"].as_array().unwrap().len(), 4);
+
+    let counts = served.end("INT");
+    let servers = counts["servers"].as_array().unwrap();
+    let server = servers.iter().find(|server| server["condition"] == "limited").unwrap();
+    let answers = serde_json::json!([
+        { "status": 200, "count": 50 - limited.len() }, { "status": 429, "count": limited.len() },
+    ]);
+    assert_eq!(server["answers"], answers);
+    assert!(server["peak_per_s"].as_u64().is_some_and(|peak| (1..=50).contains(&peak)));
+    assert_eq!(counts["changes"], serde_json::json!([{ "change": "moved", "count": 1 }]));
+}
+
+#[test]
 fn the_same_seed_gives_the_same_accounts_and_another_one_others() {
     let accounts = |seed: &str| {
         let mut served = Served::start(&["--seed", seed]);
@@ -163,6 +242,8 @@ fn arguments_that_make_no_sense_are_exit_code_2() {
         (&["--fault", "plc:cut"], 2, "cannot have the fault `cut`"),
         (&["--fault", "relay7:cut"], 2, "there is no relay 7"),
         (&["--accounts", "0"], 2, "--accounts"),
+        (&["--records", "some"], 2, "`realistic`"),
+        (&["--pds", "201"], 2, "--pds"),
         (&["--rate", "fast"], 2, "--rate"),
     ] {
         let output = wireproof(&["sim", "serve", "--port", "0"]).args(args).output().unwrap();

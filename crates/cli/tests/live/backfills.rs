@@ -175,13 +175,14 @@ impl Backfill {
     }
 }
 
-fn wireproof(args: &[&str]) -> Command {
+pub(crate) fn wireproof(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
     command.args(args).env("XDG_CONFIG_HOME", "/nonexistent").env_remove("WIREPROOF_CONTACT");
     command
 }
 
-fn ended(output: &Output) -> (Value, Option<i32>) {
+/// The document of a `backfill` that has ended, and its exit code.
+pub(crate) fn ended(output: &Output) -> (Value, Option<i32>) {
     let document =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(output)));
     schemas::check("backfill", &document);
@@ -340,6 +341,25 @@ fn limits_of_hosts_are_kept_and_slow_and_broken_answers_are_asked_for_again() {
     assert_eq!((code, &report["stored_count"]), (Some(0), &60.into()), "{report}");
     assert_eq!(faults.unfired(), []);
     backfill.check();
+}
+
+#[test]
+fn repositories_are_fetched_compressed_and_a_bomb_is_refused_at_the_limit() {
+    let backfill = Backfill::new(Spec { records: 60, ..network(20, 2) });
+    let bomb = FaultSchedule::ONCE.after(4).with_amount(64);
+    backfill.sim.faults().enable(Server::Pds(0), Fault::BombRepo, bomb);
+    let (report, code) = backfill.run(&["--max-bytes", "1000000"]);
+    assert_eq!((code, &report["stored_count"]), (Some(0), &20.into()), "{report}");
+    let [bytes, wire_bytes] =
+        ["byte_count", "wire_byte_count"].map(|name| report[name].as_u64().unwrap());
+    assert!(wire_bytes > 0 && wire_bytes * 4 < bytes * 3, "{wire_bytes} of {bytes}");
+    backfill.check();
+
+    let always = FaultSchedule::ALWAYS.with_amount(64);
+    backfill.sim.faults().enable(Server::Pds(0), Fault::BombRepo, always);
+    backfill.sim.write_commit_as(0);
+    let (report, code) = backfill.run(&["--max-bytes", "1000000", "--name", "later"]);
+    assert_eq!((code, &report["failed"]["too-large"]), (Some(3), &1.into()), "{report}");
 }
 
 #[test]

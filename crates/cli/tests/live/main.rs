@@ -6,6 +6,7 @@
 //! | `archives` | `archive follow`, and the other commands about its archive |
 //! | `admin` | `follow --admin`, and the commands that use it |
 //! | `backfills` | `backfill`, and its status |
+//! | `backfill_network` | `backfill` of a network whose hosts and accounts misbehave and change, killed at random times |
 //! | `conditions` | `follow --where` |
 //! | `line_proofs` | `follow --proof`, and `frames verify-lines` |
 //! | `lines` | the lines of events of every kind and verdict |
@@ -34,6 +35,7 @@ mod account_changes;
 mod admin;
 mod archive_streams;
 mod archives;
+mod backfill_network;
 mod backfills;
 mod clock;
 mod conditions;

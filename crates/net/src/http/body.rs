@@ -1,5 +1,6 @@
 //! A response body as a stream, with limits on its size, rate and time.
 
+use std::io;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -7,7 +8,8 @@ use reqwest::Response as RawResponse;
 use reqwest::header::{CONTENT_ENCODING, HeaderMap};
 use tokio::time::{Instant, timeout_at};
 
-use super::{HttpError, HttpFault, Limits};
+use super::gzip::GzipDecoder;
+use super::{Coding, HttpError, HttpFault, Limits};
 
 /// The body of a response, in chunks.
 #[derive(Debug)]
@@ -17,7 +19,12 @@ pub struct ResponseBody {
     limits: Limits,
     /// Deadline of the whole response.
     deadline: Instant,
-    received: u64,
+    /// Decodes the body, if it is compressed.
+    gzip: Option<GzipDecoder>,
+    /// Number of decoded bytes that were returned.
+    decoded: u64,
+    /// Number of bytes as they were received.
+    wire: u64,
     window: RateWindow,
 }
 
@@ -58,15 +65,21 @@ impl ResponseBody {
         response: RawResponse,
         limits: &Limits,
         deadline: Instant,
+        coding: Coding,
     ) -> Result<Self, HttpError> {
         let window = RateWindow::new(Instant::now());
-        let body = Self { host, response, limits: *limits, deadline, received: 0, window };
-        if let Some(coding) =
-            body.headers().get(CONTENT_ENCODING).filter(|name| *name != "identity")
-        {
-            let name =
-                String::from_utf8_lossy(coding.as_bytes()).chars().take(MAX_NAME_CHARS).collect();
-            return Err(body.error(HttpFault::Compressed(name)));
+        let (limits, gzip) = (*limits, None);
+        let mut body = Self { host, response, limits, deadline, gzip, decoded: 0, wire: 0, window };
+        match body.headers().get(CONTENT_ENCODING).filter(|name| *name != "identity") {
+            None => {}
+            Some(name) if coding == Coding::Gzip && GZIP.iter().any(|gzip| name == gzip) => {
+                body.gzip = Some(GzipDecoder::new());
+            }
+            Some(name) => {
+                let name = String::from_utf8_lossy(name.as_bytes());
+                let name = name.chars().take(MAX_NAME_CHARS).collect();
+                return Err(body.error(HttpFault::Compressed(name)));
+            }
         }
         match body.response.content_length() {
             Some(stated) if stated > limits.max_bytes => Err(body.too_large()),
@@ -84,21 +97,56 @@ impl ResponseBody {
         self.response.headers()
     }
 
-    /// The length of the body, if the server states it.
+    /// The length of the body, if the server states it and the body is not compressed.
     pub fn stated_bytes(&self) -> Option<u64> {
-        self.response.content_length()
+        self.response.content_length().filter(|_| self.gzip.is_none())
     }
 
-    /// Number of received bytes.
+    /// Number of received bytes, decoded.
     pub fn received(&self) -> u64 {
-        self.received
+        self.decoded
     }
 
-    /// The next chunk; `None` at the end.
+    /// Number of bytes as they were received: fewer than [`received`](Self::received) if the body is compressed.
+    pub fn wire_bytes(&self) -> u64 {
+        self.wire
+    }
+
+    /// The next chunk, decoded; `None` at the end.
     ///
     /// # Errors
-    /// If the connection fails or a limit is exceeded.
+    /// If the connection fails, a limit is exceeded, or a compressed body is damaged.
     pub async fn next(&mut self) -> Result<Option<Bytes>, HttpError> {
+        let chunk = match self.gzip {
+            None => self.next_received().await?,
+            Some(_) => self.next_decoded().await?,
+        };
+        if let Some(chunk) = &chunk {
+            self.decoded += chunk.len() as u64;
+            self.check_size(self.decoded)?;
+        }
+        Ok(chunk)
+    }
+
+    async fn next_decoded(&mut self) -> Result<Option<Bytes>, HttpError> {
+        while let Some(gzip) = &mut self.gzip {
+            match gzip.next_piece() {
+                Ok(None) => {}
+                Ok(piece) => return Ok(piece),
+                Err(error) => return Err(self.damaged(&error)),
+            }
+            let chunk = self.next_received().await?;
+            let Some(gzip) = &mut self.gzip else { break };
+            match chunk {
+                Some(chunk) => gzip.push(chunk),
+                None => return gzip.finish().map_err(|error| self.damaged(&error)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next chunk as it is received; `None` at the end.
+    async fn next_received(&mut self) -> Result<Option<Bytes>, HttpError> {
         let idle_deadline = Instant::now() + self.limits.idle_timeout;
         let chunk = match timeout_at(idle_deadline.min(self.deadline), self.response.chunk()).await
         {
@@ -132,18 +180,25 @@ impl ResponseBody {
     /// # Errors
     /// If the connection fails or a limit is exceeded, including this one.
     pub async fn read_at_most(&mut self, max_bytes: u64) -> Result<Bytes, HttpError> {
-        let max = self.received.saturating_add(max_bytes);
+        let max = self.decoded.saturating_add(max_bytes);
         self.limits.max_bytes = self.limits.max_bytes.min(max);
         self.read_to_end().await
     }
 
     fn record(&mut self, bytes: u64) -> Result<(), HttpError> {
-        self.received += bytes;
-        if self.received > self.limits.max_bytes {
-            return Err(self.too_large());
-        }
+        self.wire += bytes;
+        self.check_size(self.wire)?;
         let added = self.window.add(bytes, Instant::now(), &self.limits);
         added.map_err(|minimum| self.error(HttpFault::TooSlow(minimum)))
+    }
+
+    fn check_size(&self, bytes: u64) -> Result<(), HttpError> {
+        if bytes > self.limits.max_bytes { Err(self.too_large()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn damaged(&self, error: &io::Error) -> HttpError {
+        self.error(HttpFault::DamagedGzip(error.to_string()))
     }
 
     #[cold]
@@ -160,6 +215,9 @@ impl ResponseBody {
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
+
+/// The names of the coding: RFC 9110, section 8.4.1.3.
+const GZIP: [&str; 2] = ["gzip", "x-gzip"];
 
 /// Characters kept of the name of a coding.
 const MAX_NAME_CHARS: usize = 32;

@@ -49,7 +49,10 @@ pub enum HttpFault {
     /// The body is compressed, although this was not asked for.
     #[error("the response is compressed with {0:?}, which was not asked for")]
     Compressed(String),
-    /// The body is too long.
+    /// The body was asked for compressed, and is no intact gzip stream, or more than one.
+    #[error("the gzip stream is damaged: {0}")]
+    DamagedGzip(String),
+    /// The body is too long, as it was received or decoded.
     #[error("more than {0} bytes")]
     TooLarge(u64),
     /// The host's certificate is invalid.

@@ -2,12 +2,13 @@
 //!
 //! [`Client`] follows redirects only to hosts that the egress policy allows, checks each address when it
 //! connects to it, and aborts responses that are too long or too slow. Bodies are not compressed, so that their
-//! length is what was sent. It uses no proxy, as its connections could not be checked.
+//! length is what was sent, except where a caller asks for gzip: then the limit on their size holds for the decoded bytes too. It uses no proxy, as its connections could not be checked.
 
 mod body;
 mod contact;
 mod egress_checks;
 mod error;
+mod gzip;
 #[cfg(test)]
 mod tests;
 
@@ -33,7 +34,7 @@ pub use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 /// Limits of one response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum size of the body in bytes.
+    /// Maximum size of the body in bytes: as received, and decoded.
     pub max_bytes: u64,
     /// Maximum time from the first packet to the last.
     pub max_time: Duration,
@@ -79,6 +80,16 @@ impl Limits {
         min_bytes_per_s: 4 << 10,
         progress_window: Duration::from_secs(10),
     };
+}
+
+/// The coding of a body that a request asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Coding {
+    /// None: the body is received as it is.
+    #[default]
+    Identity,
+    /// Compressed with gzip, or not: a host that does not compress sends the body as it is.
+    Gzip,
 }
 
 /// A response with its whole body.
@@ -186,7 +197,7 @@ impl Client {
     /// # Errors
     /// As [`get`](Self::get).
     pub async fn get_direct(&self, url: &Url, limits: &Limits) -> Result<Response, HttpError> {
-        read_body(self.send(&self.direct, url, limits).await?).await
+        read_body(self.send(&self.direct, url, limits, Coding::Identity).await?).await
     }
 
     /// Requests `url` and returns the response when its headers are received.
@@ -194,7 +205,7 @@ impl Client {
     /// # Errors
     /// If the policy denies the host, or it does not respond in time.
     pub async fn open(&self, url: &Url, limits: &Limits) -> Result<ResponseBody, HttpError> {
-        self.send(&self.following, url, limits).await
+        self.send(&self.following, url, limits, Coding::Identity).await
     }
 
     /// Like [`open`](Self::open), without following redirects.
@@ -202,7 +213,20 @@ impl Client {
     /// # Errors
     /// As [`open`](Self::open).
     pub async fn open_direct(&self, url: &Url, limits: &Limits) -> Result<ResponseBody, HttpError> {
-        self.send(&self.direct, url, limits).await
+        self.open_coded(url, limits, Coding::Identity).await
+    }
+
+    /// Like [`open_direct`](Self::open_direct), with a body in this coding or in none.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub async fn open_coded(
+        &self,
+        url: &Url,
+        limits: &Limits,
+        coding: Coding,
+    ) -> Result<ResponseBody, HttpError> {
+        self.send(&self.direct, url, limits, coding).await
     }
 
     /// Sends `body` with these headers, and waits for the whole response, whatever its status. A redirect is returned
@@ -218,7 +242,7 @@ impl Client {
         limits: &Limits,
     ) -> Result<Response, HttpError> {
         let request = self.direct.post(url.clone()).headers(headers).body(body);
-        read_body(self.send_request(request, url, limits).await?).await
+        read_body(self.send_request(request, url, limits, Coding::Identity).await?).await
     }
 
     /// Requests an upgrade to a WebSocket, and returns any response. The caller limits the time.
@@ -243,8 +267,14 @@ impl Client {
         client: &reqwest::Client,
         url: &Url,
         limits: &Limits,
+        coding: Coding,
     ) -> Result<ResponseBody, HttpError> {
-        self.send_request(client.get(url.clone()), url, limits).await
+        let request = client.get(url.clone());
+        let request = match coding {
+            Coding::Identity => request,
+            Coding::Gzip => request.header(ACCEPT_ENCODING, "gzip"),
+        };
+        self.send_request(request, url, limits, coding).await
     }
 
     /// Sends a request to `url`.
@@ -253,6 +283,7 @@ impl Client {
         request: RequestBuilder,
         url: &Url,
         limits: &Limits,
+        coding: Coding,
     ) -> Result<ResponseBody, HttpError> {
         let host = url.host_str().unwrap_or_default().to_owned();
         if let Err(denied) = self.policy.check_url(url, &self.ports) {
@@ -266,7 +297,7 @@ impl Client {
         let deadline = now + limits.max_time;
         let headers_deadline = deadline.min(now + CONNECT_TIMEOUT + limits.idle_timeout);
         let fault = match tokio::time::timeout_at(headers_deadline, request.send()).await {
-            Ok(Ok(response)) => return ResponseBody::new(host, response, limits, deadline),
+            Ok(Ok(response)) => return ResponseBody::new(host, response, limits, deadline, coding),
             Ok(Err(error)) => return Err(HttpError::of(&host, &error)),
             Err(_) if headers_deadline < deadline => HttpFault::Idle(limits.idle_timeout),
             Err(_) => HttpFault::Timeout(limits.max_time),
@@ -287,7 +318,7 @@ async fn read_body(mut body: ResponseBody) -> Result<Response, HttpError> {
 }
 
 fn client_builder(resolver: &Arc<CheckedResolver>) -> ClientBuilder {
-    // Compressed responses are refused: a thousandth of a limit would be enough to reach it.
+    // Compressed responses are refused where they were not asked for.
     let headers = [(ACCEPT_ENCODING, HeaderValue::from_static("identity"))];
     reqwest::Client::builder()
         .user_agent(USER_AGENT_NAME)

@@ -1,8 +1,11 @@
 //! Tests of the client against a server on loopback.
 
+use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -114,6 +117,63 @@ async fn a_compressed_body_is_refused_before_it_is_read() {
         fault(client(EgressPolicy::Loopback), &url(&format!("http://{at}/")), &SMALL_LIMITS).await;
     assert_eq!(fault, HttpFault::Compressed("gzip".to_owned()));
 }
+
+/// Asks a server that sends this body for gzip: the decoded body and its size on the wire.
+async fn gzip_body(headers: &str, body: &[u8]) -> Result<(Bytes, u64), HttpFault> {
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n{headers}\r\n", body.len());
+    let at = serve([head.as_bytes(), body].concat()).await;
+    let (client, target) = (client(EgressPolicy::Loopback), url(&format!("http://{at}/")));
+    let opened = client.open_coded(&target, &SMALL_LIMITS, Coding::Gzip).await;
+    let mut opened = opened.map_err(|error| error.fault)?;
+    let body = opened.read_to_end().await.map_err(|error| error.fault)?;
+    assert_eq!(opened.received(), body.len() as u64);
+    Ok((body, opened.wire_bytes()))
+}
+
+fn gzip(data: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(data).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[tokio::test]
+async fn a_compressed_body_that_was_asked_for_is_decoded_and_another_is_as_it_is() {
+    for name in ["gzip", "x-gzip"] {
+        let (data, stream) = ([b'x'; 1000], gzip(&[b'x'; 1000]));
+        let (body, wire) =
+            gzip_body(&format!("content-encoding: {name}\r\n"), &stream).await.unwrap();
+        assert_eq!((&body[..], wire), (&data[..], stream.len() as u64));
+    }
+    let (body, wire) = gzip_body("", b"as it is").await.unwrap();
+    assert_eq!((&body[..], wire), (&b"as it is"[..], 8));
+    let other = gzip_body("content-encoding: br\r\n", b"?").await;
+    assert_eq!(other, Err(HttpFault::Compressed("br".to_owned())));
+}
+
+#[tokio::test]
+async fn a_compressed_body_is_limited_as_it_is_received_and_decoded() {
+    let stream = gzip(&[0; 1001]);
+    assert!(stream.len() < 100);
+    let bomb = gzip_body(GZIP, &stream).await;
+    assert_eq!(bomb, Err(HttpFault::TooLarge(1000)));
+    let bomb = gzip_body(GZIP, &gzip(&vec![0; 500_000])).await;
+    assert_eq!(bomb, Err(HttpFault::TooLarge(1000)));
+    let long = gzip_body(GZIP, &[0; 1001]).await;
+    assert_eq!(long, Err(HttpFault::TooLarge(1000)));
+}
+
+#[tokio::test]
+async fn a_compressed_body_that_ends_early_or_is_damaged_is_an_error() {
+    let stream = gzip(b"a repository");
+    for body in
+        [&stream[..stream.len() - 1], &stream[..5], b"", b"<!doctype html><title>Hello</title>"]
+    {
+        let fault = gzip_body(GZIP, body).await.unwrap_err();
+        assert!(matches!(fault, HttpFault::DamagedGzip(_)), "{fault}");
+    }
+}
+
+const GZIP: &str = "content-encoding: gzip\r\n";
 
 #[tokio::test]
 async fn a_body_that_stops_is_an_idle_error() {

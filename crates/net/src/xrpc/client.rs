@@ -14,7 +14,7 @@ use super::response::{
     DidsResponse, FetchError, FetchedRepo, HostsResponse, LatestCommit, ListPage, ListResponse,
     ListedHost, ListedRepo, PageOptions, Pages, RepoStatus, RepoStream, ReposResponse,
 };
-use crate::http::{self, Limits};
+use crate::http::{self, Coding, Limits};
 use crate::rate_limit::RateLimiter;
 
 /// Requests repositories, records and lists. Clones share connections and rate limits.
@@ -26,7 +26,8 @@ pub struct Client {
 impl Client {
     /// A client that sends requests through `http`, with its egress policy.
     pub fn new(http: http::Client) -> Self {
-        Self { transport: Transport { http, rate_limiter: RateLimiter::default(), attempts: 3 } }
+        let (rate_limiter, repo_coding) = (RateLimiter::default(), Coding::Identity);
+        Self { transport: Transport { http, rate_limiter, attempts: 3, repo_coding } }
     }
 
     /// Sets the rate limiter, which other clients may share.
@@ -49,6 +50,13 @@ impl Client {
         self
     }
 
+    /// Sets the coding in which repositories are asked for; the default is none.
+    #[must_use]
+    pub fn with_repo_coding(mut self, coding: Coding) -> Self {
+        self.transport.repo_coding = coding;
+        self
+    }
+
     /// `getRepo`: the repository of `did`, or its changes after the revision `since`, as a stream that fails
     /// when it exceeds one of the `limits`.
     ///
@@ -64,7 +72,7 @@ impl Client {
         let since = since.map(|rev| rev.to_string());
         let mut parameters = vec![("did", did.as_str())];
         parameters.extend(since.as_deref().map(|rev| ("since", rev)));
-        let request = Request { method: "getRepo", limits };
+        let request = Request { method: "getRepo", limits, coding: self.transport.repo_coding };
         let response = self.send(&request, host, &parameters).await?;
         Ok(RepoStream::new(request.method, response))
     }
@@ -190,7 +198,7 @@ impl Client {
         method: &'static str,
         parameters: &[(&str, &str)],
     ) -> Result<Bytes, XrpcError> {
-        let request = Request { method, limits: &Limits::SLICE };
+        let request = Request { method, limits: &Limits::SLICE, coding: Coding::Identity };
         self.send(&request, host, parameters).await?.bytes(&request).await
     }
 
@@ -200,7 +208,7 @@ impl Client {
         method: &'static str,
         parameters: &[(&str, &str)],
     ) -> Result<T, XrpcError> {
-        let request = Request { method, limits: &Limits::DOCUMENT };
+        let request = Request { method, limits: &Limits::DOCUMENT, coding: Coding::Identity };
         let response = self.send(&request, host, parameters).await?;
         response.json(&request, |body| serde_json::from_slice(body)).await
     }

@@ -12,10 +12,10 @@ use super::error::{XrpcError, XrpcFault};
 use super::response::{FetchError, FetchedRepo, ListPage, Pages};
 use crate::concurrency::{ConcurrencyLimit, Permit};
 use crate::host_pacer::{Answer, HostPacer};
-use crate::http::{Limits, authority};
+use crate::http::{Coding, Limits, authority};
 
 /// A client that keeps to what each host allows: see [`host_pacer`](crate::host_pacer). A limit that a host names is waited
-/// for up to an hour, and the request is repeated then.
+/// for up to an hour, and the request is repeated then. Repositories are asked for compressed with gzip.
 #[derive(Debug)]
 pub struct PacedClient {
     client: Client,
@@ -47,7 +47,7 @@ impl PacedClient {
         // Limits are waited for before a request: within it, the wait would hold its permit.
         let client = client.with_rate_limiter(limiter.with_max_wait(Duration::ZERO));
         Self {
-            client: client.with_attempts(1),
+            client: client.with_attempts(1).with_repo_coding(Coding::Gzip),
             pacer: HostPacer::new(limiter).with_max_rate(options.max_rate),
             permits: ConcurrencyLimit::new(options.max_per_host, options.max_requests),
         }

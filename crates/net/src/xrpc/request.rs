@@ -9,7 +9,9 @@ use serde::Deserialize;
 use tokio::time::{Instant, timeout};
 
 use super::error::{NamedError, XrpcError, XrpcFault};
-use crate::http::{Client, HttpError, HttpFault, Limits, MAX_REDIRECTS, ResponseBody, authority};
+use crate::http::{
+    Client, Coding, HttpError, HttpFault, Limits, MAX_REDIRECTS, ResponseBody, authority,
+};
 use crate::rate_limit::RateLimiter;
 use crate::remote_text::sanitize;
 
@@ -20,6 +22,8 @@ pub(super) struct Transport {
     pub(super) rate_limiter: RateLimiter,
     /// Maximum number of attempts per request, including retries after rate limits.
     pub(super) attempts: u32,
+    /// The coding in which repositories are asked for.
+    pub(super) repo_coding: Coding,
 }
 
 /// The part of a request that does not depend on the host.
@@ -27,6 +31,8 @@ pub(super) struct Transport {
 pub(super) struct Request<'r> {
     pub(super) method: &'static str,
     pub(super) limits: &'r Limits,
+    /// The coding of the body that is asked for.
+    pub(super) coding: Coding,
 }
 
 /// A successful response whose body is not yet received.
@@ -114,7 +120,7 @@ impl Transport {
         let ready = self.rate_limiter.until_ready(host).await;
         ready.map_err(|limited| request.error(host, XrpcFault::RateLimited(limited)))?;
         let start = Instant::now();
-        let body = self.http.open_direct(url, limits).await;
+        let body = self.http.open_coded(url, limits, request.coding).await;
         let body = body.map_err(|error| request.http_error(host, error))?;
         limits.max_time = limits.max_time.saturating_sub(start.elapsed());
         self.rate_limiter.record_response(host, body.status(), body.headers());

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::error::{XrpcError, XrpcFault};
 use super::request::{Request, Response, Transport, method_url};
-use crate::http::{HttpError, Limits, ResponseBody};
+use crate::http::{Coding, HttpError, Limits, ResponseBody};
 
 /// `getLatestCommit`: the current commit of a repository, as claimed by the host; not verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -199,7 +199,8 @@ impl<'c, T> Pages<'c, T> {
             NextPage::At(cursor) => drop(url.query_pairs_mut().append_pair("cursor", cursor)),
             NextPage::None => return Ok(None),
         }
-        let request = Request { method: self.method, limits: &Limits::LIST };
+        let (limits, coding) = (&Limits::LIST, Coding::Identity);
+        let request = Request { method: self.method, limits, coding };
         let response = self.transport.send(&request, url).await?;
         let host = response.host.clone();
         let page = response.json(&request, self.parse).await?;
@@ -223,13 +224,15 @@ pub struct RepoStream {
     body: ResponseBody,
 }
 
-/// A completed transfer.
+/// A transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchedRepo {
     /// The origin of the host that sent it: scheme, host and port. After a redirect, of its target.
     pub host: Box<str>,
-    /// Number of bytes.
+    /// Number of bytes, decoded.
     pub bytes: u64,
+    /// Number of bytes as they were received: fewer if the host has compressed them.
+    pub wire_bytes: u64,
 }
 
 /// Why an archive could not be fetched.
@@ -259,20 +262,34 @@ impl RepoStream {
         &self.origin
     }
 
-    /// Its length in bytes, if the server states it.
+    /// Its length in bytes, if the server states it and does not compress it.
     pub fn stated_bytes(&self) -> Option<u64> {
         self.body.stated_bytes()
     }
 
-    /// Number of received bytes.
+    /// Number of received bytes, decoded.
     pub fn received(&self) -> u64 {
         self.body.received()
     }
 
-    /// The next chunk; `None` at the end.
+    /// Number of bytes as they were received.
+    pub fn wire_bytes(&self) -> u64 {
+        self.body.wire_bytes()
+    }
+
+    /// What was received of it so far.
+    pub fn fetched(&self) -> FetchedRepo {
+        FetchedRepo {
+            host: self.origin().into(),
+            bytes: self.received(),
+            wire_bytes: self.wire_bytes(),
+        }
+    }
+
+    /// The next chunk, decoded; `None` at the end.
     ///
     /// # Errors
-    /// If the connection fails or a limit is exceeded.
+    /// If the connection fails, a limit is exceeded, or a compressed archive is damaged.
     pub async fn next(&mut self) -> Result<Option<Bytes>, XrpcError> {
         let chunk = self.body.next().await;
         chunk.map_err(|error| self.error(error))
@@ -295,12 +312,14 @@ impl RepoStream {
         &mut self,
         writer: &mut (impl Write + ?Sized),
     ) -> Result<FetchedRepo, FetchError> {
-        let before = self.received();
+        let before = self.fetched();
         while let Some(chunk) = self.next().await? {
             writer.write_all(&chunk)?;
         }
         writer.flush()?;
-        Ok(FetchedRepo { host: self.origin().into(), bytes: self.received() - before })
+        let FetchedRepo { host, bytes, wire_bytes } = self.fetched();
+        let (bytes, wire_bytes) = (bytes - before.bytes, wire_bytes - before.wire_bytes);
+        Ok(FetchedRepo { host, bytes, wire_bytes })
     }
 
     #[cold]

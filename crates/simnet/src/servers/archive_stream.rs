@@ -9,10 +9,10 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures_util::{Stream, StreamExt, stream};
-use hyper::header::CONTENT_ENCODING;
+use hyper::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 
 use super::fault::Fault;
-use super::http::{self, HttpResponse};
+use super::http::{self, HttpRequest, HttpResponse};
 use super::network::NetworkState;
 use super::spec::Server;
 use crate::block::{IN_MEMORY, archive};
@@ -22,17 +22,61 @@ pub(super) const CAR: &str = "application/vnd.ipld.car";
 
 type Pieces = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 
-/// The response with an archive, altered by the enabled faults.
+/// The coding of an archive on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coding {
+    /// None.
+    Identity,
+    /// Compressed with gzip.
+    Gzip,
+}
+
+impl Coding {
+    /// The coding that a request asks for.
+    pub(super) fn of(request: &HttpRequest) -> Self {
+        let accepted = request.headers().get_all(ACCEPT_ENCODING).into_iter();
+        let mut names =
+            accepted.filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(','));
+        match names.any(|name| name.trim() == GZIP) {
+            true => Self::Gzip,
+            false => Self::Identity,
+        }
+    }
+
+    fn encode(self, archive: Bytes) -> Bytes {
+        match self {
+            Self::Identity => archive,
+            Self::Gzip => {
+                let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+                encoder.write_all(&archive).expect(IN_MEMORY);
+                encoder.finish().expect(IN_MEMORY).into()
+            }
+        }
+    }
+
+    fn label(self, response: HttpResponse) -> HttpResponse {
+        match self {
+            Self::Identity => response,
+            Self::Gzip => http::with_header(response, CONTENT_ENCODING, GZIP),
+        }
+    }
+}
+
+/// The response with an archive in this coding, altered by the enabled faults.
 pub(super) fn response(
     network: &Arc<NetworkState>,
     server: Server,
     archive: Bytes,
+    coding: Coding,
 ) -> HttpResponse {
     if let Some(zeros_mib) = network.faults.inject(server, Fault::BombRepo) {
-        let response = http::streamed(CAR, bomb(archive, zeros_mib));
-        return http::with_header(response, CONTENT_ENCODING, "gzip");
+        return Coding::Gzip.label(http::streamed(CAR, bomb(archive, zeros_mib)));
     }
-    http::streamed(CAR, pieces(network, server, archive))
+    if network.faults.inject(server, Fault::EndlessRepo).is_some() {
+        let block = stream::repeat_with(|| Ok(filler()));
+        return http::streamed(CAR, at_once(archive).chain(block));
+    }
+    coding.label(http::streamed(CAR, pieces(network, server, coding.encode(archive))))
 }
 
 /// The response with an archive and then zeros without an end, slowly.
@@ -86,11 +130,6 @@ fn pieces(network: &Arc<NetworkState>, server: Server, archive: Bytes) -> Pieces
         });
         return Box::pin(at_once(beginning(&archive, bytes)).chain(stall));
     }
-    if due(Fault::EndlessRepo).is_some() {
-        counted(Fault::EndlessRepo)();
-        let block = stream::repeat_with(|| Ok(filler()));
-        return Box::pin(at_once(archive).chain(block));
-    }
     Box::pin(at_once(archive))
 }
 
@@ -133,6 +172,8 @@ fn filler() -> Bytes {
     });
     FILLER.clone()
 }
+
+const GZIP: &str = "gzip";
 
 const PIECE_LEN: usize = 64 << 10;
 const SLOW_PIECE_LEN: usize = 256;

@@ -44,6 +44,8 @@ macro_rules! faults {
 faults! {
     /// A connection is closed as soon as it is accepted.
     Drop "drop" Connection 0..=0,
+    /// A connection is accepted, and nothing is answered on it.
+    Silence "silence" Connection 0..=0,
     /// An upgrade is refused with 429 and a `Retry-After` of the amount, in seconds.
     UpgradeTooMany "upgrade-429" Upgrade 1..=1,
     /// An upgrade is refused with 503.
@@ -80,6 +82,10 @@ faults! {
     Close "close" Frame 0..=0,
     /// A request is answered by 429 and a `Retry-After` of the amount, in seconds.
     RequestTooMany "429" Request 1..=1,
+    /// A request is answered by 429 with a page of HTML, and without a header that says for how long.
+    RequestTooManyUnstated "429-unstated" Request 0..=0,
+    /// A request is answered after the amount of milliseconds.
+    LateAnswer "late-answer" Request 50..=400,
     /// A request is answered by 503, with a page of HTML for a body.
     RequestUnavailable "503" Request 0..=0,
     /// A host states a revision of an account that is the amount of days older than the current one.
@@ -94,7 +100,7 @@ faults! {
     StalledRepo "stalled-repo" Repository 1..=4_000,
     /// A repository is followed by an endless sequence of blocks.
     EndlessRepo "endless-repo" Repository 0..=0,
-    /// A repository is followed by the amount of zeros in MiB, and compressed with gzip without a request for it.
+    /// A repository is followed by the amount of zeros in MiB, and compressed with gzip, also without a request for it.
     BombRepo "bomb-repo" Repository 4096..=4096,
     /// A repository has one more commit, correctly signed, whose revision is the amount of days ahead.
     FutureRepo "future-repo" Repository 365..=3650,

@@ -1,9 +1,13 @@
 //! An account of the network: its repository, its identity in the PLC directory, and its events.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use atproto::event::{self, Action, Event};
 use atproto::plc::{AccountData, Operation, Service, UnsignedOperation, Update};
 use atproto::syntax::Tid;
 use codec::Cid;
+use codec::cid::Codec;
 
 use super::event::{EventKind, EventSubject, NetworkEvent};
 use crate::account::{Account, AccountHistory};
@@ -13,7 +17,7 @@ use crate::keys::{Curve, SigningKey};
 use crate::random::{Random, Seed};
 use crate::record::{Collection, RecordPath};
 use crate::repository::{RecordWrite, Repository};
-use crate::time::{DAY_MICROS, datetime, later};
+use crate::time::{DAY_MICROS, START_MICROS, datetime, later};
 use crate::tree::TreeEntry;
 
 /// An account and the state that its servers keep.
@@ -23,11 +27,75 @@ pub(super) struct HostedAccount {
     /// The number of its PDS.
     pub(super) host: usize,
     pub(super) status: AccountStatus,
-    pub(super) repository: Repository,
+    pub(super) repository: HostedRepository,
     /// Its operations in the PLC directory.
     pub(super) log: Vec<LoggedOperation>,
     rotation_key: SigningKey,
     random: Random,
+}
+
+/// The repository of an account: kept, or built from the seed whenever it is asked for.
+#[derive(Debug)]
+pub(super) enum HostedRepository {
+    Kept(Box<Repository>),
+    /// As it was when the account joined.
+    Derived(Account),
+}
+
+impl HostedRepository {
+    /// The account.
+    pub(super) fn account(&self) -> &Account {
+        match self {
+            Self::Kept(repository) => repository.account(),
+            Self::Derived(account) => account,
+        }
+    }
+
+    /// The newest revision.
+    pub(super) fn rev(&self) -> Tid {
+        match self {
+            Self::Kept(repository) => repository.rev(),
+            Self::Derived(account) => first_rev(account),
+        }
+    }
+
+    /// The CID that lists state of the newest commit. That of a derived repository is of no commit, as the repository would have
+    /// to be built for it; readers of lists need the revision only.
+    pub(super) fn stated_head(&self) -> Cid {
+        match self {
+            Self::Kept(repository) => repository.head().cid,
+            Self::Derived(account) => stated_head(account.did()),
+        }
+    }
+
+    /// The repository.
+    pub(super) fn get(&self) -> Cow<'_, Repository> {
+        match self {
+            Self::Kept(repository) => Cow::Borrowed(repository),
+            Self::Derived(account) => Cow::Owned(account.open_repository()),
+        }
+    }
+
+    /// The repository, which is kept from now on.
+    pub(super) fn keep(&mut self) -> &mut Repository {
+        if let Self::Derived(account) = self {
+            *self = Self::Kept(Box::new(account.open_repository()));
+        }
+        match self {
+            Self::Kept(repository) => repository,
+            Self::Derived(_) => unreachable!("it is kept since the line above"),
+        }
+    }
+}
+
+/// The revision of an account that has written nothing since it joined.
+fn first_rev(account: &Account) -> Tid {
+    account.tid(account.joined_micros())
+}
+
+/// The CID that lists state of a repository that is not built.
+pub(super) fn stated_head(did: &str) -> Cid {
+    Cid::of(Codec::DagCbor, did.as_bytes())
 }
 
 /// An operation and the time of its registration.
@@ -65,15 +133,17 @@ impl AccountStatus {
     }
 }
 
-impl HostedAccount {
-    /// The account of this number, which joined at `micros` on the PDS `home`.
-    pub(super) fn new(
-        seed: u64,
-        number: usize,
-        records: usize,
-        micros: u64,
-        home: HomePds<'_>,
-    ) -> Self {
+/// An account at its creation.
+struct NewAccount {
+    handle: String,
+    account: Account,
+    genesis: Operation,
+    rotation_key: SigningKey,
+    random: Random,
+}
+
+impl NewAccount {
+    fn new(seed: u64, number: usize, records: usize, micros: u64) -> Self {
         let seed = Seed::new(seed, &format!("member {number}"));
         let mut random = seed.stream(WRITES_STREAM);
         let rotation_key = SigningKey::generate(Curve::K256, &mut random);
@@ -85,25 +155,73 @@ impl HostedAccount {
             also_known_as: vec![format!("at://{handle}")],
             services: [("atproto_pds".to_owned(), pds(FIRST_ENDPOINT))].into(),
         };
-        let genesis = UnsignedOperation::Update(Update { data: data.clone(), prev: None });
+        let genesis = UnsignedOperation::Update(Update { data, prev: None });
         let genesis = sign(genesis, &rotation_key);
         let did = genesis.did().expect("a genesis operation has a DID");
-        let repository = account.with_did(did.as_str().to_owned()).open_repository();
-        let first = LoggedOperation { operation: genesis, micros: micros - LIFE_MICROS };
+        let account = account.with_did(did.as_str().to_owned());
+        Self { handle, account, genesis, rotation_key, random }
+    }
+}
+
+/// What is kept of an account that is derived from the seed: it has joined at the start of the stream, and nothing of it has
+/// changed since.
+#[derive(Clone, Debug)]
+pub(super) struct DerivedAccount {
+    pub(super) did: Arc<str>,
+    pub(super) rev: Tid,
+    /// The number of its PDS.
+    pub(super) host: usize,
+}
+
+impl DerivedAccount {
+    /// The account of this number, and its handle.
+    pub(super) fn new(seed: u64, number: usize, records: usize, host: usize) -> (Self, String) {
+        let new = NewAccount::new(seed, number, records, START_MICROS);
+        let (did, rev) = (new.account.did().into(), first_rev(&new.account));
+        (Self { did, rev, host }, new.handle)
+    }
+
+    /// The times of its operations in the directory.
+    pub(super) const LOG_MICROS: [u64; 2] = log_micros(START_MICROS);
+}
+
+/// The times of the first two operations of an account that joined at `micros`.
+const fn log_micros(micros: u64) -> [u64; 2] {
+    [micros - LIFE_MICROS, micros - LIFE_MICROS / 2]
+}
+
+impl HostedAccount {
+    /// The account of this number, which joined at `micros` on the PDS `home`. Its repository is derived.
+    pub(super) fn new(
+        seed: u64,
+        number: usize,
+        records: usize,
+        micros: u64,
+        home: HomePds<'_>,
+    ) -> Self {
+        let new = NewAccount::new(seed, number, records, micros);
+        let [created, moved] = log_micros(micros);
+        let first = LoggedOperation { operation: new.genesis, micros: created };
         let mut account = Self {
-            handle,
+            handle: new.handle,
             host: home.number,
             status: AccountStatus::Active,
-            repository,
+            repository: HostedRepository::Derived(new.account),
             log: vec![first],
-            rotation_key,
-            random,
+            rotation_key: new.rotation_key,
+            random: new.random,
         };
         // The DID depends on the seed only, not on the port of the PDS, so the account has moved once.
-        account.register(micros - LIFE_MICROS / 2, |data| {
+        account.register(moved, |data| {
             data.services.insert("atproto_pds".to_owned(), pds(home.endpoint));
         });
         account
+    }
+
+    /// The same account with its repository kept.
+    pub(super) fn with_repository(mut self) -> Self {
+        self.repository.keep();
+        self
     }
 
     pub(super) fn did(&self) -> &str {
@@ -152,15 +270,16 @@ impl HostedAccount {
         let curve = self.repository.account().key().curve();
         let key = SigningKey::generate(curve, &mut self.random);
         let did_key = key.did_key();
-        self.repository.change_key(key);
+        self.repository.keep().change_key(key);
         did_key
     }
 
     /// Commits random writes at the simulated time `micros`; the event has the time `now`.
     pub(super) fn write(&mut self, micros: u64, now: u64) -> NetworkEvent {
-        let writes = writes(&self.repository, micros, &mut self.random);
-        let rev = self.repository.account().tid(micros);
-        let committed = self.repository.commit(&writes, rev);
+        let repository = self.repository.keep();
+        let writes = writes(repository, micros, &mut self.random);
+        let rev = repository.account().tid(micros);
+        let committed = repository.commit(&writes, rev);
         let jetstream_events = committed.ops.len() as u32;
         let subject = self.subject(EventKind::Commit, rev.to_string(), jetstream_events);
         NetworkEvent::new(subject, now, |seq| committed.to_frame(seq, now))
@@ -168,7 +287,8 @@ impl HostedAccount {
 
     /// A `#sync` event of the current commit.
     pub(super) fn sync_event(&self, now: u64) -> NetworkEvent {
-        let (head, rev) = (self.repository.head(), self.repository.rev().to_string());
+        let repository = self.repository.get();
+        let (head, rev) = (repository.head(), repository.rev().to_string());
         let car = archive(&[head.cid], [(&head.cid, &head.data[..])]);
         let (did, time) = (self.did(), datetime(now));
         NetworkEvent::new(self.subject(EventKind::Sync, rev.clone(), 1), now, |seq| {
@@ -201,10 +321,11 @@ impl HostedAccount {
 
     /// An archive that proves the record at `key`, or its absence.
     pub(super) fn record_proof(&self, key: &str) -> Vec<u8> {
-        let head = self.repository.head();
-        let proof = self.repository.tree().covering_proof([key]);
-        let record = self.repository.tree().get(key);
-        let record = record.map(|cid| (cid, self.repository.record(key)));
+        let repository = self.repository.get();
+        let head = repository.head();
+        let proof = repository.tree().covering_proof([key]);
+        let record = repository.tree().get(key);
+        let record = record.map(|cid| (cid, repository.record(key)));
         let nodes = proof.iter().map(|(cid, node)| (cid, node.data.as_slice()));
         let record = record.iter().map(|(cid, data)| (cid, data.as_slice()));
         archive(&[head.cid], [(&head.cid, &head.data[..])].into_iter().chain(nodes).chain(record))
@@ -212,33 +333,35 @@ impl HostedAccount {
 
     /// An archive of the blocks `cids` without roots; `Err` has the first missing CID.
     pub(super) fn blocks(&self, cids: &[Cid]) -> Result<Vec<u8>, Cid> {
+        let repository = self.repository.get();
         let blocks: Result<Vec<(Cid, Vec<u8>)>, Cid> =
-            cids.iter().map(|cid| Ok((*cid, self.block(cid).ok_or(*cid)?))).collect();
+            cids.iter().map(|cid| Ok((*cid, block(&repository, cid).ok_or(*cid)?))).collect();
         let blocks = blocks?;
         Ok(archive(&[], blocks.iter().map(|(cid, data)| (cid, &data[..]))))
     }
 
-    fn block(&self, cid: &Cid) -> Option<Vec<u8>> {
-        let head = self.repository.head();
-        if head.cid == *cid {
-            return Some(head.data.clone());
-        }
-        let tree = self.repository.tree();
-        if let Some(node) = tree.nodes().find(|node| node.cid == *cid) {
-            return Some(node.data.clone());
-        }
-        let entry = tree.entries().iter().find(|entry| entry.value == *cid)?;
-        Some(self.repository.record(&entry.key))
-    }
-
     /// Whether it has a record of this collection.
     pub(super) fn has_collection(&self, collection: &str) -> bool {
-        let entries = self.repository.tree().entries();
+        let repository = self.repository.get();
+        let entries = repository.tree().entries();
         let first = entries.partition_point(|entry| &*entry.key < collection);
         let keys = entries[first..].iter().map(|entry| &entry.key);
         keys.take_while(|key| key.starts_with(collection))
             .any(|key| key.as_bytes().get(collection.len()) == Some(&b'/'))
     }
+}
+
+fn block(repository: &Repository, cid: &Cid) -> Option<Vec<u8>> {
+    let head = repository.head();
+    if head.cid == *cid {
+        return Some(head.data.clone());
+    }
+    let tree = repository.tree();
+    if let Some(node) = tree.nodes().find(|node| node.cid == *cid) {
+        return Some(node.data.clone());
+    }
+    let entry = tree.entries().iter().find(|entry| entry.value == *cid)?;
+    Some(repository.record(&entry.key))
 }
 
 /// An account of a hostile case or an attack, hosted by the first PDS. Its DID is not derived from operations, so the

@@ -26,6 +26,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use super::fault::Fault;
 use super::http::{self, HttpRequest, HttpResponse, QueryParams, XrpcError, error, into_response};
 use super::network::{NetworkState, now};
+use super::request_limits::BeyondLimit;
 use super::spec::Server;
 use super::streamer::{self, StreamSetup};
 use super::{attack, jetstream, plc, subscribe_repos, xrpc};
@@ -119,9 +120,31 @@ impl ServerContext {
                 continue;
             };
             self.network.traffic.connections.fetch_add(1, Ordering::Relaxed);
-            if self.network.faults.inject(self.server, Fault::Drop).is_none() {
-                tokio::spawn(self.clone().serve(stream));
+            if self.inject(Fault::Drop).is_some() {
+                continue;
             }
+            match self.inject(Fault::Silence) {
+                Some(_) => drop(tokio::spawn(self.clone().keep_silent(stream))),
+                None => drop(tokio::spawn(self.clone().serve(stream))),
+            }
+        }
+    }
+
+    /// Reads what a client sends, and answers nothing, until it closes the connection.
+    async fn keep_silent(mut self, stream: TcpStream) {
+        let ended = async {
+            let mut buffer = [0; 1024];
+            while stream.readable().await.is_ok() {
+                match stream.try_read(&mut buffer) {
+                    Ok(0) => return,
+                    Err(error) if error.kind() != io::ErrorKind::WouldBlock => return,
+                    Ok(_) | Err(_) => {}
+                }
+            }
+        };
+        tokio::select! {
+            () = ended => {}
+            _ = self.closed.changed() => {}
         }
     }
 
@@ -132,8 +155,11 @@ impl ServerContext {
         let mut closed = self.closed.clone();
         let service = service_fn(move |request| {
             let is_silent = attack::is_for_silent_host(&request);
+            let delay = self.delay(&request);
             let response = http::dated(self.response(request, &limit), self.network.now());
+            self.network.traffic.count_answer(self.server, response.status().as_u16());
             async move {
+                tokio::time::sleep(delay).await;
                 if is_silent {
                     return std::future::pending().await;
                 }
@@ -145,6 +171,13 @@ impl ServerContext {
             _ = connection => {}
             _ = closed.changed() => {}
         }
+    }
+
+    /// The time after which a request is answered.
+    fn delay(&self, request: &HttpRequest) -> Duration {
+        let is_stream = request.headers().contains_key(SEC_WEBSOCKET_KEY);
+        let millis = (!is_stream).then(|| self.inject(Fault::LateAnswer)).flatten();
+        Duration::from_millis(millis.unwrap_or(0))
     }
 
     fn response(&self, mut request: HttpRequest, limit: &Arc<WriteLimit>) -> HttpResponse {
@@ -185,11 +218,18 @@ impl ServerContext {
     }
 
     fn request_fault(&self) -> Option<HttpResponse> {
-        if let Err(seconds) = self.network.request_limits.take(self.server) {
-            return Some(http::too_many_requests(seconds, now() / 1_000_000));
+        match self.network.request_limits.take(self.server) {
+            Ok(()) => {}
+            Err(BeyondLimit::Stated(seconds)) => {
+                return Some(http::too_many_requests(seconds, now() / 1_000_000));
+            }
+            Err(BeyondLimit::Unstated) => return Some(too_many_unstated()),
         }
         if let Some(seconds) = self.inject(Fault::RequestTooMany) {
             return Some(http::too_many_requests(seconds, now() / 1_000_000));
+        }
+        if self.inject(Fault::RequestTooManyUnstated).is_some() {
+            return Some(too_many_unstated());
         }
         if self.inject(Fault::RequestUnavailable).is_some() {
             return Some(http::bytes(503, "text/html", "<h1>503 Service Unavailable</h1>"));
@@ -263,6 +303,11 @@ impl ServerContext {
             self.network.faults.count(self.server, Fault::Cut);
         }
     }
+}
+
+/// A 429 response that does not say for how long.
+fn too_many_unstated() -> HttpResponse {
+    http::bytes(429, "text/html", "<h1>429 Too Many Requests</h1>")
 }
 
 /// The maximum length of a message of a reader in bytes: options with 10,000 DIDs.

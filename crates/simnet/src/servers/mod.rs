@@ -13,6 +13,11 @@
 //! operations in the directory do not. Every [`Fault`] can be injected into every server, with a count of
 //! how often it happened, and [`Simulation`] knows the state that a reader must end with.
 //!
+//! A network of [`RepositorySizes::Realistic`] keeps some hundred bytes an account, so that it has a hundred thousand: an account and its
+//! repository are derived from the seed when they are asked for, and kept once the account has changed. What is assumed of the live
+//! network is said at each choice: the sizes of repositories and their hosts at [`RepositorySizes`] and [`Placement`], the behaviour of
+//! hosts at [`HostCondition`].
+//!
 //! Servers listen on 127.0.0.1 only. Their host name is `localhost`; handles end in `.test`, and every PDS
 //! serves the handles of all accounts.
 //!
@@ -26,11 +31,14 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod account_changes;
+mod account_index;
 mod archive_stream;
 mod attack;
 mod event;
 mod event_log;
 mod fault;
+mod host_condition;
 mod hosted_account;
 mod http;
 mod jetstream;
@@ -38,19 +46,27 @@ mod listener;
 mod network;
 mod plc;
 mod plc_export;
+mod population;
 mod request_limits;
 mod simulation;
 mod spec;
 mod streamer;
 mod subscribe_repos;
+mod traffic;
 mod xrpc;
 mod zstandard;
 
+pub use account_changes::{AccountChange, AccountChanges};
 pub use attack::Attack;
 pub use event::{EventKind, EventSubject};
 pub use event_log::SentEvent;
 pub use fault::{Fault, FaultSchedule, Faults, InjectionPoint};
+pub use host_condition::HostCondition;
 pub use hosted_account::AccountStatus;
 pub use simulation::{AccountInfo, ExpectedAccount, Simulation};
-pub use spec::{CursorPolicy, Ports, RequestLimit, Server, Spec, WriteRate};
+pub use spec::{
+    CursorPolicy, HostConditions, Placement, Ports, RepositorySizes, RequestLimit, Server, Spec,
+    WriteRate,
+};
+pub use traffic::ServerTraffic;
 pub use zstandard::{V1_DICTIONARY_ID, V2_DICTIONARY_ID};

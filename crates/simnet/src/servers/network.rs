@@ -2,16 +2,19 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::account_index::{AccountIndex, AccountSlot, ListedAccount};
 use super::event::NetworkEvent;
 use super::event_log::{EventLog, LogEntry, Numbering};
 use super::fault::{Faults, UNPOISONED};
-use super::hosted_account::{AccountStatus, GuestAccount, HomePds, HostedAccount};
+use super::host_condition::HostCondition;
+use super::hosted_account::{DerivedAccount, GuestAccount, HomePds, HostedAccount};
 use super::plc_export::ExportLog;
 use super::request_limits::RequestLimits;
-use super::spec::{Server, Spec};
+use super::spec::{RepositorySizes, Server, Spec};
+use super::traffic::Traffic;
 use super::zstandard::Dictionaries;
 use crate::random::{Random, Seed};
 use crate::time::START_MICROS;
@@ -23,6 +26,8 @@ pub(super) struct NetworkState {
     pub(super) addresses: Addresses,
     pub(super) faults: Faults,
     pub(super) traffic: Traffic,
+    /// The condition of each PDS.
+    pub(super) conditions: Vec<HostCondition>,
     pub(super) request_limits: RequestLimits,
     /// The order of the operations in the directory.
     pub(super) export: Mutex<ExportLog>,
@@ -39,13 +44,6 @@ pub(super) struct NetworkState {
     skew: Arc<AtomicI64>,
     /// The dictionaries of the Jetstreams, once they are trained.
     pub(super) dictionaries: OnceLock<Dictionaries>,
-}
-
-#[derive(Debug, Default)]
-struct AccountIndex {
-    all: Vec<Arc<Mutex<HostedAccount>>>,
-    by_did: HashMap<String, usize>,
-    by_handle: HashMap<String, usize>,
 }
 
 /// The ports of the servers.
@@ -103,13 +101,15 @@ impl NetworkState {
             micros: START_MICROS,
             skew: spec.clock_skew.map(|_| skew.clone()),
         };
+        let conditions = HostCondition::all_of(&spec);
         let network = Self {
             pds: (0..spec.pds).map(|number| log(Server::Pds(number))).collect(),
             relays: (0..spec.relays).map(|number| log(Server::Relay(number))).collect(),
             jetstreams: (0..spec.jetstreams).map(|n| log(Server::Jetstream(n))).collect(),
             faults: Faults::new(spec.seed),
             traffic: Traffic::default(),
-            request_limits: RequestLimits::new(spec.request_limit),
+            request_limits: RequestLimits::new(&spec, &conditions),
+            conditions,
             export: Mutex::default(),
             attack_rounds: AtomicU64::new(0),
             accounts: RwLock::default(),
@@ -126,29 +126,38 @@ impl NetworkState {
 
     /// Adds the initial accounts and writes the initial commits.
     fn populate(&self) {
-        let count = self.spec.accounts;
-        let numbers: Vec<usize> = (0..count).collect();
-        let accounts = parallel_map(&numbers, |number| self.create_account(*number, START_MICROS));
-        for account in accounts {
-            self.insert(account);
+        let numbers: Vec<usize> = (0..self.spec.accounts).collect();
+        let slots = parallel_map(&numbers, |number| self.initial_account(*number));
+        let mut accounts = self.accounts.write().expect(UNPOISONED);
+        for (slot, handle) in slots {
+            accounts.insert(slot, &handle);
         }
+        drop(accounts);
         self.write_initial(self.spec.initial_commits);
     }
 
-    fn create_account(&self, number: usize, micros: u64) -> HostedAccount {
-        let host = number % self.spec.pds.max(1);
-        let endpoint = self.addresses.url(Server::Pds(host));
-        let home = HomePds { number: host, endpoint: &endpoint };
-        HostedAccount::new(self.spec.seed, number, self.spec.records, micros, home)
+    /// An initial account, and its handle.
+    fn initial_account(&self, number: usize) -> (AccountSlot, String) {
+        match self.spec.sizes {
+            RepositorySizes::Equal => {
+                let account = self.create_account(number, START_MICROS).with_repository();
+                let handle = account.handle.clone();
+                (AccountSlot::Kept(Arc::new(Mutex::new(account))), handle)
+            }
+            RepositorySizes::Realistic => {
+                let (records, host) = (self.spec.records_of(number), self.spec.home_of(number));
+                let (derived, handle) = DerivedAccount::new(self.spec.seed, number, records, host);
+                (AccountSlot::Derived(derived), handle)
+            }
+        }
     }
 
-    fn insert(&self, account: HostedAccount) -> usize {
-        let mut accounts = self.accounts.write().expect(UNPOISONED);
-        let number = accounts.all.len();
-        accounts.by_did.insert(account.did().to_owned(), number);
-        accounts.by_handle.insert(account.handle.clone(), number);
-        accounts.all.push(Arc::new(Mutex::new(account)));
-        number
+    fn create_account(&self, number: usize, micros: u64) -> HostedAccount {
+        let host = self.spec.home_of(number);
+        let endpoint = self.addresses.url(Server::Pds(host));
+        let home = HomePds { number: host, endpoint: &endpoint };
+        let records = self.spec.records_of(number);
+        HostedAccount::new(self.spec.seed, number, records, micros, home)
     }
 
     /// Writes and publishes `count` commits, on all cores: accounts are independent of each other.
@@ -162,7 +171,7 @@ impl NetworkState {
         }
         let by_account: Vec<_> = by_account.into_iter().collect();
         let events = parallel_map(&by_account, |(number, writes)| {
-            let account = self.account(*number).expect("a scheduled account exists");
+            let account = self.keep(*number).expect("a scheduled account exists");
             let mut account = account.lock().expect(UNPOISONED);
             let host = account.host;
             let events =
@@ -179,7 +188,7 @@ impl NetworkState {
         let mut clock = self.clock.lock().expect(UNPOISONED);
         for _ in 0..count {
             let Some(write) = self.next_write(&mut clock) else { return };
-            let account = self.account(write.account).expect("a scheduled account exists");
+            let account = self.keep(write.account).expect("a scheduled account exists");
             let mut account = account.lock().expect(UNPOISONED);
             let event = account.write(write.micros, self.now());
             self.publish(account.host, event);
@@ -190,11 +199,9 @@ impl NetworkState {
     fn next_write(&self, clock: &mut WriteClock) -> Option<ScheduledWrite> {
         let accounts = self.accounts.read().expect(UNPOISONED);
         let micros = clock.tick();
-        let first = clock.random.below(accounts.all.len().max(1) as u64) as usize;
-        let all = (first..accounts.all.len()).chain(0..first);
-        let is_active = |account: &usize| {
-            accounts.all[*account].lock().expect(UNPOISONED).status == AccountStatus::Active
-        };
+        let first = clock.random.below(accounts.len().max(1) as u64) as usize;
+        let all = (first..accounts.len()).chain(0..first);
+        let is_active = |number: &usize| accounts.get(*number).is_some_and(AccountSlot::is_active);
         let account = { all }.find(is_active)?;
         Some(ScheduledWrite { account, micros })
     }
@@ -207,32 +214,27 @@ impl NetworkState {
     ) {
         let mut clock = self.clock.lock().expect(UNPOISONED);
         let micros = clock.tick();
-        let account = self.account(number).expect("an account of the network");
+        let account = self.keep(number).expect("an account of the network");
         let mut account = account.lock().expect(UNPOISONED);
         let events = change(&mut account, micros);
-        if let Some(old) = self.outdated_handle(number, &account.handle) {
+        let outdated = self.index().outdated_handle(number, &account.handle);
+        if let Some(old) = outdated {
             self.accounts.write().expect(UNPOISONED).rename(number, &old, &account.handle);
         }
         events.into_iter().for_each(|event| self.publish(account.host, event));
-    }
-
-    /// The indexed handle of an account, if it differs from `handle`.
-    fn outdated_handle(&self, number: usize, handle: &str) -> Option<String> {
-        let accounts = self.accounts.read().expect(UNPOISONED);
-        let known = accounts.by_handle.iter().find(|(_, other)| **other == number)?;
-        (known.0 != handle).then(|| known.0.clone())
     }
 
     /// Adds an account and publishes its first events; returns its number.
     pub(super) fn add_account(&self) -> usize {
         let mut clock = self.clock.lock().expect(UNPOISONED);
         let micros = clock.tick();
-        let account = self.create_account(self.account_count(), micros);
-        let host = account.host;
+        let account = self.create_account(self.account_count(), micros).with_repository();
+        let (host, handle) = (account.host, account.handle.clone());
         let now = self.now();
         let events =
             [account.identity_event(now), account.account_event(now), account.sync_event(now)];
-        let number = self.insert(account);
+        let slot = AccountSlot::Kept(Arc::new(Mutex::new(account)));
+        let number = self.accounts.write().expect(UNPOISONED).insert(slot, &handle);
         events.into_iter().for_each(|event| self.publish(host, event));
         number
     }
@@ -259,29 +261,78 @@ impl NetworkState {
         now().saturating_add_signed(self.skew.load(Ordering::Relaxed))
     }
 
-    /// The account of this number.
+    fn index(&self) -> RwLockReadGuard<'_, AccountIndex> {
+        self.accounts.read().expect(UNPOISONED)
+    }
+
+    /// A slot of the index. An account is never locked while the index is, except by a holder of the clock.
+    fn slot(&self, number: usize) -> Option<AccountSlot> {
+        self.index().get(number).cloned()
+    }
+
+    /// The account of this number; a derived one is derived now, and not kept.
     pub(super) fn account(&self, number: usize) -> Option<Arc<Mutex<HostedAccount>>> {
-        self.accounts.read().expect(UNPOISONED).all.get(number).cloned()
+        Some(match self.slot(number)? {
+            AccountSlot::Kept(account) => account,
+            AccountSlot::Derived(_) => {
+                Arc::new(Mutex::new(self.create_account(number, START_MICROS)))
+            }
+        })
+    }
+
+    /// The account of this number, which is kept from now on, so that it can change.
+    fn keep(&self, number: usize) -> Option<Arc<Mutex<HostedAccount>>> {
+        let account = self.account(number)?;
+        self.accounts.write().expect(UNPOISONED).keep(number, account.clone());
+        Some(account)
     }
 
     /// The number of accounts.
     pub(super) fn account_count(&self) -> usize {
-        self.accounts.read().expect(UNPOISONED).all.len()
+        self.index().len()
+    }
+
+    /// The number of accounts of a PDS.
+    pub(super) fn account_count_of(&self, host: usize) -> usize {
+        let kept = self.index().kept();
+        let kept = kept.iter().filter(|account| lock(account).host == host).count();
+        self.index().derived_count(host) + kept
+    }
+
+    /// The PDS of an account.
+    pub(super) fn host_of(&self, number: usize) -> Option<usize> {
+        self.slot(number).map(|slot| slot.host())
+    }
+
+    /// What lists state of an account.
+    pub(super) fn listed_account(&self, number: usize) -> Option<ListedAccount> {
+        self.slot(number).map(|slot| slot.listed())
+    }
+
+    /// The times of the operations of an account in the directory.
+    pub(super) fn log_micros(&self, number: usize) -> Vec<u64> {
+        self.slot(number).map(|slot| slot.log_micros()).unwrap_or_default()
+    }
+
+    /// The number of the account with this DID.
+    pub(super) fn number_of_did(&self, did: &str) -> Option<usize> {
+        self.index().number_of_did(did)
     }
 
     /// The account with this DID.
     pub(super) fn account_by_did(&self, did: &str) -> Option<Arc<Mutex<HostedAccount>>> {
-        let accounts = self.accounts.read().expect(UNPOISONED);
-        accounts.by_did.get(did).map(|number| accounts.all[*number].clone())
+        self.account(self.number_of_did(did)?)
     }
 
     /// The DID of a handle.
     pub(super) fn did_by_handle(&self, handle: &str) -> Option<String> {
-        let handle = handle.to_ascii_lowercase();
-        let accounts = self.accounts.read().expect(UNPOISONED);
-        let account = accounts.all[*accounts.by_handle.get(&handle)?].clone();
-        drop(accounts);
-        Some(account.lock().expect(UNPOISONED).did().to_owned())
+        let number = self.index().number_of_handle(&handle.to_ascii_lowercase())?;
+        self.slot(number).map(|slot| slot.did().to_string())
+    }
+
+    /// Whether a server refuses connections.
+    pub(super) fn is_refusing(&self, server: Server) -> bool {
+        matches!(server, Server::Pds(number) if self.conditions[number] == HostCondition::Refusing)
     }
 
     /// The accounts of hostile cases, by DID.
@@ -320,13 +371,6 @@ impl NetworkState {
     }
 }
 
-impl AccountIndex {
-    fn rename(&mut self, number: usize, old: &str, new: &str) {
-        self.by_handle.remove(old);
-        self.by_handle.insert(new.to_owned(), number);
-    }
-}
-
 impl WriteClock {
     fn tick(&mut self) -> u64 {
         self.micros += self.random.between(1_000, 13_000);
@@ -341,36 +385,6 @@ impl WriteClock {
 /// Locks an account.
 pub(super) fn lock(account: &Mutex<HostedAccount>) -> MutexGuard<'_, HostedAccount> {
     account.lock().expect(UNPOISONED)
-}
-
-/// Counts of requests, connections and frames.
-#[derive(Debug, Default)]
-pub(super) struct Traffic {
-    requests: Mutex<BTreeMap<Server, BTreeMap<String, u64>>>,
-    /// Frames sent on all streams.
-    pub(super) frames: AtomicU64,
-    /// Accepted connections.
-    pub(super) connections: AtomicU64,
-}
-
-impl Traffic {
-    /// Counts a request for `path` of `server`.
-    pub(super) fn count_request(&self, server: Server, path: &str) {
-        let mut requests = self.requests.lock().expect(UNPOISONED);
-        let paths = requests.entry(server).or_default();
-        if paths.len() < MAX_PATHS || paths.contains_key(path) {
-            *paths.entry(path.to_owned()).or_default() += 1;
-        }
-    }
-
-    /// The number of requests for each path.
-    pub(super) fn requests(&self, server: Server) -> BTreeMap<String, u64> {
-        self.requests.lock().expect(UNPOISONED).get(&server).cloned().unwrap_or_default()
-    }
-
-    pub(super) fn count_frames(&self, frames: u64) {
-        self.frames.fetch_add(frames, Ordering::Relaxed);
-    }
 }
 
 /// The time of this machine in microseconds since 1970.
@@ -400,6 +414,3 @@ const FIRST_RELAY_SEQ: i64 = 26_650_000_000;
 
 /// The distance between the sequence numbers of two relays, so that they never overlap.
 const RELAY_SEQ_STEP: i64 = 10_000_000_000;
-
-/// The maximum number of counted paths of a server.
-const MAX_PATHS: usize = 10_000;

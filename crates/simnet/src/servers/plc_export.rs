@@ -46,11 +46,10 @@ impl ExportLog {
     fn update(&mut self, network: &NetworkState) {
         let mut new = Vec::new();
         for account in 0..network.account_count() {
-            let Some(hosted) = network.account(account) else { continue };
-            let hosted = lock(&hosted);
-            let first = self.numbered.insert(account, hosted.log.len()).unwrap_or(0);
-            let entries = hosted.log.iter().enumerate().skip(first);
-            new.extend(entries.map(|(index, logged)| (logged.micros, account, index)));
+            let times = network.log_micros(account);
+            let first = self.numbered.insert(account, times.len()).unwrap_or(0);
+            let entries = times.into_iter().enumerate().skip(first);
+            new.extend(entries.map(|(index, micros)| (micros, account, index)));
         }
         new.sort_unstable();
         for (_, account, index) in new {

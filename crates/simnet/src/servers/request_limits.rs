@@ -4,13 +4,21 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use super::spec::{RequestLimit, Server};
+use super::host_condition::HostCondition;
+use super::spec::{RequestLimit, Server, Spec};
 
 /// The windows of all PDSs.
 #[derive(Debug)]
 pub(super) struct RequestLimits {
-    limit: Option<RequestLimit>,
+    limits: BTreeMap<Server, HostLimit>,
     windows: Mutex<BTreeMap<Server, Window>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct HostLimit {
+    limit: RequestLimit,
+    /// Whether answers beyond the limit say when the next window begins.
+    is_stated: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -19,14 +27,30 @@ struct Window {
     requests: u32,
 }
 
+/// A request beyond the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BeyondLimit {
+    /// The answer states these seconds until the next window.
+    Stated(u64),
+    /// The answer does not say when the next window begins.
+    Unstated,
+}
+
 impl RequestLimits {
-    pub(super) fn new(limit: Option<RequestLimit>) -> Self {
-        Self { limit, windows: Mutex::default() }
+    /// The limits of the network, or of the conditions of its hosts.
+    pub(super) fn new(spec: &Spec, conditions: &[HostCondition]) -> Self {
+        let limit = |(number, condition): (usize, &HostCondition)| {
+            let limit = condition.request_limit().or(spec.request_limit)?;
+            let is_stated = *condition != HostCondition::LimitedSilently;
+            Some((Server::Pds(number), HostLimit { limit, is_stated }))
+        };
+        let limits = conditions.iter().enumerate().filter_map(limit).collect();
+        Self { limits, windows: Mutex::default() }
     }
 
-    /// Counts a request, or returns the seconds until the next window.
-    pub(super) fn take(&self, server: Server) -> Result<(), u64> {
-        let (Some(limit), Server::Pds(_)) = (self.limit, server) else { return Ok(()) };
+    /// Counts a request.
+    pub(super) fn take(&self, server: Server) -> Result<(), BeyondLimit> {
+        let Some(HostLimit { limit, is_stated }) = self.limits.get(&server) else { return Ok(()) };
         let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         let new = Window { started: Instant::now(), requests: 0 };
         let window = windows.entry(server).or_insert(new);
@@ -37,6 +61,10 @@ impl RequestLimits {
             window.requests += 1;
             return Ok(());
         }
-        Err(limit.window.saturating_sub(window.started.elapsed()).as_secs() + 1)
+        let left = limit.window.saturating_sub(window.started.elapsed());
+        Err(match is_stated {
+            true => BeyondLimit::Stated(left.as_secs() + 1),
+            false => BeyondLimit::Unstated,
+        })
     }
 }

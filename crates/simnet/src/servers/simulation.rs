@@ -15,10 +15,12 @@ use tokio::runtime::{Builder, Runtime};
 use super::attack::Attack;
 use super::event_log::SentEvent;
 use super::fault::{Faults, UNPOISONED};
+use super::host_condition::{self, HostCondition};
 use super::hosted_account::{AccountStatus, GuestAccount, HostedAccount, guest_events, pds};
 use super::listener::{Listener, ReservedPort};
 use super::network::{Addresses, NetworkState, lock};
 use super::spec::{Server, Spec, WriteRate};
+use super::traffic::ServerTraffic;
 use crate::hostile;
 
 /// A running network; dropping it stops it.
@@ -31,6 +33,8 @@ pub struct Simulation {
     /// The servers that run.
     listeners: Mutex<BTreeMap<Server, Listener>>,
     writer: Mutex<Option<WriterThread>>,
+    /// The repositories of the hostile set that are served from the start.
+    hostile: Vec<hostile::Case>,
     /// `None` only while it is shut down.
     runtime: Option<Runtime>,
 }
@@ -84,11 +88,15 @@ impl Simulation {
             .enable_all()
             .build()?;
         let mut listeners = BTreeMap::new();
-        for (server, port) in &reserved {
+        for (server, port) in reserved.iter().filter(|(server, _)| !network.is_refusing(**server)) {
             listeners.insert(*server, Listener::open(runtime.handle(), &network, *server, port)?);
         }
         let (listeners, writer) = (Mutex::new(listeners), Mutex::default());
-        let sim = Self { network, reserved, listeners, writer, runtime: Some(runtime) };
+        let has_hostile = network.conditions.contains(&HostCondition::Hostile);
+        let hostile = has_hostile.then(|| host_condition::hostile_repositories(network.spec.seed));
+        let hostile = hostile.unwrap_or_default();
+        let sim = Self { network, reserved, listeners, writer, hostile, runtime: Some(runtime) };
+        sim.apply_conditions();
         sim.set_write_rate(rate);
         Ok(sim)
     }
@@ -140,6 +148,24 @@ impl Simulation {
             stopped.insert(Listener::open(runtime, &self.network, server, port)?);
         }
         Ok(())
+    }
+
+    /// Enables the faults of the hosts, and serves the hostile repositories if a host has them.
+    fn apply_conditions(&self) {
+        for (number, condition) in self.network.conditions.iter().enumerate() {
+            condition.enable_faults(Server::Pds(number), self.faults());
+        }
+        self.hostile.iter().for_each(|case| self.serve_case(case));
+    }
+
+    /// The repositories of the hostile set that are served from the start.
+    pub fn hostile_repositories(&self) -> &[hostile::Case] {
+        &self.hostile
+    }
+
+    /// The condition of each PDS.
+    pub fn host_conditions(&self) -> &[HostCondition] {
+        &self.network.conditions
     }
 
     fn runtime(&self) -> &Runtime {
@@ -339,7 +365,12 @@ impl Simulation {
 
     /// The number of requests for each path of a server.
     pub fn request_counts(&self, server: Server) -> BTreeMap<String, u64> {
-        self.network.traffic.requests(server)
+        self.server_traffic(server).requests
+    }
+
+    /// What a server received and answered.
+    pub fn server_traffic(&self, server: Server) -> ServerTraffic {
+        self.network.traffic.of(server)
     }
 
     /// The number of frames sent by all servers.
@@ -374,7 +405,7 @@ fn account_info(account: &HostedAccount) -> AccountInfo {
 }
 
 fn expected_account(account: &HostedAccount) -> ExpectedAccount {
-    let repository = &account.repository;
+    let repository = account.repository.get();
     let records = repository.tree().entries().iter();
     ExpectedAccount {
         account: account_info(account),

@@ -11,10 +11,16 @@ pub struct Spec {
     pub seed: u64,
     /// The number of initial accounts.
     pub accounts: usize,
-    /// The number of initial records of each account; at least one, the profile.
+    /// The number of initial records of each account, or the most that one has; at least one, the profile.
     pub records: usize,
-    /// The number of PDSs, to which accounts are assigned in turn.
+    /// How many of these records each account has.
+    pub sizes: RepositorySizes,
+    /// The number of PDSs.
     pub pds: usize,
+    /// The assignment of accounts to PDSs.
+    pub placement: Placement,
+    /// The conditions of the PDSs.
+    pub conditions: HostConditions,
     /// The number of relays, each with its own sequence numbers.
     pub relays: usize,
     /// The number of Jetstreams.
@@ -42,6 +48,34 @@ pub struct Spec {
     pub request_limit: Option<RequestLimit>,
 }
 
+/// The sizes of repositories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RepositorySizes {
+    /// All have the same number of records.
+    Equal,
+    /// Most are small, and a few are large: half of them have fewer than 16 records, one in a hundred more than 4,096. An
+    /// account is derived from the seed whenever it is asked for, and kept only from its first change on.
+    Realistic,
+}
+
+/// The assignment of accounts to PDSs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// In turn, so that all have as many.
+    InTurn,
+    /// At random, with the weight 1/n for the n-th PDS: a few have many accounts, and many have few.
+    Uneven,
+}
+
+/// The conditions of PDSs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostConditions {
+    /// All are [`HostCondition::Steady`](super::HostCondition::Steady).
+    Alike,
+    /// Each has a [`HostCondition`](super::HostCondition) of its own, by the seed.
+    Varied,
+}
+
 /// A limit on requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestLimit {
@@ -59,7 +93,10 @@ impl Default for Spec {
             seed: DEFAULT_SEED,
             accounts: 20,
             records: 60,
+            sizes: RepositorySizes::Equal,
             pds: 2,
+            placement: Placement::InTurn,
+            conditions: HostConditions::Alike,
             relays: 1,
             jetstreams: 1,
             ports: Ports::default(),

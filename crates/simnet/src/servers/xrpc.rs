@@ -8,7 +8,8 @@ use codec::Cid;
 use hyper::header::HOST;
 use serde_json::{Value, json};
 
-use super::archive_stream;
+use super::account_index::ListedAccount;
+use super::archive_stream::{self, Coding};
 use super::fault::{Fault, UNPOISONED};
 use super::hosted_account::{AccountStatus, HostedAccount};
 use super::http::{self, HttpRequest, HttpResponse, QueryParams, XrpcError, error, into_response};
@@ -29,7 +30,8 @@ pub(super) fn pds_response(
             into_response(resolve(network, server, &query))
         }
         Some(method) => {
-            method_response(network, server, method, &query).unwrap_or_else(not_a_method)
+            let coding = Coding::of(request);
+            method_response(network, server, method, &query, coding).unwrap_or_else(not_a_method)
         }
         None if path == "/.well-known/atproto-did" => well_known(network, server, request),
         None => http::text(404, "Not Found"),
@@ -78,8 +80,11 @@ pub(super) fn relay_response(
 ) -> HttpResponse {
     match request.uri().path().strip_prefix("/xrpc/") {
         Some("_health") => http::json(200, &json!({ "status": "ok" })),
-        Some(method) => method_response(network, server, method, &QueryParams::of(request))
-            .unwrap_or_else(not_a_method),
+        Some(method) => {
+            let query = QueryParams::of(request);
+            let coding = Coding::of(request);
+            method_response(network, server, method, &query, coding).unwrap_or_else(not_a_method)
+        }
         None => http::text(404, "Not Found"),
     }
 }
@@ -90,13 +95,14 @@ fn method_response(
     server: Server,
     method: &str,
     query: &QueryParams,
+    coding: Coding,
 ) -> Option<HttpResponse> {
     let endpoints = Endpoints { network, server };
     let outcome = match (server, method) {
         (_, "com.atproto.sync.getLatestCommit") => endpoints.latest_commit(query),
         (_, "com.atproto.sync.getRepoStatus") => endpoints.status(query),
         (_, "com.atproto.sync.listRepos") => endpoints.list_repos(query),
-        (Server::Pds(_), "com.atproto.sync.getRepo") => endpoints.repository(query),
+        (Server::Pds(_), "com.atproto.sync.getRepo") => endpoints.repository(query, coding),
         (Server::Pds(_), "com.atproto.sync.getRecord") => endpoints.record(query),
         (Server::Pds(_), "com.atproto.sync.getBlocks") => endpoints.blocks(query),
         (Server::Relay(_), "com.atproto.sync.getRepo") => endpoints.repository_elsewhere(query),
@@ -120,7 +126,8 @@ impl Endpoints<'_> {
     fn latest_commit(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
         let account = self.find(query)?;
         let account = active(lock(&account))?;
-        let (cid, rev) = (account.repository.head().cid, self.stated_rev(&account));
+        let cid = account.repository.get().head().cid;
+        let rev = self.stated_rev(&account);
         Ok(ok(json!({ "cid": cid.to_string(), "rev": rev.to_string() })))
     }
 
@@ -147,8 +154,9 @@ impl Endpoints<'_> {
 
     fn list_repos(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
         let limit = query.limit(500, 1000)?;
-        let (mut repos, cursor) =
-            self.page(query.offset()?, limit, |account| Some(list_entry(account)));
+        let (mut repos, cursor) = self.page(query.offset()?, limit, |number| {
+            self.network.listed_account(number).map(list_entry)
+        });
         if cursor.is_none() && self.server == Server::Pds(0) {
             repos.extend(self.listed_guests());
         }
@@ -171,45 +179,47 @@ impl Endpoints<'_> {
     fn list_by_collection(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
         let collection = query.required("collection")?;
         let limit = query.limit(500, 2000)?;
-        let (repos, cursor) = self.page(query.offset()?, limit, |account| {
+        let (repos, cursor) = self.page(query.offset()?, limit, |number| {
+            let account = self.network.account(number)?;
+            let account = lock(&account);
             let has = account.status == AccountStatus::Active && account.has_collection(collection);
             has.then(|| json!({ "did": account.did() }))
         });
         Ok(ok(with_cursor(json!({ "repos": repos }), cursor)))
     }
 
-    /// Up to `limit` results of `select` for the accounts from `offset` on, and the next offset.
+    /// Up to `limit` results of `select` for the numbers of accounts from `position` on, and the next position.
     fn page(
         &self,
         position: usize,
         limit: usize,
-        select: impl Fn(&HostedAccount) -> Option<Value>,
+        select: impl Fn(usize) -> Option<Value>,
     ) -> (Vec<Value>, Option<usize>) {
         let mut page = Vec::new();
         let mut position = position;
         while page.len() < limit {
-            let Some(account) = self.network.account(position) else { return (page, None) };
+            let Some(host) = self.network.host_of(position) else { return (page, None) };
+            page.extend(self.knows(host).then(|| select(position)).flatten());
             position += 1;
-            let account = lock(&account);
-            page.extend(self.knows(&account).then(|| select(&account)).flatten());
         }
         (page, Some(position))
     }
 
-    fn repository(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
+    fn repository(&self, query: &QueryParams, coding: Coding) -> Result<HttpResponse, XrpcError> {
         let did = query.required("did")?;
         if let Some((archive, is_slow)) = self.guest_archive(did) {
             return Ok(match is_slow {
                 true => archive_stream::slow_endless_response(archive),
-                false => archive_stream::response(self.network, self.server, archive),
+                false => archive_stream::response(self.network, self.server, archive, coding),
             });
         }
         let account = self.find(query)?;
-        let mut repository = active(lock(&account))?.repository.clone();
+        let mut repository = active(lock(&account))?.repository.get().into_owned();
         if let Some(days) = self.network.faults.inject(self.server, Fault::FutureRepo) {
             repository.commit_like(now() + days * DAY_MICROS);
         }
-        Ok(archive_stream::response(self.network, self.server, repository.export_car().into()))
+        let archive = repository.export_car().into();
+        Ok(archive_stream::response(self.network, self.server, archive, coding))
     }
 
     /// The repository of a guest, and whether its host is slow.
@@ -271,12 +281,10 @@ impl Endpoints<'_> {
     fn host(&self, number: usize) -> Value {
         let server = Server::Pds(number);
         let seq = self.network.event_log(server).map_or(0, |log| log.last_seq());
-        let accounts = (0..self.network.account_count()).filter_map(|at| self.network.account(at));
-        let accounts = accounts.filter(|account| lock(account).host == number).count();
         json!({
             "hostname": self.network.addresses.host(server),
             "seq": seq,
-            "accountCount": accounts,
+            "accountCount": self.network.account_count_of(number),
             "status": "active",
         })
     }
@@ -284,15 +292,19 @@ impl Endpoints<'_> {
     /// The requested account, if this server has it.
     fn find(&self, query: &QueryParams) -> Result<Arc<Mutex<HostedAccount>>, XrpcError> {
         let did = query.required("did")?;
-        let account = self.network.account_by_did(did).filter(|account| self.knows(&lock(account)));
+        let number = self.network.number_of_did(did);
+        let is_known =
+            |number: &usize| self.network.host_of(*number).is_some_and(|host| self.knows(host));
+        let account = number.filter(is_known).and_then(|number| self.network.account(number));
         account.ok_or_else(|| {
             error(400, "RepoNotFound", &format!("Could not find repo for DID: {did}"))
         })
     }
 
-    fn knows(&self, account: &HostedAccount) -> bool {
+    /// Whether the server knows the accounts of a PDS.
+    fn knows(&self, host: usize) -> bool {
         match self.server {
-            Server::Pds(number) => account.host == number,
+            Server::Pds(number) => host == number,
             _ => true,
         }
     }
@@ -302,11 +314,11 @@ impl Endpoints<'_> {
 const GUEST_HEAD: &str = "bafyreie5cvv4h45feadgeuwhbcutmh6t2ceseocckahdoe6uat64zmz454";
 const GUEST_REV: &str = "3jzfcijpj2z2a";
 
-fn list_entry(account: &HostedAccount) -> Value {
+fn list_entry(account: ListedAccount) -> Value {
     let mut list_entry = json!({
-        "did": account.did(),
-        "head": account.repository.head().cid.to_string(),
-        "rev": account.repository.rev().to_string(),
+        "did": *account.did,
+        "head": account.head.to_string(),
+        "rev": account.rev.to_string(),
         "active": account.status == AccountStatus::Active,
     });
     if let Some(word) = account.status.as_str() {

@@ -62,7 +62,8 @@ impl RepoSource for Source {
             let failed = |fault| XrpcError { host: host.clone(), method: "getRepo", fault };
             let archive = self.archive.clone().map_err(failed)?;
             out.write_all(&archive)?;
-            Ok(FetchedRepo { host, bytes: archive.len() as u64 })
+            let bytes = archive.len() as u64;
+            Ok(FetchedRepo { host, bytes, wire_bytes: bytes })
         })
     }
 }

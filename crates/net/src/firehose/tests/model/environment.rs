@@ -364,7 +364,8 @@ impl RepoSource for Environment {
             let archive =
                 answer.await.ok().flatten().ok_or_else(|| FetchError::Remote(unavailable()))?;
             out.write_all(&archive)?;
-            Ok(FetchedRepo { host, bytes: archive.len() as u64 })
+            let bytes = archive.len() as u64;
+            Ok(FetchedRepo { host, bytes, wire_bytes: bytes })
         })
     }
 }
