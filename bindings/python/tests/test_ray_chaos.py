@@ -1,0 +1,151 @@
+"""`wireproof.ray.backfill` while processes of the cluster are killed, by schedules that follow from seeds.
+
+Two schedules by default; `cargo xtask soak ray` runs more, and prints what came of each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from archives import digest, findings
+from backfills import Hosts
+from network import start
+
+pytest.importorskip("duckdb")
+pytest.importorskip("pyarrow")
+pytest.importorskip("ray")
+
+from clusters import Cluster, begin, importing, kill_all, printed, processes, wait_until  # noqa: E402
+
+ACCOUNTS, HOSTS, TASKS = 480, 24, 3
+
+FIRST_SEED = int(os.environ.get("WIREPROOF_RAY_SEED", "1"))
+SCHEDULES = int(os.environ.get("WIREPROOF_RAY_SCHEDULES", "2"))
+
+
+@dataclass
+class Run:
+    """A backfill on a cluster of two nodes, and what was done to it."""
+
+    hosts: Hosts
+    archive: Path
+    cluster: Cluster
+    random: random.Random
+    nodes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    programs: list[subprocess.Popen[str]] = field(default_factory=list)
+    joined: list[subprocess.Popen[str]] = field(default_factory=list)
+    disturbances: list[str] = field(default_factory=list)
+
+    def begin(self) -> None:
+        """Begins a second node and the program."""
+        self.nodes.append(self.cluster.join(1))
+        self.begin_program()
+
+    def begin_program(self) -> None:
+        call = self.hosts.call(self.archive, tasks=TASKS, concurrent_lists=2, attempts=20)
+        self.programs.append(self.cluster.submit(call, start_new_session=True))
+
+    def is_over(self) -> bool:
+        return self.programs[-1].poll() is not None
+
+    def running(self, part: str) -> list[int]:
+        """The processes of the cluster whose command line has a part."""
+        roots = [self.cluster.process, *self.nodes]
+        return [pid for root in roots for pid in processes(root.pid, lambda line: part in line)]
+
+    def disturb(self, kind: str) -> None:
+        """Waits until a process works, and then some time; disturbs the run unless it is over."""
+        wait_until(lambda: self.is_over() or bool(self.running(f"--to {self.archive}")))
+        time.sleep(self.random.uniform(0.2, 2))
+        if not self.is_over():
+            KINDS[kind](self)
+            self.disturbances.append(kind)
+
+    def kill_one(self, part: str) -> None:
+        running = self.running(part)
+        if running:
+            os.kill(self.random.choice(running), signal.SIGKILL)
+
+    def replace_node(self) -> None:
+        """Kills the scheduler of the second node, and begins another node."""
+        for pid in processes(self.nodes[-1].pid, lambda line: "raylet/raylet" in line):
+            os.kill(pid, signal.SIGKILL)
+        self.nodes.append(self.cluster.join(1))
+
+    def restart_program(self) -> None:
+        self.kill_program()
+        self.begin_program()
+
+    def restart_head(self) -> None:
+        """Kills the first node and the program, and begins a cluster again. What the second node runs meanwhile goes on."""
+        self.kill_program()
+        kill_all(self.cluster.process.pid)
+        self.cluster.process.communicate()
+        self.cluster = begin(self.cluster.folder, self.cluster.environment)
+        self.begin()
+
+    def kill_program(self) -> None:
+        os.killpg(self.programs[-1].pid, signal.SIGKILL)
+        self.programs[-1].communicate()
+
+    def join(self) -> None:
+        """Begins a process that shares the work without a cluster."""
+        self.joined.append(self.hosts.begin(self.archive))
+
+    def end(self) -> None:
+        for node in self.nodes:
+            kill_all(node.pid)
+            node.wait()
+        for process in self.joined:
+            process.kill()
+            process.communicate()
+        self.cluster.end()
+
+
+KINDS = {
+    "worker": lambda run: run.kill_one("ray::do"),
+    "process": lambda run: run.kill_one(f"--to {run.archive}"),
+    "node": Run.replace_node,
+    "program": Run.restart_program,
+    "head": Run.restart_head,
+    "join": Run.join,
+}
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + SCHEDULES))
+def test_whatever_is_killed_the_archive_is_that_of_one_undisturbed_process(seed: int, command: str, tmp_path: Path) -> None:
+    arguments = ["--accounts", str(ACCOUNTS), "--pds", str(HOSTS), "--prepared", "0", "--rate", "none", "--seed", str(seed)]
+    hosts = Hosts(command, network := start(command, *arguments), max_rate=10)
+    single, archive = tmp_path / "single", tmp_path / "archive"
+    hosts.fetch(single)
+    schedule = random.Random(seed)
+    run = Run(hosts, archive, begin(tmp_path, importing()), schedule)
+    try:
+        run.begin()
+        for kind in schedule.sample(list(KINDS), len(KINDS)):
+            run.disturb(kind)
+        result = printed(run.programs[-1], seconds=300)
+        for process in run.joined:
+            assert process.wait(60) == 0, process.communicate()[1]
+    finally:
+        run.end()
+        traffic = network.end()
+    status = result["status"]
+    requests = [of for server in traffic["servers"] for of in server["requests"]]
+    fetches = sum(of["count"] for of in requests if of["path"] == "/xrpc/com.atproto.sync.getRepo")
+    counts = {name: result[name] for name in ("attempts", "lost", "duplicates")}
+    counts |= {"programs": len(run.programs), "fetched_again": fetches - 2 * ACCOUNTS}
+    print(json.dumps({"seed": seed, "disturbances": run.disturbances} | counts))
+    assert len(run.disturbances) >= 3
+    assert (status["account_count"], status["done_list_count"], result["duplicates"]) == (ACCOUNTS, HOSTS, 0)
+    assert digest(archive) == digest(single)
+    assert findings(command, archive)["proved_snapshot_count"] == ACCOUNTS
