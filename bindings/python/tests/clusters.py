@@ -88,7 +88,8 @@ def temporary() -> Path:
 def importing(**variables: str) -> dict[str, str]:
     """An environment in which processes import the package and the modules of the tests."""
     folders = [str(Path(wireproof.__file__).parents[1]), str(Path(__file__).parent)]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(folders)} | variables
+    # Ray lets its workers give way to all other programs, which on a busy machine means that they wait for minutes.
+    return os.environ | {"PYTHONPATH": os.pathsep.join(folders), "RAY_worker_niceness": "0"} | variables
 
 
 def launch(arguments: list[str], environment: dict[str, str], **options: Any) -> subprocess.Popen[str]:
