@@ -45,11 +45,7 @@ class Cluster:
     def join(self, cpus: int) -> subprocess.Popen[bytes]:
         """Begins another node on this machine."""
         environment = self.environment | LOOPBACK | {"RAY_AUTH_TOKEN_PATH": str(self.token_file)}
-        start = [sys.executable, "-m", "ray.scripts.scripts", "start", f"--address={self.address}", "--block"]
-        start += ["--node-ip-address=127.0.0.1", f"--num-cpus={cpus}", f"--object-store-memory={100 << 20}"]
-        return subprocess.Popen(
-            [*start, "--disable-usage-stats"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        return subprocess.Popen([sys.executable, "-c", NODE, self.address, str(cpus)], env=environment)
 
     def end(self) -> None:
         self.process.terminate()
@@ -63,6 +59,20 @@ import ray, wireproof.ray
 import cluster_work
 ray.init(log_to_driver=False, logging_level="error")
 print(json.dumps(dataclasses.asdict({program})))
+"""
+
+#: A node as `ray.cluster_utils` begins it. `ray start` joins a cluster on another interface than loopback alone.
+NODE = """
+import signal, sys
+from ray._private.node import Node
+from ray._private.parameter import RayParams
+parameters = RayParams(
+    gcs_address=sys.argv[1], node_ip_address="127.0.0.1", num_cpus=int(sys.argv[2]), object_store_memory=100 << 20,
+    include_log_monitor=False, node_manager_port=0, min_worker_port=0, max_worker_port=0,
+)
+parameters.dashboard_agent_listen_port = None
+node = Node(parameters, head=False, shutdown_at_exit=True, spawn_reaper=False)
+signal.pause()
 """
 
 #: With these each process of Ray demands the token, and takes a loopback address as it is.
@@ -103,7 +113,9 @@ def printed(program: subprocess.Popen[str], seconds: float = 120) -> dict[str, A
     """The document that a program prints at its end."""
     text, said = program.communicate(timeout=seconds)
     assert program.returncode == 0, said
-    return json.loads(text.splitlines()[-1])
+    # Ray prints of nodes that die, too.
+    [document] = [line for line in text.splitlines() if line.startswith("{")]
+    return json.loads(document)
 
 
 def processes(root: int, matches: Callable[[str], bool]) -> list[int]:

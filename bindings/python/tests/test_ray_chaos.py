@@ -26,7 +26,7 @@ pytest.importorskip("ray")
 
 from clusters import Cluster, begin, importing, kill_all, printed, processes, wait_until  # noqa: E402
 
-ACCOUNTS, HOSTS, TASKS = 480, 24, 3
+ACCOUNTS, HOSTS, TASKS = 960, 24, 3
 
 FIRST_SEED = int(os.environ.get("WIREPROOF_RAY_SEED", "1"))
 SCHEDULES = int(os.environ.get("WIREPROOF_RAY_SCHEDULES", "2"))
@@ -39,18 +39,27 @@ class Run:
     hosts: Hosts
     archive: Path
     cluster: Cluster
-    random: random.Random
     nodes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     programs: list[subprocess.Popen[str]] = field(default_factory=list)
     joined: list[subprocess.Popen[str]] = field(default_factory=list)
     disturbances: list[str] = field(default_factory=list)
+    #: Processes of programs before the last one, which may go on for some time.
+    earlier: set[int] = field(default_factory=set)
 
     def begin(self) -> None:
         """Begins a second node and the program."""
-        self.nodes.append(self.cluster.join(1))
+        self.begin_node()
         self.begin_program()
 
+    def begin_node(self) -> None:
+        self.nodes.append(self.cluster.join(1))
+        wait_until(lambda: bool(self.schedulers()))
+
+    def schedulers(self) -> list[int]:
+        return processes(self.nodes[-1].pid, lambda line: "raylet/raylet" in line)
+
     def begin_program(self) -> None:
+        self.earlier |= set(self.running("--to ")) | set(self.running("ray::do"))
         call = self.hosts.call(self.archive, tasks=TASKS, concurrent_lists=2, attempts=20)
         self.programs.append(self.cluster.submit(call, start_new_session=True))
 
@@ -58,28 +67,30 @@ class Run:
         return self.programs[-1].poll() is not None
 
     def running(self, part: str) -> list[int]:
-        """The processes of the cluster whose command line has a part."""
+        """The processes of the cluster whose command line has a part, and which began with the last program or after it."""
         roots = [self.cluster.process, *self.nodes]
-        return [pid for root in roots for pid in processes(root.pid, lambda line: part in line)]
+        found = [pid for root in roots for pid in processes(root.pid, lambda line: part in line)]
+        return [pid for pid in found if pid not in self.earlier]
 
-    def disturb(self, kind: str) -> None:
-        """Waits until a process works, and then some time; disturbs the run unless it is over."""
+    def disturb(self, kind: str, delay: float, place: float) -> None:
+        """Waits until a process of the last program works, and then some time; disturbs the run unless it is over. The place, from 0
+        to 1, says which of several processes is killed."""
         wait_until(lambda: self.is_over() or bool(self.running(f"--to {self.archive}")))
-        time.sleep(self.random.uniform(0.2, 2))
+        time.sleep(delay)
         if not self.is_over():
-            KINDS[kind](self)
+            KINDS[kind](self, place)
             self.disturbances.append(kind)
 
-    def kill_one(self, part: str) -> None:
+    def kill_one(self, part: str, place: float) -> None:
+        wait_until(lambda: bool(self.running(part)))
         running = self.running(part)
-        if running:
-            os.kill(self.random.choice(running), signal.SIGKILL)
+        os.kill(running[int(place * len(running))], signal.SIGKILL)
 
     def replace_node(self) -> None:
         """Kills the scheduler of the second node, and begins another node."""
-        for pid in processes(self.nodes[-1].pid, lambda line: "raylet/raylet" in line):
-            os.kill(pid, signal.SIGKILL)
-        self.nodes.append(self.cluster.join(1))
+        [scheduler] = self.schedulers()
+        os.kill(scheduler, signal.SIGKILL)
+        self.begin_node()
 
     def restart_program(self) -> None:
         self.kill_program()
@@ -112,13 +123,19 @@ class Run:
 
 
 KINDS = {
-    "worker": lambda run: run.kill_one("ray::do"),
-    "process": lambda run: run.kill_one(f"--to {run.archive}"),
-    "node": Run.replace_node,
-    "program": Run.restart_program,
-    "head": Run.restart_head,
-    "join": Run.join,
+    "worker": lambda run, place: run.kill_one("ray::do", place),
+    "process": lambda run, place: run.kill_one(f"--to {run.archive}", place),
+    "node": lambda run, _: run.replace_node(),
+    "program": lambda run, _: run.restart_program(),
+    "head": lambda run, _: run.restart_head(),
+    "join": lambda run, _: run.join(),
 }
+
+
+def schedule(seed: int) -> list[tuple[str, float, float]]:
+    """Each kind of disturbance once, in any order, with the time before it and a place."""
+    drawn = random.Random(seed)
+    return [(kind, drawn.uniform(0.2, 2), drawn.random()) for kind in drawn.sample(list(KINDS), len(KINDS))]
 
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + SCHEDULES))
@@ -127,12 +144,11 @@ def test_whatever_is_killed_the_archive_is_that_of_one_undisturbed_process(seed:
     hosts = Hosts(command, network := start(command, *arguments), max_rate=10)
     single, archive = tmp_path / "single", tmp_path / "archive"
     hosts.fetch(single)
-    schedule = random.Random(seed)
-    run = Run(hosts, archive, begin(tmp_path, importing()), schedule)
+    run = Run(hosts, archive, begin(tmp_path, importing()))
     try:
         run.begin()
-        for kind in schedule.sample(list(KINDS), len(KINDS)):
-            run.disturb(kind)
+        for kind, delay, place in schedule(seed):
+            run.disturb(kind, delay, place)
         result = printed(run.programs[-1], seconds=300)
         for process in run.joined:
             assert process.wait(60) == 0, process.communicate()[1]
