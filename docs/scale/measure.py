@@ -3,7 +3,8 @@
     python docs/scale/measure.py > docs/scale/measured.json
 
 Needs the package with Ray, `pip install "wireproof[ray]"`, and the command: `WIREPROOF_COMMAND`, or `wireproof` on the path.
-`simulate.py` computes with what is measured. Nothing else may run meanwhile.
+`simulate.py` computes with what is measured. Other programs that run meanwhile make the figures less certain: the load of the machine
+at the start is among them.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class Network:
         return ["--development", "--plc", self.plc, "--max-rate", "50", "--retry-seconds", "0"]
 
     def end(self) -> None:
-        self.process.terminate()
-        self.process.wait(30)
+        self.process.kill()
+        self.process.wait()
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ def alone(network: Network, archive: Path, *arguments: str) -> Measured:
     listed = archive.parent / "hosts"
     listed.write_text("\n".join(network.hosts))
     command = [*program(), "backfill", "--to", str(archive), "--hosts", str(listed), "--json"]
+    # As many as the tasks of a cluster read together.
+    command += ["--concurrent-lists", str(min(len(network.hosts), LISTS_OF_A_TASK * (os.cpu_count() or 1)))]
     before, started = os.times(), time.monotonic()
     ended = subprocess.run([*command, *network.arguments, *arguments], check=True, capture_output=True)
     seconds, after = time.monotonic() - started, os.times()
@@ -98,7 +101,9 @@ class Cluster:
     def start(cls, folder: Path) -> Cluster:
         command = [sys.executable, "-m", "wireproof.ray", "up", "--interface", "lo", "--port", "0", "--store-mib", "100"]
         command += ["--token-file", str(folder / "token"), "--temporary", str(folder / "ray")]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        # Ray lets its workers give way to other programs, here to the simulated hosts.
+        environment = os.environ | {"RAY_worker_niceness": "0"}
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
         assert process.stdout
         return cls(process, json.loads(process.stdout.readline())["address"], folder)
 
@@ -109,7 +114,8 @@ class Cluster:
         call.write_text(json.dumps([str(archive), network.hosts, network.arguments]))
         command = [sys.executable, "-m", "wireproof.ray", "submit", "--address", self.address]
         command += ["--token-file", str(self.folder / "token"), str(path), str(call)]
-        return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        return json.loads(printed.splitlines()[-1])
 
     def end(self) -> None:
         self.process.terminate()
@@ -126,6 +132,7 @@ def compare(folder: Path, accounts: int, hosts: int, passes: int) -> dict[str, A
             on_ray.append(cluster.backfill(network, folder / f"ray-{number}"))
             assert single[-1].status["stored_count"] == on_ray[-1]["status"]["stored_count"] == accounts
             assert (on_ray[-1]["lost"], on_ray[-1]["duplicates"]) == (0, 0)
+            print(f"{single[-1].seconds:.1f} s alone, {on_ray[-1]['program']:.1f} s on Ray", file=sys.stderr)
         present = alone(network, folder / "single-0", "--name", "again")
         assert present.status["present_count"] == accounts
     finally:
@@ -199,6 +206,7 @@ def main() -> None:
     parser.add_argument("--passes", type=int, default=3)
     parser.add_argument("--build", default="release", help="how the command was built, for the document [default: release]")
     options = parser.parse_args()
+    load = round(os.getloadavg()[0], 1)
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="wp") as temporary:
         folder = Path(temporary)
         compared = compare(folder, options.accounts, options.hosts, options.passes)
@@ -207,6 +215,7 @@ def main() -> None:
             "date": time.strftime("%Y-%m-%d", time.gmtime()),
             "processor": processor(),
             "build": options.build,
+            "load": load,
             "compared": compared | {"ratio": round(medians[0] / medians[1], 3)},
             "large": large(folder),
             "log": log(folder, LOG_ENTRIES),
@@ -215,7 +224,10 @@ def main() -> None:
 
 
 #: Records of a repository.
-SMALL_RECORDS, LARGE_RECORDS = 5, 1000
+SMALL_RECORDS, LARGE_RECORDS = 200, 1000
+
+#: Lists that a task reads at a time, if there are as many.
+LISTS_OF_A_TASK = 32
 
 #: Entries of a log, of which a backfill of the whole network has ten times as many.
 LOG_ENTRIES = 15_000

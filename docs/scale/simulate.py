@@ -189,7 +189,7 @@ def arithmetic(world: World, costs: Costs) -> str:
         ("network at 10 Gbit/s", f"{wire / world.network_bytes / HOUR:.1f} h"),
         ("commits of a table", f"{parts:,}, one after the other: {commits:.1f} h"),
         ("reading the log of a table", f"{parts * costs.entry_seconds:.0f} s of a processor, of each process"),
-        ("the revisions, when a process begins", f"at most {count * costs.present_seconds / 60:.0f} min of a processor"),
+        ("a second run, where nothing has changed", f"{count * costs.present_seconds / 60:.0f} min of a processor"),
     ]
     return table(["resource", "for the whole network"], rows)
 
@@ -221,14 +221,16 @@ def measurement(measured: dict[str, Any], costs: Costs) -> str:
         ("program with Ray to one process, medians", f"{compared['ratio']:.3f}"),
         ("processor, a repository", f"{1e3 * costs.repository_seconds:.2f} ms"),
         ("… and its bytes", f"{1 / costs.byte_seconds / 1e6:.0f} MB/s"),
-        ("an account that is stored already", f"{1e6 * costs.present_seconds:.0f} µs"),
+        ("processor, an account that is stored already", f"{1e6 * costs.present_seconds:.0f} µs"),
         ("an entry of a log, read from a folder", f"{1e6 * costs.entry_seconds:.0f} µs"),
     ]
     size = compared["bytes"] / compared["repositories"]
+    large_size = large["bytes"] / large["repositories"]
     return (
-        f"{measured['date']}, {measured['processor']}, build: {measured['build']}. {compared['repositories']:,} repositories of {size / 1e3:.1f} kB on\n"
-        f"{compared['hosts']} simulated hosts, which share the processors; {len(compared['single_seconds'])} runs of each, in turn; processor times also by "
-        f"{large['repositories']} repositories of\n{large['bytes'] / large['repositories'] / 1e3:.0f} kB, and a log of {log['entries']:,} entries.\n\n"
+        f"{measured['date']}, {measured['processor']}, load {measured['load']} at the start; build: {measured['build']}.\n"
+        f"{compared['repositories']:,} repositories of {size / 1e3:.1f} kB on {compared['hosts']} simulated hosts, which share the processors; "
+        f"{len(compared['single_seconds'])} runs of each, in turn.\n"
+        f"Processor times also by {large['repositories']} repositories of {large_size / 1e3:.0f} kB, and a log of {log['entries']:,} entries.\n\n"
         + table(["", "median (all)"], rows)
     )
 

@@ -143,6 +143,8 @@ def test_what_cannot_be_done_is_said(cluster: Cluster, hosts: Hosts, tmp_path: P
         ({"hosts": ["pds.example.com"], "relay": "https://relay.example.com"}, ValueError),
         ({"hosts": "pds.example.com"}, TypeError),
         ({"hosts": ["pds.example.com"], "dids": "did:web:example.com"}, TypeError),
+        ({"relay": "https://relay.example.com", "collections": "app.bsky.feed.post"}, TypeError),
+        ({"hosts": ["pds.example.com"], "arguments": "--max-rate 5"}, TypeError),
         ({"hosts": ["pds.example.com"]}, wireproof.ray.ClusterError),
     ],
 )

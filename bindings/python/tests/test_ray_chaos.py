@@ -73,9 +73,9 @@ class Run:
         return [pid for pid in found if pid not in self.earlier]
 
     def disturb(self, kind: str, delay: float, place: float) -> None:
-        """Waits until a process of the last program works, and then some time; disturbs the run unless it is over. The place, from 0
-        to 1, says which of several processes is killed."""
-        wait_until(lambda: self.is_over() or bool(self.running(f"--to {self.archive}")))
+        """Waits until all processes of the last program work, and then some time; disturbs the run unless it is over. The place, from
+        0 to 1, says which of several processes is killed."""
+        wait_until(lambda: self.is_over() or len(self.running(f"--to {self.archive}")) >= TASKS)
         time.sleep(delay)
         if not self.is_over():
             KINDS[kind](self, place)

@@ -48,6 +48,17 @@ def test_the_measured_ratio_is_that_of_the_medians() -> None:
     assert compared["ratio"] == pytest.approx(medians[0] / medians[1], abs=0.001)
 
 
+@pytest.mark.parametrize(
+    ("world", "processes", "limit"), [(0, 16, "pace of the largest host"), (1, 16, "commits"), (2, 64, "commits")]
+)
+def test_a_thousand_processes_do_what_some_do(world: int, processes: int, limit: str, script: ModuleType) -> None:
+    assumed, costs = list(script.WORLDS.values())[world], script.Costs.of(measured())
+    some, thousand = (script.simulate(assumed, costs, count) for count in (processes, 1_000))
+    assert some.limit == thousand.limit == limit
+    assert some.seconds == pytest.approx(thousand.seconds, rel=0.01)
+    assert script.simulate(assumed, costs, processes // 4).seconds > 1.5 * some.seconds
+
+
 #: Limits that nothing reaches, for a network of ten hosts of 5,000 accounts.
 UNLIMITED = {
     "large_hosts": 10,

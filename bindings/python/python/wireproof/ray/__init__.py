@@ -83,20 +83,21 @@ def backfill(
             goes on.
         ArchiveError: the archive cannot be read at the end.
         FileNotFoundError: a worker does not have the command.
-        TypeError: `hosts`, `dids` or `exclude` is one text.
+        TypeError: an argument that takes several texts is one text.
         ValueError: neither `hosts` nor `relay` is given, or both are; or the message of the command about a wrong argument.
     """
     if (hosts is None) == (relay is None):
         raise ValueError("either 'hosts' or 'relay' is expected")
-    options = {"--relay": relay, "--collections": ",".join(collections) or None, "--contact": contact}
+    listed = ",".join(_texts("collections", collections) or ())
+    options = {"--relay": relay, "--collections": listed or None, "--contact": contact}
     named = [argument for option, value in options.items() if value is not None for argument in (option, value)]
     work = _backfill.Work(
         archive=_address(archive),
         name=name,
-        hosts=_lines("hosts", hosts),
-        dids=_lines("dids", dids),
-        exclude=_lines("exclude", exclude),
-        arguments=(*named, *arguments),
+        hosts=_texts("hosts", hosts),
+        dids=_texts("dids", dids),
+        exclude=_texts("exclude", exclude),
+        arguments=(*named, *(_texts("arguments", arguments) or ())),
     )
     return _backfill.run(work, tasks, concurrent_lists, attempts, timeout_seconds)
 
@@ -203,8 +204,8 @@ def _address(path: str | os.PathLike[str]) -> str:
     return address if "://" in address else os.path.abspath(address)
 
 
-def _lines(name: str, lines: Iterable[str] | None) -> tuple[str, ...] | None:
-    """The lines of a file for the command."""
-    if isinstance(lines, str):
+def _texts(name: str, texts: Iterable[str] | None) -> tuple[str, ...] | None:
+    """Several texts, of which one alone would be taken for its letters."""
+    if isinstance(texts, str):
         raise TypeError(f"argument '{name}': expected texts, not str")
-    return None if lines is None else tuple(lines)
+    return None if texts is None else tuple(texts)
