@@ -5,12 +5,14 @@ Two schedules by default; `cargo xtask soak ray` runs more, and prints what came
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,7 +28,7 @@ pytest.importorskip("ray")
 
 from clusters import Cluster, begin, importing, kill_all, printed, processes, wait_until  # noqa: E402
 
-ACCOUNTS, HOSTS, TASKS = 960, 24, 3
+ACCOUNTS, HOSTS, TASKS = 1600, 32, 3
 
 FIRST_SEED = int(os.environ.get("WIREPROOF_RAY_SEED", "1"))
 SCHEDULES = int(os.environ.get("WIREPROOF_RAY_SCHEDULES", "2"))
@@ -59,37 +61,48 @@ class Run:
         return processes(self.nodes[-1].pid, lambda line: "raylet/raylet" in line)
 
     def begin_program(self) -> None:
-        self.earlier |= set(self.running("--to ")) | set(self.running("ray::do"))
+        self.earlier |= {*self.workers(), *self.working()}
         call = self.hosts.call(self.archive, tasks=TASKS, concurrent_lists=2, attempts=20)
         self.programs.append(self.cluster.submit(call, start_new_session=True))
 
     def is_over(self) -> bool:
         return self.programs[-1].poll() is not None
 
-    def running(self, part: str) -> list[int]:
-        """The processes of the cluster whose command line has a part, and which began with the last program or after it."""
+    def workers(self) -> list[int]:
+        """The workers of tasks of the last program."""
         roots = [self.cluster.process, *self.nodes]
-        found = [pid for root in roots for pid in processes(root.pid, lambda line: part in line)]
+        found = [pid for root in roots for pid in processes(root.pid, lambda line: "ray::do" in line)]
         return [pid for pid in found if pid not in self.earlier]
+
+    def working(self) -> list[int]:
+        """The processes that tasks of the last program have started, also those of a worker that has survived its scheduler."""
+        joined = [process.pid for process in self.joined]
+        found = processes(1, lambda line: f"--to {self.archive}" in line)
+        return [pid for pid in found if pid not in self.earlier and pid not in joined]
 
     def disturb(self, kind: str, delay: float, place: float) -> None:
         """Waits until all processes of the last program work, and then some time; disturbs the run unless it is over. The place, from
         0 to 1, says which of several processes is killed."""
-        wait_until(lambda: self.is_over() or len(self.running(f"--to {self.archive}")) >= TASKS)
+        wait_until(lambda: self.is_over() or len(self.working()) >= TASKS)
         time.sleep(delay)
         if not self.is_over():
             KINDS[kind](self, place)
             self.disturbances.append(kind)
 
-    def kill_one(self, part: str, place: float) -> None:
-        wait_until(lambda: bool(self.running(part)))
-        running = self.running(part)
-        os.kill(running[int(place * len(running))], signal.SIGKILL)
+    def kill_one(self, find: Callable[[], list[int]], place: float) -> None:
+        wait_until(lambda: bool(find()))
+        found = find()
+        os.kill(found[int(place * len(found))], signal.SIGKILL)
 
-    def replace_node(self) -> None:
-        """Kills the scheduler of the second node, and begins another node."""
+    def kill_scheduler(self) -> None:
+        """Kills the scheduler of the second node, whose worker may go on, and begins another node."""
         [scheduler] = self.schedulers()
         os.kill(scheduler, signal.SIGKILL)
+        self.begin_node()
+
+    def kill_machine(self) -> None:
+        """Kills all of the second node, and begins another one."""
+        kill_all(self.nodes[-1].pid)
         self.begin_node()
 
     def restart_program(self) -> None:
@@ -116,6 +129,10 @@ class Run:
         for node in self.nodes:
             kill_all(node.pid)
             node.wait()
+        # Those of a worker that has survived its scheduler, whose parent is now the first process.
+        for pid in processes(1, lambda line: f"--to {self.archive}" in line):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         for process in self.joined:
             process.kill()
             process.communicate()
@@ -123,9 +140,10 @@ class Run:
 
 
 KINDS = {
-    "worker": lambda run, place: run.kill_one("ray::do", place),
-    "process": lambda run, place: run.kill_one(f"--to {run.archive}", place),
-    "node": lambda run, _: run.replace_node(),
+    "worker": lambda run, place: run.kill_one(run.workers, place),
+    "process": lambda run, place: run.kill_one(run.working, place),
+    "scheduler": lambda run, _: run.kill_scheduler(),
+    "machine": lambda run, _: run.kill_machine(),
     "program": lambda run, _: run.restart_program(),
     "head": lambda run, _: run.restart_head(),
     "join": lambda run, _: run.join(),

@@ -196,9 +196,10 @@ def do(work: Work, first_host: int, concurrent_lists: int) -> tuple[int, list[st
 
 def _follow(process: subprocess.Popen[bytes]) -> tuple[int, list[str]]:
     """Passes on what a process prints, and returns its exit code and its last lines."""
-    assert process.stderr
+    printed = process.stderr
+    assert printed
     last: deque[str] = deque(maxlen=MAX_LINES)
-    for line in iter(lambda: process.stderr.readline(MAX_LINE_BYTES), b""):
+    while line := printed.readline(MAX_LINE_BYTES):
         text = line.decode(errors="replace").rstrip()
         print(text, file=sys.stderr, flush=True)
         last.append(text)
