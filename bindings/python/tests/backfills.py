@@ -29,11 +29,12 @@ class Hosts:
         plc = self.network.options["plc"]
         return ["--development", "--plc", plc, "--max-rate", str(self.max_rate), "--retry-seconds", "0"]
 
-    def begin(self, archive: Path) -> subprocess.Popen[str]:
+    def begin(self, archive: Path, *arguments: str) -> subprocess.Popen[str]:
         """Begins one process without a cluster."""
         listed = archive.parent / "hosts"
         listed.write_text("\n".join(self.urls))
-        command = [self.command, "backfill", "--to", str(archive), "--hosts", str(listed), *self.arguments]
+        command = [self.command, "backfill", "--to", str(archive), "--hosts", str(listed)]
+        command += [*self.arguments, *arguments]
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
     def fetch(self, archive: Path) -> None:

@@ -30,6 +30,9 @@ from clusters import Cluster, begin, importing, kill_all, printed, processes, wa
 
 ACCOUNTS, HOSTS, TASKS = 1600, 32, 3
 
+#: Lists that a process reads at a time, so that it takes several turns to read all.
+LISTS = 2
+
 FIRST_SEED = int(os.environ.get("WIREPROOF_RAY_SEED", "1"))
 SCHEDULES = int(os.environ.get("WIREPROOF_RAY_SCHEDULES", "2"))
 
@@ -62,7 +65,7 @@ class Run:
 
     def begin_program(self) -> None:
         self.earlier |= {*self.workers(), *self.working()}
-        call = self.hosts.call(self.archive, tasks=TASKS, concurrent_lists=2, attempts=20)
+        call = self.hosts.call(self.archive, tasks=TASKS, concurrent_lists=LISTS, attempts=20)
         self.programs.append(self.cluster.submit(call, start_new_session=True))
 
     def is_over(self) -> bool:
@@ -123,7 +126,7 @@ class Run:
 
     def join(self) -> None:
         """Begins a process that shares the work without a cluster."""
-        self.joined.append(self.hosts.begin(self.archive))
+        self.joined.append(self.hosts.begin(self.archive, "--concurrent-lists", str(LISTS)))
 
     def end(self) -> None:
         for node in self.nodes:
