@@ -3,6 +3,7 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use clap::Args;
 
@@ -42,9 +43,7 @@ fn test_free_threaded(python: &Path) -> Result<(), String> {
 
 /// Runs the tests of the package, and those of `libipld` against its replacement.
 pub(crate) fn test() -> Result<(), String> {
-    let package = built()?;
-    let pins = [PINS, LIBRARY_PINS, CLUSTER_PINS];
-    let python = venv::python(&process::target("python-tests/all"), "python3", &pins)?;
+    let (package, python) = (built()?, python()?);
     run_tests(&python, &package, &["bindings/python/tests"])?;
     run_tests_of_libipld(&python, &package)?;
     for other in others(&python)? {
@@ -54,6 +53,12 @@ pub(crate) fn test() -> Result<(), String> {
         run_tests(&python, &package, &["bindings/python/tests"])?;
     }
     Ok(())
+}
+
+/// The interpreter with all libraries and engines.
+pub(crate) fn python() -> Result<PathBuf, String> {
+    let pins = [PINS, LIBRARY_PINS, CLUSTER_PINS];
+    venv::python(&process::target("python-tests/all"), "python3", &pins)
 }
 
 /// The package with the module of the workspace's build.
@@ -74,12 +79,17 @@ fn assemble(module: &Path, name: &str) -> Result<PathBuf, String> {
 
 fn run_tests(python: &Path, package: &Path, arguments: &[&str]) -> Result<(), String> {
     println!("--- {}", python.display());
+    process::run(tests(python, package)?.args(arguments))
+}
+
+/// The program that runs tests over the package.
+pub(crate) fn tests(python: &Path, package: &Path) -> Result<Command, String> {
     let mut tests =
         process::command(&python.to_string_lossy(), &["-m", "pytest", "-p", "no:cacheprovider"]);
     left_out::configure(&mut tests);
     tests.env("PYTHONPATH", package).env("PYTHONDONTWRITEBYTECODE", "1");
     tests.env("WIREPROOF_COMMAND", process::program("wireproof")?);
-    process::run(tests.args(arguments))
+    Ok(tests)
 }
 
 /// Runs the tests in the source distribution of `libipld` with `wireproof.libipld` in its place.

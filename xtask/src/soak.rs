@@ -1,20 +1,20 @@
-//! `cargo xtask soak`: the reliability tests, the model of the follower, the backfill of a network, the comparison with a Nostr
-//! relay and the longest interop tests at full length, which `cargo xtask test` runs shortened.
+//! `cargo xtask soak`: the reliability tests, the model of the follower, the backfill of a network, backfills on Ray, the comparison
+//! with a Nostr relay and the longest interop tests at full length, which `cargo xtask test` runs shortened.
 
 use clap::Args;
 
 use crate::toolchains::Without;
-use crate::{interop, process};
+use crate::{interop, process, python_package};
 
 /// What to run.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Tests to run: `model`, `backfill`, or reliability tests by a part of their names; all by default.
+    /// Tests to run, by a part of their names, `model`, `backfill` or `ray`; all by default.
     tests: Vec<String>,
-    /// Number of random schedules of `model`.
-    #[arg(long, default_value_t = 100_000)]
-    schedules: u64,
-    /// The first seed of `model`; the others follow it.
+    /// Number of random schedules of `model` or `ray` [default: 100000 of `model`, 20 of `ray`].
+    #[arg(long)]
+    schedules: Option<u64>,
+    /// The first seed of `model` and `ray`; the others follow it.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -23,16 +23,19 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let runs_all = options.tests.is_empty();
     let is_named = |name: &str| options.tests.iter().any(|test| test == name);
-    if runs_all || is_named("model") {
+    let others = options.tests.iter().filter(|test| !FORMS.contains(&&***test));
+    let others: Vec<&String> = others.collect();
+    if runs_all || is_named(MODEL_FORM) {
         model(options)?;
     }
-    if runs_all || is_named("backfill") {
+    if runs_all || is_named(BACKFILL_FORM) {
         live("backfill_network")?;
     }
-    let is_other = |test: &&String| !matches!(test.as_str(), "model" | "backfill");
-    let tests: Vec<&String> = options.tests.iter().filter(is_other).collect();
-    if runs_all || !tests.is_empty() {
-        reliability(&tests)?;
+    if runs_all || is_named(RAY_FORM) {
+        ray(options)?;
+    }
+    if runs_all || !others.is_empty() {
+        reliability(&others)?;
     }
     if !runs_all {
         return Ok(());
@@ -45,8 +48,19 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
 fn model(options: &Options) -> Result<(), String> {
     let args = ["test", "--release", "-p", "wireproof-net", "--lib", MODEL, "--", "--nocapture"];
     let mut command = process::command("cargo", &args);
-    command.env("WIREPROOF_MODEL_SCHEDULES", options.schedules.to_string());
+    let schedules = options.schedules.unwrap_or(MODEL_SCHEDULES);
+    command.env("WIREPROOF_MODEL_SCHEDULES", schedules.to_string());
     process::run(command.env("WIREPROOF_MODEL_SEED", options.seed.to_string()))
+}
+
+/// Kills processes of backfills on Ray by random schedules, and prints what came of each.
+fn ray(options: &Options) -> Result<(), String> {
+    process::build_workspace()?;
+    let mut tests = python_package::tests(&python_package::python()?, &python_package::built()?)?;
+    let schedules = options.schedules.unwrap_or(RAY_SCHEDULES);
+    tests.env("WIREPROOF_RAY_SCHEDULES", schedules.to_string());
+    tests.env("WIREPROOF_RAY_SEED", options.seed.to_string());
+    process::run(tests.args(["--capture=no", "bindings/python/tests/test_ray_chaos.py"]))
 }
 
 fn reliability(tests: &[&String]) -> Result<(), String> {
@@ -81,6 +95,16 @@ fn interop() -> Result<(), String> {
     interop::configure(&mut command, &without);
     process::run(command.env("WIREPROOF_SOAK", "1"))
 }
+
+/// Names that are no part of the name of a test.
+const FORMS: [&str; 3] = [MODEL_FORM, BACKFILL_FORM, RAY_FORM];
+const MODEL_FORM: &str = "model";
+const BACKFILL_FORM: &str = "backfill";
+const RAY_FORM: &str = "ray";
+
+/// Number of random schedules.
+const MODEL_SCHEDULES: u64 = 100_000;
+const RAY_SCHEDULES: u64 = 20;
 
 const MODEL: &str =
     "firehose::tests::model::the_follower_does_what_the_model_allows_under_random_schedules";

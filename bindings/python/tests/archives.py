@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import wireproof
 from test_arrow import frames_of
 
 FOREIGN_INFO = bytes.fromhex("a261746523696e666f626f7001a1646e616d656e4f75746461746564437572736f72")
@@ -33,6 +34,30 @@ def findings(command: str, archive: Path) -> dict[str, Any]:
     return json.loads(subprocess.run(arguments, capture_output=True, check=False).stdout)
 
 
+def digest(archive: Path) -> str:
+    """SHA-256 of the rows of `snapshots` and `records` in order, without the times at which they were fetched: of the same
+    repositories it is the same, in whatever files they lie."""
+    import pyarrow as pa
+
+    opened, hashed = wireproof.Archive(archive), hashlib.sha256()
+    for table in ("snapshots", "records"):
+        rows = pa.table(opened.scan(table)).to_pylist()
+        lines = (repr([(name, value) for name, value in sorted(row.items()) if name != "fetched"]) for row in rows)
+        hashed.update(f"{table}\n".encode() + "\n".join(sorted(lines)).encode())
+    return hashed.hexdigest()
+
+
+def repeat_rows(archive: Path, path: str) -> None:
+    """Adds the rows of a file to its table once more, as a foreign writer can."""
+    import pyarrow.parquet as pq
+
+    written = io.BytesIO()
+    pq.write_table(pq.ParquetFile(archive / path).read(), written, compression="gzip")
+    add = _added(archive, path)
+    entry = {"add": add | {"path": _store(archive, path, written.getvalue()), "size": len(written.getvalue())}}
+    _commit(archive, path, [entry])
+
+
 def replace_rows(archive: Path, path: str, change: Any) -> str:
     """Puts a file with changed rows in the place of one of `events`, as a foreign writer can: with its name, and in the log."""
     import pyarrow as pa
@@ -43,20 +68,34 @@ def replace_rows(archive: Path, path: str, change: Any) -> str:
     change(rows)
     written = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows, stored.schema_arrow), written, compression="zstd")
-    content = written.getvalue()
-    day = path.split("/")[1]
+    add, name = _added(archive, path), _store(archive, path, written.getvalue())
+    remove = {"path": add["path"], "deletionTimestamp": 1, "dataChange": True}
+    _commit(archive, path, [{"remove": remove}, {"add": add | {"path": name, "size": len(written.getvalue())}}])
+    return f"{path.partition('/')[0]}/{name}"
+
+
+def _store(archive: Path, path: str, content: bytes) -> str:
+    """Stores a file beside another one, under its name within the table."""
+    table, day, _ = path.split("/")
     name = f"{day}/{hashlib.sha256(content).hexdigest()}.parquet"
-    (archive / "events" / name).write_bytes(content)
-    log = archive / "events/_delta_log"
-    actions = [json.loads(line) for entry in sorted(log.glob("*.json")) for line in entry.read_text().splitlines()]
-    [add] = [action["add"] for action in actions if action.get("add", {}).get("path") == path.partition("/")[2]]
-    entry = [
-        {"remove": {"path": add["path"], "deletionTimestamp": 1, "dataChange": True}},
-        {"add": add | {"path": name, "size": len(content)}},
-    ]
+    (archive / table / name).write_bytes(content)
+    return name
+
+
+def _added(archive: Path, path: str) -> dict[str, Any]:
+    """What the log of its table says of a file."""
+    table, _, name = path.partition("/")
+    entries = sorted((archive / table / "_delta_log").glob("*.json"))
+    actions = [json.loads(line) for entry in entries for line in entry.read_text().splitlines()]
+    [add] = [action["add"] for action in actions if action.get("add", {}).get("path") == name]
+    return add
+
+
+def _commit(archive: Path, path: str, actions: list[dict[str, Any]]) -> None:
+    """Adds an entry to the log of the table of a file."""
+    log = archive / path.partition("/")[0] / "_delta_log"
     version = len(list(log.glob("*.json")))
-    (log / f"{version:020}.json").write_text("".join(f"{json.dumps(action)}\n" for action in entry))
-    return f"events/{name}"
+    (log / f"{version:020}.json").write_text("".join(f"{json.dumps(action)}\n" for action in actions))
 
 
 def break_rules(rows: list[dict[str, Any]]) -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -65,3 +66,23 @@ def slowly(rows: Any) -> Any:
 def fails(rows: Any) -> Any:
     """Nothing."""
     raise ValueError(f"{rows.num_rows} rows are of no use")
+
+
+@dataclass(frozen=True)
+class Raised:
+    """What calls have raised."""
+
+    messages: list[str]
+
+
+def raised(*calls: Callable[[], Any]) -> Raised:
+    """Makes calls, each of which must raise."""
+    messages = []
+    for call in calls:
+        try:
+            call()
+        except (RuntimeError, ValueError) as error:
+            messages.append(f"{type(error).__name__}: {error}")
+        else:
+            raise AssertionError(f"call {len(messages)} raises nothing")
+    return Raised(messages)

@@ -25,9 +25,14 @@ class Network:
     def relay(self) -> str:
         return self.hosts["relay0"]
 
-    def end(self) -> None:
+    @property
+    def pds(self) -> list[str]:
+        return [host for server, host in self.hosts.items() if server.startswith("pds")]
+
+    def end(self) -> dict[str, Any]:
+        """Ends the network, and returns its traffic."""
         self.process.terminate()
-        self.process.communicate(timeout=20)
+        return json.loads(self.process.communicate(timeout=20)[0])
 
 
 def start(command: str, *arguments: str) -> Network:

@@ -53,6 +53,8 @@ def on_this_machine(program: str, network: Network) -> str:
     alone = 'ray.init(_node_ip_address="127.0.0.1", include_dashboard=False, num_cpus=1, object_store_memory=100 << 20)'
     program = program.replace("ray.init()", alone)
     options = ", ".join(f"{name}={value!r}" for name, value in network.options.items())
+    simulated = ["--development", "--plc", network.options["plc"]]
+    program = program.replace('hosts=["pds.example.com"]', f"hosts={network.pds!r}, arguments={simulated!r}")
     program = program.replace('follow("bsky.network"', f'follow("{network.relay}", cursor="oldest", {options}')
     handle = network.accounts[0]["handle"]
     return program.replace('resolve("atproto.com"', f'resolve("{handle}", {options}')

@@ -102,3 +102,28 @@ def test_a_forked_process_decodes(exported) -> None:
         proved = wireproof.verify_repo(exported.car, exported.key)
         os._exit(0 if len(proved) == 300 else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_the_command_is_the_named_one_that_of_the_module_or_the_one_on_the_path(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from wireproof import _command
+
+    monkeypatch.setenv("WIREPROOF_COMMAND", "/named")
+    assert _command.program() == ["/named"]
+    monkeypatch.delenv("WIREPROOF_COMMAND")
+    monkeypatch.setattr(_command._wireproof, "run_command", print, raising=False)
+    assert _command.program() == [sys.executable, "-m", "wireproof._command"]
+    monkeypatch.delattr(_command._wireproof, "run_command")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="no `wireproof` is on the path"):
+        _command.program()
+    (tmp_path / "wireproof").touch(0o755)
+    assert _command.program() == [str(tmp_path / "wireproof")]
+
+
+def test_a_module_without_the_command_says_so_as_a_program() -> None:
+    if hasattr(wireproof._wireproof, "run_command"):
+        pytest.skip("the module has the command")
+    ended = subprocess.run([sys.executable, "-m", "wireproof._command"], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (1, "wireproof: this module was built without the command\n")

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,77 +20,22 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("ray")
 
 import wireproof.ray  # noqa: E402
+from clusters import Cluster, begin, importing, launch  # noqa: E402
 from wireproof.ray._sockets import address_of, descendants, listening  # noqa: E402
 
 PARTS = 6
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """A cluster that `python -m wireproof.ray up` has begun."""
-
-    process: subprocess.Popen[str]
-    address: str
-    folder: Path
-    environment: dict[str, str]
-
-    @property
-    def token_file(self) -> Path:
-        return self.folder / "token"
-
-    def submit(self, program: str, **options: Any) -> subprocess.Popen[str]:
-        """Begins a program that prints a document of JSON at its end."""
-        path = self.folder / "program.py"
-        path.write_text(PROGRAM.format(program=program))
-        arguments = ["submit", "--address", self.address, "--token-file", str(self.token_file), str(path)]
-        return launch(arguments, self.environment, **options)
-
-    def run(self, program: str) -> dict[str, Any]:
-        """What a program prints."""
-        ended = self.submit(program)
-        printed, said = ended.communicate(timeout=120)
-        assert ended.returncode == 0, said
-        return json.loads(printed.splitlines()[-1])
-
-
-PROGRAM = """
-import dataclasses, json, os
-import ray, wireproof.ray
-import cluster_work
-ray.init(log_to_driver=False, logging_level="error")
-print(json.dumps(dataclasses.asdict({program})))
-"""
-
-
-def launch(arguments: list[str], environment: dict[str, str], **options: Any) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "wireproof.ray", *arguments]
-    return subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
-    )
-
-
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    folders = [str(Path(wireproof.__file__).parents[1]), str(Path(__file__).parent)]
-    marker = tmp_path_factory.mktemp("marker") / "killed"
-    return os.environ | {"PYTHONPATH": os.pathsep.join(folders), "WIREPROOF_TEST_MARKER": str(marker)}
+    return importing(WIREPROOF_TEST_MARKER=str(tmp_path_factory.mktemp("marker") / "killed"))
 
 
 @pytest.fixture(scope="module")
 def cluster(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("cluster")
-    # The paths of sockets have at most 107 bytes.
-    temporary = Path("/tmp") / f"wireproof-ray-{os.getpid()}"
-    arguments = ["up", "--interface", "lo", "--port", "0", "--cpus", "2", "--store-mib", "100"]
-    arguments += ["--token-file", str(folder / "token"), "--temporary", str(temporary)]
-    process = launch(arguments, environment)
-    assert process.stdout
-    printed = process.stdout.readline()
-    assert printed, process.communicate()[1]
-    yield Cluster(process, json.loads(printed)["address"], folder, environment)
-    process.terminate()
-    assert process.wait(60) == 0
-    shutil.rmtree(temporary)
+    cluster = begin(tmp_path_factory.mktemp("cluster"), environment)
+    yield cluster
+    cluster.end()
 
 
 @pytest.fixture(scope="module")

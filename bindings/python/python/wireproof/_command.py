@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 
@@ -19,3 +20,19 @@ def main() -> None:
     code = run(sys.argv)
     # Threads of a run that was cut short do not hold up the end.
     os._exit(code)
+
+
+def program() -> list[str]:
+    """The beginning of the arguments of a process of the command: the program that `WIREPROOF_COMMAND` names, this module, or
+    `wireproof` on the path."""
+    named = os.environ.get("WIREPROOF_COMMAND")
+    if named is None and hasattr(_wireproof, "run_command"):
+        return [sys.executable, "-m", "wireproof._command"]
+    found = named or shutil.which("wireproof")
+    if found is None:
+        raise FileNotFoundError("this module was built without the command, and no `wireproof` is on the path")
+    return [found]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,13 @@
-"""Archives on Ray: their files as work for all machines of a cluster, with one result whatever ends when.
+"""Archives on Ray: filled by a backfill, and their files as work for all machines of a cluster, with one result whatever ends when.
 
 Needs `pip install wireproof[ray]` on all machines. Connect with `ray.init` first; `python -m wireproof.ray up` begins a cluster.
 
 Each file of an archive is one piece of work, and its result is a Parquet file in the folder `to`, whose name the work gives. It is
 stored under a name that must be free, so that a worker may end at any time, and a piece may be done twice: one result
 is kept. A run that was ended is started again with the same arguments, and does what is missing.
+
+A backfill is processes of the command `wireproof backfill` that share an archive: its ledger says what is done, and its leases let one of them at a
+time ask a host.
 """
 
 from __future__ import annotations
@@ -12,18 +15,91 @@ from __future__ import annotations
 import os
 
 from ..archive import Archive
+from . import _backfill
+from ._backfill import Backfill
 from ._run import ClusterError, Run, run
 from ._work import Audit, Reverify, Transform
 
 # As `typing` has it, without the 20 ms of its import.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-__all__ = ["ClusterError", "Run", "audit", "reverify", "transform"]
+__all__ = ["Backfill", "ClusterError", "Run", "audit", "backfill", "reverify", "transform"]
 
 TABLES = ("events", "ops", "snapshots", "records", "hidden", "plc_ops")
+
+
+def backfill(
+    archive: str | os.PathLike[str],
+    *,
+    hosts: Iterable[str] | None = None,
+    relay: str | None = None,
+    collections: Iterable[str] = (),
+    dids: Iterable[str] | None = None,
+    exclude: Iterable[str] | None = None,
+    contact: str | None = None,
+    name: str = "backfill",
+    arguments: Iterable[str] = (),
+    tasks: int | None = None,
+    concurrent_lists: int | None = None,
+    attempts: int = 10,
+    timeout_seconds: float = 7 * 86_400,
+) -> Backfill:
+    """Fetch the repositories of all accounts of hosts, verify them, and store them in an archive.
+
+    Each task runs `wireproof backfill` with the same archive and name. A process takes the lease of a host's list before it asks
+    the host, so the rate of a host is kept by all of them together, and a process on another machine, with the same archive and
+    name and without Ray, shares the work too. Whatever ends, the same call goes on: what is done is in the ledger of the archive.
+
+    Args:
+        archive: a folder that all machines have, or an address as of `Archive`. It is created if it is missing.
+        hosts: names or URLs of hosts.
+        relay: the URL of a relay whose hosts are read, in place of `hosts`; with `collections`, the one that lists their accounts.
+        collections: NSIDs: only accounts that have records in them, by the relay.
+        dids: only these accounts of the hosts.
+        exclude: neither these accounts (DIDs) nor accounts of these hosts (names).
+        contact: your e-mail address or a URL, for the operators of the hosts. By default `WIREPROOF_CONTACT` of the workers.
+        name: the name of the ledger: another name begins another backfill, which skips what the archive has.
+        arguments: further arguments of the command, such as `["--plc-mirror", "/shared/plc.sqlite"]`. Files that they name are on
+            all machines.
+        tasks: number of processes. By default one for each processor of the cluster.
+        concurrent_lists: number of lists that a process reads at a time. By default the hosts by the number of processes, at most 32.
+        attempts: how often a process is begun that ends early, or whose worker does.
+        timeout_seconds: how long the run may take.
+
+    A process holds 32 bytes in memory for each account of the archive, and the overhead of the table: for 40 million accounts some
+    2 GB. In the folder for temporary files (`TMPDIR`) of its machine lie up to 256 MiB for each list that it reads. Where this
+    is too much for a process on each processor, pass the number of machines as `tasks`: a process uses all processors of its
+    machine. At the end this program counts the revisions in the archive by DuckDB, which puts on the disk what does not fit in
+    memory.
+
+    Returns:
+        A `Backfill`. Its `status` has the counts of accounts by what became of them, in all and for each list.
+
+    Raises:
+        ClusterError: Ray is not connected, a process ended early in each of its attempts, or the run took too long: the same call
+            goes on.
+        ArchiveError: the archive cannot be read at the end.
+        FileNotFoundError: a worker does not have the command.
+        TypeError: an argument that takes several texts is one text.
+        ValueError: neither `hosts` nor `relay` is given, or both are; or the message of the command about a wrong argument.
+    """
+    if (hosts is None) == (relay is None):
+        raise ValueError("either 'hosts' or 'relay' is expected")
+    listed = ",".join(_texts("collections", collections) or ())
+    options = {"--relay": relay, "--collections": listed or None, "--contact": contact}
+    named = [argument for option, value in options.items() if value is not None for argument in (option, value)]
+    work = _backfill.Work(
+        archive=_address(archive),
+        name=name,
+        hosts=_texts("hosts", hosts),
+        dids=_texts("dids", dids),
+        exclude=_texts("exclude", exclude),
+        arguments=(*named, *(_texts("arguments", arguments) or ())),
+    )
+    return _backfill.run(work, tasks, concurrent_lists, attempts, timeout_seconds)
 
 
 def reverify(
@@ -126,3 +202,10 @@ def _address(path: str | os.PathLike[str]) -> str:
     """An address that means the same on every machine and in every folder."""
     address = os.fspath(path)
     return address if "://" in address else os.path.abspath(address)
+
+
+def _texts(name: str, texts: Iterable[str] | None) -> tuple[str, ...] | None:
+    """Several texts, of which one alone would be taken for its letters."""
+    if isinstance(texts, str):
+        raise TypeError(f"argument '{name}': expected texts, not str")
+    return None if texts is None else tuple(texts)

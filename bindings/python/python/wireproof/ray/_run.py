@@ -49,12 +49,8 @@ def run(work: Any, files: list[dict[str, Any]], to: str, attempts: int, timeout_
     """Does the work on each file, on the cluster to which Ray is connected."""
     import ray  # type: ignore
 
-    if attempts < 1:
-        raise ValueError("argument 'attempts': expected at least 1")
-    if timeout_seconds <= 0:
-        raise ValueError("argument 'timeout_seconds': expected more than 0")
-    if not ray.is_initialized():
-        raise ClusterError("Ray is not connected: call ray.init() first; `python -m wireproof.ray up` begins a cluster")
+    check(attempts, timeout_seconds)
+
     planned = begin(work, files, to)
     if planned is None:
         raise ClusterError(f"{to} has results of other work: take an empty folder")
@@ -70,6 +66,18 @@ def run(work: Any, files: list[dict[str, Any]], to: str, attempts: int, timeout_
     finally:
         tasks.cancel()
     return tasks.run(planned)
+
+
+def check(attempts: int, timeout_seconds: float) -> None:
+    """Checks the limits of a run, and that there is a cluster."""
+    import ray
+
+    if attempts < 1:
+        raise ValueError("argument 'attempts': expected at least 1")
+    if timeout_seconds <= 0:
+        raise ValueError("argument 'timeout_seconds': expected more than 0")
+    if not ray.is_initialized():
+        raise ClusterError("Ray is not connected: call ray.init() first; `python -m wireproof.ray up` begins a cluster")
 
 
 @dataclass
