@@ -43,10 +43,11 @@ class Cluster:
         """What a program prints."""
         return printed(self.submit(program))
 
-    def join(self, cpus: int) -> subprocess.Popen[bytes]:
-        """Begins another node on this machine."""
+    def join(self, cpus: int) -> subprocess.Popen[str]:
+        """Begins another node on this machine, whose program prints a line when it has joined."""
         environment = self.environment | LOOPBACK | {"RAY_AUTH_TOKEN_PATH": str(self.token_file)}
-        return subprocess.Popen([sys.executable, "-c", NODE, self.address, str(cpus)], env=environment)
+        command = [sys.executable, "-c", NODE, self.address, str(cpus)]
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
     def end(self) -> None:
         self.process.terminate()
@@ -73,6 +74,7 @@ parameters = RayParams(
 )
 parameters.dashboard_agent_listen_port = None
 node = Node(parameters, head=False, shutdown_at_exit=True, spawn_reaper=False)
+print("joined", flush=True)
 signal.pause()
 """
 

@@ -44,7 +44,7 @@ class Run:
     hosts: Hosts
     archive: Path
     cluster: Cluster
-    nodes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    nodes: list[subprocess.Popen[str]] = field(default_factory=list)
     programs: list[subprocess.Popen[str]] = field(default_factory=list)
     joined: list[subprocess.Popen[str]] = field(default_factory=list)
     disturbances: list[str] = field(default_factory=list)
@@ -57,8 +57,12 @@ class Run:
         self.begin_program()
 
     def begin_node(self) -> None:
-        self.nodes.append(self.cluster.join(1))
-        wait_until(lambda: bool(self.schedulers()))
+        """Begins a second node. On a busy machine Ray may give it up, after 30 s: then it is begun again."""
+        for _ in range(3):
+            self.nodes.append(node := self.cluster.join(1))
+            if node.stdout and "joined\n" in iter(node.stdout.readline, ""):
+                return
+        raise AssertionError("no second node has joined")
 
     def schedulers(self) -> list[int]:
         return processes(self.nodes[-1].pid, lambda line: "raylet/raylet" in line)
