@@ -88,8 +88,8 @@ class Run:
         return [pid for pid in found if pid not in self.earlier and pid not in joined]
 
     def disturb(self, kind: str, delay: float, place: float) -> None:
-        """Waits until all processes of the last program work, and then some time; disturbs the run unless it is over. The place, from
-        0 to 1, says which of several processes is killed."""
+        """Waits until all processes of the last program work, and then some time; disturbs the run unless it is over. The place,
+        from 0 to 1, says which of several processes is killed."""
         wait_until(lambda: self.is_over() or len(self.working()) >= TASKS)
         time.sleep(delay)
         if not self.is_over():
