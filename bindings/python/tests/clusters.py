@@ -142,7 +142,14 @@ def kill_all(root: int) -> None:
 
 
 def wait_until(holds: Callable[[], bool], seconds: float = 120) -> None:
+    assert wait_at_most(seconds, holds), f"not within {seconds:g} s"
+
+
+def wait_at_most(seconds: float, holds: Callable[[], bool]) -> bool:
+    """Waits for a condition, and returns whether it holds."""
     deadline = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s"
+        if time.monotonic() > deadline:
+            return False
         time.sleep(0.02)
+    return True

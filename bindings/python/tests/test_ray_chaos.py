@@ -26,7 +26,7 @@ pytest.importorskip("duckdb")
 pytest.importorskip("pyarrow")
 pytest.importorskip("ray")
 
-from clusters import Cluster, begin, importing, kill_all, printed, processes, wait_until  # noqa: E402
+from clusters import Cluster, begin, importing, kill_all, printed, processes, wait_at_most  # noqa: E402
 
 ACCOUNTS, HOSTS, TASKS = 1600, 32, 3
 
@@ -88,18 +88,19 @@ class Run:
         return [pid for pid in found if pid not in self.earlier and pid not in joined]
 
     def disturb(self, kind: str, delay: float, place: float) -> None:
-        """Waits until all processes of the last program work, and then some time; disturbs the run unless it is over. The place,
-        from 0 to 1, says which of several processes is killed."""
-        wait_until(lambda: self.is_over() or len(self.working()) >= TASKS)
+        """Waits until all processes of the last program work, a minute at most, as Ray may take longer to notice that a node is gone;
+        then some time. Disturbs the run unless it is over. The place, from 0 to 1, says which of several processes is killed."""
+        wait_at_most(60, lambda: self.is_over() or len(self.working()) >= TASKS)
         time.sleep(delay)
         if not self.is_over():
             KINDS[kind](self, place)
             self.disturbances.append(kind)
 
     def kill_one(self, find: Callable[[], list[int]], place: float) -> None:
-        wait_until(lambda: bool(find()))
         found = find()
-        os.kill(found[int(place * len(found))], signal.SIGKILL)
+        for pid in found[int(place * len(found)) :][:1]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def kill_scheduler(self) -> None:
         """Kills the scheduler of the second node, whose worker may go on, and begins another node."""
