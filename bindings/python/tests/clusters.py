@@ -112,7 +112,7 @@ def launch(arguments: list[str], environment: dict[str, str], **options: Any) ->
     )
 
 
-def printed(program: subprocess.Popen[str], seconds: float = 120) -> dict[str, Any]:
+def printed(program: subprocess.Popen[str], seconds: float = 300) -> dict[str, Any]:
     """The document that a program prints at its end."""
     text, said = program.communicate(timeout=seconds)
     assert program.returncode == 0, said

@@ -175,7 +175,7 @@ def test_whatever_is_killed_the_archive_is_that_of_one_undisturbed_process(seed:
         run.begin()
         for kind, delay, place in schedule(seed):
             run.disturb(kind, delay, place)
-        result = printed(run.programs[-1], seconds=300)
+        result = printed(run.programs[-1])
         for process in run.joined:
             assert process.wait(60) == 0, process.communicate()[1]
     finally:
