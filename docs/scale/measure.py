@@ -1,10 +1,10 @@
-"""Measures backfills of a simulated network on this machine: one process, and the same work by `wireproof.ray.backfill`, in turn.
+"""Measures backfills of a simulated network on this machine: one process and `wireproof.ray.backfill`, in turn.
 
     python docs/scale/measure.py > docs/scale/measured.json
 
 Needs the package with Ray, `pip install "wireproof[ray]"`, and the command: `WIREPROOF_COMMAND`, or `wireproof` on the path.
-`simulate.py` computes with what is measured. Other programs that run meanwhile make the figures less certain: the load of the machine
-at the start is among them.
+`simulate.py` computes with what is measured. Other programs that run meanwhile make the figures less certain: the load of the
+machine at the start is among them.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 
 It computes with `measured.json`, which `measure.py` writes, and with the assumptions in `World`.
 
-The unit of work is a page of 1,000 accounts of a host, as in `wireproof backfill`. A process has some lists at a time, and the pages of
-a list follow one another. A page needs
+The unit of work is a page of 1,000 accounts of a host, as in `wireproof backfill`. A process has some lists at a time, and the
+pages of a list follow one another. A page needs
 
     pace         a request for each account, at the rate that the host allows
     processor    the measured time for its repositories and bytes, of its process
@@ -224,15 +224,14 @@ def measurement(measured: dict[str, Any], costs: Costs) -> str:
         ("processor, an account that is stored already", f"{1e6 * costs.present_seconds:.0f} µs"),
         ("an entry of a log, read from a folder", f"{1e6 * costs.entry_seconds:.0f} µs"),
     ]
-    size = compared["bytes"] / compared["repositories"]
-    large_size = large["bytes"] / large["repositories"]
-    return (
-        f"{measured['date']}, {measured['processor']}, load {measured['load']} at the start; build: {measured['build']}.\n"
-        f"{compared['repositories']:,} repositories of {size / 1e3:.1f} kB on {compared['hosts']} simulated hosts, which share the processors; "
-        f"{len(compared['single_seconds'])} runs of each, in turn.\n"
-        f"Processor times also by {large['repositories']} repositories of {large_size / 1e3:.0f} kB, and a log of {log['entries']:,} entries.\n\n"
-        + table(["", "median (all)"], rows)
-    )
+    sizes = [of["bytes"] / of["repositories"] / 1e3 for of in (compared, large)]
+    lines = [
+        f"{measured['date']}, {measured['processor']}, load {measured['load']} at the start; build: {measured['build']}.",
+        f"{compared['repositories']:,} repositories of {sizes[0]:.0f} kB on {compared['hosts']} simulated hosts, which share the",
+        f"processors; {len(compared['single_seconds'])} runs of each, in turn. Processor times also by {large['repositories']} repositories of",
+        f"{sizes[1]:.0f} kB, and a log of {log['entries']:,} entries.",
+    ]
+    return "\n".join(lines) + "\n\n" + table(["", "median (all)"], rows)
 
 
 def _spread(values: list[float], unit: str) -> str:

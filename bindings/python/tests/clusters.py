@@ -43,10 +43,11 @@ class Cluster:
         """What a program prints."""
         return printed(self.submit(program))
 
-    def join(self, cpus: int) -> subprocess.Popen[bytes]:
-        """Begins another node on this machine."""
+    def join(self, cpus: int) -> subprocess.Popen[str]:
+        """Begins another node on this machine, whose program prints a line when it has joined."""
         environment = self.environment | LOOPBACK | {"RAY_AUTH_TOKEN_PATH": str(self.token_file)}
-        return subprocess.Popen([sys.executable, "-c", NODE, self.address, str(cpus)], env=environment)
+        command = [sys.executable, "-c", NODE, self.address, str(cpus)]
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
     def end(self) -> None:
         self.process.terminate()
@@ -73,6 +74,7 @@ parameters = RayParams(
 )
 parameters.dashboard_agent_listen_port = None
 node = Node(parameters, head=False, shutdown_at_exit=True, spawn_reaper=False)
+print("joined", flush=True)
 signal.pause()
 """
 
@@ -110,7 +112,7 @@ def launch(arguments: list[str], environment: dict[str, str], **options: Any) ->
     )
 
 
-def printed(program: subprocess.Popen[str], seconds: float = 120) -> dict[str, Any]:
+def printed(program: subprocess.Popen[str], seconds: float = 300) -> dict[str, Any]:
     """The document that a program prints at its end."""
     text, said = program.communicate(timeout=seconds)
     assert program.returncode == 0, said
@@ -140,7 +142,14 @@ def kill_all(root: int) -> None:
 
 
 def wait_until(holds: Callable[[], bool], seconds: float = 120) -> None:
+    assert wait_at_most(seconds, holds), f"not within {seconds:g} s"
+
+
+def wait_at_most(seconds: float, holds: Callable[[], bool]) -> bool:
+    """Waits for a condition, and returns whether it holds."""
     deadline = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s"
+        if time.monotonic() > deadline:
+            return False
         time.sleep(0.02)
+    return True

@@ -116,9 +116,9 @@ def test_a_repository_that_is_stored_twice_is_counted(cluster: Cluster, hosts: H
 
 
 REFUSED = [
-    ({"name": "../x"}, "ValueError: wireproof: ../x: a name has 1 to 64 letters"),
+    ({"name": "../x"}, "ValueError: .*wireproof: ../x: a name has 1 to 64 letters"),
     ({"arguments": ["--no-such"]}, "ValueError: error: unexpected argument '--no-such'"),
-    ({"urls": ["a b"]}, "ValueError: wireproof: /dev/fd/[0-9]+: `a b` is neither a host nor its URL"),
+    ({"urls": ["a b"]}, "ValueError: .*wireproof: /dev/fd/[0-9]+: `a b` is neither a host nor its URL"),
     ({"tasks": 0}, "ValueError: argument 'tasks': expected at least 1"),
     ({"attempts": 0}, "ValueError: argument 'attempts': expected at least 1"),
     ({"timeout_seconds": 0}, "ValueError: argument 'timeout_seconds': expected more than 0"),
@@ -133,7 +133,7 @@ def test_what_cannot_be_done_is_said(cluster: Cluster, hosts: Hosts, tmp_path: P
     calls = [hosts.call(archive, **options) for archive, (options, _) in zip(archives, refused, strict=True)]
     said = cluster.run(f"cluster_work.raised({', '.join(f'lambda: {call}' for call in calls)})")["messages"]
     for message, (_, expected) in zip(said, refused, strict=True):
-        assert re.match(expected, message), message
+        assert re.match(expected, message, re.DOTALL), message
 
 
 @pytest.mark.parametrize(

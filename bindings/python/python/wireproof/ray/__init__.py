@@ -6,8 +6,8 @@ Each file of an archive is one piece of work, and its result is a Parquet file i
 stored under a name that must be free, so that a worker may end at any time, and a piece may be done twice: one result
 is kept. A run that was ended is started again with the same arguments, and does what is missing.
 
-A backfill is processes of the command `wireproof backfill` that share an archive: its ledger says what is done, and its leases let one of them at a
-time ask a host.
+A backfill is processes of the command `wireproof backfill` that share an archive: its ledger says what is done, and its leases let
+one of them at a time ask a host.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def backfill(
         arguments: further arguments of the command, such as `["--plc-mirror", "/shared/plc.sqlite"]`. Files that they name are on
             all machines.
         tasks: number of processes. By default one for each processor of the cluster.
-        concurrent_lists: number of lists that a process reads at a time. By default the hosts by the number of processes, at most 32.
+        concurrent_lists: number of lists that a process reads at a time. By default the hosts by the number of processes, at most
+            32.
         attempts: how often a process is begun that ends early, or whose worker does.
         timeout_seconds: how long the run may take.
 
