@@ -203,6 +203,33 @@ fn real_events_are_stored_and_read_back_with_their_verdicts() {
     assert_eq!(lines[0], lines[1]);
 }
 
+/// An event with its fields in alphabetical order, as `strfry export` prints them.
+fn in_strfry_order(line: &str) -> String {
+    serde_json::from_str::<Value>(line).unwrap().to_string()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_between_stand_ins_of_strfry_export_and_import_passes_each_valid_event_once() {
+    let database = Database::make();
+    let mut events: Vec<String> = database.text().lines().map(in_strfry_order).collect();
+    let forged = events.remove(4).replacen("\"content\":\"", "\"content\":\"forged ", 1);
+    let exported = [&events[..4], &[forged], &events[4..], &events[7..9]].concat();
+    let (export, imported) = (database.path("export.jsonl"), database.path("imported"));
+    fs::write(&export, exported.join("\n") + "\n").unwrap();
+    let pipe = "\"$0\" nostr verify - --emit valid --dedupe <\"$1\" | \"$0\" nostr convert - --to strfry-lmdb -o \"$2\"";
+    let args = ["-c", pipe, env!("CARGO_BIN_EXE_wireproof"), text(&export), text(&imported)];
+    let output = Command::new("sh").args(args).output().unwrap();
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{printed}");
+    assert!(printed.contains("duplicates  2") && printed.contains("invalid     1"), "{printed}");
+    let read = stdout(&nostr(&["verify", text(&imported), "--emit", "valid"]).success());
+    let mut read: Vec<String> = read.lines().map(in_strfry_order).collect();
+    read.sort_unstable();
+    events.sort_unstable();
+    assert_eq!(read, events);
+}
+
 #[test]
 fn a_database_that_is_open_elsewhere_is_read() {
     let database = Database::make();
