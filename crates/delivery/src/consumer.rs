@@ -81,7 +81,7 @@ impl Consumer {
     /// If the file cannot be read.
     pub async fn next_events(&mut self) -> Result<Vec<Event>, OutboxError> {
         loop {
-            if self.has_next() {
+            if self.can_read() {
                 let events = self.read(self.end()).await?;
                 if !events.is_empty() {
                     return Ok(events);
@@ -192,6 +192,13 @@ impl Consumer {
 
     /// Whether [`next_events`](Self::next_events) need not wait for the source or for acknowledgements.
     pub fn has_next(&self) -> bool {
+        let end = self.end();
+        let is_left = |window: &AckWindow| (self.next..end).any(|position| !window.has(position));
+        !self.is_paused() && self.acks.window(is_left)
+    }
+
+    /// Whether there are positions to read, although all of them may be acknowledged.
+    fn can_read(&self) -> bool {
         !self.is_paused() && (self.next < self.end() || self.reading.is_some())
     }
 

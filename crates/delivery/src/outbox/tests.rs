@@ -497,6 +497,26 @@ fn each_change_of_a_small_table_or_an_event_is_an_error() {
     }
 }
 
+#[test]
+fn nothing_is_next_where_all_that_follows_is_acknowledged() {
+    let dir = tempfile::tempdir().unwrap();
+    let outbox = open(&dir);
+    outbox.register("a", StartAt::Oldest).unwrap();
+    for first in [0, 2] {
+        outbox.append_all(events(first..first + 2)).unwrap();
+        outbox.flush().unwrap();
+    }
+    let mut consumer = outbox.consumer("a").unwrap();
+    assert_eq!(drain(&mut consumer).len(), 4);
+    consumer.acknowledge([3, 4]).unwrap();
+    drop(consumer);
+    let mut consumer = outbox.consumer("a").unwrap();
+    assert_eq!(next(&mut consumer), [(1, 0), (2, 1)]);
+    assert!(!consumer.has_next());
+    outbox.append_all(events(4..5)).unwrap();
+    assert_eq!(next(&mut consumer), [(5, 4)]);
+}
+
 /// A step of a random history.
 #[derive(Clone, Debug)]
 enum Step {
