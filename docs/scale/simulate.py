@@ -253,7 +253,7 @@ def page(text: str, measured: dict[str, Any]) -> str:
         "simulated": simulated(WORLDS, costs),
     }
     for name, content in parts.items():
-        marked = re.compile(f"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)", re.DOTALL)
+        marked = re.compile(f"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
         if not marked.search(text):
             raise ValueError(f"the page has no marks of `{name}`")
         text = marked.sub(lambda found, content=content: f"{found[1]}{content}{found[2]}", text)
