@@ -511,7 +511,7 @@ fn nothing_is_next_where_all_that_follows_is_acknowledged() {
     consumer.acknowledge([3, 4]).unwrap();
     drop(consumer);
     let mut consumer = outbox.consumer("a").unwrap();
-    assert_eq!(next(&mut consumer), [(1, 0), (2, 1)]);
+    assert_eq!(drain(&mut consumer), [(1, 0), (2, 1)]);
     assert!(!consumer.has_next());
     outbox.append_all(events(4..5)).unwrap();
     assert_eq!(next(&mut consumer), [(5, 4)]);
