@@ -199,8 +199,7 @@ const TESTED: [&str; 6] = [
     "wireproof-nostr",
     "wireproof-verify",
 ];
-/// Maximum size of a binary: the module of the Python package, with the same code, has 58 MB (`docs/decisions/build-profiles.md`).
-const MAX_BYTES: usize = 72 << 20;
+const MAX_BYTES: usize = 25 << 20;
 const FILES: [&str; 5] =
     ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "packaging/wireproof.service"];
 /// Each shell with the name that it expects of its script.

@@ -59,7 +59,7 @@ fn ends_line(chunk: &io::Result<Vec<u8>>) -> bool {
     chunk.as_ref().is_ok_and(|bytes| bytes.contains(&b'\n')) || chunk.is_err()
 }
 
-/// Sends what is read until the end, a failure, or until nobody takes it.
+/// Sends each read to the stream. Ends at the end of the input, after an error, or when the stream was dropped.
 fn read_ahead(mut input: impl Read, chunks: &SyncSender<io::Result<Vec<u8>>>) {
     let mut buffer = vec![0; CHUNK_BYTES];
     loop {

@@ -191,7 +191,7 @@ def test_automatic_acknowledgements_are_one_event_behind(network: Network, tmp_p
     with follow(network, state=state, auto_ack=True, workers=1) as events:
         taken = [event.seq for event in take(events, COMMITS)]
         assert events.unacknowledged == 1
-    # The last event of a run can have any sequence number: accounts whose keys are looked up are late.
+    # Acknowledgements are stored by batch, so those received together with the last event come again with it: even all.
     with follow(network, state=state, auto_ack=True, workers=1) as events:
         again: list[int] = []
         while taken[-1] not in again:

@@ -35,7 +35,8 @@ def follow(
     Args:
         hosts: a host name or URL, or an iterable of them; the next one is used when one fails.
         state: path of a state file, created if missing, which keeps cursors and account states. The next run with it resumes
-            after the last event before the first that was not acknowledged. Default: None, nothing is kept.
+            before the first event that was not acknowledged; acknowledged ones that were received together with it may come
+            again. Default: None, nothing is kept.
         collections: iterable of collections, such as `app.bsky.feed.post`, or `app.bsky.graph.*` for a prefix: operations in
             others are left out, and commits without any. Default: all.
         dids: iterable of DIDs or handles whose events are wanted. Default: all accounts.
