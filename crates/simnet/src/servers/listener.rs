@@ -18,7 +18,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
@@ -34,9 +33,8 @@ use super::{attack, jetstream, plc, subscribe_repos, xrpc};
 /// An open server; dropping it closes it and every connection to it.
 #[derive(Debug)]
 pub(super) struct Listener {
-    /// Dropped to close all connections.
-    open: Option<watch::Sender<()>>,
-    listening: JoinHandle<()>,
+    /// Closes all connections when something is sent, or when it is dropped.
+    open: watch::Sender<()>,
 }
 
 impl Listener {
@@ -51,13 +49,14 @@ impl Listener {
         let listener = bind(port.port(), true)?.listen(BACKLOG)?;
         let (open, closed) = watch::channel(());
         let context = ServerContext { network: network.clone(), server, closed };
-        Ok(Self { open: Some(open), listening: runtime.spawn(context.listen(listener)) })
+        runtime.spawn(context.listen(listener));
+        Ok(Self { open })
     }
 
-    /// Stops the server; from then on connections are refused.
-    pub(super) fn close(mut self) {
-        drop(self.open.take());
-        while !self.listening.is_finished() {
+    /// Stops the server; from then on connections are refused and nothing is sent.
+    pub(super) fn close(self) {
+        self.open.send_replace(());
+        while self.open.receiver_count() > 0 {
             std::thread::sleep(POLL_INTERVAL);
         }
     }
@@ -316,7 +315,7 @@ const MAX_READER_MESSAGE: usize = 10_000_000;
 /// The maximum number of connections waiting to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// The interval of checks for the end of the listener.
+/// The interval of checks for the end of the listener and its connections.
 const POLL_INTERVAL: Duration = Duration::from_micros(200);
 
 /// A TCP stream that fails when its [`WriteLimit`] is reached.
