@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,8 +105,11 @@ def importing(**variables: str) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": os.pathsep.join(folders), "RAY_worker_niceness": "0"} | variables
 
 
-def launch(arguments: list[str], environment: dict[str, str], **options: Any) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "wireproof.ray", *arguments]
+def launch(
+    arguments: list[str], environment: dict[str, str], before: Sequence[str] = (), **options: Any
+) -> subprocess.Popen[str]:
+    """Begins the launcher, by another program that is named before it if there is one."""
+    command = [*before, sys.executable, "-m", "wireproof.ray", *arguments]
     return subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
     )

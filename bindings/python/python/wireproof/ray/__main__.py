@@ -1,4 +1,4 @@
-"""`python -m wireproof.ray up` begins a Ray cluster that demands a token, and `submit` runs a program on one."""
+"""`python -m wireproof.ray up` begins a Ray cluster that demands a token, or joins one, and `submit` runs a program on one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class LauncherError(Exception):
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m wireproof.ray", description=__doc__)
     commands = parser.add_subparsers(required=True)
-    up = commands.add_parser("up", help="begin a cluster on this machine, until it is terminated")
+    up = commands.add_parser("up", help="begin a cluster on this machine, or join one, until it is terminated")
+    up.add_argument("--join", metavar="HOST:PORT", help="join the cluster whose address `up` printed on another machine")
     up.add_argument("--interface", required=True, help="name or IPv4 address of the interface, such as lo or 10.0.0.5")
     up.add_argument("--any-interface", action="store_true", help="allow ports on all interfaces, behind a firewall")
     up.add_argument("--port", type=int, default=6379, help="port of the head; 0 takes a free one [default: 6379]")
@@ -61,21 +62,29 @@ def _up(options: argparse.Namespace) -> int:
         address = address_of(options.interface)
     except OSError as error:
         raise LauncherError(f"--interface {options.interface}: {error}") from error
-    environment = _environment(_token_file(options.token_file, create=True), address)
+    environment = _environment(_token_file(options.token_file, create=options.join is None), address)
     environment["RAY_raylet_start_wait_time_s"] = str(int(options.wait))
-    port = options.port or _free_port(address)
-    start = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--disable-usage-stats"]
-    start += [f"--node-ip-address={address}", f"--port={port}", "--include-dashboard=false"]
-    start += [f"--object-store-memory={options.store_mib << 20}"]
+    start = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]
+    start += [f"--node-ip-address={address}", f"--object-store-memory={options.store_mib << 20}"]
+    if options.join is None:
+        port = options.port or _free_port(address)
+        head, awaited = f"{address}:{port}", {"raylet", HEAD}
+        start += ["--head", f"--port={port}", "--include-dashboard=false"]
+    else:
+        if _is_loopback(address):
+            raise LauncherError(f"--interface {options.interface}: machines join over an interface that they share")
+        _connect("--join", options.join)
+        head, awaited = options.join, {"raylet"}
+        start += [f"--address={head}"]
     start += [] if options.cpus is None else [f"--num-cpus={options.cpus}"]
     start += [] if options.temporary is None else [f"--temp-dir={options.temporary.absolute()}"]
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
     process = subprocess.Popen(start, env=environment, stdout=subprocess.DEVNULL)
     try:
-        _wait_for(process, address, port, options.wait)
+        _wait_for(process, awaited, options.wait)
         _check(process, address, options.any_interface)
-        print(json.dumps({"address": f"{address}:{port}", "token_file": str(options.token_file)}), flush=True)
+        print(json.dumps({"address": head, "token_file": str(options.token_file)}), flush=True)
         while process.poll() is None:
             time.sleep(CHECK_SECONDS)
             _check(process, address, options.any_interface)
@@ -87,11 +96,7 @@ def _up(options: argparse.Namespace) -> int:
 
 
 def _submit(options: argparse.Namespace) -> int:
-    host, _, port = options.address.rpartition(":")
-    try:
-        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
-    except (OSError, ValueError) as error:
-        raise LauncherError(f"--address {options.address}: {error}") from error
+    host = _connect("--address", options.address)
     environment = _environment(_token_file(options.token_file, create=False), host)
     environment["RAY_ADDRESS"] = options.address
     process = subprocess.Popen([sys.executable, options.program, *options.arguments], env=environment)
@@ -103,6 +108,16 @@ def _submit(options: argparse.Namespace) -> int:
         if process.poll() is None:
             process.kill()
             process.wait()
+
+
+def _connect(option: str, address: str) -> str:
+    """Checks that something listens at an address, and returns its host."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+    except (OSError, ValueError) as error:
+        raise LauncherError(f"{option} {address}: {error}") from error
+    return host
 
 
 class _Stopped(BaseException):
@@ -151,17 +166,16 @@ def _free_port(address: str) -> int:
         return free.getsockname()[1]
 
 
-def _wait_for(process: subprocess.Popen[bytes], address: str, port: int, seconds: float) -> None:
-    """Waits until the head and the scheduler of the machine listen."""
+def _wait_for(process: subprocess.Popen[bytes], awaited: set[str], seconds: float) -> None:
+    """Waits until each of these programs of Ray listens."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise LauncherError(f"Ray has not begun: exit code {process.returncode}")
-        found = listening(descendants(process.pid))
-        if any(place.port == port for place in found) and any(place.process == "raylet" for place in found):
+        if awaited <= {place.process for place in listening(descendants(process.pid))}:
             return
         time.sleep(0.2)
-    raise LauncherError(f"{address}:{port}: Ray has not begun within {seconds:g} s")
+    raise LauncherError(f"Ray has not begun within {seconds:g} s")
 
 
 def _check(process: subprocess.Popen[bytes], address: str, is_any_allowed: bool) -> None:
@@ -194,6 +208,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 EXIT_CLUSTER = 3
+
+#: The program of Ray that other machines connect to.
+HEAD = "gcs_server"
 
 #: Time between two checks of what was bound.
 CHECK_SECONDS = 5
