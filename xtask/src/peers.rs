@@ -26,7 +26,7 @@ pub(crate) fn smoke_test(without: &Without) -> Result<(), String> {
     let (json, peers) = (results.display().to_string(), peers.join(","));
     let once = ["bench", "--all", "--quick", "--passes", "1", "--warmup", "0"];
     let mut bench = process::command(&process::program("wireproof")?, &once);
-    bench.env(PYTHON_PACKAGE, python_package::built()?);
+    bench.env(PYTHON_PACKAGE, python_package::built("peers")?);
     process::run(bench.args(["--json", &json, "--peers", &peers]))?;
     let text = fs::read_to_string(&results).map_err(|error| format!("{json}: {error}"))?;
     let document = serde_json::from_str(&text).map_err(|error| format!("{json}: {error}"))?;
@@ -48,7 +48,7 @@ pub(crate) fn prove_claims(without: &Without) -> Result<(), String> {
     let peers: Vec<String> = peers.filter(|peer| !without.excludes(peer)).collect();
     let claims = ["bench", "claims", "--peers", &peers.join(",")];
     let mut bench = process::command(&process::program("wireproof")?, &claims);
-    process::run(bench.env(PYTHON_PACKAGE, python_package::built()?))
+    process::run(bench.env(PYTHON_PACKAGE, python_package::built("peers")?))
 }
 
 /// The variable with the Python package that is measured: that of the tests' build instead of one that is built for distribution.

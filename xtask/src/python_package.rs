@@ -32,7 +32,8 @@ fn test_free_threaded(python: &Path) -> Result<(), String> {
     let target = process::target("free-threaded");
     let mut build = process::command("cargo", &["build", "-p", "wireproof-python", "--lib"]);
     process::run(build.env("PYO3_PYTHON", python).env("CARGO_TARGET_DIR", &target))?;
-    let package = assemble(&target.join("debug/lib_wireproof.so"), "_wireproof.so")?;
+    let module = target.join("debug/lib_wireproof.so");
+    let package = assemble("free-threaded", &module, "_wireproof.so")?;
     let folder = process::target("python-tests/free-threaded");
     let python = venv::python(&folder, &python.to_string_lossy(), &[FREE_THREADED_PINS])?;
     let script = "import sys, wireproof; assert not sys._is_gil_enabled(), 'the lock is on'";
@@ -43,7 +44,7 @@ fn test_free_threaded(python: &Path) -> Result<(), String> {
 
 /// Runs the tests of the package, and those of `libipld` against its replacement.
 pub(crate) fn test() -> Result<(), String> {
-    let (package, python) = (built()?, python()?);
+    let (package, python) = (built("tests")?, python()?);
     run_tests(&python, &package, &["bindings/python/tests"])?;
     run_tests_of_libipld(&python, &package)?;
     for other in others(&python)? {
@@ -61,15 +62,15 @@ pub(crate) fn python() -> Result<PathBuf, String> {
     venv::python(&process::target("python-tests/all"), "python3", &pins)
 }
 
-/// The package with the module of the workspace's build.
-pub(crate) fn built() -> Result<PathBuf, String> {
+/// The package with the module of the workspace's build, for one of those that use it: they may run side by side.
+pub(crate) fn built(user: &str) -> Result<PathBuf, String> {
     let module = process::target_folder()?.join("debug/deps/lib_wireproof.so");
-    assemble(&module, "_wireproof.abi3.so")
+    assemble(user, &module, "_wireproof.abi3.so")
 }
 
 /// Puts the package together as it is installed: Python's files, and the module under this name.
-fn assemble(module: &Path, name: &str) -> Result<PathBuf, String> {
-    let package = process::empty_folder("python-package")?;
+fn assemble(user: &str, module: &Path, name: &str) -> Result<PathBuf, String> {
+    let package = process::empty_folder(&format!("python-package/{user}"))?;
     let copied = ["-r", "bindings/python/python/wireproof"];
     process::run(process::command("cp", &copied).arg(&package))?;
     let placed = package.join("wireproof").join(name);

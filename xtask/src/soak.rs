@@ -56,7 +56,8 @@ fn model(options: &Options) -> Result<(), String> {
 /// Kills processes of backfills on Ray by random schedules, and prints what came of each.
 fn ray(options: &Options) -> Result<(), String> {
     process::build_workspace()?;
-    let mut tests = python_package::tests(&python_package::python()?, &python_package::built()?)?;
+    let package = python_package::built("tests")?;
+    let mut tests = python_package::tests(&python_package::python()?, &package)?;
     let schedules = options.schedules.unwrap_or(RAY_SCHEDULES);
     tests.env("WIREPROOF_RAY_SCHEDULES", schedules.to_string());
     tests.env("WIREPROOF_RAY_SEED", options.seed.to_string());

@@ -4,8 +4,8 @@
 //! each phase has two lanes that run side by side:
 //!
 //! ```text
-//! toolchains, format │ build            │ lints, documentation, tests, pure-rust, examples │ claims, documents
-//!                    │ servers, runners │ peers                                            │ browser, readers, python
+//! toolchains, format │ build            │ tests, readers, python
+//!                    │ servers, runners │ peers, browser, claims, lints, documentation, pure-rust, examples, documents
 //! ```
 //!
 //! A stage is a process of its own, `cargo xtask stage NAME`. Its output goes to `target/stages/NAME.log` and is
@@ -46,28 +46,29 @@ impl Stage {
 type Lane = &'static [Stage];
 
 /// Each phase begins when all stages of the one before have passed.
-const PHASES: [[Lane; 2]; 4] = [
+const PHASES: [[Lane; 2]; 3] = [
     [&[stage("toolchains", Without::check_others), stage("format", |_| format())], &[]],
     [
         &[stage("build", |_| process::build_workspace())],
         &[stage("servers", interop::set_up), stage("runners", peers::shell_tests)],
     ],
     [
+        // Most of their time is waiting.
         &[
-            stage("lints", |_| lints()),
-            stage("documentation", |_| documentation()),
             stage("tests", workspace_tests),
-            stage("pure-rust", |_| pure_rust()),
-            stage("examples", |_| examples()),
-        ],
-        &[stage("peers", peers::smoke_test)],
-    ],
-    [
-        &[stage("claims", peers::prove_claims), stage("documents", documents::run_commands)],
-        &[
-            stage("browser", |_| browser::test()).needs(Toolchain::Node),
             stage("readers", |_| readers::run()).needs(Toolchain::Python),
             stage("python", |_| python_package::test()).needs(Toolchain::Python),
+        ],
+        // Most of their time is compilation. What builds in the workspace's target folder begins when all tests are built.
+        &[
+            stage("peers", peers::smoke_test),
+            stage("browser", |_| browser::test()).needs(Toolchain::Node),
+            stage("claims", peers::prove_claims),
+            stage("lints", |_| lints()),
+            stage("documentation", |_| documentation()),
+            stage("pure-rust", |_| pure_rust()),
+            stage("examples", |_| examples()),
+            stage("documents", documents::run_commands),
         ],
     ],
 ];
@@ -196,7 +197,10 @@ fn pure_rust() -> Result<(), String> {
 }
 
 /// Compiles and runs the examples of the documentation with `wireproof` as their only import. That of queries is compiled
-/// alone, without code: running it would take another build of its engine.
+/// without code, which would take another build of its engine.
+///
+/// Libraries of others have more features in these programs than `wireproof` asks for, so that they are those of the workspace's
+/// build. That it asks for all that it needs is checked first.
 fn examples() -> Result<(), String> {
     let of_outside = ["--locked", "--manifest-path", "conformance/outside/Cargo.toml"];
     let target = process::target_folder()?;
@@ -204,6 +208,7 @@ fn examples() -> Result<(), String> {
         let mut command = process::command("cargo", &[command, &of_outside].concat());
         process::run(command.arg("--target-dir").arg(&target))
     };
+    run(&["check", "--lib", "--features", "query"])?;
     run(&["test"])?;
     run(&["check", "--example", "query", "--features", "query"])
 }
