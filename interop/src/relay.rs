@@ -4,6 +4,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+use crate::http::Http;
 use crate::pds::{Pds, Plc};
 use crate::program::{Kit, Program, free_port};
 
@@ -49,6 +50,15 @@ impl Relay {
     pub async fn restart(&mut self) {
         Program::end(self.program.take(), self.port);
         self.program = Some(run(&self.kit, &self.command, self.port).await);
+    }
+
+    /// Whether it forwards what this account writes.
+    ///
+    /// # Panics
+    /// If it does not know the account.
+    pub async fn is_active(&self, did: &str) -> bool {
+        let url = format!("{}/xrpc/com.atproto.sync.getRepoStatus?did={did}", self.url());
+        Http::default().get(&url, None).await["active"] == true
     }
 
     /// The URL.

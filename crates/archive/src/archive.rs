@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 
 use crate::delta::{
     Change, Committed, Format, Log, MetaData, Snapshot, now_ms, schema_string, uuid,
@@ -104,16 +104,12 @@ impl Archive {
 
     /// Number of entries of the log of a table as of now.
     pub(crate) async fn version(&self, table: Table) -> Result<u64, ArchiveError> {
-        let mut snapshot = self.snapshots[table as usize].lock().await;
-        self.log(table).update(&mut snapshot).await?;
-        Ok(snapshot.next_version)
+        Ok(self.updated(table).await?.next_version)
     }
 
     /// A table as of now.
     pub(crate) async fn snapshot(&self, table: Table) -> Result<Snapshot, ArchiveError> {
-        let mut snapshot = self.snapshots[table as usize].lock().await;
-        self.log(table).update(&mut snapshot).await?;
-        Ok(snapshot.clone())
+        Ok(self.updated(table).await?.clone())
     }
 
     /// Whether work is in a table already.
@@ -122,8 +118,15 @@ impl Archive {
         table: Table,
         work: &WorkId,
     ) -> Result<bool, ArchiveError> {
-        let snapshot = self.snapshot(table).await?;
+        let snapshot = self.updated(table).await?;
         Ok(snapshot.txns.get(&work.writer).is_some_and(|last| *last >= work.number))
+    }
+
+    /// A table as of now, which nobody else changes meanwhile.
+    async fn updated(&self, table: Table) -> Result<MutexGuard<'_, Snapshot>, ArchiveError> {
+        let mut snapshot = self.snapshots[table as usize].lock().await;
+        self.log(table).update(&mut snapshot).await?;
+        Ok(snapshot)
     }
 
     pub(crate) async fn commit(

@@ -84,8 +84,8 @@ impl std::fmt::Debug for Connection {
 }
 
 impl KafkaSink {
-    /// Connects, and checks that the topic exists. A broker that is away is tried for 10 seconds. Must be called in a Tokio
-    /// runtime, which then runs the connections.
+    /// Connects, and checks that the topic exists. A broker that is away is tried for 10 seconds, one that is starting for a
+    /// minute. Must be called in a Tokio runtime, which then runs the connections.
     ///
     /// # Errors
     /// If no broker can be reached in time, one refuses, or the topic is missing.
@@ -256,6 +256,9 @@ fn failure(error: &KrafkaError) -> SendFailure {
         // With a source it is of TLS, such as a certificate that a restart of the broker may replace.
         KrafkaError::Auth { source: None, .. } => FailureKind::Fatal,
         KrafkaError::Broker { code, .. } if is_denial(*code) => FailureKind::Fatal,
+        KrafkaError::Broker { code, .. } if is_start(*code) => {
+            FailureKind::Temporary(START_INTERVAL)
+        }
         _ if is_refusal(error) => FailureKind::Refused,
         _ => FailureKind::Temporary(Duration::ZERO),
     };
@@ -271,6 +274,14 @@ fn is_denial(code: ErrorCode) -> bool {
             | ErrorCode::UnsupportedSaslMechanism
     )
 }
+
+/// Whether a broker has started, and still reads what it needs to answer.
+fn is_start(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::CoordinatorLoadInProgress | ErrorCode::CoordinatorNotAvailable)
+}
+
+/// Time until a broker that starts is asked again.
+const START_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Size of a batch of records in bytes, which only a single record exceeds: half of what a topic allows by default.
 const BATCH_BYTES: usize = 512 << 10;

@@ -264,6 +264,7 @@ impl Network {
                 break;
             }
             assert!(Instant::now() < deadline, "the lines give other records:\n{differences}");
+            self.activate_again().await;
             sleep(Duration::from_millis(500)).await;
         }
         println!(
@@ -274,6 +275,16 @@ impl Network {
             scale.kills,
             expected.len()
         );
+    }
+
+    /// Activates the public accounts again that the relay takes for inactive. On a busy machine it may believe the former server of
+    /// an account that has moved, and then drops all that the account writes.
+    async fn activate_again(&self) {
+        for member in self.accounts.iter().filter(|member| member.is_public) {
+            if !self.relay.is_active(&member.account.did).await {
+                self.pds[member.home].activate(&member.account).await;
+            }
+        }
     }
 }
 
