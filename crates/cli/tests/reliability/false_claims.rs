@@ -1,8 +1,8 @@
 //! `#account` events are not signed. They do not deactivate an account of another host, a real deactivation is
 //! confirmed by the account's own server, and events about invented accounts take no space.
 
+use std::collections::HashSet;
 use std::path::Path;
-use std::process::Command;
 
 use simnet::servers::{AccountStatus, Attack, Server, Simulation, Spec};
 
@@ -26,15 +26,31 @@ fn write(sim: &Simulation) {
     (0..ACCOUNTS).for_each(|account| sim.write_commit_as(account));
 }
 
-fn command(sim: &Simulation, state: &Path, host: Server, cursor: i64) -> Command {
-    follow::command_from(sim, state, &[host], &cursor.to_string())
+/// Follows `host` until a line of each of its events is printed, which come in any order: an account may wait for its server.
+fn follow_all(sim: &Simulation, state: &Path, host: Server, cursor: i64) -> Vec<PrintedLine> {
+    follow_all_with(sim, state, host, cursor, &[])
 }
 
-/// Follows up to the last event of `host`.
-fn follow_all(sim: &Simulation, command: Command, host: Server) -> Vec<PrintedLine> {
-    let (mut follow, last) = (Follow::spawn(command, 0), sim.last_seq(host));
-    follow.wait_until("the last event", |follow| {
-        follow.lines_from(0).iter().any(|printed| printed.seq == Some(last))
+fn follow_all_with(
+    sim: &Simulation,
+    state: &Path,
+    host: Server,
+    cursor: i64,
+    args: &[&str],
+) -> Vec<PrintedLine> {
+    let is_known = state.join("state.sqlite").exists();
+    let stored = is_known.then(|| follow::stored_cursor(state, sim, host)).flatten();
+    let after = stored.unwrap_or(cursor);
+    let sent = sim.sent_events(host).into_iter().map(|event| event.seq);
+    let sent: Vec<i64> = sent.filter(|seq| *seq > after).collect();
+    let mut command = follow::command_from(sim, state, &[host], &cursor.to_string());
+    command.args(args);
+    let mut follow = Follow::spawn(command, 0);
+    follow.wait_for(sent.len() as u64);
+    follow.wait_until("a line of each event", |follow| {
+        let lines = follow.lines_from(0);
+        let printed: HashSet<i64> = lines.iter().filter_map(|printed| printed.seq).collect();
+        sent.iter().all(|seq| printed.contains(seq))
     });
     follow.interrupt().printed
 }
@@ -56,7 +72,7 @@ fn a_relay_that_calls_active_accounts_deactivated_mutes_none() {
     let (sim, state) = (network(), tempfile::tempdir().unwrap());
     sim.attack(Attack::FalseDeactivations, ACCOUNTS as u64);
     write(&sim);
-    let printed = follow_all(&sim, command(&sim, state.path(), RELAYS[0], 0), RELAYS[0]);
+    let printed = follow_all(&sim, state.path(), RELAYS[0], 0);
     assert_eq!(codes(&printed, "account"), ["unchecked"; ACCOUNTS]);
     assert_eq!(codes(&printed, "commit"), ["verified"; 2 * ACCOUNTS]);
     assert_eq!(status_requests(&sim), ACCOUNTS as u64, "each account's server is asked once");
@@ -65,9 +81,7 @@ fn a_relay_that_calls_active_accounts_deactivated_mutes_none() {
 #[test]
 fn a_real_deactivation_mutes_and_a_reactivation_restores() {
     let (sim, state) = (network(), tempfile::tempdir().unwrap());
-    let printed = |sim: &Simulation, from: i64| {
-        follow_all(sim, command(sim, state.path(), RELAYS[0], from), RELAYS[0])
-    };
+    let printed = |sim: &Simulation, from: i64| follow_all(sim, state.path(), RELAYS[0], from);
     printed(&sim, 0);
     sim.set_account_status(0, AccountStatus::Deactivated);
     sim.write_commit_as(0);
@@ -84,23 +98,21 @@ fn a_real_deactivation_mutes_and_a_reactivation_restores() {
 fn a_restart_against_another_relay_does_not_inherit_a_claim() {
     let (sim, state) = (network(), tempfile::tempdir().unwrap());
     sim.attack(Attack::FalseDeactivations, ACCOUNTS as u64);
-    follow_all(&sim, command(&sim, state.path(), RELAYS[0], 0), RELAYS[0]);
+    follow_all(&sim, state.path(), RELAYS[0], 0);
     assert_eq!(status_requests(&sim), 0, "no commit came after the claims");
     let from = sim.last_seq(RELAYS[1]);
     write(&sim);
-    let printed = follow_all(&sim, command(&sim, state.path(), RELAYS[1], from), RELAYS[1]);
+    let printed = follow_all(&sim, state.path(), RELAYS[1], from);
     assert_eq!(codes(&printed, "commit"), ["verified"; ACCOUNTS]);
 }
 
 #[test]
 fn a_pds_cannot_speak_for_the_accounts_of_another() {
     let (sim, state) = (network(), tempfile::tempdir().unwrap());
-    follow_all(&sim, command(&sim, state.path(), RELAYS[0], 0), RELAYS[0]);
+    follow_all(&sim, state.path(), RELAYS[0], 0);
     let (from, relay_from) = (sim.last_seq(PDS), sim.last_seq(RELAYS[0]));
     sim.attack(Attack::FalseDeactivations, ACCOUNTS as u64);
-    let mut of_pds = command(&sim, state.path(), PDS, from);
-    of_pds.arg("--pds");
-    let printed = follow_all(&sim, of_pds, PDS);
+    let printed = follow_all_with(&sim, state.path(), PDS, from, &["--pds"]);
     let mut of_accounts = codes(&printed, "account");
     of_accounts.sort_unstable();
     // Accounts are assigned to the two PDSs in turn.
@@ -108,7 +120,7 @@ fn a_pds_cannot_speak_for_the_accounts_of_another() {
     assert_eq!(of_accounts, expected);
     // The relay sends the same claims, which its commits disprove.
     write(&sim);
-    let printed = follow_all(&sim, command(&sim, state.path(), RELAYS[0], relay_from), RELAYS[0]);
+    let printed = follow_all(&sim, state.path(), RELAYS[0], relay_from);
     assert_eq!(codes(&printed, "commit"), ["verified"; ACCOUNTS]);
 }
 
@@ -122,7 +134,7 @@ fn events_about_invented_accounts_take_no_space() {
     sim.write_commits(10);
     sim.attack(Attack::InventedAccounts, invented);
     sim.write_commits(1);
-    let printed = follow_all(&sim, command(&sim, state.path(), RELAYS[0], 0), RELAYS[0]);
+    let printed = follow_all(&sim, state.path(), RELAYS[0], 0);
     assert_eq!(codes(&printed, "account").len() as u64, invented);
     let bytes = state.path().join("state.sqlite").metadata().unwrap().len();
     report(&format!("state file after {invented} invented accounts: {bytes} bytes"));
