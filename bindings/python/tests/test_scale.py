@@ -56,7 +56,8 @@ def test_a_thousand_processes_do_what_some_do(world: int, processes: int, limit:
     some, thousand = (script.simulate(assumed, costs, count) for count in (processes, 1_000))
     assert some.limit == thousand.limit == limit
     assert some.seconds == pytest.approx(thousand.seconds, rel=0.01)
-    assert script.simulate(assumed, costs, processes // 4).seconds > 1.5 * some.seconds
+    fewer = script.simulate(assumed, costs, processes // 4)
+    assert fewer.limit == "processors" and fewer.seconds > 1.25 * some.seconds
 
 
 #: Limits that nothing reaches, for a network of ten hosts of 5,000 accounts.
