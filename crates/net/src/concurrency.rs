@@ -33,9 +33,18 @@ impl ConcurrencyLimit {
     /// Waits for a permit for `key`: a host, or its [registrable domain](registrable_domain).
     pub async fn acquire(&self, key: &str) -> Permit {
         // In this order, a request that waits for a busy key takes none of the total.
-        let own = self.semaphore(key).acquire_owned().await;
+        self.complete(self.acquire_key(key).await).await
+    }
+
+    /// Waits for the part of a permit that is of `key`.
+    pub(crate) async fn acquire_key(&self, key: &str) -> OwnedSemaphorePermit {
+        self.semaphore(key).acquire_owned().await.expect(NEVER_CLOSED)
+    }
+
+    /// Waits for the part of the total.
+    pub(crate) async fn complete(&self, key: OwnedSemaphorePermit) -> Permit {
         let total = Arc::clone(&self.total).acquire_owned().await;
-        Permit { _key: own.expect(NEVER_CLOSED), _total: total.expect(NEVER_CLOSED) }
+        Permit { _key: key, _total: total.expect(NEVER_CLOSED) }
     }
 
     /// The semaphore of a key. Unused ones are removed from time to time.

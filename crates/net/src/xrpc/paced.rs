@@ -119,11 +119,13 @@ impl PacedClient {
         Ok((fetched, out.into_inner().map_err(IntoInnerError::into_error)?))
     }
 
-    /// Waits until the host may be asked.
+    /// Waits until the host may be asked. The host's part of the permit comes first: requests that had their time and wait for it
+    /// would follow at once where a slow host becomes fast again, beyond its rate. A wait for the host takes none of the total.
     async fn turn(&self, host: &str, method: &'static str) -> Result<Permit, XrpcError> {
+        let of_host = self.permits.acquire_key(host).await;
         let ready = self.pacer.until_ready(host).await;
         ready.map_err(|limited| XrpcError::new(host, method, XrpcFault::RateLimited(limited)))?;
-        Ok(self.permits.acquire(host).await)
+        Ok(self.permits.complete(of_host).await)
     }
 
     /// Records how the host answered. Whether it has said until when it rejects requests, so that this one is repeated then.
