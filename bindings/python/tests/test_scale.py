@@ -57,7 +57,10 @@ def test_a_thousand_processes_do_what_some_do(world: int, processes: int, limit:
     assert some.limit == thousand.limit == limit
     assert some.seconds == pytest.approx(thousand.seconds, rel=0.01)
     fewer = script.simulate(assumed, costs, processes // 4)
+    # Until then the time is that of one process, shared.
+    shared = script.simulate(assumed, costs, 1).seconds / (processes // 4)
     assert fewer.limit == "processors" and fewer.seconds > 1.25 * some.seconds
+    assert fewer.seconds == pytest.approx(shared, rel=0.15)
 
 
 #: Limits that nothing reaches, for a network of ten hosts of 5,000 accounts.

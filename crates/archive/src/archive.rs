@@ -122,7 +122,7 @@ impl Archive {
         Ok(snapshot.txns.get(&work.writer).is_some_and(|last| *last >= work.number))
     }
 
-    /// A table as of now, which nobody else changes meanwhile.
+    /// The locked state of a table, with the new entries of its log.
     async fn updated(&self, table: Table) -> Result<MutexGuard<'_, Snapshot>, ArchiveError> {
         let mut snapshot = self.snapshots[table as usize].lock().await;
         self.log(table).update(&mut snapshot).await?;

@@ -119,8 +119,8 @@ impl PacedClient {
         Ok((fetched, out.into_inner().map_err(IntoInnerError::into_error)?))
     }
 
-    /// Waits until the host may be asked. The host's part of the permit comes first: requests that had their time and wait for it
-    /// would follow at once where a slow host becomes fast again, beyond its rate. A wait for the host takes none of the total.
+    /// Waits until the host may be asked. The host's permit comes before the token: requests that hold tokens and wait for a permit
+    /// of a slow host would exceed its rate when it becomes fast again. While a host is waited for, no permit of the total is held.
     async fn turn(&self, host: &str, method: &'static str) -> Result<Permit, XrpcError> {
         let of_host = self.permits.acquire_key(host).await;
         let ready = self.pacer.until_ready(host).await;
