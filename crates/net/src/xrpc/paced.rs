@@ -155,3 +155,38 @@ fn remote_error<T>(fetched: &Result<T, FetchError>) -> Option<&XrpcError> {
 
 /// Limits that one request waits for.
 const MAX_LIMITED: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures_util::future::{join, join_all};
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+    use crate::dns::LoopbackDns;
+    use crate::egress::EgressPolicy;
+    use crate::http;
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_that_waited_for_a_slow_host_do_not_exceed_its_rate_when_it_answers_again() {
+        let options = PaceOptions { max_rate: 8.0, ..PaceOptions::default() };
+        let http = http::Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).unwrap();
+        let paced = PacedClient::new(Client::new(http), &options);
+        let turn = || paced.turn("a.test", "getRepo");
+        let unanswered = join_all((0..options.max_per_host).map(|_| turn())).await;
+        let waiting = join_all((0..100).map(|_| async {
+            drop(turn().await.unwrap());
+            Instant::now()
+        }));
+        let answered = async {
+            sleep(Duration::from_secs(30)).await;
+            drop(unanswered);
+            Instant::now()
+        };
+        let (answered, sent) = join(answered, waiting).await;
+        let first = sent.iter().filter(|at| **at < answered + Duration::from_secs(1)).count();
+        // A second's tokens, and those of a full bucket.
+        assert!((8..=12).contains(&first), "{first}");
+    }
+}
