@@ -73,6 +73,17 @@ const MODULE: &str = "module";
 /// The variable that names the folder of a Python package that is built already, to measure in its place.
 const PYTHON_PACKAGE: &str = "WIREPROOF_PYTHON_PACKAGE";
 
+/// The variable that names the Cargo profile of the Rust runners, for runs in which speed does not count.
+const RUST_PROFILE: &str = "WIREPROOF_RUST_PROFILE";
+
+/// The profile that is measured.
+const MEASURED_PROFILE: &str = "release";
+
+/// The Cargo profile of the Rust runners, if it is not that which is measured.
+pub(crate) fn other_rust_profile() -> Option<String> {
+    std::env::var(RUST_PROFILE).ok().filter(|profile| profile != MEASURED_PROFILE)
+}
+
 /// Limits private writable memory, in KiB. Address space is no measure: Go and Node reserve much that they never use.
 const LIMIT_DATA: &str = r#"ulimit -d "$1" 2>/dev/null; shift; exec "$@""#;
 
@@ -167,16 +178,17 @@ impl Builder {
     /// are resolved and built once. One call builds one runner: with several, Cargo would unify the features of their
     /// dependencies, and a peer would not be the program that its own users build.
     fn rust(&self, id: &str, dir: &Path, mode: Mode) -> Result<LaunchCommand, String> {
-        let toolchain = self.tool("rustc", "--version", dir)?;
+        let profile = other_rust_profile().unwrap_or_else(|| MEASURED_PROFILE.to_owned());
+        let toolchain = format!("{}, {profile}", self.tool("rustc", "--version", dir)?);
         let target = self.dir.join("rust");
-        let program = target.join("release").join(id);
+        let program = target.join(&profile).join(id);
         let shared = ["rust-shell", "../protocol", "Cargo.toml", "Cargo.lock"];
         let shared = shared.map(|name| sibling(dir, name));
         let sources: Vec<PathBuf> = [dir.to_owned()].into_iter().chain(shared).collect();
         self.build_if_changed(id, mode, &sources, &toolchain, &program, |build| {
             let mut cargo = clean_command("cargo");
-            cargo.args(["build", "--release", "--locked"]).env("CARGO_TARGET_DIR", &target);
-            build.step(cargo.current_dir(dir))
+            cargo.args(["build", "--locked", "--profile", &profile]).current_dir(dir);
+            build.step(cargo.env("CARGO_TARGET_DIR", &target))
         })?;
         Ok(LaunchCommand::new(program, dir))
     }

@@ -62,6 +62,11 @@ pub enum BenchError {
     /// The sidecar file of a repository lacks its owner.
     #[error("{}: the owner is missing: add its did, and its signing_key as a did:key", .0.display())]
     NoOwner(PathBuf),
+    /// Rust peers of a profile for tests would be measured.
+    #[error(
+        "Rust peers with the profile {0} are not what their users build: only quick runs take them"
+    )]
+    RustProfile(String),
     /// A file or folder could not be read or written.
     #[error("{}: {fault}", path.display())]
     Io {

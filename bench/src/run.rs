@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use protocol::Request;
 
-use crate::build::{Builder, LaunchCommand, PeerProcess};
+use crate::build::{self, Builder, LaunchCommand, PeerProcess};
 use crate::connection::Core;
 use crate::corpora::{self, Corpus};
 use crate::hostile::CaseSet;
@@ -25,10 +25,13 @@ use crate::{
 /// cannot be built or run, or whose counts differ, is in the results with the reason.
 ///
 /// # Errors
-/// If a peer is unknown, a corpus is invalid, or a folder cannot be written.
+/// If a peer is unknown, a corpus is invalid, Rust peers are built for tests and the run is not quick, or a folder cannot be written.
 pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Results, BenchError> {
     let started = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let plan = &normalized(plan)?;
+    if let Some(profile) = build::other_rust_profile().filter(|_| !plan.quick) {
+        return Err(BenchError::RustProfile(profile));
+    }
     let chosen = peers::choose(plan, &plan.tasks)?;
     let _lock = lock(&plan.work_dir, progress)?;
     let builder = Builder::new(&plan.work_dir, plan.build_limit);

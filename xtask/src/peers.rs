@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -12,8 +13,7 @@ use crate::toolchains::{Toolchain, Without};
 use crate::{left_out, process, python_package, verdicts};
 
 /// Runs each task of each peer once on a small corpus, and checks that the peer was built and that its
-/// counts equal the corpus's; then the verdicts of those that verify Nostr events. The peers are the builds that `bench` measures; our
-/// own program is the one that the tests built.
+/// counts equal the corpus's; then the verdicts of those that verify Nostr events. Our own program is the one that the tests built.
 pub(crate) fn smoke_test(without: &Without) -> Result<(), String> {
     let runners = process::root().join("bench/runners");
     let expected = expected(&runners)?;
@@ -25,9 +25,7 @@ pub(crate) fn smoke_test(without: &Without) -> Result<(), String> {
     let results = process::target("smoke.json");
     let (json, peers) = (results.display().to_string(), peers.join(","));
     let once = ["bench", "--all", "--quick", "--passes", "1", "--warmup", "0"];
-    let mut bench = process::command(&process::program("wireproof")?, &once);
-    bench.env(PYTHON_PACKAGE, python_package::built("peers")?);
-    process::run(bench.args(["--json", &json, "--peers", &peers]))?;
+    process::run(bench(&once)?.args(["--json", &json, "--peers", &peers]))?;
     let text = fs::read_to_string(&results).map_err(|error| format!("{json}: {error}"))?;
     let document = serde_json::from_str(&text).map_err(|error| format!("{json}: {error}"))?;
     let (wanted, absent): (Vec<_>, Vec<_>) =
@@ -47,12 +45,19 @@ pub(crate) fn prove_claims(without: &Without) -> Result<(), String> {
     let peers = peers_in(&runners)?.into_iter().chain(["wireproof".to_owned()]);
     let peers: Vec<String> = peers.filter(|peer| !without.excludes(peer)).collect();
     let claims = ["bench", "claims", "--peers", &peers.join(",")];
-    let mut bench = process::command(&process::program("wireproof")?, &claims);
-    process::run(bench.env(PYTHON_PACKAGE, python_package::built("peers")?))
+    process::run(&mut bench(&claims)?)
 }
 
-/// The variable with the Python package that is measured: that of the tests' build instead of one that is built for distribution.
-const PYTHON_PACKAGE: &str = "WIREPROOF_PYTHON_PACKAGE";
+/// `wireproof` with builds for tests: its own, that of the Python package, and Rust peers of [`RUST_PROFILE`].
+fn bench(args: &[&str]) -> Result<Command, String> {
+    let mut bench = process::command(&process::program("wireproof")?, args);
+    bench.env("WIREPROOF_PYTHON_PACKAGE", python_package::built("peers")?);
+    bench.env("WIREPROOF_RUST_PROFILE", RUST_PROFILE);
+    Ok(bench)
+}
+
+/// The profile of `bench/runners` for comparisons of counts and verdicts.
+pub(crate) const RUST_PROFILE: &str = "parity";
 
 /// Whether a peer is unavailable because its source is not to be had and no checkout is named. With its source, it is tested
 /// like the others.

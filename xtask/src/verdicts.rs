@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::process::Stdio;
 
+use crate::peers;
 use crate::process::{self, at};
 use crate::toolchains::Without;
 
@@ -98,13 +99,14 @@ const PEERS: [Peer; 2] = [
     Peer {
         id: "rust-nostr",
         column: "rust-nostr",
-        // The build that `bench` measures, but for the example itself.
+        // Shares the build of the tests' peer.
         command: &[
             "cargo",
             "run",
             "--quiet",
             "--locked",
-            "--release",
+            "--profile",
+            peers::RUST_PROFILE,
             "--manifest-path",
             "bench/runners/rust-nostr/Cargo.toml",
             "--target-dir",

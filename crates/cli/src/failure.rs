@@ -181,9 +181,9 @@ impl From<InputError> for Failure {
 impl From<BenchError> for Failure {
     fn from(error: BenchError) -> Self {
         match &error {
-            BenchError::UnknownPeer { .. } | BenchError::OneFileForManyTasks(_) => {
-                Self::Usage(error.to_string())
-            }
+            BenchError::UnknownPeer { .. }
+            | BenchError::OneFileForManyTasks(_)
+            | BenchError::RustProfile(_) => Self::Usage(error.to_string()),
             BenchError::Corpus { .. }
             | BenchError::Sidecar { .. }
             | BenchError::Accounts { .. }

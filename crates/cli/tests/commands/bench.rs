@@ -122,6 +122,35 @@ fn results_hold_the_rows_of_the_whole_task_alone() {
 }
 
 #[test]
+fn rust_peers_of_another_profile_are_built_for_quick_runs_alone_and_never_measured_for_release() {
+    let runners = Runners::new();
+    let peer = runners.0.path().join("runners/rust-first");
+    fs::create_dir_all(peer.join("src")).unwrap();
+    write_script(&peer.join("src/main.rs"), ". ../fake.sh\nserve");
+    let tools = runners.0.path().join("tools");
+    write_script(&tools.join("rustc"), "echo rustc 0");
+    // `cargo build --locked --profile NAME`
+    let build =
+        "mkdir -p \"$CARGO_TARGET_DIR/$4\" && cp src/main.rs \"$CARGO_TARGET_DIR/$4/rust-first\"";
+    write_script(&tools.join("cargo"), &format!("echo \"$4\" >> ../../builds; {build}"));
+    let run = |profile: &str| {
+        let mut bench = runners.bench(&["--peers", "rust-first"]);
+        printed(bench.env("WIREPROOF_RUST_PROFILE", profile))
+    };
+    for profile in ["parity", "release", "release", "parity"] {
+        run(profile);
+    }
+    let builds = fs::read_to_string(runners.0.path().join("builds")).unwrap();
+    assert_eq!(builds, "parity\nrelease\nparity\n");
+    let mut measured = crate::command(&["bench", "decode", "--peers", "rust-first"]);
+    measured.env("WIREPROOF_RUST_PROFILE", "parity");
+    measured.arg("--work-dir").arg(runners.0.path().join("work"));
+    let refused = measured.assert().code(2);
+    let stderr = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+    assert!(stderr.contains("with the profile parity"), "{stderr}");
+}
+
+#[test]
 fn a_run_under_a_limit_of_instruction_sets_says_so_and_measures_our_rows_under_it() {
     let work_dir = tempfile::tempdir().unwrap();
     let mut command = crate::command(&["--backend", "portable", "bench", "commit", "--quick"]);

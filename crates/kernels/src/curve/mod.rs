@@ -46,15 +46,15 @@ use std::sync::OnceLock;
 use coordinates::{Coordinates, Y};
 use digits::KEY_DIGITS;
 use equation::{Equation, Rule};
-use lanes::Prime;
+use lanes::{InLanes, Prime};
 use modular::{Field, Modulus, Scalar};
 use plan::{Order, Plans};
 use portable::Affine;
 use table::GeneratorTables;
 
 /// A curve y² = x³ + a·x + b with a prime number of points, over a prime field with p ≡ 3 (mod 4). Sealed.
-#[expect(private_bounds, reason = "sealed: only this module can name the parameters")]
-pub trait Curve: Parameters {}
+#[expect(private_bounds, reason = "sealed: only this module can name these traits")]
+pub trait Curve: Parameters + InLanes {}
 
 /// What the arithmetic has to know of a curve.
 trait Parameters: Copy + Eq + Debug + 'static {
@@ -241,7 +241,7 @@ impl Backend {
 
     /// Writes the verdict on each equation to `verdicts` at the equation's index.
     fn check<C: Curve>(self, equations: &[Equation<'_, C>], rule: Rule, verdicts: &mut [Verdict]) {
-        if lanes::check_many(self, equations, rule, verdicts) {
+        if C::check_many(self, equations, rule, verdicts) {
             return;
         }
         let order = if equations.len() > 1 { Order::Rounds } else { Order::Sequence };

@@ -8,7 +8,6 @@ use std::marker::PhantomData;
 
 use super::coordinates::Coordinates;
 use super::digits::{GENERATOR_WINDOW, GENERATOR_WINDOWS, KEY_DIGITS, KEY_WINDOW, digits_a_part};
-use super::lanes;
 use super::modular::Residue;
 use super::portable::{Affine, Jacobian, to_affine_all};
 use super::{Curve, Key};
@@ -118,7 +117,7 @@ impl<C: Curve> KeyTable<C> {
 
     /// [`KeyTable::new`] of each key, in SIMD lanes where this machine has them: 1 µs a key instead of 17.
     pub fn new_many(keys: &[Key<'_, C>]) -> Vec<Option<Self>> {
-        if let Some(tables) = lanes::tables_of(keys) {
+        if let Some(tables) = C::tables_of(keys) {
             return tables;
         }
         keys.iter().map(|key| Self::new(*key)).collect()
@@ -175,7 +174,7 @@ impl<C: Curve> KeyTable<C> {
 
 /// The windows of points, in lanes where this machine has them.
 fn windows_of<C: Curve>(points: &[Affine<C>]) -> Vec<Window> {
-    if let Some(windows) = lanes::windows_of(points) {
+    if let Some(windows) = C::windows_of(points) {
         return windows;
     }
     points.iter().map(window_of).collect()

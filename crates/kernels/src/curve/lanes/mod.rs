@@ -32,6 +32,7 @@ mod verify;
 mod words;
 
 use super::equation::{Equation, Rule};
+use super::p256::P256;
 use super::portable::Affine;
 use super::secp256k1::Secp256k1;
 use super::table::{KeyTable, Window};
@@ -70,26 +71,60 @@ pub(super) fn is_available(backend: Backend) -> bool {
     with_engine!(Secp256k1, backend, |_engine| ()).is_some()
 }
 
-/// Writes the verdict on each equation to `verdicts` at the equation's index, if the back end is one with lanes and
-/// available. Returns whether it did.
-pub(super) fn check_many<C: Curve>(
-    backend: Backend,
-    equations: &[Equation<'_, C>],
-    rule: Rule,
-    verdicts: &mut [Verdict],
-) -> bool {
-    with_engine!(C, backend, |engine| verify::check(engine, equations, rule, verdicts)).is_some()
+/// A curve's verification in lanes. Implemented for each curve and not for all at once, so that this crate has its code: a generic
+/// function is compiled in every crate that calls it.
+pub(super) trait InLanes: Sized {
+    /// Writes the verdict on each equation to `verdicts` at the equation's index, if the back end is one with lanes and
+    /// available. Returns whether it did.
+    fn check_many(
+        backend: Backend,
+        equations: &[Equation<'_, Self>],
+        rule: Rule,
+        verdicts: &mut [Verdict],
+    ) -> bool
+    where
+        Self: Curve;
+
+    /// The table of each key by the fastest lanes here, if there are any; `None` where the bytes are not a key.
+    fn tables_of(keys: &[Key<'_, Self>]) -> Option<Vec<Option<KeyTable<Self>>>>
+    where
+        Self: Curve;
+
+    /// The window of each point by the fastest lanes here, if there are any.
+    fn windows_of(points: &[Affine<Self>]) -> Option<Vec<Window>>
+    where
+        Self: Curve;
 }
 
-/// The table of each key by the fastest lanes here, if there are any; `None` where the bytes are not a key.
-pub(super) fn tables_of<C: Curve>(keys: &[Key<'_, C>]) -> Option<Vec<Option<KeyTable<C>>>> {
-    with_engine!(C, Backend::best(), |engine| table::tables_of(engine, keys))
+macro_rules! in_lanes {
+    ($($curve:ty),*) => {
+        $(
+            impl InLanes for $curve {
+                fn check_many(
+                    backend: Backend,
+                    equations: &[Equation<'_, Self>],
+                    rule: Rule,
+                    verdicts: &mut [Verdict],
+                ) -> bool {
+                    with_engine!(Self, backend, |engine| {
+                        verify::check(engine, equations, rule, verdicts)
+                    })
+                    .is_some()
+                }
+
+                fn tables_of(keys: &[Key<'_, Self>]) -> Option<Vec<Option<KeyTable<Self>>>> {
+                    with_engine!(Self, Backend::best(), |engine| table::tables_of(engine, keys))
+                }
+
+                fn windows_of(points: &[Affine<Self>]) -> Option<Vec<Window>> {
+                    with_engine!(Self, Backend::best(), |engine| table::windows_of(engine, points))
+                }
+            }
+        )*
+    };
 }
 
-/// The window of each point by the fastest lanes here, if there are any.
-pub(super) fn windows_of<C: Curve>(points: &[Affine<C>]) -> Option<Vec<Window>> {
-    with_engine!(C, Backend::best(), |engine| table::windows_of(engine, points))
-}
+in_lanes!(P256, Secp256k1);
 
 /// The most lanes that two vectors of any engine have.
 const MOST_LANES: usize = 16;
