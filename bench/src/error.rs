@@ -64,7 +64,7 @@ pub enum BenchError {
     NoOwner(PathBuf),
     /// Rust peers of a profile for tests would be measured.
     #[error(
-        "Rust peers with the profile {0} are not what their users build: only quick runs take them"
+        "Rust peers with the profile {0} are not what their users build: unset WIREPROOF_RUST_PROFILE or add --quick"
     )]
     RustProfile(String),
     /// A file or folder could not be read or written.

@@ -25,7 +25,8 @@ use crate::{
 /// cannot be built or run, or whose counts differ, is in the results with the reason.
 ///
 /// # Errors
-/// If a peer is unknown, a corpus is invalid, Rust peers are built for tests and the run is not quick, or a folder cannot be written.
+/// If a peer is unknown, a corpus is invalid, Rust peers have another profile than `release` in a run that is not quick, or a folder
+/// cannot be written.
 pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Results, BenchError> {
     let started = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let plan = &normalized(plan)?;
@@ -45,6 +46,8 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Result
         run.measure(at)?;
     }
     let Run { mut rows, corpora, unavailable, .. } = run;
+    let mut toolchains = builder.into_toolchains();
+    toolchains.extend(build::other_rust_profile().map(|name| ("rust profile".to_owned(), name)));
     terminal::sort(&mut rows);
     Ok(Results {
         schema: SCHEMA.to_owned(),
@@ -53,7 +56,7 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Result
         corpora,
         rows,
         unavailable,
-        machine: machine::describe(builder.into_toolchains()),
+        machine: machine::describe(toolchains),
     })
 }
 

@@ -142,6 +142,13 @@ fn rust_peers_of_another_profile_are_built_for_quick_runs_alone_and_never_measur
     }
     let builds = fs::read_to_string(runners.0.path().join("builds")).unwrap();
     assert_eq!(builds, "parity\nrelease\nparity\n");
+    for (profile, recorded) in [("parity", true), ("release", false)] {
+        let mut bench = runners.bench(&["--peers", "rust-first", "--json", "-"]);
+        let [stdout, _] = printed(bench.env("WIREPROOF_RUST_PROFILE", profile));
+        let results: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+        let named = &results["machine"]["toolchains"]["rust profile"];
+        assert_eq!(named.as_str(), recorded.then_some(profile));
+    }
     let mut measured = crate::command(&["bench", "decode", "--peers", "rust-first"]);
     measured.env("WIREPROOF_RUST_PROFILE", "parity");
     measured.arg("--work-dir").arg(runners.0.path().join("work"));
