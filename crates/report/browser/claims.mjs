@@ -182,6 +182,7 @@ export const claims = {
     const place = page.locator("details[data-hostile]");
     if ((await place.count()) === 0) return;
     await place.locator("summary").click();
+    await page.locator("table.matrix tbody tr").first().waitFor();
     const named = Number((await place.locator("summary").textContent()).match(/\d+/)[0]);
     assert.equal(await page.locator("table.matrix tbody tr").count(), named);
   },
