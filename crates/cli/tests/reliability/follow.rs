@@ -114,13 +114,16 @@ impl Follow {
         self.child.id()
     }
 
-    /// Peak memory in bytes.
+    /// Peak memory in bytes, without pages of files: those are the program's, and a build without optimisation has more of them.
     pub(crate) fn peak_memory(&self) -> u64 {
         let path = format!("/proc/{}/status", self.pid());
         let status = std::fs::read_to_string(path).expect("a process that runs");
-        let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("a peak");
-        let kilobytes = line.split_whitespace().nth(1).and_then(|number| number.parse().ok());
-        kilobytes.map(|kilobytes: u64| kilobytes << 10).expect("a number")
+        let bytes = |name: &str| {
+            let line = status.lines().find(|line| line.starts_with(name)).expect("a line of it");
+            let kilobytes = line.split_whitespace().nth(1).and_then(|number| number.parse().ok());
+            kilobytes.map(|kilobytes: u64| kilobytes << 10).expect("a number")
+        };
+        bytes("VmHWM:") - bytes("RssFile:")
     }
 
     /// Kills the process, as a power cut would, and returns its lines.

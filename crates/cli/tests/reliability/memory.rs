@@ -85,7 +85,7 @@ const RELAY: Server = Server::Relay(0);
 const LARGE_FRAME_BYTES: u64 = 1_000_000;
 const STEADY: Duration = Duration::from_millis(2_000);
 
-/// Maximum memory of `follow` with few accounts.
-const MAX_BYTES: u64 = 96 << 20;
+/// Maximum memory of `follow` with few accounts; with the pages of the program, a release build takes 96 MiB at most.
+const MAX_BYTES: u64 = 64 << 20;
 /// Maximum memory of one more account: key, table of the key, identity, state.
 const MAX_ACCOUNT_BYTES: u64 = 8 << 10;
