@@ -222,7 +222,8 @@ fn a_paused_consumer_receives_nothing_until_it_is_resumed_and_others_continue() 
         });
         received.unwrap().len()
     });
-    assert_eq!(received, 4);
+    // The events may have been stored as several batches, of which this is the first.
+    assert_eq!(received + drain(&mut a).len(), 4);
     let unknown = fault(outbox.set_paused("c", true));
     assert!(matches!(unknown, OutboxFault::UnknownConsumer(_)));
 }
