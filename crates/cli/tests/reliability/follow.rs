@@ -114,16 +114,23 @@ impl Follow {
         self.child.id()
     }
 
-    /// Peak memory in bytes, without pages of files: those are the program's, and a build without optimisation has more of them.
+    /// Peak memory in bytes.
     pub(crate) fn peak_memory(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    /// Resident pages of files in bytes; they are those of the program.
+    pub(crate) fn file_pages(&self) -> u64 {
+        self.memory("RssFile:")
+    }
+
+    /// A line of the process's status in bytes.
+    fn memory(&self, name: &str) -> u64 {
         let path = format!("/proc/{}/status", self.pid());
         let status = std::fs::read_to_string(path).expect("a process that runs");
-        let bytes = |name: &str| {
-            let line = status.lines().find(|line| line.starts_with(name)).expect("a line of it");
-            let kilobytes = line.split_whitespace().nth(1).and_then(|number| number.parse().ok());
-            kilobytes.map(|kilobytes: u64| kilobytes << 10).expect("a number")
-        };
-        bytes("VmHWM:") - bytes("RssFile:")
+        let line = status.lines().find(|line| line.starts_with(name)).expect("a line of this name");
+        let kilobytes = line.split_whitespace().nth(1).and_then(|number| number.parse().ok());
+        kilobytes.map(|kilobytes: u64| kilobytes << 10).expect("a number")
     }
 
     /// Kills the process, as a power cut would, and returns its lines.
