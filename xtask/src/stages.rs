@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A stage is a process of its own, `cargo xtask stage NAME`. Its output goes to `target/stages/NAME.log` and is
-//! printed when it ends.
+//! printed when it ends; what says why it failed, once more before the summary.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -245,6 +245,10 @@ impl Summary {
     }
 
     fn print(&self, whole: Duration) {
+        for Ended { name, log, .. } in self.0.iter().filter(|ended| ended.outcome.is_err()) {
+            println!("\n=== why {name} failed");
+            failures_in(log).iter().for_each(|line| println!("{line}"));
+        }
         println!("\n=== summary\n{:>10}  {:>14}  stage", "time", "processor time");
         for Ended { name, time, processor_time, outcome, .. } in &self.0 {
             let processor_time = processor_time.map(|seconds| format!("{seconds:.1} s"));
@@ -256,6 +260,22 @@ impl Summary {
     }
 }
 
+/// The lines of an output that say why tests failed, or the last ones if none do. Long lines are cut.
+fn failures_in(log: &str) -> Vec<String> {
+    let mut is_failure = false;
+    let is_of_failure = |line: &&str| {
+        let ends = is_failure && line.starts_with("test result: ");
+        is_failure = !ends && (is_failure || *line == "failures:");
+        is_failure || ends
+    };
+    let mut lines: Vec<&str> = log.lines().filter(is_of_failure).collect();
+    if lines.is_empty() {
+        lines = log.lines().collect();
+        lines.drain(..lines.len().saturating_sub(LAST_LINES));
+    }
+    lines.iter().map(|line| line.chars().take(MAX_LINE_CHARS).collect()).collect()
+}
+
 /// The processor time in the output of [`run_alone`].
 fn processor_time_in(log: &str) -> Option<f64> {
     log.lines().rev().find_map(|line| line.strip_prefix(PROCESSOR_TIME)?.parse().ok())
@@ -263,6 +283,10 @@ fn processor_time_in(log: &str) -> Option<f64> {
 
 /// Maximum time of a stage, several times what the longest one takes: a test that waits for ever is named by the log.
 const STAGE_LIMIT: Duration = Duration::from_secs(60 * 60);
+
+/// Number of lines that are printed again of a stage that failed without a failed test.
+const LAST_LINES: usize = 40;
+const MAX_LINE_CHARS: usize = 400;
 
 const PROCESSOR_TIME: &str = "seconds of processor time: ";
 const WASM: &str = "wasm32-unknown-unknown";
@@ -298,6 +322,19 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn a_failure_is_shown_from_its_output_to_its_result_and_else_the_last_lines() {
+        let log = "test a ... ok\ntest result: ok. 1 passed\ntest b ... FAILED\n\nfailures:\n\n---- b stdout ----\n\
+                   left: 1\n\nfailures:\n    b\n\ntest result: FAILED. 0 passed\ntest result: ok. 3 passed\n";
+        let shown = failures_in(log);
+        assert_eq!(shown[0], "failures:");
+        assert!(shown.contains(&"left: 1".to_owned()) && shown.contains(&"    b".to_owned()));
+        assert_eq!(shown.last().unwrap(), "test result: FAILED. 0 passed");
+        let log: String = (0..100).map(|line| format!("{line}\n")).collect();
+        assert_eq!(failures_in(&log), (60..100).map(|line| line.to_string()).collect::<Vec<_>>());
+        assert_eq!(failures_in(&"é".repeat(1_000))[0].chars().count(), MAX_LINE_CHARS);
     }
 
     #[test]

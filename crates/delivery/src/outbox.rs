@@ -304,10 +304,10 @@ impl Outbox {
         self.0.shared.flush()
     }
 
-    /// The state.
+    /// The state, with the events that are appended and not on disk yet.
     pub fn status(&self) -> Status {
         let state = self.0.shared.lock();
-        let extent = state.extent;
+        let extent = state.extent_with_queue();
         let consumer = |name: &str, window: &AckWindow| ConsumerStatus {
             name: name.to_owned(),
             cursor: window.cursor(),

@@ -340,13 +340,22 @@ impl State {
         }
     }
 
+    /// What the file will contain with the events that wait for the next transaction, if none of them is a repetition.
+    pub(crate) fn extent_with_queue(&self) -> Extent {
+        Extent {
+            next: self.extent.next + self.queue.len() as u64,
+            bytes: self.extent.bytes + self.queued_bytes,
+            ..self.extent
+        }
+    }
+
     /// The bound that one more event of this many bytes exceeds. An event beyond the bound of bytes is stored alone.
     fn bound(&self, bytes: u64, options: &Options) -> Option<Bound> {
-        let events = self.extent.next - self.extent.oldest + self.queue.len() as u64;
-        let held = self.extent.bytes + self.queued_bytes;
+        let held = self.extent_with_queue();
+        let events = held.next - held.oldest;
         match () {
             () if events >= options.max_events => Some(Bound::Events),
-            () if events > 0 && held + bytes > options.max_bytes => Some(Bound::Bytes),
+            () if events > 0 && held.bytes + bytes > options.max_bytes => Some(Bound::Bytes),
             () if self.age() > options.max_age => Some(Bound::Age),
             () => None,
         }

@@ -395,6 +395,29 @@ fn a_second_process_is_refused() {
 }
 
 #[test]
+fn an_event_counts_from_the_moment_when_it_is_appended() {
+    let dir = tempfile::tempdir().unwrap();
+    let outbox = open(&dir);
+    outbox.register("a", StartAt::Oldest).unwrap();
+    let (entered, is_stored) = channel();
+    let (release, released) = channel::<()>();
+    // The writer is in this function while the second event is appended.
+    outbox.append(event(0), move |result| {
+        entered.send(result).unwrap();
+        released.recv().unwrap();
+    });
+    is_stored.recv().unwrap().unwrap();
+    outbox.append(event(1), |result| result.unwrap());
+    let status = outbox.status();
+    assert_eq!((status.events, status.next, status.consumers[0].behind), (2, 3, 2));
+    assert_eq!(status.bytes, event(0).stored_len() as u64 + event(1).stored_len() as u64);
+    release.send(()).unwrap();
+    // A repetition counts until it is known to be one.
+    outbox.append_all(events(0..2)).unwrap();
+    assert_eq!((outbox.status().events, outbox.status().consumers[0].behind), (2, 2));
+}
+
+#[test]
 fn a_full_disk_is_an_error_of_the_events_and_acknowledgements_make_room() {
     let dir = tempfile::tempdir().unwrap();
     // No transaction without events follows the one that fails, and would clear its error.
