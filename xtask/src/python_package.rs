@@ -48,12 +48,21 @@ pub(crate) fn test() -> Result<(), String> {
     run_tests(&python, &package, &["bindings/python/tests"])?;
     run_tests_of_libipld(&python, &package)?;
     for other in others(&python)? {
-        let name = other.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let folder = process::target("python-tests").join(&name);
-        let python = venv::python(&folder, &other.to_string_lossy(), &[PINS])?;
-        run_tests(&python, &package, &["bindings/python/tests"])?;
+        run_tests(&with_pins(&other)?, &package, &["bindings/python/tests"])?;
     }
     Ok(())
+}
+
+/// Makes the environments of all tests, which take a minute.
+pub(crate) fn make_environments() -> Result<(), String> {
+    others(&python()?)?.iter().try_for_each(|other| with_pins(other).map(drop))
+}
+
+/// Another interpreter, with what every Python gets.
+fn with_pins(python: &Path) -> Result<PathBuf, String> {
+    let name = python.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let folder = process::target("python-tests").join(name);
+    venv::python(&folder, &python.to_string_lossy(), &[PINS])
 }
 
 /// The interpreter with all libraries and engines.

@@ -2,7 +2,7 @@
 //! `conformance/python/`.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use crate::process::{self, at};
@@ -10,10 +10,15 @@ use crate::{left_out, venv};
 
 /// Writes Nostr events in every format, and an archive, and has Python read them.
 pub(crate) fn run() -> Result<(), String> {
-    let pins = ["conformance/python/requirements.txt"];
-    let python = venv::python(&process::target("python"), "python3", &pins)?;
+    let python = python()?;
     read_events(&python)?;
     read_archive(&python)
+}
+
+/// The interpreter with the libraries.
+pub(crate) fn python() -> Result<PathBuf, String> {
+    let pins = ["conformance/python/requirements.txt"];
+    venv::python(&process::target("python"), "python3", &pins)
 }
 
 fn read_events(python: &Path) -> Result<(), String> {

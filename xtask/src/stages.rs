@@ -4,8 +4,8 @@
 //! each phase has two lanes that run side by side:
 //!
 //! ```text
-//! toolchains, format │ build            │ tests, readers, python
-//!                    │ servers, runners │ peers, browser, claims, lints, documentation, pure-rust, examples, documents
+//! toolchains, format │ build                          │ tests, documentation, pure-rust, examples, documents
+//!                    │ servers, runners, environments │ peers, browser, claims, readers, lints, python
 //! ```
 //!
 //! A stage is a process of its own, `cargo xtask stage NAME`. Its output goes to `target/stages/NAME.log` and is
@@ -50,25 +50,30 @@ const PHASES: [[Lane; 2]; 3] = [
     [&[stage("toolchains", Without::check_others), stage("format", |_| format())], &[]],
     [
         &[stage("build", |_| process::build_workspace())],
-        &[stage("servers", interop::set_up), stage("runners", peers::shell_tests)],
+        &[
+            stage("servers", interop::set_up),
+            stage("runners", peers::shell_tests),
+            stage("environments", |_| make_environments()).needs(Toolchain::Python),
+        ],
     ],
+    // What mostly waits, tests and python, is beside what mostly compiles. What builds in the workspace's target folder begins when
+    // all tests are built.
     [
-        // Most of their time is waiting.
         &[
             stage("tests", workspace_tests),
-            stage("readers", |_| readers::run()).needs(Toolchain::Python),
-            stage("python", |_| python_package::test()).needs(Toolchain::Python),
-        ],
-        // Most of their time is compilation. What builds in the workspace's target folder begins when all tests are built.
-        &[
-            stage("peers", peers::smoke_test),
-            stage("browser", |_| browser::test()).needs(Toolchain::Node),
-            stage("claims", peers::prove_claims),
-            stage("lints", |_| lints()),
             stage("documentation", |_| documentation()),
             stage("pure-rust", |_| pure_rust()),
             stage("examples", |_| examples()),
             stage("documents", documents::run_commands),
+        ],
+        &[
+            stage("peers", peers::smoke_test),
+            // These need what the one before has made.
+            stage("browser", |_| browser::test()).needs(Toolchain::Node),
+            stage("claims", peers::prove_claims),
+            stage("readers", |_| readers::run()).needs(Toolchain::Python),
+            stage("lints", |_| lints()),
+            stage("python", |_| python_package::test()).needs(Toolchain::Python),
         ],
     ],
 ];
@@ -150,6 +155,12 @@ pub(crate) fn run_alone(alone: &Alone) -> Result<(), String> {
     let outcome = (stage.run)(&alone.without);
     println!("{PROCESSOR_TIME}{:.1}", process::processor_time_of_children().as_secs_f64());
     outcome
+}
+
+/// Makes the Python environments of later stages.
+fn make_environments() -> Result<(), String> {
+    readers::python()?;
+    python_package::make_environments()
 }
 
 fn format() -> Result<(), String> {
