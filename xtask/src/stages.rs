@@ -153,7 +153,8 @@ pub(crate) fn run_alone(alone: &Alone) -> Result<(), String> {
     let stage = stages.find(|stage| stage.name == alone.name);
     let stage = stage.ok_or_else(|| format!("no stage is called `{}`", alone.name))?;
     let outcome = (stage.run)(&alone.without);
-    println!("{PROCESSOR_TIME}{:.1}", process::processor_time_of_children().as_secs_f64());
+    // A program may have left its last line without an end.
+    println!("\n{PROCESSOR_TIME}{:.1}", process::processor_time_of_children().as_secs_f64());
     outcome
 }
 
