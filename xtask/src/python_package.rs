@@ -48,18 +48,18 @@ pub(crate) fn test() -> Result<(), String> {
     run_tests(&python, &package, &["bindings/python/tests"])?;
     run_tests_of_libipld(&python, &package)?;
     for other in others(&python)? {
-        run_tests(&with_pins(&other)?, &package, &["bindings/python/tests"])?;
+        run_tests(&other_python(&other)?, &package, &["bindings/python/tests"])?;
     }
     Ok(())
 }
 
-/// Makes the environments of all tests, which take a minute.
+/// Makes the environments in which the tests run.
 pub(crate) fn make_environments() -> Result<(), String> {
-    others(&python()?)?.iter().try_for_each(|other| with_pins(other).map(drop))
+    others(&python()?)?.iter().try_for_each(|other| other_python(other).map(drop))
 }
 
-/// Another interpreter, with what every Python gets.
-fn with_pins(python: &Path) -> Result<PathBuf, String> {
+/// The interpreter of the environment that `python` makes, with what every Python gets.
+fn other_python(python: &Path) -> Result<PathBuf, String> {
     let name = python.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let folder = process::target("python-tests").join(name);
     venv::python(&folder, &python.to_string_lossy(), &[PINS])

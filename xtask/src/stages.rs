@@ -68,7 +68,7 @@ const PHASES: [[Lane; 2]; 3] = [
         ],
         &[
             stage("peers", peers::smoke_test),
-            // These need what the one before has made.
+            // `browser` reads the results of `peers`, and `claims` runs its builds.
             stage("browser", |_| browser::test()).needs(Toolchain::Node),
             stage("claims", peers::prove_claims),
             stage("readers", |_| readers::run()).needs(Toolchain::Python),
@@ -158,7 +158,7 @@ pub(crate) fn run_alone(alone: &Alone) -> Result<(), String> {
     outcome
 }
 
-/// Makes the Python environments of later stages.
+/// Makes the Python environments of later stages, a minute beside the build.
 fn make_environments() -> Result<(), String> {
     readers::python()?;
     python_package::make_environments()
@@ -272,7 +272,8 @@ impl Summary {
     }
 }
 
-/// The lines of an output that say why tests failed, or the last ones if none do. Long lines are cut.
+/// The lines of an output from each `failures:` to the result of its tests, or the last lines if there are none. Long lines are
+/// cut.
 fn failures_in(log: &str) -> Vec<String> {
     let mut is_failure = false;
     let is_of_failure = |line: &&str| {
@@ -298,6 +299,7 @@ const STAGE_LIMIT: Duration = Duration::from_secs(60 * 60);
 
 /// Number of lines that are printed again of a stage that failed without a failed test.
 const LAST_LINES: usize = 40;
+/// Maximum length of a line that is printed again, in characters: an assertion can print a whole table.
 const MAX_LINE_CHARS: usize = 400;
 
 const PROCESSOR_TIME: &str = "seconds of processor time: ";
@@ -326,14 +328,31 @@ mod tests {
         assert_eq!(lock(&summary).0.len(), 3);
     }
 
+    fn sorted_names() -> Vec<&'static str> {
+        let stages = PHASES.iter().flatten().copied().flatten();
+        let mut names: Vec<_> = stages.map(|stage| stage.name).collect();
+        names.sort_unstable();
+        names
+    }
+
     #[test]
     fn every_stage_has_a_name_of_its_own() {
-        let mut names: Vec<_> =
-            PHASES.iter().flatten().copied().flatten().map(|s| s.name).collect();
+        let mut names = sorted_names();
         let count = names.len();
-        names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn the_page_for_contributors_names_every_stage_and_no_other() {
+        let page = include_str!("../../CONTRIBUTING.md");
+        let (_, table) = page.split_once("| stage | claim |\n|---|---|\n").unwrap();
+        let rows = table.lines().take_while(|line| line.starts_with('|'));
+        let cells = rows.map(|row| row.split('|').nth(1).unwrap());
+        let mut named: Vec<&str> =
+            cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+        named.sort_unstable();
+        assert_eq!(named, sorted_names());
     }
 
     #[test]

@@ -304,7 +304,7 @@ impl Outbox {
         self.0.shared.flush()
     }
 
-    /// The state, with the events that are appended and not on disk yet.
+    /// The state. An event counts once it is appended, before it is on disk; a repetition counts until the writer recognizes it.
     pub fn status(&self) -> Status {
         let state = self.0.shared.lock();
         let extent = state.extent_with_queue();
