@@ -145,25 +145,23 @@ impl Core {
 
 #[cfg(target_os = "linux")]
 mod affinity {
-    use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-    use nix::unistd::Pid;
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
     use super::Core;
 
-    const THIS_THREAD: Pid = Pid::from_raw(0);
-
     pub(super) fn last_allowed() -> Option<usize> {
-        let allowed = sched_getaffinity(THIS_THREAD).ok()?;
-        (0..CpuSet::count()).rev().find(|core| allowed.is_set(*core).unwrap_or(false))
+        let allowed = sched_getaffinity(None).ok()?;
+        (0..CpuSet::MAX_CPU).rev().find(|core| allowed.is_set(*core))
     }
 
     /// Starts unbound if the system refuses: the run is then less even and still fair.
     pub(super) fn while_bound<T>(core: Core, start: impl FnOnce() -> T) -> T {
-        let Ok(before) = sched_getaffinity(THIS_THREAD) else { return start() };
+        let Ok(before) = sched_getaffinity(None) else { return start() };
         let mut one = CpuSet::new();
-        let _ = one.set(core.0).and_then(|()| sched_setaffinity(THIS_THREAD, &one));
+        one.set(core.0);
+        let _ = sched_setaffinity(None, &one);
         let started = start();
-        let _ = sched_setaffinity(THIS_THREAD, &before);
+        let _ = sched_setaffinity(None, &before);
         started
     }
 }

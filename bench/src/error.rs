@@ -3,11 +3,11 @@
 use std::io;
 use std::path::PathBuf;
 
+use atproto::corpus::CorpusError;
+use crypto::KeyError;
+use nostr::DecodeError;
 use simnet::corpus::FileError;
-use wireproof::atproto::corpus::CorpusError;
-use wireproof::crypto::KeyError;
-use wireproof::nostr::DecodeError;
-use wireproof::verify::identity::AccountKeysError;
+use verify::identity::AccountKeysError;
 
 /// Why a run could not be made.
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use wireproof::kernels::{hex, sha256};
+use kernels::{hex, sha256};
 
 /// A fingerprint of the names and contents of files and folders, and of a toolchain.
 pub(crate) fn of(sources: &[PathBuf], toolchain: &str) -> io::Result<String> {

@@ -10,10 +10,10 @@ use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use kernels::{hex, sha256};
 use protocol::{Counts, Load, Proof, Request, one_line};
 use serde::de::IgnoredAny;
 use simnet::hostile::{CaseEntry, InputKind, Manifest};
-use wireproof::kernels::{hex, sha256};
 
 use crate::build::{Builder, LaunchCommand, PeerProcess};
 use crate::connection::{Connection, ConnectionError};

@@ -6,13 +6,13 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use atproto::corpus;
+use atproto::event::{Event, Info};
+use codec::Cid;
+use codec::cid::Codec;
 use simnet::keys::Curve;
 use simnet::signed_commits::{self, CommitEntry};
 use tempfile::TempDir;
-use wireproof::atproto::corpus;
-use wireproof::atproto::event::{Event, Info};
-use wireproof::codec::Cid;
-use wireproof::codec::cid::Codec;
 use wireproof_bench::{BenchError, Parity, Plan, Progress, Results, Row, Task, run, terminal};
 
 /// A folder with a corpus of two frames, and a work folder.

@@ -11,7 +11,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::layers::{self, Edges};
-use crate::process::{self, cargo};
+use crate::process::{self, Selection, cargo};
 use crate::stages;
 
 /// Runs the checks, the fastest first.
@@ -110,15 +110,14 @@ fn with_dependents(changed: &BTreeSet<String>, edges: &[Edges]) -> BTreeSet<Stri
     }
 }
 
-/// Builds the unit tests of the workspace, all together so that no dependency is built twice with different features,
-/// and runs those of `packages`.
+/// Builds the unit tests of the default features, and runs those of `packages`.
 fn unit_tests(packages: &BTreeSet<String>) -> Result<(), String> {
     if packages.is_empty() {
         return Ok(());
     }
     let format = ["--no-run", "--message-format", "json-render-diagnostics"];
-    let build = [&["test", "--workspace", "--lib", "--bins"][..], &format].concat();
-    let messages = process::output(&mut process::command("cargo", &build))?;
+    let mut build = Selection::Default.test(&["--lib", "--bins"]);
+    let messages = process::output(build.args(format))?;
     for test in messages.lines().filter_map(test_program) {
         if packages.contains(&test.package) {
             println!("unit tests of {}", test.package);

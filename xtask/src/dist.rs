@@ -46,7 +46,12 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         }
     }
     println!("\n=== {WINDOWS}");
-    process::run(tools.cargo("check", WINDOWS)?.args(["-p", "wireproof-cli"]))?;
+    process::run(tools.cargo("check", WINDOWS)?.args([
+        "-p",
+        "wireproof-cli",
+        "--features",
+        "full",
+    ]))?;
     match options.targets.iter().any(|target| target == X86_64) && !options.no_image {
         true => tools.image(),
         false => Ok(()),
@@ -74,7 +79,14 @@ impl Tools {
     /// Builds the command and returns its path.
     fn build(&self, target: &str) -> Result<PathBuf, String> {
         let mut build = self.cargo("zigbuild", target)?;
-        process::run(build.args(["--profile", "dist", "-p", "wireproof-cli"]))?;
+        process::run(build.args([
+            "--profile",
+            "dist",
+            "-p",
+            "wireproof-cli",
+            "--features",
+            "full",
+        ]))?;
         Ok(process::target(target).join("dist/wireproof"))
     }
 

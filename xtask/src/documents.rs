@@ -1,7 +1,8 @@
 //! The commands that the documents show, run as tests.
 //!
 //! Each line of a block marked `sh` in `README.md`, `docs/` and `docs/guide/` is a command, run from the root
-//! of the repository. `cargo run --release --` and `wireproof` are replaced by the program that the tests built, and `cargo
+//! of the repository. `cargo run --release --`, with features or without, and `wireproof` are replaced by the program that the tests
+//! built, and `cargo
 //! install` checks its arguments, the manifest and the lock file without building: a release build has
 //! minutes of its own and no other claim. Benchmarks are shortened to one pass over a small corpus with our
 //! own rows, since the peers have a stage of their own. A command that serves until Ctrl-C runs beside the following commands of its
@@ -17,6 +18,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::left_out;
+use crate::peers::RUST_PROFILE;
 use crate::process::{self, at};
 use crate::toolchains::{Toolchain, Without};
 
@@ -143,10 +145,23 @@ fn built(command: &str, program: &str) -> String {
     if let Some(arguments) = command.strip_prefix("cargo install") {
         return format!("{CHECK_INSTALL}{arguments} --root target/install");
     }
+    if command == DEMO {
+        // With the peer that the stage `peers` builds.
+        return format!("WIREPROOF_RUST_PROFILE={RUST_PROFILE} {program}-demo");
+    }
     match command.strip_prefix("wireproof ") {
         Some(arguments) => format!("{program} {arguments}"),
-        None => command.replace("cargo run --release --", program),
+        None => without_features(command).replace("cargo run --release --", program),
     }
+}
+
+/// The command as it is for a program that has every feature.
+fn without_features(command: &str) -> String {
+    let Some((before, after)) = command.split_once("cargo run --release --features ") else {
+        return command.to_owned();
+    };
+    let (_, rest) = after.split_once(' ').unwrap_or((after, ""));
+    format!("{before}cargo run --release {}", without_features(rest))
 }
 
 /// The command with its benchmark shortened; commands with other options stay as they are.
@@ -263,6 +278,9 @@ const NEEDS: [(&str, Toolchain); 10] = [
 /// Attempts to reach an admin API: a minute.
 const ATTEMPTS: u32 = 600;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
+
+/// The command that the README begins with.
+const DEMO: &str = "cargo run --release -p wireproof-demo";
 
 /// Every check of an installation, without a build; the option is not stable yet.
 const CHECK_INSTALL: &str = "RUSTC_BOOTSTRAP=1 cargo install --dry-run -Zunstable-options";

@@ -8,14 +8,21 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::process::{self, at};
+use crate::left_out;
+use crate::process::{self, Selection, at};
 use crate::toolchains::{Toolchain, Without};
 
 /// Sets up the programs and runs the interop tests alone.
 pub(crate) fn run(without: &Without) -> Result<(), String> {
     set_up(without)?;
-    process::build_workspace()?;
-    let mut test = process::command("cargo", &["test", "--workspace", "--test", "interop"]);
+    process::build_all()?;
+    test(without)
+}
+
+/// Runs the interop tests with the programs that are set up.
+pub(crate) fn test(without: &Without) -> Result<(), String> {
+    let mut test = Selection::All.test(&["--test=interop"]);
+    left_out::configure(&mut test);
     configure(&mut test, without);
     process::run(&mut test)
 }

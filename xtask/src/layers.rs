@@ -117,7 +117,7 @@ const fn row(layer: u8, name: &'static str, uses: Uses) -> Crate {
     Crate { name, layer, uses }
 }
 
-const TABLE: [Crate; 26] = [
+const TABLE: [Crate; 27] = [
     row(1, "kernels", Uses::Only(&[])),
     row(2, "codec", Uses::Only(&["kernels"])),
     row(2, "crypto", Uses::Only(&["kernels"])),
@@ -141,8 +141,27 @@ const TABLE: [Crate; 26] = [
     row(7, "query", Uses::Only(&["archive", "atproto", "codec", "simnet"])),
     row(8, "wireproof", Uses::AllBelow),
     row(7, "bench-protocol", Uses::Only(&[])),
-    row(9, "bench", Uses::AllBelow),
-    row(10, "report", Uses::Only(&["wireproof", "bench"])),
+    row(
+        9,
+        "bench",
+        Uses::Only(&[
+            "atproto",
+            "bench-protocol",
+            "codec",
+            "crypto",
+            "kernels",
+            "nostr",
+            "nostr-lmdb",
+            "simnet",
+            "verify",
+        ]),
+    ),
+    row(10, "report", Uses::Only(&["bench", "kernels"])),
+    row(
+        10,
+        "demo",
+        Uses::Only(&["allocator", "atproto", "bench", "codec", "net", "simnet", "store", "verify"]),
+    ),
     row(
         11,
         "cli",

@@ -36,8 +36,8 @@ use toolchains::Without;
 #[derive(Debug, Parser)]
 #[command(bin_name = "cargo xtask")]
 enum Command {
-    /// Run everything that CI runs.
-    Test(Without),
+    /// Run the tests of the default features; with --all, everything that CI runs.
+    Test(stages::Options),
     /// Run one stage of `test` alone.
     Stage(stages::Alone),
     /// Check the format, layers and lints, and run the unit tests of what changed.
@@ -67,11 +67,11 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Command::parse() {
-        Command::Test(without) => stages::test(&without),
+        Command::Test(options) => stages::test(&options),
         Command::Stage(alone) => stages::run_alone(&alone),
         Command::Check => check::run(),
         Command::Interop(without) => interop::run(&without),
-        Command::Readers => process::build_workspace().and_then(|()| readers::run()),
+        Command::Readers => process::build_all().and_then(|()| readers::run()),
         Command::Python(options) => python_package::run(&options),
         Command::Wheels(options) => wheels::run(&options),
         Command::Layers => layers::check_workspace(),

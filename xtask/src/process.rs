@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::layers;
+
 /// The root of the repository.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask/ lies in the repository")
@@ -36,19 +38,96 @@ pub(crate) fn target_folder() -> Result<PathBuf, String> {
     Ok(metadata["target_directory"].as_str().ok_or("cargo metadata without a target")?.into())
 }
 
-/// Builds tests, examples and programs of the workspace, all together so that no dependency is built twice with
-/// different features.
-pub(crate) fn build_workspace() -> Result<(), String> {
-    cargo(&["test", "--workspace", "--no-run"])
+/// The packages and features of a command of Cargo. Within one selection each library is built once, and both share the
+/// libraries of others: `conformance/Cargo.toml`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Selection {
+    /// The default features, and the packages that need Rust and a C compiler alone.
+    Default,
+    /// Every package, and every feature of the command.
+    All,
 }
 
-/// The path of a program or example that [`build_workspace`] has built. Stages do not build it again: they would wait
-/// for those that run beside them.
+impl Selection {
+    pub(crate) fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Default => &[
+                "--workspace",
+                "--exclude=wireproof-interop",
+                "--exclude=wireproof-python",
+                "--exclude=wireproof-query",
+            ],
+            Self::All => &["--workspace", "--features=wireproof-cli/full"],
+        }
+    }
+
+    /// `cargo test` of these targets.
+    pub(crate) fn test(self, targets: &[&str]) -> Command {
+        command("cargo", &[&["test"][..], self.arguments(), targets].concat())
+    }
+}
+
+/// Builds the tests of the default features, and the command; not the examples, which lints check.
+pub(crate) fn build_default() -> Result<(), String> {
+    run(&mut Selection::Default.test(&["--lib", "--bins", "--tests", "--no-run"]))
+}
+
+/// Builds the programs with every feature, the Python module, and the tests that need them.
+pub(crate) fn build_all() -> Result<(), String> {
+    run(Selection::All.test(&ALL_TARGETS).arg("--no-run"))
+}
+
+/// What [`build_all`] builds.
+const ALL_TARGETS: [&str; 9] = [
+    "--lib",
+    "--bins",
+    "--test=commands",
+    "--test=files",
+    "--test=interop",
+    "--test=live",
+    "--test=module",
+    "--example=nostr_encoded",
+    "--example=nostr_verdict_texts",
+];
+
+/// The arguments by which Cargo runs the tests of the packages of [`Selection::Default`] that are `wanted`, by the names of their
+/// targets: a selection of packages would have other features. Without the command itself, which Cargo would link anew while tests
+/// start it.
+pub(crate) fn test_targets(wanted: impl Fn(&str) -> bool) -> Result<Vec<String>, String> {
+    let metadata = metadata()?;
+    let mut arguments = Vec::new();
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    for package in packages.filter(|package| is_default(package) && wanted(&layers::name(package)))
+    {
+        for target in package["targets"].as_array().into_iter().flatten() {
+            let name = target["name"].as_str().unwrap_or_default();
+            match target["kind"][0].as_str() {
+                Some("test") => arguments.push(format!("--test={name}")),
+                Some("bin") if target["required-features"].is_null() => {
+                    arguments.push(format!("--bin={name}"));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(arguments)
+}
+
+/// Whether [`Selection::Default`] has a package.
+fn is_default(package: &Value) -> bool {
+    let excluded = package["name"].as_str().map(|name| format!("--exclude={name}"));
+    !excluded.is_some_and(|argument| Selection::Default.arguments().contains(&&*argument))
+}
+
+/// The path of a program or example that [`build_all`] has built. Stages do not build it again: they would wait for those
+/// that run beside them.
 pub(crate) fn program(path: &str) -> Result<String, String> {
     let program = target_folder()?.join("debug").join(path);
     match program.exists() {
         true => Ok(program.to_string_lossy().into_owned()),
-        false => Err(format!("{} is missing: run `cargo xtask stage build`", program.display())),
+        false => {
+            Err(format!("{} is missing: run `cargo xtask stage build-all`", program.display()))
+        }
     }
 }
 

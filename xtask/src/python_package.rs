@@ -20,7 +20,7 @@ pub(crate) struct Options {
 
 /// Builds the module and runs the tests.
 pub(crate) fn run(options: &Options) -> Result<(), String> {
-    process::build_workspace()?;
+    process::build_all()?;
     match &options.free_threaded {
         Some(python) => test_free_threaded(python),
         None => test(),

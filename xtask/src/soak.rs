@@ -55,7 +55,7 @@ fn model(options: &Options) -> Result<(), String> {
 
 /// Kills processes of backfills on Ray by random schedules, and prints what came of each.
 fn ray(options: &Options) -> Result<(), String> {
-    process::build_workspace()?;
+    process::build_all()?;
     let package = python_package::built("tests")?;
     let mut tests = python_package::tests(&python_package::python()?, &package)?;
     let schedules = options.schedules.unwrap_or(RAY_SCHEDULES);
@@ -86,7 +86,9 @@ fn live(module: &str) -> Result<(), String> {
 fn interop() -> Result<(), String> {
     let without = Without::default();
     interop::set_up(&without)?;
-    process::cargo(&["build", "--release", "-p", "wireproof-cli", "--bin", "wireproof"])?;
+    let build =
+        ["build", "--release", "-p", "wireproof-cli", "--bin", "wireproof", "--features", "full"];
+    process::cargo(&build)?;
     let args = ["test", "--release", "-p", "wireproof-interop", "--test", "interop", "--"];
     let mut command = process::command("cargo", &args);
     command.args(["printed_state", "after_kills_of_either_side", "whichever_side_is_killed"]);

@@ -1,11 +1,14 @@
-//! `cargo xtask test`: every stage that CI runs, two at a time, up to the first failure.
+//! `cargo xtask test`: the tests of the default features, two stages at a time, up to the first failure. With `--all` or
+//! `--rest`, also what needs other toolchains, other projects or every feature.
 //!
-//! Stages that build in the same target folder wait for each other, and many stages mostly wait or use one core. So
-//! each phase has two lanes that run side by side:
+//! Stages that build in the same target folder wait for each other, and many stages mostly wait or use one core. So each
+//! phase has two lanes that run side by side:
 //!
 //! ```text
-//! toolchains, format │ build                          │ tests, documentation, pure-rust, examples, documents
-//!                    │ servers, runners, environments │ peers, browser, claims, readers, lints, python
+//! test      format     │ build                          │ libraries
+//!                      │                                │ commands
+//! --rest    toolchains │ build-all                      │ features, lints, documentation, examples, pure-rust, documents
+//!                      │ servers, runners, environments │ peers, browser, claims, readers, interop, python
 //! ```
 //!
 //! A stage is a process of its own, `cargo xtask stage NAME`. Its output goes to `target/stages/NAME.log` and is
@@ -13,6 +16,7 @@
 
 use std::fs::{self, File};
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,7 +24,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use crate::left_out::{self, LeftOut};
-use crate::process::{self, at, cargo};
+use crate::process::{self, Selection, at, cargo};
 use crate::toolchains::{Toolchain, Without};
 use crate::{browser, documents, interop, layers, peers, python_package, readers};
 
@@ -45,25 +49,36 @@ impl Stage {
 /// Stages that run one after the other.
 type Lane = &'static [Stage];
 
-/// Each phase begins when all stages of the one before have passed.
-const PHASES: [[Lane; 2]; 3] = [
-    [&[stage("toolchains", Without::check_others), stage("format", |_| format())], &[]],
+/// Two lanes that run side by side.
+type Phase = [Lane; 2];
+
+/// What needs Rust and a C compiler alone. Each phase begins when all stages of the one before have passed.
+const DEFAULT: &[Phase] = &[
+    [&[stage("format", |_| format())], &[]],
+    [&[stage("build", |_| process::build_default())], &[]],
+    [&[stage("libraries", |_| library_tests())], &[stage("commands", |_| command_tests())]],
+];
+
+/// What else CI runs, in phases likewise.
+const REST: &[Phase] = &[
+    [&[stage("toolchains", Without::check_others)], &[]],
     [
-        &[stage("build", |_| process::build_workspace())],
+        &[stage("build-all", |_| process::build_all())],
         &[
             stage("servers", interop::set_up),
             stage("runners", peers::shell_tests),
             stage("environments", |_| make_environments()).needs(Toolchain::Python),
         ],
     ],
-    // What mostly waits, tests and python, is beside what mostly compiles. What builds in the workspace's target folder begins when
-    // all tests are built.
+    // What mostly waits, `interop` and `python`, is beside what mostly compiles. What builds in the workspace's target folder
+    // begins when all programs are built.
     [
         &[
-            stage("tests", workspace_tests),
+            stage("features", feature_tests),
+            stage("lints", |_| lints()),
             stage("documentation", |_| documentation()),
-            stage("pure-rust", |_| pure_rust()),
             stage("examples", |_| examples()),
+            stage("pure-rust", |_| pure_rust()),
             stage("documents", documents::run_commands),
         ],
         &[
@@ -72,20 +87,36 @@ const PHASES: [[Lane; 2]; 3] = [
             stage("browser", |_| browser::test()).needs(Toolchain::Node),
             stage("claims", peers::prove_claims),
             stage("readers", |_| readers::run()).needs(Toolchain::Python),
-            stage("lints", |_| lints()),
+            stage("interop", interop::test),
             stage("python", |_| python_package::test()).needs(Toolchain::Python),
         ],
     ],
 ];
 
-/// Runs every stage and prints the summary.
-pub(crate) fn test(without: &Without) -> Result<(), String> {
+/// Which stages to run.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Options {
+    /// Run everything that CI runs: other projects' servers, the benchmark's peers, Python, the browser, every feature, lints
+    /// and documentation.
+    #[arg(long, conflicts_with = "rest")]
+    all: bool,
+    /// Run what --all runs, without the tests of the default features.
+    #[arg(long)]
+    rest: bool,
+    #[command(flatten)]
+    without: Without,
+}
+
+/// Runs the stages and prints the summary.
+pub(crate) fn test(options: &Options) -> Result<(), String> {
     left_out::clear()?;
     let (summary, started) = (Mutex::new(Summary::default()), Instant::now());
-    for lanes in &PHASES {
+    let default = if options.rest { &[] } else { DEFAULT };
+    let rest = if options.rest || options.all { REST } else { &[] };
+    for lanes in default.iter().chain(rest) {
         thread::scope(|scope| {
             for lane in lanes {
-                scope.spawn(|| run_lane(lane, without, &summary));
+                scope.spawn(|| run_lane(lane, &options.without, &summary));
             }
         });
     }
@@ -138,6 +169,10 @@ fn log_path(name: &str) -> PathBuf {
     process::target("stages").join(format!("{name}.log"))
 }
 
+fn stages() -> impl Iterator<Item = &'static Stage> {
+    DEFAULT.iter().chain(REST).flatten().copied().flatten()
+}
+
 /// A stage to run alone.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Alone {
@@ -149,9 +184,11 @@ pub(crate) struct Alone {
 
 /// Runs one stage and prints the processor time of its programs.
 pub(crate) fn run_alone(alone: &Alone) -> Result<(), String> {
-    let mut stages = PHASES.iter().flatten().copied().flatten();
-    let stage = stages.find(|stage| stage.name == alone.name);
-    let stage = stage.ok_or_else(|| format!("no stage is called `{}`", alone.name))?;
+    let stage = stages().find(|stage| stage.name == alone.name);
+    let stage = stage.ok_or_else(|| {
+        let names: Vec<&str> = stages().map(|stage| stage.name).collect();
+        format!("unknown stage `{}`: expected one of {}", alone.name, names.join(", "))
+    })?;
     let outcome = (stage.run)(&alone.without);
     // A program may have left its last line without an end.
     println!("\n{PROCESSOR_TIME}{:.1}", process::processor_time_of_children().as_secs_f64());
@@ -169,26 +206,48 @@ fn format() -> Result<(), String> {
     cargo(&["fmt", "--all", "--check"])
 }
 
-/// Lints every target of the workspace.
+/// Lints every target with every feature, and the command with its default features.
 pub(crate) fn lints() -> Result<(), String> {
-    cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+    let clippy = |arguments: &[&str]| {
+        cargo(&[&["clippy"][..], arguments, &["--all-targets", "--", "-D", "warnings"]].concat())
+    };
+    clippy(Selection::All.arguments())?;
+    clippy(Selection::Default.arguments())
 }
 
 fn documentation() -> Result<(), String> {
-    let mut doc = process::command("cargo", &["doc", "--no-deps", "--workspace"]);
-    process::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
+    let arguments = [&["doc", "--no-deps"][..], Selection::All.arguments()].concat();
+    process::run(process::command("cargo", &arguments).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-fn workspace_tests(without: &Without) -> Result<(), String> {
-    let mut command = process::command("cargo", &["test", "--workspace", "--no-fail-fast"]);
-    left_out::configure(&mut command);
-    if without.has(Toolchain::Go) {
-        command.env("WIREPROOF_INDIGO", interop::fetch_indigo()?);
-    } else {
-        command.env_remove("WIREPROOF_INDIGO");
+/// Unit, property and conformance tests, all but those of the command.
+fn library_tests() -> Result<(), String> {
+    let targets = process::test_targets(|package| package != COMMAND_PACKAGE)?;
+    run_tests(Selection::Default.test(&["--no-fail-fast", "--lib"]).args(targets))
+}
+
+/// The tests that run the command as a process.
+fn command_tests() -> Result<(), String> {
+    let targets = process::test_targets(|package| package == COMMAND_PACKAGE)?;
+    run_tests(Selection::Default.test(&["--no-fail-fast"]).args(targets))
+}
+
+/// The tests of what is no default feature, and those over the vectors of indigo.
+fn feature_tests(without: &Without) -> Result<(), String> {
+    let targets = ["--lib", "--test=commands", "--test=live", "--no-fail-fast", "--"];
+    run_tests(Selection::All.test(&targets).args(OF_FEATURES))?;
+    run_tests(&mut Selection::All.test(&["--test=files"]))?;
+    if !without.has(Toolchain::Go) {
+        return left_out::note("the vectors of indigo", Toolchain::Go.name());
     }
-    interop::configure(&mut command, without);
-    process::run(&mut command)
+    let mut vectors = Selection::Default.test(&["--test=suite", "--", "indigo"]);
+    run_tests(vectors.env("WIREPROOF_INDIGO", interop::fetch_indigo()?))
+}
+
+/// Runs tests, with the captures where they are.
+fn run_tests(command: &mut Command) -> Result<(), String> {
+    left_out::configure(command);
+    process::run(command)
 }
 
 /// Tests the signatures without C libraries, and checks the libraries above them for WebAssembly, or for
@@ -220,7 +279,7 @@ fn examples() -> Result<(), String> {
         let mut command = process::command("cargo", &[command, &of_outside].concat());
         process::run(command.arg("--target-dir").arg(&target))
     };
-    run(&["check", "--lib", "--features", "query"])?;
+    run(&["check", "--lib"])?;
     run(&["test"])?;
     run(&["check", "--example", "query", "--features", "query"])
 }
@@ -302,6 +361,27 @@ const LAST_LINES: usize = 40;
 /// Maximum length of a line that is printed again, in characters: an assertion can print a whole table.
 const MAX_LINE_CHARS: usize = 400;
 
+/// The package whose tests start the command.
+const COMMAND_PACKAGE: &str = "cli";
+
+/// Parts of the names of the tests that need a feature of the command.
+const OF_FEATURES: [&str; 14] = [
+    "a_deletion_of_a_record_that_no_longer_matches",
+    "archives_are_smaller_in_each_form",
+    "backfill_network::",
+    "backfills::",
+    "condition::",
+    "conditions::",
+    "database",
+    "destination::",
+    "every_line_of_a_run_proves_again",
+    "every_series_of_the_dashboard",
+    "kafka::",
+    "keys_of_archived_commits_are_compared",
+    "nats::",
+    "queries::",
+];
+
 const PROCESSOR_TIME: &str = "seconds of processor time: ";
 const WASM: &str = "wasm32-unknown-unknown";
 
@@ -329,10 +409,52 @@ mod tests {
     }
 
     fn sorted_names() -> Vec<&'static str> {
-        let stages = PHASES.iter().flatten().copied().flatten();
-        let mut names: Vec<_> = stages.map(|stage| stage.name).collect();
+        let mut names: Vec<_> = stages().map(|stage| stage.name).collect();
         names.sort_unstable();
         names
+    }
+
+    /// The names in the tests of the command that are built with a feature only, `name::` for those of modules.
+    fn names_of_feature_tests() -> Vec<String> {
+        let mut folders = vec![process::root().join("crates/cli/tests")];
+        let mut names = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "rs") {
+                    names.extend(gated_names(&fs::read_to_string(path).unwrap()));
+                }
+            }
+        }
+        names
+    }
+
+    fn gated_names(text: &str) -> Vec<String> {
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        let gated = lines.windows(3).filter(|lines| lines[1].starts_with("#[cfg(feature = "));
+        let name = |lines: &[&str]| {
+            let module = lines[2].strip_prefix("mod ").map(|name| name.replace(';', "::"));
+            let test = lines[2].strip_prefix("fn ").filter(|_| lines[0] == "#[test]");
+            module.or_else(|| Some(test?.split('(').next()?.to_owned()))
+        };
+        gated.filter_map(name).collect()
+    }
+
+    #[test]
+    fn every_test_of_a_feature_is_run() {
+        let names = names_of_feature_tests();
+        assert!(names.len() > 5 && names.contains(&"queries::".to_owned()), "{names:?}");
+        for name in names {
+            assert!(OF_FEATURES.iter().any(|part| name.contains(part)), "{name}");
+        }
+        assert_eq!(gated_names("a\n#[cfg(feature = \"x\")]\nfn helper() {"), [""; 0]);
+    }
+
+    #[test]
+    fn a_default_run_has_no_stage_that_needs_another_toolchain() {
+        assert!(DEFAULT.iter().flatten().copied().flatten().all(|stage| stage.needs.is_none()));
     }
 
     #[test]

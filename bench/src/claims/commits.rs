@@ -1,8 +1,8 @@
 //! Signed commits of simulated accounts, and forms of them that break the rule of one check each.
 
+use kernels::hex;
 use simnet::keys::{Curve, POINT_LEN, with_high_s};
 use simnet::signed_commits::{self, CommitEntry};
-use wireproof::kernels::hex;
 
 /// A signed commit and the key to verify it with.
 #[derive(Clone, Debug)]

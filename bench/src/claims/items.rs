@@ -1,8 +1,8 @@
 //! DAG-CBOR items that break the rule of one check each, and frames and blocks that hold them.
 
-use wireproof::atproto::corpus;
-use wireproof::codec::Cid;
-use wireproof::codec::cid::Codec;
+use atproto::corpus;
+use codec::Cid;
+use codec::cid::Codec;
 
 /// Items that every peer must accept, so that a rejection of another has one reason only.
 pub(super) fn good() -> Vec<Vec<u8>> {

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use nostr::OwnedEvent;
 use serde::Serialize;
 use simnet::nostr_events::{self, EventCounts};
 use simnet::nostr_sampling::{self, EventGroup};
 use simnet::{
     corpus, firehose, hostile, repository_corpus, schnorr_events, signed_commits, tree_records,
 };
-use wireproof::nostr::OwnedEvent;
 
 use super::sidecar::ACCOUNTS_FILE;
 use super::{MANY_ACCOUNTS, MIXED};

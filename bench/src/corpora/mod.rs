@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use ::nostr::formats::Format;
+use atproto::corpus;
 use bumpalo::Bump;
+use codec::Cid;
+use kernels::{hex, sha256};
 use protocol::Counts;
 use simnet::nostr_sampling::{Sampler, grouped_lines};
 use simnet::tree_records;
-use wireproof::atproto::corpus;
-use wireproof::codec::Cid;
-use wireproof::kernels::{hex, sha256};
-use wireproof::nostr::formats::Format;
 
 use crate::error::CorpusFault;
 use crate::nostr::Unheld;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use protocol::{Accounts, Counts, Owner};
 use serde::Deserialize;
-use wireproof::verify::identity::AccountKeys;
+use verify::identity::AccountKeys;
 
 use crate::{BenchError, Task};
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use kernels::hex;
+use nostr::formats::Format;
+use nostr::{Event, Value};
 use serde::Serialize;
 use simnet::nostr_sampling::{SizeClass, TagClass};
-use wireproof::kernels::hex;
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::{Event, Value};
 
 /// Collects statistics, one event after the other.
 #[derive(Default)]

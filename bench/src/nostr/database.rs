@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use wireproof::nostr_lmdb::{self, DatabaseError};
+use nostr_lmdb::DatabaseError;
 
 use super::reader::{FileFault, GROUP_BYTES, GROUP_EVENTS, RawGroup, RawRecord};
 
@@ -48,15 +48,4 @@ impl DatabaseReader {
         }
         self.fault.take().map_or(Ok(None), |fault| Err(FileFault::Database(fault)))
     }
-}
-
-/// The folder of the database that a path names, by itself or by its file; `-` names none.
-pub(super) fn folder_of(path: &Path) -> Option<&Path> {
-    if path == Path::new("-") {
-        return None;
-    }
-    let is_file = path.file_name().is_some_and(|name| name == "data.mdb") && path.is_file();
-    let folder = if is_file { path.parent()? } else { path };
-    let folder = if folder == Path::new("") { Path::new(".") } else { folder };
-    nostr_lmdb::is_database(folder).then_some(folder)
 }

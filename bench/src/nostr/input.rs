@@ -5,10 +5,10 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use bumpalo::Bump;
-use wireproof::nostr::Event;
-use wireproof::nostr::container::{self, Damage};
+use nostr::Event;
+use nostr::container::{self, Damage};
 
-use super::database::{self, DatabaseReader};
+use super::database::DatabaseReader;
 use super::layout::Layout;
 use super::reader::{ByteSource, Entry, FileFault, RawGroup, Reader};
 use super::stream::Stream;
@@ -166,7 +166,7 @@ impl Input {
     }
 
     fn source(&self, file: &Path) -> Result<Source, InputError> {
-        match database::folder_of(file).filter(|_| self.layout.is_none()) {
+        match database_folder(file).filter(|_| self.layout.is_none()) {
             Some(folder) => {
                 let opened = DatabaseReader::open(folder).map_err(fault_of(file))?;
                 Ok(Source::Database(Box::new(opened)))
@@ -249,8 +249,19 @@ impl<'i> Groups<'i> {
     }
 }
 
+/// The folder of the database that a path names, by itself or by its file; `-` names none.
+fn database_folder(path: &Path) -> Option<&Path> {
+    if path == Path::new("-") {
+        return None;
+    }
+    let is_file = path.file_name().is_some_and(|name| name == DATABASE_FILE) && path.is_file();
+    let folder = if is_file { path.parent()? } else { path };
+    let folder = if folder == Path::new("") { Path::new(".") } else { folder };
+    folder.join(DATABASE_FILE).is_file().then_some(folder)
+}
+
 fn files_of(path: &Path, layout: Option<Layout>) -> Result<Vec<PathBuf>, InputError> {
-    let is_database = layout.is_none() && database::folder_of(path).is_some();
+    let is_database = layout.is_none() && database_folder(path).is_some();
     if is_database || !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
@@ -275,6 +286,9 @@ fn io_error(path: &Path) -> impl FnOnce(io::Error) -> InputError {
     let path = path.to_owned();
     move |fault| InputError::File { path, fault: FileFault::Io(fault) }
 }
+
+/// The file by which a folder is an LMDB database.
+const DATABASE_FILE: &str = "data.mdb";
 
 /// Extensions of the files of a folder that are read.
 const EXTENSIONS: [&str; 5] = ["gz", "zst", "jsonl", "nostr", "notepack"];

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use wireproof::kernels::hex;
-use wireproof::nostr::container::{self, WriteError};
-use wireproof::nostr::formats::{Format, notepack};
-use wireproof::nostr::{EncodeError, Event};
+use kernels::hex;
+use nostr::container::{self, WriteError};
+use nostr::formats::{Format, notepack};
+use nostr::{EncodeError, Event};
 
 /// A layout of events in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

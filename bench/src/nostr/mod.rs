@@ -11,6 +11,7 @@
 //! | [`Recommendation`] | a ranking of formats by the results of a run |
 
 mod analysis;
+#[cfg_attr(not(feature = "nostr-lmdb"), path = "no_database.rs")]
 mod database;
 mod input;
 mod layout;

@@ -12,8 +12,8 @@
 //! its own. Only our own codecs are compared, so that the quality of a library does
 //! not decide; only rows with equal work count.
 
+use nostr::formats::Format;
 use serde::Serialize;
-use wireproof::nostr::formats::Format;
 
 use crate::own::PEER;
 use crate::{Rate, Results, Row, Task};

@@ -3,12 +3,13 @@
 use std::io::{self, BufRead, BufReader, Read};
 
 use bumpalo::Bump;
+use codec::wrapping::Wrapping;
 use flate2::bufread::MultiGzDecoder;
-use wireproof::codec::wrapping::Wrapping;
-use wireproof::nostr::container::{Damage, Item, MAX_EVENT_BYTES, StreamReader};
-use wireproof::nostr::formats::{Format, notepack};
-use wireproof::nostr::{DecodeError, Event, Limits};
-use wireproof::nostr_lmdb::DatabaseError;
+use nostr::container::{Damage, Item, MAX_EVENT_BYTES, StreamReader};
+use nostr::formats::{Format, notepack};
+use nostr::{DecodeError, Event, Limits};
+#[cfg(feature = "nostr-lmdb")]
+use nostr_lmdb::DatabaseError;
 
 use super::layout::{Layout, Prefix, Records};
 use super::message;
@@ -100,6 +101,10 @@ enum Content {
         entries: Vec<RawEntry>,
     },
     /// Records of a database.
+    #[cfg_attr(
+        not(any(feature = "nostr-lmdb", test)),
+        expect(dead_code, reason = "only databases have records")
+    )]
     Records {
         format: Format,
         bytes: Vec<u8>,
@@ -155,6 +160,7 @@ impl RawGroup {
         }
     }
 
+    #[cfg(any(feature = "nostr-lmdb", test))]
     pub(super) fn of_records(
         first: u64,
         format: Format,
@@ -310,8 +316,13 @@ pub enum FileFault {
     #[error("the file {0}")]
     Wrapped(Wrapping),
     /// An LMDB database cannot be opened or read.
+    #[cfg(feature = "nostr-lmdb")]
     #[error("{0}")]
     Database(DatabaseError),
+    /// A database in a build without the feature `nostr-lmdb`.
+    #[cfg(not(feature = "nostr-lmdb"))]
+    #[error("an LMDB database needs the feature `nostr-lmdb`")]
+    NoDatabases,
 }
 
 impl FileFault {
@@ -319,6 +330,7 @@ impl FileFault {
     pub fn is_local(&self) -> bool {
         match self {
             Self::Io(_) => true,
+            #[cfg(feature = "nostr-lmdb")]
             Self::Database(fault) => fault.is_local(),
             _ => false,
         }

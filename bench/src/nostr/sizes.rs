@@ -2,14 +2,14 @@
 
 use std::io::{self, Write};
 
+use ::nostr::formats::Format;
+use ::nostr::{Event, Limits};
 use bumpalo::Bump;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use protocol::Counts;
 use serde::Serialize;
 use simnet::nostr_sampling::KINDS;
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::{Event, Limits};
 
 use super::Unheld;
 use crate::corpora::{Corpus, REAL};
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn an_event_that_one_format_cannot_hold_is_named_and_stays_in_the_sums_of_the_others() {
         let [short, long] = [event("gm"), event("good morning")];
-        let many = ["x"; 300].map(wireproof::nostr::Value::Text);
+        let many = ["x"; 300].map(::nostr::Value::Text);
         let tagged = Event { id: [9; 32], tags: &[&many], ..event("") };
         let formats = [Format::Json, Format::Capnp, Format::Notepack];
         let found = table(&formats, &[short, tagged, long]);
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_row_names_the_event_that_its_format_cannot_hold_and_has_json_of_the_others() {
-        let many = ["x"; 300].map(wireproof::nostr::Value::Text);
+        let many = ["x"; 300].map(::nostr::Value::Text);
         let events = [event("gm"), Event { tags: &[&many], ..event("") }];
         let rows = rows_of(&events, "@real");
         let of = |variant: &str| rows.iter().find(|row| row.variant == variant).unwrap();

@@ -7,9 +7,9 @@ use std::path::Path;
 use bumpalo::Bump;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use nostr::formats::Format;
+use nostr::{DecodeError, Event, OwnedEvent, Reason};
 use simnet::nostr_events::{Corpus, Spec};
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::{DecodeError, Event, OwnedEvent, Reason};
 
 use super::reader::RawRecord;
 use super::*;
@@ -112,7 +112,7 @@ fn strings_are_read_among_lines_of_json_and_a_wrong_one_is_a_line_of_its_own() {
 
 #[test]
 fn the_text_of_a_record_is_a_line_unless_it_has_several_and_a_fault_has_none() {
-    let (one, arena) = (wireproof::nostr::example::JSON, Bump::new());
+    let (one, arena) = (nostr::example::JSON, Bump::new());
     let several = one.replacen(',', ",\n", 1);
     let bytes = [one, &several].concat().into_bytes();
     let fault = DecodeError::new(0, Reason::Truncated);

@@ -2,9 +2,9 @@
 
 use std::fmt::Display;
 
+use kernels::hex;
+use nostr::Event;
 use serde::Serialize;
-use wireproof::kernels::hex;
-use wireproof::nostr::Event;
 
 /// The events that a format cannot hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

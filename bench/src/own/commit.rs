@@ -3,14 +3,12 @@
 use std::collections::HashMap;
 use std::hint::black_box;
 
+use atproto::corpus;
+use atproto::event::{Decoder, Event, Options, Values, peek};
+use atproto::syntax::Datetime;
+use crypto::{CompressedKey, KeyCache};
 use protocol::{Accounts, BoxError, CommitCounts, Counts, Loaded, Parts, Proof, Work, checks};
-use wireproof::atproto::corpus;
-use wireproof::atproto::event::{Decoder, Event, Options, Values, peek};
-use wireproof::atproto::syntax::Datetime;
-use wireproof::crypto::{CompressedKey, KeyCache};
-use wireproof::verify::sync::{
-    AccountKey, Chain, Judge, Judged, KeySource, MemoryState, Outcome, Policy,
-};
+use verify::sync::{AccountKey, Chain, Judge, Judged, KeySource, MemoryState, Outcome, Policy};
 
 use super::Variants;
 

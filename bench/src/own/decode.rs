@@ -2,12 +2,12 @@
 
 use std::hint::black_box;
 
+use atproto::corpus;
+use atproto::event::{Block, Decoder, Event, FrameError, Options, Values};
+use codec::cbor;
+use kernels::sha256::{self, Backend, Digest};
 use protocol::{BoxError, Counts, Loaded, Parts, Proof, Work, checks};
 use simnet::firehose::FrameCounts;
-use wireproof::atproto::corpus;
-use wireproof::atproto::event::{Block, Decoder, Event, FrameError, Options, Values};
-use wireproof::codec::cbor;
-use wireproof::kernels::sha256::{self, Backend, Digest};
 
 use super::Variants;
 use crate::variant::FORCED;

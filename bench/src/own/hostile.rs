@@ -1,9 +1,9 @@
 //! Verifies a hostile case as any caller does; a rejection begins with the code of the broken rule.
 
+use atproto::corpus;
 use protocol::{BoxError, Loaded, Owner, Parts, Proof, Work};
-use wireproof::atproto::corpus;
-use wireproof::verify::repository::{self, Options};
-use wireproof::verify::sync::Outcome;
+use verify::repository::{self, Options};
+use verify::sync::Outcome;
 
 use super::{Variants, commit, repo};
 

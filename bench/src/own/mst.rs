@@ -2,11 +2,11 @@
 
 use std::hint::black_box;
 
+use atproto::mst::{Builder, Tree, TreeError};
+use codec::{Cid, CidRef};
 use protocol::{BoxError, Checksum, Counts, Loaded, LookupCounts, Parts, Proof, Work};
 use simnet::tree::reference;
 use simnet::tree_records::{self, Operation, ROOT_EVERY, TreeRecords};
-use wireproof::atproto::mst::{Builder, Tree, TreeError};
-use wireproof::codec::{Cid, CidRef};
 
 use super::Variants;
 

@@ -2,11 +2,11 @@
 
 use std::hint::black_box;
 
+use atproto::repo::Repository;
+use crypto::{KeyError, PublicKey};
 use protocol::{BoxError, Counts, Loaded, Owner, Parts, Proof, StageClock, Work, checks};
-use wireproof::atproto::repo::Repository;
-use wireproof::crypto::{KeyError, PublicKey};
-use wireproof::verify::Verified;
-use wireproof::verify::repository::{self, Options, RepositoryRejection, WholeRepository};
+use verify::Verified;
+use verify::repository::{self, Options, RepositoryRejection, WholeRepository};
 
 use super::Variants;
 

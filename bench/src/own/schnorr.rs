@@ -3,9 +3,9 @@
 
 use std::hint::black_box;
 
+use crypto::schnorr::{KeyRef, SignatureCheck, XOnlyKey, verify_many};
 use protocol::{BoxError, Counts, Loaded, Parts, Proof, VerdictCounts, Work};
 use serde::Deserialize;
-use wireproof::crypto::schnorr::{KeyRef, SignatureCheck, XOnlyKey, verify_many};
 
 use super::Variants;
 use super::sigs::{BATCH, Outcome, SignatureError, verdict};

@@ -3,14 +3,14 @@
 
 use std::hint::black_box;
 
-use protocol::{BoxError, Counts, Loaded, Parts, Proof, SignatureCounts, Verdict, Work};
-use simnet::keys;
-use simnet::signed_commits::{self, CommitEntry};
-use wireproof::atproto::commit::{Commit, CommitError, SigningBytes, digest_many};
-use wireproof::crypto::{
+use atproto::commit::{Commit, CommitError, SigningBytes, digest_many};
+use crypto::{
     CompressedKey, Curve, KeyCache, KeyError, KeyRef, PublicKey, SignatureCheck, SignatureFault,
     SignedData, verify_many_cached, verify_many_into,
 };
+use protocol::{BoxError, Counts, Loaded, Parts, Proof, SignatureCounts, Verdict, Work};
+use simnet::keys;
+use simnet::signed_commits::{self, CommitEntry};
 
 use super::Variants;
 

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use ::nostr::formats::Format;
+use ::nostr::{self as events, Value};
+use atproto::corpus;
+use atproto::event::{Decoder, Event, Info, Options};
 use protocol::{Proof, Request};
 use simnet::keys::Curve;
 use simnet::{
     firehose, hostile as hostile_set, nostr_events, nostr_sampling, repository_corpus,
     schnorr_events, signed_commits, tree_records,
 };
-use wireproof::atproto::corpus;
-use wireproof::atproto::event::{Decoder, Event, Info, Options};
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::{self as events, Value};
 
 use super::*;
 
@@ -139,7 +139,7 @@ fn a_format_works_on_the_events_that_it_can_hold_and_proves_their_counts() {
         }
     }
     let unheld = nostr::held(Format::Capnp, &[first, long, third]).unheld;
-    assert_eq!(unheld.named[0].id, wireproof::kernels::hex::encode(&long.id));
+    assert_eq!(unheld.named[0].id, kernels::hex::encode(&long.id));
 }
 
 #[test]

@@ -85,6 +85,14 @@ impl Failure {
     }
 }
 
+/// Says that a part of the command needs a feature that this build is without, and how to get it.
+pub(crate) fn missing_feature(part: &str, feature: &str) -> String {
+    format!(
+        "{part} needs the feature `{feature}`, which this build is without; in a clone of the repository: \
+         cargo install --locked --path crates/cli --features {feature}"
+    )
+}
+
 impl From<io::Error> for Failure {
     /// An error of standard input or output.
     fn from(error: io::Error) -> Self {
@@ -170,8 +178,14 @@ impl From<InputError> for Failure {
             InputError::File { fault: FileFault::Damaged(_), .. } => Self::Refused(format!(
                 "{error} (`nostr convert --skip-damaged` takes what is intact)"
             )),
+            #[cfg(feature = "nostr-lmdb")]
             InputError::File { fault: FileFault::Database(_), .. } => {
                 Self::Refused(error.to_string())
+            }
+            #[cfg(not(feature = "nostr-lmdb"))]
+            InputError::File { path, fault: FileFault::NoDatabases } => {
+                let part = format!("{}: an LMDB database", path.display());
+                Self::Usage(missing_feature(&part, "nostr-lmdb"))
             }
             _ => Self::Refused(format!("{error} (--from names the layout of a file)")),
         }

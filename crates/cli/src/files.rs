@@ -10,7 +10,7 @@ use ::report::ReadError;
 use mapping::MappedFile;
 use serde::Serialize;
 use simnet::corpus::{self, FileError};
-use tempfile::{Builder, NamedTempFile, TempDir};
+use tempfile::{Builder, NamedTempFile};
 use wireproof::codec::wrapping::Wrapping;
 use wireproof::net::http_server::AccessToken;
 use wireproof::store::crash_point;
@@ -158,7 +158,8 @@ pub(crate) fn create_sibling(path: &Path) -> Result<NamedTempFile, Failure> {
 }
 
 /// A temporary folder beside `path`.
-pub(crate) fn create_sibling_folder(path: &Path) -> Result<TempDir, Failure> {
+#[cfg(feature = "nostr-lmdb")]
+pub(crate) fn create_sibling_folder(path: &Path) -> Result<tempfile::TempDir, Failure> {
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     let created = Builder::new().prefix(".wireproof-").tempdir_in(folder.unwrap_or(Path::new(".")));
     created.map_err(Failure::file(path))

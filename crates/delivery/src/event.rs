@@ -227,11 +227,13 @@ impl Event {
     }
 
     /// The account, which shares the bytes of the event.
+    #[cfg(feature = "kafka")]
     pub(crate) fn account_bytes(&self) -> Bytes {
         self.bytes.slice(self.id_len..self.id_len + self.account_len)
     }
 
     /// The payload, which shares the bytes of the event.
+    #[cfg(any(feature = "kafka", feature = "nats"))]
     pub(crate) fn payload_bytes(&self) -> Bytes {
         self.bytes.slice(self.id_len + self.account_len..)
     }

@@ -10,8 +10,8 @@
 //! [`Outbox`] keeps events on disk until every registered consumer has acknowledged them. It answers the source when an
 //! event is stored, and makes it wait at a bound. A [`Consumer`] receives events from its own cursor on and acknowledges
 //! them in any order. A [`Delivery`] sends the events of a consumer to a [`Sink`] in batches: accounts side by side, each
-//! in its order, repeated until they are accepted. [`FileSink`], [`WebhookSink`], [`KafkaSink`],
-//! [`NatsSink`], [`SqliteSink`] and [`PostgresSink`] are sinks; [`DeadLetters`] keeps what a receiver refuses.
+//! in its order, repeated until they are accepted. [`FileSink`], [`WebhookSink`] and [`SqliteSink`] are sinks, and
+//! `PostgresSink`, `KafkaSink` and `NatsSink` with the feature of that name; [`DeadLetters`] keeps what a receiver refuses.
 //!
 //! ```no_run
 //! # async fn run(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
@@ -64,7 +64,7 @@
 //! batch, and skips the events up to it. The row has the outbox's identity, so that the cursor of another outbox, whose
 //! positions begin anew, is never mistaken for this one. A stored position beyond the outbox, or before an acknowledged
 //! event, is an error ([`OutboxFault::SinkAhead`], [`OutboxFault::SinkBehind`]): an older copy of one of them was restored.
-//! [`SqliteSink`] and [`PostgresSink`] are such sinks.
+//! [`SqliteSink`] and `PostgresSink` are such sinks.
 //!
 //! # A consumer that pulls
 //!
@@ -78,6 +78,7 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(any(feature = "kafka", feature = "nats"))]
 mod account_chains;
 mod consumer;
 mod database;
@@ -87,18 +88,25 @@ mod delivery;
 mod error;
 mod event;
 mod files;
+#[cfg(feature = "kafka")]
 mod kafka;
 mod line_form;
+#[cfg(feature = "nats")]
 mod nats;
+#[cfg(feature = "tls")]
 mod opening;
 mod outbox;
+#[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(any(feature = "kafka", feature = "nats"))]
 mod queue_message;
+#[cfg(any(feature = "kafka", feature = "nats"))]
 mod server_address;
 mod sink;
 mod sqlite;
 mod state;
 mod tables;
+#[cfg(feature = "tls")]
 mod tls;
 mod undelivered;
 mod webhook;
@@ -116,10 +124,13 @@ pub use delivery::{Delivery, DeliveryError, DeliveryMetrics, DeliveryOptions, De
 pub use error::{OutboxError, OutboxFault};
 pub use event::{Event, EventId, InvalidPayload, MAX_PAYLOAD_BYTES, NewEvent};
 pub use files::{FileOptions, FileSink};
+#[cfg(feature = "kafka")]
 pub use kafka::{KafkaAddress, KafkaOptions, KafkaSink};
 pub use line_form::LineForm;
+#[cfg(feature = "nats")]
 pub use nats::{NatsAddress, NatsOptions, NatsSink};
 pub use outbox::{Bound, ConsumerStatus, Options, Outbox, StartAt, Status};
+#[cfg(feature = "postgres")]
 pub use postgres::{PostgresAddress, PostgresOptions, PostgresSink};
 pub use sink::{FailureKind, SendFailure, Sink, SinkLimits};
 pub use sqlite::{SqliteOptions, SqliteSink};

@@ -3,7 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`egress`] | the policy on hosts and addresses that may be connected to |
-//! | [`dns`] | DNS lookups |
+//! | [`dns`] | DNS lookups (by the system's configuration: feature `system-dns`) |
 //! | [`http`] | an HTTP client with limits |
 //! | `http_server` | what small HTTP servers share (feature `server`) |
 //! | [`rate_limit`] | delays that hosts request |
@@ -88,6 +88,8 @@ pub mod rate_limit;
 mod reconnecting_socket;
 #[doc(hidden)]
 pub mod remote_text;
+#[cfg(feature = "system-dns")]
+mod system_dns;
 #[cfg(feature = "firehose")]
 pub mod websocket;
 #[cfg(all(feature = "firehose", feature = "server"))]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use data_encoding::BASE64;
-use wireproof::kernels::sha256;
+use kernels::sha256;
 
 /// Assembles the page; `data` is JSON, `body` is markup.
 pub(crate) fn assemble(title: &str, body: &str, data: &str) -> String {

@@ -4,9 +4,9 @@
 //! of `seed`, as 8 big-endian bytes, followed by a label; the 64-bit stream number separates uses under
 //! one key; words are taken in order. Choices are made with integers only, by [`Random::below`].
 
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 use kernels::sha256::{self, Digest};
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
 
 /// The seed that every published corpus is generated from.
 pub const DEFAULT_SEED: u64 = 4_621_332_152;
@@ -32,8 +32,14 @@ impl Seed {
 }
 
 /// A generator; the same seed gives the same output on every machine.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Random(ChaCha8Rng);
+
+impl Clone for Random {
+    fn clone(&self) -> Self {
+        Self(ChaCha8Rng::deserialize_state(&self.0.serialize_state()))
+    }
+}
 
 impl Random {
     /// The next 64 bits.
@@ -123,6 +129,14 @@ mod tests {
         // From an independent ChaCha8 over SHA-256(00…01 "test"), stream 2.
         let expected = [10_467_600_658_722_075_985, 16_532_196_954_864_141_416];
         assert_eq!([random.next_u64(), random.next_u64()], expected);
+    }
+
+    #[test]
+    fn a_clone_gives_the_same_output() {
+        let mut random = Seed::new(1, "test").stream(2);
+        random.bytes32();
+        let mut clone = random.clone();
+        assert_eq!([clone.next_u64(), clone.next_u64()], [random.next_u64(), random.next_u64()]);
     }
 
     #[test]

@@ -8,12 +8,12 @@ mod write;
 use std::time::Instant;
 
 use bumpalo::Bump;
+use nostr::formats::Format;
+use nostr::{EncodeError, Event, Limits, verify_many};
 use protocol::{
     BoxError, Counts, EventCounts, EventField, FieldSums, FieldValue, Loaded, VerdictCounts, Work,
     checks,
 };
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::{EncodeError, Event, Limits, verify_many};
 
 use super::Variants;
 use crate::Task;

@@ -3,12 +3,12 @@
 use std::hint::black_box;
 
 use bumpalo::Bump;
+use nostr::formats::{self, Format};
+use nostr::{DecodeError, Limits};
 use protocol::{
     BoxError, CHUNK_UNITS, EventCounts, EventField, FieldSums, FieldValue, Loaded, Parts, Proof,
     StageClock, Work,
 };
-use wireproof::nostr::formats::{self, Format};
-use wireproof::nostr::{DecodeError, Limits};
 
 use super::{ChunkClock, Corpus, Encoded, add};
 

@@ -2,10 +2,10 @@
 
 use std::hint::black_box;
 
+use nostr::canonical::ControlChars;
+use nostr::formats::Format;
+use nostr::{DecodeError, Event, EventFault, IdSerialization, verify_many};
 use protocol::{BoxError, CHUNK_UNITS, Loaded, Parts, Proof, Verdict, VerdictCounts, Work};
-use wireproof::nostr::canonical::ControlChars;
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::{DecodeError, Event, EventFault, IdSerialization, verify_many};
 
 use super::read::Decoder;
 use super::{ChunkClock, Corpus};

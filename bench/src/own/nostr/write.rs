@@ -8,9 +8,9 @@ use std::hint::black_box;
 
 use bumpalo::Bump;
 use bumpalo::collections::{String as BumpString, Vec as BumpVec};
+use nostr::formats::Format;
+use nostr::{Event, Tag, Value};
 use protocol::{BoxError, CHUNK_UNITS, Counts, Loaded, Parts, Proof, Work};
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::{Event, Tag, Value};
 
 use super::{ChunkClock, Corpus};
 

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc::Sender;
 use tokio::time::sleep;
 
-use super::options::EventRate;
+use super::rate::EventRate;
 use super::{Shared, delay_micros};
 use crate::error::ArchiveError;
 use crate::replay::{Replay, ReplayView, ReplayedEvent};
@@ -61,14 +61,14 @@ async fn read(
     if let Some(cursor) = cursor.or(options.follows.then_some(last)) {
         replay = replay.after_number(cursor);
     }
-    let (rate, mut left_out) = (options.rate.map(EventRate::new), 0);
+    let (mut rate, mut left_out) = (options.rate.map(EventRate::new), 0);
     loop {
         replay.set_end((*options.arrivals.end()).min(horizon(shared)));
         while let Some(event) = replay.next().await? {
             if views.has_changed().unwrap_or_default() {
                 replay.set_view(views.borrow_and_update().clone());
             }
-            if let Some(rate) = &rate {
+            if let Some(rate) = &mut rate {
                 rate.ready().await;
             }
             if items.send(Item::Event(event)).await.is_err() {

@@ -12,6 +12,7 @@ mod connection;
 mod feed;
 mod handshake;
 mod options;
+mod rate;
 
 use std::io;
 use std::net::SocketAddr;
@@ -31,7 +32,8 @@ use crate::replay::{ReplayView, ReplayedEvent};
 use connection::Connection;
 use handshake::Accepted;
 
-pub use options::{EventRate, ServeMetrics, ServeOptions};
+pub use options::{ServeMetrics, ServeOptions};
+pub use rate::EventRate;
 
 /// Serves the events of an archive to WebSocket clients.
 pub struct ArchiveServer {

@@ -1,11 +1,9 @@
-//! Options and counters of a server, and the rate of a replay.
+//! Options and counters of a server.
 
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
-
-use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
 /// Options of an [`ArchiveServer`](super::ArchiveServer).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,21 +70,4 @@ pub struct ServeMetrics {
     pub left_out: AtomicU64,
     /// Failed looks at the archive.
     pub failed_polls: AtomicU64,
-}
-
-/// A limit on events a second: a token bucket of ten milliseconds.
-#[derive(Debug)]
-pub struct EventRate(DefaultDirectRateLimiter);
-
-impl EventRate {
-    /// A limit of this number of events a second.
-    pub fn new(per_second: NonZeroU32) -> Self {
-        let burst = NonZeroU32::new(per_second.get() / 100).unwrap_or(NonZeroU32::MIN);
-        Self(RateLimiter::direct(Quota::per_second(per_second).allow_burst(burst)))
-    }
-
-    /// Waits until the next event is due.
-    pub async fn ready(&self) {
-        self.0.until_ready().await;
-    }
 }

@@ -3,7 +3,6 @@
 mod compact;
 mod hide;
 mod import;
-#[cfg(feature = "query")]
 mod query;
 mod replay;
 mod seal;
@@ -17,7 +16,7 @@ use clap::{Args, Subcommand};
 use wireproof::archive::{Archive, ArchiveError, ArchiveFault};
 use wireproof::atproto::syntax::{Datetime, Did};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, missing_feature};
 use crate::follow::{ArchiveFollowArgs, run_to_archive};
 use crate::network;
 use crate::output::Output;
@@ -34,7 +33,6 @@ pub(crate) enum ArchiveCommand {
     Stats(stats::StatsArgs),
     Replay(replay::ReplayArgs),
     Serve(serve::ServeArgs),
-    #[cfg(feature = "query")]
     Query(query::QueryArgs),
     Hide(hide::HideArgs),
     Unhide(hide::UnhideArgs),
@@ -60,13 +58,11 @@ impl AddressArgs {
 pub(crate) fn run(command: ArchiveCommand, output: Output) -> Result<(), Failure> {
     let runtime = match command {
         ArchiveCommand::Follow(args) => return run_to_archive(*args),
-        #[cfg(feature = "query")]
         ArchiveCommand::Query(args) => return query::run(&args, output),
         _ => network::runtime()?,
     };
     match &command {
         ArchiveCommand::Follow(_) => Ok(()),
-        #[cfg(feature = "query")]
         ArchiveCommand::Query(_) => Ok(()),
         ArchiveCommand::Import(args) => runtime.block_on(import::run(args, output)),
         ArchiveCommand::Seal(args) => runtime.block_on(seal::run(args, output)),
@@ -102,6 +98,10 @@ impl From<ArchiveError> for Failure {
     fn from(error: ArchiveError) -> Self {
         let message = error.to_string();
         match error.fault {
+            ArchiveFault::NoObjectStores => {
+                let part = format!("{}: an object store", error.file);
+                Self::Usage(missing_feature(&part, "object-stores"))
+            }
             ArchiveFault::Address | ArchiveFault::Settings(_) | ArchiveFault::LedgerName => {
                 Self::Usage(message)
             }

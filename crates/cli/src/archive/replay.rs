@@ -200,11 +200,11 @@ async fn write_stdout(
     let summary = write_frames(archive, args, Rate(None), &mut file, &Failure::from).await?;
     let file = MappedFile::of(file.get_ref())?;
     let mut out = BufWriter::new(output.bytes());
-    let rate = args.rate.0.map(EventRate::new);
+    let mut rate = args.rate.0.map(EventRate::new);
     out.write_all(&file[..4]).map_err(stdout_failure)?;
     let frames = corpus::frames(&file).map_err(|error| Failure::Local(error.to_string()))?;
     for frame in frames {
-        if let Some(rate) = &rate {
+        if let Some(rate) = &mut rate {
             rate.ready().await;
         }
         write_frame(&mut out, frame).map_err(stdout_failure)?;
@@ -286,9 +286,9 @@ async fn each(
     let (mut progress, mut done) = (ProgressLine::new(), 0);
     let total = archive.table_stats(Table::Events).await?.rows;
     let mut replay = archive.replay_events(args.arrivals()).await?;
-    let rate = rate.0.map(EventRate::new);
+    let mut rate = rate.0.map(EventRate::new);
     while let Some(replayed) = replay.next().await? {
-        if let Some(rate) = &rate {
+        if let Some(rate) = &mut rate {
             rate.ready().await;
         }
         on_event(&replayed)?;

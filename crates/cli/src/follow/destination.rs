@@ -7,9 +7,16 @@ use std::str::FromStr;
 
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
-use wireproof::delivery::{KafkaAddress, NatsAddress, PostgresAddress};
+#[cfg(feature = "kafka")]
+use wireproof::delivery::KafkaAddress;
+#[cfg(feature = "nats")]
+use wireproof::delivery::NatsAddress;
+use wireproof::delivery::PostgresAddress;
 use wireproof::kernels::sha256;
 use wireproof::net::http::Url;
+
+#[cfg(not(all(feature = "kafka", feature = "nats")))]
+use crate::failure::missing_feature;
 
 /// Where events are delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,8 +32,10 @@ pub(crate) enum Destination {
     /// Tables in a PostgreSQL database.
     Postgres(Box<PostgresAddress>),
     /// A topic of Kafka.
+    #[cfg(feature = "kafka")]
     Kafka(Box<KafkaAddress>),
     /// A stream of NATS JetStream.
+    #[cfg(feature = "nats")]
     Nats(Box<NatsAddress>),
 }
 
@@ -67,8 +76,14 @@ impl FromStr for Destination {
             "postgres" | "postgresql" => {
                 PostgresAddress::parse(text).map(|address| Self::Postgres(Box::new(address)))
             }
+            #[cfg(feature = "kafka")]
             "kafka" => KafkaAddress::parse(text).map(|address| Self::Kafka(Box::new(address))),
+            #[cfg(feature = "nats")]
             "nats" => NatsAddress::parse(text).map(|address| Self::Nats(Box::new(address))),
+            #[cfg(not(feature = "kafka"))]
+            "kafka" => Err(missing_feature("kafka://", "kafka")),
+            #[cfg(not(feature = "nats"))]
+            "nats" => Err(missing_feature("nats://", "nats")),
             "http" | "https" => webhook(text).map(Self::Webhook),
             "ws" => address(rest).map(Self::WebSocket),
             _ => Err(unknown()),
@@ -89,7 +104,9 @@ impl Destination {
             Self::Files(path) => ("file", file_name(path), path_bytes(path)),
             Self::Sqlite(path) => ("sqlite", file_name(path), path_bytes(path)),
             Self::Postgres(address) => ("postgres", address.name(), address.name().into_bytes()),
+            #[cfg(feature = "kafka")]
             Self::Kafka(address) => ("kafka", address.name(), address.name().into_bytes()),
+            #[cfg(feature = "nats")]
             Self::Nats(address) => ("nats", address.name(), address.name().into_bytes()),
             Self::Webhook(url) => {
                 let host = url.host_str().unwrap_or_default().to_owned();

@@ -7,11 +7,14 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use wireproof::delivery::{
-    DeadLetters, Delivery, DeliveryMetrics, DeliveryOptions, FailureKind, FileSink, KafkaOptions,
-    KafkaSink, LineForm, NatsOptions, NatsSink, Outbox, PostgresOptions, PostgresSink, SendFailure,
-    Sink, SqliteOptions, SqliteSink, StartAt, TableContent, WebhookOptions, WebhookSecret,
-    WebhookSink,
+    DeadLetters, Delivery, DeliveryMetrics, DeliveryOptions, FailureKind, FileSink, LineForm,
+    Outbox, PostgresOptions, PostgresSink, SendFailure, Sink, SqliteOptions, SqliteSink, StartAt,
+    TableContent, WebhookOptions, WebhookSecret, WebhookSink,
 };
+#[cfg(feature = "kafka")]
+use wireproof::delivery::{KafkaOptions, KafkaSink};
+#[cfg(feature = "nats")]
+use wireproof::delivery::{NatsOptions, NatsSink};
 use wireproof::net::firehose::StopSignal;
 
 use super::ack_stdin;
@@ -56,7 +59,9 @@ struct OpenDestination {
 enum Output {
     Files(FileSink),
     Webhook(Box<WebhookSink>, DeadLetters),
+    #[cfg(feature = "kafka")]
     Kafka(Box<KafkaSink>, DeadLetters),
+    #[cfg(feature = "nats")]
     Nats(Box<NatsSink>, DeadLetters),
     Sqlite(SqliteSink),
     Postgres(PostgresSink),
@@ -168,10 +173,12 @@ impl Destinations {
                     let delivery = Delivery::new(consumer()?, *sink, Some(letters), options);
                     start(&mut tasks, &name, delivery, stop)
                 }
+                #[cfg(feature = "kafka")]
                 Output::Kafka(sink, letters) => {
                     let delivery = Delivery::new(consumer()?, *sink, Some(letters), options);
                     start(&mut tasks, &name, delivery, stop)
                 }
+                #[cfg(feature = "nats")]
                 Output::Nats(sink, letters) => {
                     let delivery = Delivery::new(consumer()?, *sink, Some(letters), options);
                     start(&mut tasks, &name, delivery, stop)
@@ -257,6 +264,7 @@ async fn open_output(
             let sink = WebhookSink::new(client, url.clone(), secret, sent);
             Ok(Output::Webhook(Box::new(sink), dead_letters(folder, consumer)?))
         }
+        #[cfg(feature = "kafka")]
         Destination::Kafka(address) => {
             let mut sent = KafkaOptions::default();
             sent.form = form;
@@ -264,6 +272,7 @@ async fn open_output(
             let sink = sink.map_err(|failure| unavailable(consumer, failure))?;
             Ok(Output::Kafka(Box::new(sink), dead_letters(folder, consumer)?))
         }
+        #[cfg(feature = "nats")]
         Destination::Nats(address) => {
             let mut sent = NatsOptions::default();
             sent.form = form;

@@ -7,15 +7,24 @@ use ::bench::nostr::{Group, Input, InputError, Layout, Output as EventsFile, Out
 use bumpalo::Bump;
 use wireproof::nostr::Event;
 
-use super::{ConvertArgs, Target, database};
+#[cfg(feature = "nostr-lmdb")]
+use super::database;
+use super::{ConvertArgs, Target};
 use crate::failure::Failure;
+#[cfg(not(feature = "nostr-lmdb"))]
+use crate::failure::missing_feature;
 use crate::files;
 use crate::log::{self, Level};
 
 pub(super) fn run(args: &ConvertArgs) -> Result<(), Failure> {
     match (args.to, args.file()) {
         (Target::File(layout), _) => convert_to_file(args, args.layout(layout)),
+        #[cfg(feature = "nostr-lmdb")]
         (Target::StrfryDatabase, Some(path)) => database::run(args, path),
+        #[cfg(not(feature = "nostr-lmdb"))]
+        (Target::StrfryDatabase, Some(_)) => {
+            Err(Failure::Usage(missing_feature("--to strfry-lmdb", "nostr-lmdb")))
+        }
         (Target::StrfryDatabase, None) => {
             Err(Failure::Usage("--to strfry-lmdb writes a folder: name it with -o".to_owned()))
         }

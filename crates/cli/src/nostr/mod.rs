@@ -1,6 +1,7 @@
 //! `wireproof nostr`: verifies, converts, samples and measures Nostr events in files, and follows relays.
 
 mod convert;
+#[cfg(feature = "nostr-lmdb")]
 mod database;
 mod filter;
 mod follow;

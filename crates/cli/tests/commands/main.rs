@@ -7,6 +7,7 @@
 //! | `codes` | the codes of the program, the page and the schemas |
 //! | `config` | precedence of flags, environment and files; `config show` |
 //! | `doctor` | `doctor cpu`, `--backend` |
+//! | `features` | what is built with a feature only |
 //! | `doctor_account` | `doctor DID` with each fault of a simulated network |
 //! | `frames` | `frames verify` |
 //! | `keys` | `key`, `sig verify` |
@@ -28,6 +29,7 @@ mod config;
 mod doctor;
 mod doctor_account;
 mod downloads;
+mod features;
 mod files;
 mod frames;
 mod guide;

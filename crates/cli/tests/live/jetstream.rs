@@ -57,8 +57,12 @@ fn both_versions_have_the_same_events_and_none_is_verified() {
 #[test]
 fn what_needs_verified_events_is_refused_with_the_reason() {
     let (sim, dir) = (with_jetstream(1), tempfile::tempdir().unwrap());
+    let refused_condition = match cfg!(feature = "where") {
+        true => "--where: the cursor of a Jetstream",
+        false => "--where needs the feature `where`",
+    };
     for (args, expected) in [
-        (&["--where", "live"][..], "--where: the cursor of a Jetstream"),
+        (&["--where", "live"][..], refused_condition),
         (&["--admin", "127.0.0.1:0"], "--admin: its states, histories and destinations"),
         (&["--proof", "frame"], "cannot be used with '--proof <FORM>'"),
         (&["--to", "sqlite:tables.db"], "leave out --jetstream"),

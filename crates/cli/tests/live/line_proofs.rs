@@ -4,15 +4,19 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+#[cfg(feature = "where")]
+use std::process::Stdio;
+use std::process::{Command, Output};
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use simnet::servers::{Server, Simulation};
 
+#[cfg(feature = "where")]
+use crate::Running;
 use crate::deliveries::receiver;
 use crate::websockets::{Client, serve};
-use crate::{Running, file_lines, follow, lines, parsed, quiet, schemas, stderr, with_commits};
+use crate::{file_lines, follow, lines, parsed, quiet, schemas, stderr, with_commits};
 
 /// The keys of all accounts.
 pub(crate) fn write_keys(sim: &Simulation, path: &Path) {
@@ -69,6 +73,7 @@ fn every_line_of_a_run_proves_again_in_each_form() {
         &["--proof", "blocks", "--collections", "app.bsky.feed.*"],
         &["--proof", "frame", "--ops", "--workers", "1"],
         &["--proof", "blocks", "--ops", "--workers", "1"],
+        #[cfg(feature = "where")]
         &["--proof", "blocks", "--where", "has(record.createdAt)"],
     ] {
         let state = tempfile::tempdir().unwrap();
@@ -195,6 +200,7 @@ fn the_lines_of_a_repository_prove_again() {
 }
 
 #[test]
+#[cfg(feature = "where")]
 fn a_deletion_of_a_record_that_no_longer_matches_proves_that_the_record_is_there() {
     let (sim, dir) = (with_commits(20), tempfile::tempdir().unwrap());
     write_keys(&sim, &dir.path().join("keys.json"));

@@ -28,6 +28,8 @@
 //! | `verify_levels` | `follow --verify-against`: what each level proves, says and refuses |
 //! | `tls` | streams and directories over TLS, and trusted authorities |
 //! | `files` | the files of `capture`, and those of an interrupted `verify` |
+//!
+//! Tests that need a feature are built with it: `cargo xtask stage features`.
 
 #![forbid(unsafe_code)]
 
@@ -35,9 +37,12 @@ mod account_changes;
 mod admin;
 mod archive_streams;
 mod archives;
+#[cfg(feature = "query")]
 mod backfill_network;
+#[cfg(feature = "query")]
 mod backfills;
 mod clock;
+#[cfg(feature = "where")]
 mod conditions;
 mod deliveries;
 mod files;
@@ -53,6 +58,7 @@ mod nostr_relays;
 mod operations;
 mod packaging;
 mod plc_mirrors;
+#[cfg(feature = "query")]
 mod queries;
 mod reload;
 mod resume;

@@ -13,6 +13,8 @@ use clap::{Args, ValueHint};
 use serde::Serialize;
 
 use crate::failure::Failure;
+#[cfg(not(feature = "query"))]
+use crate::failure::missing_feature;
 use crate::files;
 use crate::network;
 use crate::output::{self, Output};
@@ -39,8 +41,7 @@ pub(super) struct ArchiveArgs {
     /// Number of measured passes, after one that is not measured.
     #[arg(long, value_name = "N", default_value = "5")]
     passes: NonZeroU32,
-    /// Number of operations that are queried, in thousands [default: 10000, with --quick 100].
-    #[cfg(feature = "query")]
+    /// Number of operations that are queried, in thousands; needs the feature `query` [default: 10000, with --quick 100].
     #[arg(long, value_name = "THOUSANDS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     operations: Option<u32>,
     /// Use a corpus a tenth the size, to check that everything works.
@@ -63,6 +64,10 @@ struct ArchiveResults {
 }
 
 pub(super) fn run(args: &ArchiveArgs, output: Output) -> Result<(), Failure> {
+    #[cfg(not(feature = "query"))]
+    if args.operations.is_some() {
+        return Err(Failure::Usage(missing_feature("--operations", "query")));
+    }
     if args.frames.len() != args.keys.len() {
         return Err(Failure::Usage("--frames and --keys: one file of keys for each".to_owned()));
     }

@@ -1,5 +1,6 @@
 //! `nostr` and `corpus nostr`: output and exit codes.
 
+#[cfg(feature = "nostr-lmdb")]
 mod databases;
 mod inputs;
 mod layouts;

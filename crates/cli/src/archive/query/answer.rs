@@ -1,10 +1,9 @@
-//! `wireproof archive query`: SQL over the tables of an archive.
+//! Answers a statement: a table for people, or rows in the formats that other programs read.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write, stdout};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::{Args, ValueEnum, ValueHint};
 use comfy_table::{ContentArrangement, Table, presets};
 use tokio::runtime::Builder;
 use wireproof::codec::printable::escape_json;
@@ -18,57 +17,12 @@ use wireproof::query::parquet::arrow::ArrowWriter;
 use wireproof::query::parquet::errors::ParquetError;
 use wireproof::query::{Lexicon, Options, QueryError, Rows, Session};
 
-use super::AddressArgs;
+use super::{Format, QueryArgs};
 use crate::failure::Failure;
 use crate::files;
 use crate::log;
 use crate::output::Output;
 use crate::standard_streams;
-
-/// Answer a question in SQL from the tables of an archive.
-///
-/// The tables are events, ops, snapshots, records and hidden, without what is hidden; current_records has the newest stored version of
-/// each record. Functions: cid(record), json(record), at_uri(did, collection, rkey), proof(did, collection, rkey), and record_text,
-/// record_integer, record_boolean, record_time and record_json of (record, 'property'). Nothing is written to the archive.
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct QueryArgs {
-    #[command(flatten)]
-    address: AddressArgs,
-    /// The statement; - reads it from standard input.
-    #[arg(value_name = "SQL|-")]
-    sql: String,
-    /// Form of the rows.
-    #[arg(long, value_enum, default_value_t = Format::Table, value_name = "FORMAT")]
-    format: Format,
-    /// Write the rows to a file, which is replaced [default: standard output].
-    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
-    output: Option<PathBuf>,
-    /// Lexicons of collections, as JSON: app.bsky.feed.post becomes the view app_bsky_feed_post. A folder is searched for those
-    /// of records.
-    #[arg(long = "lexicon", value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
-    lexicons: Vec<PathBuf>,
-    /// Memory for sorts, joins and groups in MiB; what does not fit goes to temporary files.
-    #[arg(long, default_value_t = 512, value_name = "N", value_parser = clap::value_parser!(u32).range(16..))]
-    memory_mib: u32,
-    /// Number of threads [default: one for each processor].
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    jobs: Option<u16>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Columns of text, for people: at most 1,000 rows, long values cut.
-    Table,
-    /// Comma-separated values, with a header.
-    Csv,
-    /// One JSON object for each row.
-    Ndjson,
-    /// A Parquet file.
-    Parquet,
-    /// A stream of Apache Arrow.
-    Arrow,
-}
 
 pub(super) fn run(args: &QueryArgs, output: Output) -> Result<(), Failure> {
     let mut options =
@@ -271,9 +225,3 @@ const CELL_LETTERS: usize = 120;
 
 /// Bytes of a statement from standard input.
 const MAX_STATEMENT_BYTES: u64 = 1 << 20;
-
-const EXAMPLES: &str = "\
-Examples:
-  wireproof archive query archive 'SELECT collection, count(*) FROM ops GROUP BY collection ORDER BY 2 DESC'
-  wireproof archive query archive \"SELECT json(record) FROM current_records WHERE collection = 'app.bsky.feed.post'\" --format csv
-  wireproof archive query archive 'SELECT text, langs FROM app_bsky_feed_post' --lexicon lexicons --format parquet --output posts.parquet";

@@ -1,26 +1,24 @@
-//! `--where`: a condition on the operations of commits and the records of repositories, in the Common Expression Language.
+//! Conditions in the Common Expression Language.
 //!
 //! Records are of strangers. The evaluation is bounded by refusing what would make its cost more than quadratic: loops
 //! within loops within loops, patterns that are not in the expression, and records that are too large for the loops of
 //! the expression.
 
-mod check;
-
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use cel::{Context, Env, Program, Value};
 use serde::Serialize;
 use wireproof::atproto::event::Action;
-use wireproof::codec::cbor;
 use wireproof::codec::json::Json;
 
+use super::{ConditionCounts, Subject, check};
 use crate::json::RecordPath;
 
 /// A condition. Clones share its counts.
 #[derive(Clone, Debug)]
-pub(super) struct Condition(Arc<Inner>);
+pub(crate) struct Condition(Arc<Inner>);
 
 struct Inner {
     program: Program,
@@ -28,30 +26,6 @@ struct Inner {
     /// Maximum size of a record that is evaluated, in bytes.
     max_bytes: usize,
     counts: ConditionCounts,
-}
-
-/// Numbers of evaluations by their result.
-#[derive(Debug, Default)]
-pub(super) struct ConditionCounts {
-    pub(super) matched: AtomicU64,
-    pub(super) unmatched: AtomicU64,
-    /// A key is missing, or a value has another type.
-    pub(super) failed: AtomicU64,
-    /// The record is too large for the loops of the condition.
-    pub(super) too_large: AtomicU64,
-}
-
-/// What a condition is evaluated on.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Subject<'s> {
-    pub(super) did: &'s str,
-    pub(super) rev: &'s str,
-    /// Whether it is an event of the stream, and no history.
-    pub(super) live: bool,
-    pub(super) action: Action,
-    pub(super) path: &'s str,
-    /// The record, and its size in bytes; none if it is invalid.
-    pub(super) record: Option<(&'s cbor::Value<'s>, usize)>,
 }
 
 impl FromStr for Condition {
@@ -74,7 +48,7 @@ impl FromStr for Condition {
 
 impl Condition {
     /// Whether the subject matches. One that cannot be evaluated does not.
-    pub(super) fn matches(&self, subject: &Subject<'_>) -> bool {
+    pub(crate) fn matches(&self, subject: &Subject<'_>) -> bool {
         let counts = &self.0.counts;
         if subject.record.is_some_and(|(_, bytes)| bytes > self.0.max_bytes) {
             counts.too_large.fetch_add(1, Relaxed);
@@ -91,7 +65,7 @@ impl Condition {
     }
 
     /// The counts.
-    pub(super) fn counts(&self) -> &ConditionCounts {
+    pub(crate) fn counts(&self) -> &ConditionCounts {
         &self.0.counts
     }
 

@@ -1,0 +1,28 @@
+//! Conditions of a build without them: none can be parsed.
+
+use std::str::FromStr;
+
+use super::{ConditionCounts, Subject};
+use crate::failure::missing_feature;
+
+/// A condition, of which there are none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Condition {}
+
+impl FromStr for Condition {
+    type Err = String;
+
+    fn from_str(_: &str) -> Result<Self, String> {
+        Err(missing_feature("--where", "where"))
+    }
+}
+
+impl Condition {
+    pub(crate) fn matches(&self, _: &Subject<'_>) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn counts(&self) -> &ConditionCounts {
+        match *self {}
+    }
+}

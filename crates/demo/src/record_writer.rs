@@ -1,0 +1,77 @@
+//! The handler of the stream: stores the records of verified commits, then acknowledges the commits.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use atproto::event::Event;
+use net::firehose::{Ack, DeliveredEvent, Handler};
+
+use crate::Failure;
+use crate::records::Records;
+
+/// Stores the commits of a batch in one transaction. Clones share the file.
+#[derive(Clone)]
+pub(crate) struct RecordWriter(Arc<Mutex<State>>);
+
+struct State {
+    records: Records,
+    /// Verified commits that are stored.
+    commits: u64,
+    /// Commits of the open transaction, to be acknowledged when it is stored.
+    open: Vec<Ack>,
+    /// The first failure. Nothing is acknowledged after it.
+    failure: Option<rusqlite::Error>,
+}
+
+impl RecordWriter {
+    pub(crate) fn new(records: Records) -> Self {
+        let state = State { records, commits: 0, open: Vec::new(), failure: None };
+        Self(Arc::new(Mutex::new(state)))
+    }
+
+    /// The records, and the number of commits.
+    pub(crate) fn finish(self) -> Result<(Records, u64), Failure> {
+        let state = Arc::into_inner(self.0).ok_or("the run still writes")?;
+        let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        state.failure.map_or(Ok((state.records, state.commits)), |error| Err(error.into()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Handler for RecordWriter {
+    fn event(&self, event: &DeliveredEvent<'_>, ack: Ack) {
+        self.lock().store(event, ack);
+    }
+
+    fn batch_end(&self) {
+        self.lock().commit();
+    }
+}
+
+impl State {
+    fn store(&mut self, event: &DeliveredEvent<'_>, ack: Ack) {
+        if self.failure.is_some() {
+            return;
+        }
+        let stored = match event.event {
+            Some(Event::Commit(commit)) if event.verdict.is_verified() => {
+                self.commits += 1;
+                self.records.apply(commit)
+            }
+            _ => Ok(()),
+        };
+        match stored {
+            Ok(()) => self.open.push(ack),
+            Err(error) => self.failure = Some(error),
+        }
+    }
+
+    fn commit(&mut self) {
+        match self.records.commit() {
+            Ok(()) => self.open.drain(..).for_each(Ack::done),
+            Err(error) => self.failure = self.failure.take().or(Some(error)),
+        }
+    }
+}
