@@ -54,16 +54,21 @@ impl Selection {
             Self::Default => &[
                 "--workspace",
                 "--exclude=wireproof-interop",
+                "--exclude=wireproof-outside",
                 "--exclude=wireproof-python",
                 "--exclude=wireproof-query",
             ],
-            Self::All => &["--workspace", "--features=wireproof-cli/full"],
+            Self::All => &["--workspace", "--features=wireproof-cli/full,wireproof-outside/query"],
         }
     }
 
     /// `cargo test` of these targets.
     pub(crate) fn test(self, targets: &[&str]) -> Command {
-        command("cargo", &[&["test"][..], self.arguments(), targets].concat())
+        self.cargo("test", targets)
+    }
+
+    fn cargo(self, subcommand: &str, targets: &[&str]) -> Command {
+        command("cargo", &[&[subcommand][..], self.arguments(), targets].concat())
     }
 }
 
@@ -74,21 +79,21 @@ pub(crate) fn build_default() -> Result<(), String> {
 
 /// Builds the programs with every feature, the Python module, and the tests that need them.
 pub(crate) fn build_all() -> Result<(), String> {
-    run(Selection::All.test(&ALL_TARGETS).arg("--no-run"))
+    run(&mut Selection::All.cargo("build", &PROGRAMS))?;
+    run(Selection::All.test(&FEATURE_TESTS).arg("--no-run"))
 }
 
-/// What [`build_all`] builds.
-const ALL_TARGETS: [&str; 9] = [
-    "--lib",
-    "--bins",
-    "--test=commands",
-    "--test=files",
-    "--test=interop",
-    "--test=live",
-    "--test=module",
+/// The programs that [`build_all`] builds. The examples, of a package with tests, let Cargo choose the features that tests have.
+const PROGRAMS: [&str; 4] = [
+    "--bin=wireproof",
+    "--bin=wireproof-demo",
     "--example=nostr_encoded",
     "--example=nostr_verdict_texts",
 ];
+
+/// The tests that [`build_all`] builds. That of the Python module builds the module.
+const FEATURE_TESTS: [&str; 6] =
+    ["--lib", "--test=commands", "--test=files", "--test=interop", "--test=live", "--test=module"];
 
 /// The arguments by which Cargo runs the tests of the packages of [`Selection::Default`] that are `wanted`, by the names of their
 /// targets: a selection of packages would have other features. Without the command itself, which Cargo would link anew while tests

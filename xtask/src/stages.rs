@@ -8,13 +8,14 @@
 //! test      format     │ build                          │ libraries
 //!                      │                                │ commands
 //! --rest    toolchains │ build-all                      │ features, lints, documentation, examples, pure-rust, documents
-//!                      │ servers, runners, environments │ peers, browser, claims, readers, interop, python
+//!                      │ servers, runners               │ peers, browser, claims, environments, readers, interop, python
 //! ```
 //!
 //! A stage is a process of its own, `cargo xtask stage NAME`. Its output goes to `target/stages/NAME.log` and is
 //! printed when it ends; what says why it failed, once more before the summary.
 
 use std::fs::{self, File};
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -64,11 +65,7 @@ const REST: &[Phase] = &[
     [&[stage("toolchains", Without::check_others)], &[]],
     [
         &[stage("build-all", |_| process::build_all())],
-        &[
-            stage("servers", interop::set_up),
-            stage("runners", peers::shell_tests),
-            stage("environments", |_| make_environments()).needs(Toolchain::Python),
-        ],
+        &[stage("servers", interop::set_up), stage("runners", peers::shell_tests)],
     ],
     // What mostly waits, `interop` and `python`, is beside what mostly compiles. What builds in the workspace's target folder
     // begins when all programs are built.
@@ -86,6 +83,7 @@ const REST: &[Phase] = &[
             // `browser` reads the results of `peers`, and `claims` runs its builds.
             stage("browser", |_| browser::test()).needs(Toolchain::Node),
             stage("claims", peers::prove_claims),
+            stage("environments", |_| make_environments()).needs(Toolchain::Python),
             stage("readers", |_| readers::run()).needs(Toolchain::Python),
             stage("interop", interop::test),
             stage("python", |_| python_package::test()).needs(Toolchain::Python),
@@ -195,7 +193,7 @@ pub(crate) fn run_alone(alone: &Alone) -> Result<(), String> {
     outcome
 }
 
-/// Makes the Python environments of later stages, a minute beside the build.
+/// Makes the Python environments of later stages.
 fn make_environments() -> Result<(), String> {
     readers::python()?;
     python_package::make_environments()
@@ -226,10 +224,15 @@ fn library_tests() -> Result<(), String> {
     run_tests(Selection::Default.test(&["--no-fail-fast", "--lib"]).args(targets))
 }
 
-/// The tests that run the command as a process.
+/// The tests that run the command as a process. They mostly wait for it, so twice as many as cores run at a time.
 fn command_tests() -> Result<(), String> {
     let targets = process::test_targets(|package| package == COMMAND_PACKAGE)?;
-    run_tests(Selection::Default.test(&["--no-fail-fast"]).args(targets))
+    let mut tests = Selection::Default.test(&["--no-fail-fast"]);
+    if std::env::var_os(TEST_THREADS).is_none() {
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        tests.env(TEST_THREADS, (2 * cores).to_string());
+    }
+    run_tests(tests.args(targets))
 }
 
 /// The tests of what is no default feature, and those over the vectors of indigo.
@@ -267,21 +270,11 @@ fn pure_rust() -> Result<(), String> {
     }
 }
 
-/// Compiles and runs the examples of the documentation with `wireproof` as their only import. That of queries is compiled
-/// without code, which would take another build of its engine.
-///
-/// Libraries of others have more features in these programs than `wireproof` asks for, so that they are those of the workspace's
-/// build. That it asks for all that it needs is checked first.
+/// Compiles and runs the examples of the documentation with `wireproof` as their only import; lints compile that of queries. First,
+/// checks that `wireproof` alone asks for every feature that it needs.
 fn examples() -> Result<(), String> {
-    let of_outside = ["--locked", "--manifest-path", "conformance/outside/Cargo.toml"];
-    let target = process::target_folder()?;
-    let run = |command: &[&str]| {
-        let mut command = process::command("cargo", &[command, &of_outside].concat());
-        process::run(command.arg("--target-dir").arg(&target))
-    };
-    run(&["check", "--lib"])?;
-    run(&["test"])?;
-    run(&["check", "--example", "query", "--features", "query"])
+    cargo(&["check", "--package=wireproof-outside", "--lib"])?;
+    process::run(&mut Selection::All.test(&["--doc"]))
 }
 
 /// The stages that ended, in the order of their ends.
@@ -360,6 +353,9 @@ const STAGE_LIMIT: Duration = Duration::from_secs(60 * 60);
 const LAST_LINES: usize = 40;
 /// Maximum length of a line that is printed again, in characters: an assertion can print a whole table.
 const MAX_LINE_CHARS: usize = 400;
+
+/// The variable by which a test program takes its number of threads.
+const TEST_THREADS: &str = "RUST_TEST_THREADS";
 
 /// The package whose tests start the command.
 const COMMAND_PACKAGE: &str = "cli";

@@ -6,7 +6,7 @@ use super::{ConditionCounts, Subject};
 use crate::failure::missing_feature;
 
 /// A condition, of which there are none.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Condition {}
 
 impl FromStr for Condition {
