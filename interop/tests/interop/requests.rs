@@ -84,7 +84,8 @@ async fn every_response_of_the_pds_is_parsed_and_verified() {
     }
     assert_eq!(listed.len(), 3);
     let found = listed.iter().find(|listed| listed.did.as_did() == did).unwrap();
-    assert_eq!((found.head, found.rev, found.active), (latest.cid, latest.rev, Some(true)));
+    let expected = (Some(latest.cid), Some(latest.rev), Some(true));
+    assert_eq!((found.head, found.rev, found.active), expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,11 +9,14 @@ use wireproof::archive::PageRow;
 use wireproof::atproto::syntax::{DidBuf, NsidBuf, Tid};
 use wireproof::net::egress::EgressPolicy;
 use wireproof::net::http::Url;
-use wireproof::net::xrpc::{ListedHost, ListedRepo, PacedClient, PageOptions, XrpcError};
+use wireproof::net::xrpc::{
+    ListPage, ListedHost, ListedRepo, OddEntries, PacedClient, PageOptions, XrpcError,
+};
 
 use super::selection::{self, Selection};
 use super::stored;
 use crate::failure::Failure;
+use crate::log::{self, Level};
 use crate::network;
 
 /// What the arguments name.
@@ -48,6 +51,8 @@ pub(super) struct ListedAccount {
 #[derive(Debug)]
 pub(super) struct AccountPage {
     pub(super) accounts: Vec<ListedAccount>,
+    /// The entries that name no account.
+    pub(super) odd: OddEntries,
     pub(super) next: Option<Box<str>>,
 }
 
@@ -72,10 +77,8 @@ impl Source {
             return Ok(self.collections.iter().map(list).collect());
         }
         let mut lists = BTreeMap::new();
-        for host in relay_hosts(client, relay).await? {
-            let url = host_url(&host.hostname, policy).filter(|url| selection.has_host(url));
-            let is_banned = host.status.as_deref() == Some("banned");
-            if let Some(url) = url.filter(|_| !is_banned) {
+        for (url, host) in relay_hosts(client, relay, policy).await? {
+            if selection.has_host(&url) && host.status.as_deref() != Some("banned") {
                 let accounts = host.account_count.and_then(|count| u64::try_from(count).ok());
                 lists.insert(network::origin(&url), AccountList::of_host(url, accounts));
             }
@@ -84,17 +87,42 @@ impl Source {
     }
 }
 
-/// The hosts of a relay.
-async fn relay_hosts(client: &PacedClient, relay: &Url) -> Result<Vec<ListedHost>, Failure> {
+/// The hosts of a relay, with their URLs. An entry that names none is left out, and the first of them are named.
+async fn relay_hosts(
+    client: &PacedClient,
+    relay: &Url,
+    policy: EgressPolicy,
+) -> Result<Vec<(Url, ListedHost)>, Failure> {
     let options = PageOptions { limit: Some(PAGE_ACCOUNTS), cursor: None };
     let (mut pages, mut hosts) = (client.client().list_hosts(relay, &options), Vec::new());
+    let mut odd = OddEntries::default();
     while let Some(page) = client.next_page(relay, &mut pages).await? {
-        hosts.extend(page.items);
-        if hosts.len() > MAX_HOSTS {
+        let (of_page, odd_of_page) = usable_hosts(page, policy);
+        hosts.extend(of_page);
+        for entry in odd.append(odd_of_page) {
+            // If standard error is closed, the list of hosts remains.
+            let _ = log::print(Level::Warning, &format!("{relay}: host left out: {entry}"));
+        }
+        if hosts.len() as u64 + odd.count() > MAX_HOSTS as u64 {
             return Err(Failure::Network(format!("{relay}: more than {MAX_HOSTS} hosts")));
         }
     }
     Ok(hosts)
+}
+
+/// The hosts of a page that have a URL, and its other entries.
+fn usable_hosts(
+    page: ListPage<ListedHost>,
+    policy: EgressPolicy,
+) -> (Vec<(Url, ListedHost)>, OddEntries) {
+    let (mut hosts, mut odd) = (Vec::new(), page.odd);
+    for host in page.items {
+        match host_url(&host.hostname, policy) {
+            Some(url) => hosts.push((url, host)),
+            None => odd.push(&host.hostname, "not the name of a host"),
+        }
+    }
+    (hosts, odd)
 }
 
 /// The URL of a host that a relay names.
@@ -187,15 +215,14 @@ impl AccountList {
 }
 
 impl AccountPage {
-    fn of<T>(
-        page: Option<wireproof::net::xrpc::ListPage<T>>,
-        account: impl Fn(T) -> ListedAccount,
-    ) -> Self {
+    fn of<T>(page: Option<ListPage<T>>, account: impl Fn(T) -> ListedAccount) -> Self {
         match page {
-            Some(page) => {
-                Self { accounts: page.items.into_iter().map(account).collect(), next: page.cursor }
-            }
-            None => Self { accounts: Vec::new(), next: None },
+            Some(page) => Self {
+                accounts: page.items.into_iter().map(account).collect(),
+                odd: page.odd,
+                next: page.cursor,
+            },
+            None => Self { accounts: Vec::new(), odd: OddEntries::default(), next: None },
         }
     }
 }
@@ -204,7 +231,7 @@ impl ListedAccount {
     fn of_repo(repo: ListedRepo) -> Self {
         let is_inactive = repo.active == Some(false);
         let status = || repo.status.unwrap_or_else(|| "inactive".into());
-        Self { did: repo.did, rev: Some(repo.rev), inactive: is_inactive.then(status) }
+        Self { did: repo.did, rev: repo.rev, inactive: is_inactive.then(status) }
     }
 }
 
@@ -216,6 +243,8 @@ pub(super) struct SeenAccounts {
     idle_pages: usize,
     /// Number of pages in a row without an account of the host.
     strange_pages: usize,
+    /// Entries that name no account.
+    pub(super) odd: OddEntries,
 }
 
 impl SeenAccounts {
@@ -301,6 +330,40 @@ mod tests {
             seen.count(&strange);
         }
         assert!(seen.excess().unwrap().contains("no account of the host"));
+    }
+
+    #[test]
+    fn a_host_of_a_relay_whose_name_makes_no_url_is_left_out_and_named() {
+        let named = ["", "a b", "pds.test/path", "me@pds.test", "pds.example.com"];
+        let host = |name: &str| ListedHost {
+            hostname: name.into(),
+            seq: None,
+            account_count: None,
+            status: None,
+        };
+        let page =
+            ListPage { items: named.map(host).to_vec(), odd: OddEntries::default(), cursor: None };
+        let (hosts, odd) = usable_hosts(page, EgressPolicy::Public);
+        let urls: Vec<String> = hosts.iter().map(|(url, _)| network::origin(url)).collect();
+        assert_eq!((&*urls, odd.count()), (&["https://pds.example.com".to_owned()][..], 4));
+        assert_eq!(&*odd.named()[2], "pds.test/path: not the name of a host");
+    }
+
+    #[test]
+    fn an_account_without_a_listed_revision_is_one_of_its_page() {
+        let repo = ListedRepo {
+            did: "did:web:a.test".parse().unwrap(),
+            head: None,
+            rev: None,
+            active: None,
+            status: None,
+        };
+        let mut odd = OddEntries::default();
+        odd.push("7", "not an account");
+        let page = ListPage { items: vec![repo], odd: odd.clone(), cursor: Some("2".into()) };
+        let page = AccountPage::of(Some(page), ListedAccount::of_repo);
+        let ListedAccount { rev, inactive, .. } = &page.accounts[0];
+        assert_eq!((rev, inactive, page.odd, page.next.as_deref()), (&None, &None, odd, Some("2")));
     }
 
     #[test]

@@ -98,10 +98,14 @@ impl SweepCounts {
     }
 
     /// What is said at the end of a sweep.
-    pub(super) fn text(&self, list: &str, sweep: u32) -> String {
+    pub(super) fn text(&self, list: &str, sweep: u32, odd_entries: u64) -> String {
         let Self { listed, stored, present, failed, bytes } = self;
+        let odd = match odd_entries {
+            0 => String::new(),
+            odd => format!(", entries left out: {odd}"),
+        };
         format!(
-            "{list}: sweep {sweep}: {listed} accounts, {stored} stored ({}), {present} present, {failed} failed",
+            "{list}: sweep {sweep}: {listed} accounts, {stored} stored ({}), {present} present, {failed} failed{odd}",
             BinaryBytes(*bytes)
         )
     }

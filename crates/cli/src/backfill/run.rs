@@ -283,7 +283,7 @@ impl Run {
             }
         };
         self.progress.reading.fetch_sub(1, Relaxed);
-        self.progress.say(counts.text(&name, next.sweep));
+        self.progress.say(counts.text(&name, next.sweep, seen.odd.count()));
         ended
     }
 
@@ -307,6 +307,9 @@ impl Run {
             listed: page.accounts.len() as u64,
             ..PageRow::default()
         };
+        for entry in seen.odd.append(page.odd) {
+            self.progress.say(format!("{}: entry left out: {entry}", list.name()));
+        }
         seen.retain_new(&mut page.accounts);
         if let Some(excess) = seen.excess() {
             return Err(PageError::List(excess));

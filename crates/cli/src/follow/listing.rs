@@ -11,7 +11,7 @@ use wireproof::atproto::syntax::NsidBuf;
 use wireproof::delivery::{Outbox, OutboxError};
 use wireproof::net::http::Url;
 use wireproof::net::xrpc::{
-    Client, ListPage, ListedRepo, PageOptions, Pages, XrpcError, XrpcFault,
+    Client, ListPage, ListedRepo, OddEntries, PageOptions, Pages, XrpcError, XrpcFault,
 };
 
 use crate::log::{self, Level};
@@ -75,7 +75,8 @@ impl Listing {
         let name = self.name();
         let cursor = outbox.histories()?.cursor(&name)?;
         let options = PageOptions { limit: Some(PAGE_ACCOUNTS), cursor: cursor.as_deref() };
-        let mut reading = Reading { outbox, name: &name, accounts: 0, idle_pages: 0 };
+        let mut reading =
+            Reading { outbox, name: &name, accounts: 0, idle_pages: 0, odd: OddEntries::default() };
         let end = match &self.collection {
             None => {
                 let pages = client.list_repos(&self.host, &options);
@@ -87,7 +88,7 @@ impl Listing {
                 reading.run(pages, |did| Some(did.as_did().as_str())).await?
             }
         };
-        Ok(ReadList { accounts: reading.accounts, end })
+        Ok(ReadList { accounts: reading.accounts, odd_entries: reading.odd.count(), end })
     }
 }
 
@@ -95,6 +96,8 @@ impl Listing {
 struct ReadList {
     /// Number of accounts that were not known.
     accounts: usize,
+    /// Number of entries that name no account.
+    odd_entries: u64,
     /// Why it was not read to its end, if it was not.
     end: Option<String>,
 }
@@ -106,8 +109,12 @@ impl ReadList {
             Some(end) => (Level::Warning, format!("; {end}: the list is continued later")),
         };
         let accounts = self.accounts;
+        let odd = match self.odd_entries {
+            0 => String::new(),
+            odd => format!(", entries left out: {odd}"),
+        };
         // If standard error is closed, the metrics remain.
-        let _ = log::print(level, &format!("{name}: {accounts} accounts listed{end}"));
+        let _ = log::print(level, &format!("{name}: {accounts} accounts listed{odd}{end}"));
     }
 }
 
@@ -119,6 +126,7 @@ struct Reading<'r> {
     accounts: usize,
     /// Number of pages in a row without such an account.
     idle_pages: usize,
+    odd: OddEntries,
 }
 
 impl Reading<'_> {
@@ -134,6 +142,10 @@ impl Reading<'_> {
                 Ok(None) => return Ok(None),
                 Err(error) => return Ok(Some(error.to_string())),
             };
+            for entry in self.odd.append(page.odd) {
+                let text = format!("{}: entry left out: {entry}", self.name);
+                let _ = log::print(Level::Warning, &text);
+            }
             let dids: Vec<&str> = page.items.iter().filter_map(&did).collect();
             let new = self.outbox.await_listed(self.name, &dids, page.cursor.as_deref())?;
             self.accounts += new;
@@ -276,14 +288,26 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_repeated_cursor_and_a_malformed_page_end_a_list_and_keep_what_was_read() {
+    async fn a_repeated_cursor_and_a_page_without_a_list_end_a_list_and_keep_what_was_read() {
         let repeated = serve(|_| page("did:web:a.test", &next(7)));
         let one = vec!["did:web:a.test".to_owned()];
         assert_eq!(read(repeated).await, (one.clone(), Some("7".to_owned())));
         let malformed = serve(|cursor| match cursor {
             None => page("did:web:a.test", &next(1)),
-            _ => page("nobody", &next(2)),
+            _ => r#"{"repos":{},"cursor":"2"}"#.to_owned(),
         });
         assert_eq!(read(malformed).await, (one, Some("1".to_owned())));
+    }
+
+    #[tokio::test]
+    async fn an_odd_entry_costs_neither_its_page_nor_the_pages_behind_it() {
+        let server = serve(|cursor| match cursor {
+            None => page("did:web:a.test", &next(1)),
+            Some(1) => page("nobody", &next(2)),
+            Some(2) => page("did:web:b.test", &next(3)).replace("3jzfcijpj2z2a", ""),
+            _ => page("did:web:c.test", ""),
+        });
+        let dids = ["did:web:a.test", "did:web:b.test", "did:web:c.test"].map(str::to_owned);
+        assert_eq!(read(server).await, (dids.to_vec(), Some("3".to_owned())));
     }
 }

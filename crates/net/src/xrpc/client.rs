@@ -223,6 +223,7 @@ impl Client {
     }
 }
 
+/// The page in a body. Text that is not UTF-8 is replaced, so that it costs the entry that it is in.
 fn parse_page<R: ListResponse>(body: &[u8]) -> serde_json::Result<ListPage<R::Item>> {
-    serde_json::from_slice(body).map(R::into_page)
+    serde_json::from_str(&String::from_utf8_lossy(body)).map(R::into_page)
 }

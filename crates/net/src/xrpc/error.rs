@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::unsigned::MAX_CURSOR_BYTES;
 use crate::http::HttpFault;
 use crate::rate_limit::RateLimited;
 use crate::remote_text::{MAX_MESSAGE_CHARS, MAX_NAME_CHARS, sanitize};
@@ -46,6 +47,9 @@ pub enum XrpcFault {
     /// The cursor of the next page equals the cursor of this page.
     #[error("the list repeats: the cursor of the next page is the same")]
     Cursor,
+    /// The cursor of the next page is longer than allowed; its length in bytes.
+    #[error("the cursor of the next page has {0} bytes: at most {MAX_CURSOR_BYTES} are allowed")]
+    LongCursor(usize),
 }
 
 /// An XRPC error. It is identified by its name, not its status.

@@ -32,6 +32,7 @@ mod request;
 mod response;
 #[cfg(test)]
 mod tests;
+mod unsigned;
 
 pub use client::Client;
 pub use error::{ErrorName, NamedError, XrpcError, XrpcFault};
@@ -40,3 +41,4 @@ pub use response::{
     FetchError, FetchedRepo, LatestCommit, ListPage, ListedHost, ListedRepo, PageOptions, Pages,
     RepoStatus, RepoStream,
 };
+pub use unsigned::{MAX_CURSOR_BYTES, OddEntries};

@@ -1,4 +1,7 @@
 //! Responses of methods: JSON documents, lists page by page, and repository archives as streams.
+//!
+//! Nothing signs these documents. Of each only what it is asked for is required: an optional field whose value is unusable
+//! counts as absent.
 
 use std::io::{self, Write};
 
@@ -11,6 +14,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::error::{XrpcError, XrpcFault};
 use super::request::{Request, Response, Transport, method_url};
+use super::unsigned::{Entries, MAX_CURSOR_BYTES, OddEntries, usable};
 use crate::http::{Coding, HttpError, Limits, ResponseBody};
 
 /// `getLatestCommit`: the current commit of a repository, as claimed by the host; not verified.
@@ -41,14 +45,17 @@ pub struct RepoStatus {
 pub struct ListedRepo {
     /// The account.
     pub did: DidBuf,
-    /// Its current commit.
-    #[serde(deserialize_with = "cid")]
-    pub head: Cid,
-    /// The revision of that commit.
-    pub rev: Tid,
+    /// Its current commit; `None` if the response does not say.
+    #[serde(default, deserialize_with = "usable_cid")]
+    pub head: Option<Cid>,
+    /// The revision of that commit; `None` if the response does not say.
+    #[serde(default, deserialize_with = "usable")]
+    pub rev: Option<Tid>,
     /// Whether the host serves its repository; `None` if the response does not say.
+    #[serde(default, deserialize_with = "usable")]
     pub active: Option<bool>,
     /// The reason if it does not.
+    #[serde(default, deserialize_with = "usable")]
     pub status: Option<Box<str>>,
 }
 
@@ -59,10 +66,13 @@ pub struct ListedHost {
     /// Its name, with a port unless it is the default. Untrusted: anyone can submit a name to a relay.
     pub hostname: Box<str>,
     /// The sequence number of the latest event that the relay received from it.
+    #[serde(default, deserialize_with = "usable")]
     pub seq: Option<i64>,
     /// Number of its accounts that the relay knows.
+    #[serde(default, deserialize_with = "usable")]
     pub account_count: Option<i64>,
     /// Its status, such as `active`, `idle`, `offline`, `throttled` or `banned`.
+    #[serde(default, deserialize_with = "usable")]
     pub status: Option<Box<str>>,
 }
 
@@ -71,6 +81,8 @@ pub struct ListedHost {
 pub struct ListPage<T> {
     /// The items.
     pub items: Vec<T>,
+    /// The entries that are none, which are left out.
+    pub odd: OddEntries,
     /// The server's cursor of the next page; `None` after the last page.
     pub cursor: Option<Box<str>>,
 }
@@ -85,14 +97,14 @@ pub(super) trait ListResponse: for<'de> Deserialize<'de> {
 /// `listRepos`.
 #[derive(Deserialize)]
 pub(super) struct ReposResponse {
-    repos: Vec<ListedRepo>,
+    repos: Entries<ListedRepo>,
     cursor: Option<Box<str>>,
 }
 
 /// `listReposByCollection`.
 #[derive(Deserialize)]
 pub(super) struct DidsResponse {
-    repos: Vec<ListedDid>,
+    repos: Entries<ListedDid>,
     cursor: Option<Box<str>>,
 }
 
@@ -104,7 +116,7 @@ struct ListedDid {
 /// `listHosts`.
 #[derive(Deserialize)]
 pub(super) struct HostsResponse {
-    hosts: Vec<ListedHost>,
+    hosts: Entries<ListedHost>,
     cursor: Option<Box<str>>,
 }
 
@@ -112,7 +124,7 @@ impl ListResponse for ReposResponse {
     type Item = ListedRepo;
 
     fn into_page(self) -> ListPage<ListedRepo> {
-        ListPage { items: self.repos, cursor: self.cursor }
+        ListPage::new(self.repos, self.cursor)
     }
 }
 
@@ -120,8 +132,9 @@ impl ListResponse for DidsResponse {
     type Item = DidBuf;
 
     fn into_page(self) -> ListPage<DidBuf> {
-        let items = self.repos.into_iter().map(|listed| listed.did).collect();
-        ListPage { items, cursor: self.cursor }
+        let Entries { items, odd } = self.repos;
+        let items = items.into_iter().map(|listed| listed.did).collect();
+        ListPage::new(Entries { items, odd }, self.cursor)
     }
 }
 
@@ -129,13 +142,25 @@ impl ListResponse for HostsResponse {
     type Item = ListedHost;
 
     fn into_page(self) -> ListPage<ListedHost> {
-        ListPage { items: self.hosts, cursor: self.cursor }
+        ListPage::new(self.hosts, self.cursor)
+    }
+}
+
+impl<T> ListPage<T> {
+    /// An empty cursor is none: no place of a list has it.
+    fn new(Entries { items, odd }: Entries<T>, cursor: Option<Box<str>>) -> Self {
+        Self { items, odd, cursor: cursor.filter(|cursor| !cursor.is_empty()) }
     }
 }
 
 fn cid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cid, D::Error> {
     let text = <Box<str>>::deserialize(deserializer)?;
     text.parse().map_err(|_| D::Error::custom("not a CID of AT Protocol"))
+}
+
+fn usable_cid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cid>, D::Error> {
+    let text: Option<Box<str>> = usable(deserializer)?;
+    Ok(text.and_then(|text| text.parse().ok()))
 }
 
 /// Start and page size of a list.
@@ -191,7 +216,8 @@ impl<'c, T> Pages<'c, T> {
     /// The next page; `None` after the last. After an error, the call can be repeated.
     ///
     /// # Errors
-    /// If the request fails, the response does not match the schema, or the cursor repeats.
+    /// If the request fails, the response is no page of the list, or its cursor repeats or is longer than
+    /// [`MAX_CURSOR_BYTES`].
     pub async fn next(&mut self) -> Result<Option<ListPage<T>>, XrpcError> {
         let mut url = self.url.clone();
         match &self.next {
@@ -207,6 +233,9 @@ impl<'c, T> Pages<'c, T> {
         self.next = match (&page.cursor, &self.next) {
             (Some(cursor), NextPage::At(last)) if cursor == last => {
                 return Err(request.error(&host, XrpcFault::Cursor));
+            }
+            (Some(cursor), _) if cursor.len() > MAX_CURSOR_BYTES => {
+                return Err(request.error(&host, XrpcFault::LongCursor(cursor.len())));
             }
             (Some(cursor), _) => NextPage::At(cursor.clone()),
             (None, _) => NextPage::None,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use atproto::syntax::Did;
+use atproto::syntax::{Did, Nsid};
 use reqwest::Url;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -98,7 +98,8 @@ async fn responses_that_do_not_match_the_method_are_rejected() {
     assert_eq!(page.repo(&client()).await, XrpcFault::ContentType("text/html".into()));
     let malformed = TestHost::with_response("200 OK", "", "{").await;
     assert!(matches!(malformed.status().await, XrpcFault::Schema(_)));
-    let incomplete = TestHost::with_response("200 OK", "", r#"{"did":"did:web:a.test"}"#).await;
+    let own = r#"{"did":"did:plc:ewvi7nxzyoun6zhxrhs64oiz","rev":"3jzfcijpj2z2a"}"#;
+    let incomplete = TestHost::with_response("200 OK", "", own).await;
     assert!(matches!(incomplete.status().await, XrpcFault::Schema(_)));
     let other =
         TestHost::with_response("200 OK", "", r#"{"did":"did:web:a.test","active":true}"#).await;
@@ -137,6 +138,123 @@ async fn a_list_with_a_repeated_cursor_ends_with_an_error() {
     assert_eq!(pages.next().await.unwrap().unwrap().cursor.as_deref(), Some("a"));
     assert_eq!(pages.next().await.unwrap_err().fault, XrpcFault::Cursor);
     assert_eq!(host.requests(), 2);
+}
+
+/// The first page of `listRepos`, for this body.
+async fn repos(body: &str) -> Result<ListPage<ListedRepo>, XrpcFault> {
+    let host = TestHost::with_response("200 OK", "", body).await;
+    let page = client().list_repos(&host.url, &PageOptions::default()).next().await;
+    page.map(Option::unwrap).map_err(|error| error.fault)
+}
+
+fn entry(fields: &str) -> String {
+    format!(r#"{{"repos":[{{"did":"did:web:a.test"}},{fields},{{"did":"did:web:b.test"}}]}}"#)
+}
+
+#[tokio::test]
+async fn an_entry_that_names_no_account_costs_itself_and_is_named() {
+    let deep = format!(r#"{{"did":{}{}}}"#, "[".repeat(500), "]".repeat(500));
+    for odd in [
+        "null",
+        "7",
+        r#""did:web:c.test""#,
+        "[]",
+        "{}",
+        r#"{"did":null}"#,
+        r#"{"did":7}"#,
+        r#"{"did":""}"#,
+        r#"{"did":"nobody"}"#,
+        r#"{"did":"DID:WEB:C.TEST"}"#,
+        r#"{"did":" did:web:c.test"}"#,
+        r#"{"did":"did:web:c.test","did":"did:web:d.test"}"#,
+        r#"{"did":"\ud800"}"#,
+        &deep,
+    ] {
+        let page = repos(&entry(odd)).await.unwrap();
+        let dids: Vec<&str> = page.items.iter().map(|item| item.did.as_did().as_str()).collect();
+        assert_eq!((&*dids, page.odd.count()), (&["did:web:a.test", "did:web:b.test"][..], 1));
+        let named = &page.odd.named()[0];
+        assert!(odd.starts_with(named.split(": ").next().unwrap()), "{named}");
+    }
+}
+
+#[tokio::test]
+async fn a_field_that_is_not_needed_counts_as_absent_when_it_is_unusable() {
+    for odd in ["\"\"", "null", "7.5", "[{}]", "\"yes\"", "1e999", "\"\\udfff\""] {
+        for field in ["head", "rev", "active"] {
+            let fields = format!(r#"{{"did":"did:web:c.test","{field}":{odd}}}"#);
+            let page = repos(&entry(&fields)).await.unwrap();
+            assert_eq!((page.items.len(), page.odd.count()), (3, 0), "{fields}");
+            let ListedRepo { head, rev, active, status, .. } = &page.items[1];
+            assert_eq!((head, rev, active, status), (&None, &None, &None, &None), "{fields}");
+        }
+    }
+    let head = "bafyreie5cvv4h45feadgeuwhbcutmh6t2ceseocckahdoe6uat64zmz454";
+    let fields = format!(
+        r#"{{"did":"did:web:c.test","head":"{head}","rev":"","active":false,"status":"deleted"}}"#
+    );
+    let ListedRepo { head: read, rev, active, status, .. } =
+        repos(&entry(&fields)).await.unwrap().items.remove(1);
+    assert_eq!((read.unwrap().to_string().as_str(), rev, active), (head, None, Some(false)));
+    assert_eq!(status.as_deref(), Some("deleted"));
+}
+
+#[tokio::test]
+async fn odd_entries_are_counted_and_the_first_named_up_to_a_length() {
+    let long = format!(r#"{{"did":"{}"}}"#, "x".repeat(10_000));
+    let body = format!(r#"{{"repos":[{}]}}"#, vec![long; 20].join(","));
+    let page = repos(&body).await.unwrap();
+    assert_eq!((page.items.len(), page.odd.count(), page.odd.named().len()), (0, 20, 8));
+    assert!(page.odd.named().iter().all(|named| named.len() < 300));
+    let mut all = OddEntries::default();
+    assert_eq!(all.append(page.odd.clone()).len(), 8);
+    assert_eq!((all.append(page.odd).len(), all.count(), all.named().len()), (0, 40, 8));
+}
+
+#[tokio::test]
+async fn a_page_without_a_list_is_an_error() {
+    for body in
+        ["[]", "{}", r#"{"repos":null}"#, r#"{"repos":{}}"#, r#"{"repos":[}"#, r#"{"hosts":[]}"#]
+    {
+        assert!(matches!(repos(body).await, Err(XrpcFault::Schema(_))), "{body}");
+    }
+    for cursor in ["7", "[]", "{}", "true"] {
+        let body = format!(r#"{{"repos":[],"cursor":{cursor}}}"#);
+        assert!(matches!(repos(&body).await, Err(XrpcFault::Schema(_))), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_has_at_most_512_bytes_and_an_empty_one_is_none() {
+    let page = |cursor: String| async move {
+        repos(&format!(r#"{{"repos":[],"cursor":"{cursor}"}}"#)).await.map(|page| page.cursor)
+    };
+    let longest = "c".repeat(MAX_CURSOR_BYTES);
+    assert_eq!(page(longest.clone()).await, Ok(Some(longest.into())));
+    let fault = page("c".repeat(MAX_CURSOR_BYTES + 1)).await.unwrap_err();
+    assert_eq!(fault, XrpcFault::LongCursor(513));
+    assert_eq!(
+        fault.to_string(),
+        "the cursor of the next page has 513 bytes: at most 512 are allowed"
+    );
+    assert_eq!(page(String::new()).await, Ok(None));
+}
+
+#[tokio::test]
+async fn odd_entries_of_collections_and_hosts_are_left_out_too() {
+    let body = r#"{"repos":[{"did":"did:web:a.test"},{"did":"A"},{"did":"did:web:b.test"}]}"#;
+    let host = TestHost::with_response("200 OK", "", body).await;
+    let collection = Nsid::parse("app.bsky.feed.post").unwrap();
+    let (client, options) = (client(), PageOptions::default());
+    let mut pages = client.list_repos_by_collection(&host.url, collection, &options);
+    let page = pages.next().await.unwrap().unwrap();
+    assert_eq!((page.items.len(), page.odd.count()), (2, 1));
+    let body = r#"{"hosts":[{"hostname":"a.test","seq":"7","accountCount":-0.5,"status":7},{"hostname":null}]}"#;
+    let host = TestHost::with_response("200 OK", "", body).await;
+    let page = client.list_hosts(&host.url, &options).next().await.unwrap().unwrap();
+    let listed =
+        ListedHost { hostname: "a.test".into(), seq: None, account_count: None, status: None };
+    assert_eq!((&*page.items, page.odd.count()), (&[listed][..], 1));
 }
 
 #[tokio::test]
