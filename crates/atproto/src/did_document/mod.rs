@@ -177,8 +177,8 @@ fn host(
     let is_host_entry =
         |service: &Service| is_id(&service.id, did, "#atproto_pds") && service.kind == HOST_TYPE;
     let endpoint = services.into_items().find(is_host_entry)?.service_endpoint;
-    let is_development = || options.allow_development_hosts && is_development_host(&endpoint);
-    (is_host(&endpoint) || is_development()).then(|| endpoint.into())
+    let development = || development_host(&endpoint).filter(|_| options.allow_development_hosts);
+    host_of(&endpoint).or_else(development).map(Box::from)
 }
 
 /// Whether `id` is the fragment, alone or after the DID.
@@ -186,15 +186,23 @@ fn is_id(id: &str, did: Did<'_>, fragment: &str) -> bool {
     id.strip_suffix(fragment).is_some_and(|base| base.is_empty() || did == base)
 }
 
-/// Whether `endpoint` is the address of a host: `https://`, a name, an optional port, and nothing else.
-pub(crate) fn is_host(endpoint: &str) -> bool {
-    endpoint.strip_prefix("https://").and_then(name_of).is_some()
+/// The address of a host in `endpoint`: `https://`, a name, an optional port, and nothing else. A slash after it, the empty
+/// path of a URL, is left out.
+pub(crate) fn host_of(endpoint: &str) -> Option<&str> {
+    let host = without_slash(endpoint);
+    host.strip_prefix("https://").and_then(name_of).map(|_| host)
 }
 
-/// Whether `endpoint` is a development server without TLS.
-fn is_development_host(endpoint: &str) -> bool {
-    let name = endpoint.strip_prefix("http://").and_then(name_of);
-    name.is_some_and(|name| matches!(name, "localhost" | "127.0.0.1") || name.ends_with(".test"))
+/// The address of a development server without TLS in `endpoint`.
+fn development_host(endpoint: &str) -> Option<&str> {
+    let host = without_slash(endpoint);
+    let name = host.strip_prefix("http://").and_then(name_of)?;
+    let is_ours = matches!(name, "localhost" | "127.0.0.1") || name.ends_with(".test");
+    is_ours.then_some(host)
+}
+
+fn without_slash(endpoint: &str) -> &str {
+    endpoint.strip_suffix('/').unwrap_or(endpoint)
 }
 
 /// The name in an authority with or without a port.

@@ -74,8 +74,10 @@ fn a_host_has_a_name_an_optional_port_and_nothing_else() {
     for good in good.split(' ') {
         assert_eq!(host(good).as_deref(), Some(good));
     }
-    let bad = "https:// http://example.com HTTPS://example.com https://example.com/ \
-        https://example.com/path https://example.com?query https://example.com#fragment \
+    assert_eq!(host("https://example.com/").as_deref(), Some("https://example.com"));
+    assert_eq!(host("https://example.com:8443/").as_deref(), Some("https://example.com:8443"));
+    let bad = "https:// https:/// http://example.com HTTPS://example.com https://example.com// \
+        https://example.com/. https://example.com/path https://example.com?query https://example.com#fragment \
         https://user@example.com https://user:1@example.com https://example.com: \
         https://example.com:0 https://example.com:65536 https://example.com:+80 \
         https://example..com https://example.com. https://-example.com https://exämple.com https://[::1]";
@@ -98,6 +100,7 @@ fn a_host_without_tls_counts_only_where_development_hosts_are_allowed() {
     {
         assert_eq!(host(ours, false), None, "{ours}");
         assert_eq!(host(ours, true).as_deref(), Some(ours));
+        assert_eq!(host(&format!("{ours}/"), true).as_deref(), Some(ours));
     }
     for bad in
         ["http://example.com", "http://10.0.0.1:80", "http://localhost/path", "ws://localhost"]

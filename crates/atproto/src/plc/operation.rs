@@ -193,7 +193,7 @@ impl AccountData {
     /// The host of the account: `https://`, a name and an optional port.
     pub fn host(&self) -> Option<&str> {
         let service = self.services.get(HOST_ID).filter(|service| service.kind == HOST_TYPE)?;
-        did_document::is_host(&service.endpoint).then_some(&service.endpoint)
+        did_document::host_of(&service.endpoint)
     }
 }
 

@@ -273,6 +273,36 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_deletion_is_confirmed_whatever_else_the_server_says_or_leaves_out() {
+        let whole = format!(r#""did": "{DID}", "#);
+        for rest in [
+            "",
+            r#""did": null, "#,
+            &format!(r#"{whole}"rev": "", "#),
+            &format!(r#"{whole}"rev": null, "#),
+            &format!(r#"{whole}"rev": 7, "#),
+        ] {
+            let world = World::default();
+            world.move_to("a.test");
+            let body = format!(r#"{{{rest}"active": false, "status": "deleted"}}"#);
+            world.set("a.test", 200, body.clone());
+            let found = world.start().await.status(DID).await.unwrap();
+            assert_eq!(
+                (found.is_active, found.status.as_deref()),
+                (false, Some("deleted")),
+                "{body}"
+            );
+        }
+        for refused in [r#"{"active": "false"}"#, r#"{"did": "did:web:b.test", "active": false}"#] {
+            let world = World::default();
+            world.move_to("a.test");
+            world.set("a.test", 200, refused.to_owned());
+            let error = world.start().await.status(DID).await.unwrap_err();
+            assert!(matches!(error, StatusError::Server(_)), "{error}");
+        }
+    }
+
+    #[tokio::test]
     async fn a_server_that_the_account_has_left_does_not_decide() {
         let world = World::default();
         world.move_to("a.test");

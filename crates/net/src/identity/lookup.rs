@@ -97,13 +97,18 @@ async fn query_host(
     let answer = lookup.http.get(&url, &WELL_KNOWN).await;
     let answer = answer.map_err(|error| IdentityError::http(handle, error))?;
     lookup.rate_limiter.record_response(host, answer.status, &answer.headers);
-    let line = answer.body.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let did = match answer.status {
-        200 => parse(line),
+        200 => did_in_body(&answer.body),
         404 | 410 => Err(IdentityFault::NotFound),
         status => Err(IdentityFault::Status(status)),
     };
     did.map_err(|fault| IdentityError::at(handle, handle.as_str(), fault))
+}
+
+/// The DID in the first line of a body, without the white space around it.
+fn did_in_body(body: &[u8]) -> Result<DidBuf, IdentityFault> {
+    let line = body.trim_ascii_start().split(|byte| *byte == b'\n').next();
+    parse(line.unwrap_or_default())
 }
 
 fn parse(text: &[u8]) -> Result<DidBuf, IdentityFault> {
@@ -210,6 +215,29 @@ mod tests {
 
     fn at(policy: EgressPolicy, did: &str, text: &str) {
         assert_eq!(of(did, policy), Ok(Location::Host(text.parse().unwrap())));
+    }
+
+    #[test]
+    fn white_space_around_the_did_of_a_body_is_stripped() {
+        let did = "did:plc:ewvi7nxzyoun6zhxrhs64oiz";
+        for (before, after) in [
+            ("", ""),
+            ("", "\n"),
+            ("", "\r\n"),
+            ("", "\r"),
+            ("\n", ""),
+            ("\r\n", "\r\n"),
+            (" \t", "\t "),
+            ("\n \n", "\n\n"),
+            ("\n", "\nanother line"),
+        ] {
+            let body = format!("{before}{did}{after}");
+            assert_eq!(did_in_body(body.as_bytes()).unwrap().to_string(), did, "{body:?}");
+        }
+        for bad in ["", "\n", "did=", "\"", "# a comment\n", "\0", "did :"] {
+            let body = format!("{bad}{}", if bad.trim().is_empty() { "" } else { did });
+            assert_eq!(did_in_body(body.as_bytes()), Err(IdentityFault::NotADid), "{body:?}");
+        }
     }
 
     #[test]

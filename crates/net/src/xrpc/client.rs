@@ -139,11 +139,11 @@ impl Client {
     /// `getRepoStatus`: the status of `did` on the host.
     ///
     /// # Errors
-    /// If the request fails, or the response is for another account.
+    /// If the request fails, or the response is for another account, or does not say whether this one is active.
     pub async fn get_repo_status(&self, host: &Url, did: Did<'_>) -> Result<RepoStatus, XrpcError> {
         let method = "getRepoStatus";
         let status: RepoStatus = self.json(host, method, &[("did", did.as_str())]).await?;
-        match status.did.as_did() == did {
+        match status.did.as_deref().is_none_or(|of| of == did.as_str()) {
             true => Ok(status),
             false => {
                 let fault = XrpcFault::Schema("another account".into());

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use tokio::time::{Instant, timeout};
 
 use super::error::{NamedError, XrpcError, XrpcFault};
+use super::unsigned::usable;
 use crate::http::{
     Client, Coding, HttpError, HttpFault, Limits, MAX_REDIRECTS, ResponseBody, authority,
 };
@@ -182,6 +183,7 @@ async fn read_error(mut body: ResponseBody) -> XrpcFault {
 #[derive(Deserialize)]
 struct ErrorBody {
     error: Box<str>,
+    #[serde(default, deserialize_with = "usable")]
     message: Option<Box<str>>,
 }
 

@@ -30,13 +30,16 @@ pub struct LatestCommit {
 /// `getRepoStatus`: the status of an account on a host.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct RepoStatus {
-    /// The account.
-    pub did: DidBuf,
+    /// The account; `None` if the response does not say.
+    #[serde(default, deserialize_with = "usable")]
+    pub did: Option<Box<str>>,
     /// Whether the host serves its repository.
     pub active: bool,
     /// The reason if it does not, such as `takendown`.
+    #[serde(default, deserialize_with = "usable")]
     pub status: Option<Box<str>>,
     /// The revision of an active account.
+    #[serde(default, deserialize_with = "usable")]
     pub rev: Option<Tid>,
 }
 

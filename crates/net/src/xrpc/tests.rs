@@ -83,6 +83,10 @@ async fn error_bodies_are_parsed_up_to_a_limit_of_size_and_time() {
     let XrpcFault::Named(error) = host.repo(&client()).await else { panic!("not an XRPC error") };
     assert_eq!((&error.name, error.status), (&ErrorName::RepoTakendown, 403));
     assert_eq!(error.to_string(), "RepoTakendown (status 403): no more");
+    let odd = r#"{"error":"RepoTakendown","message":{"en":"no more"}}"#;
+    let host = TestHost::with_response("403 x", "", odd).await;
+    let XrpcFault::Named(error) = host.repo(&client()).await else { panic!("not an XRPC error") };
+    assert_eq!((&error.name, &*error.message), (&ErrorName::RepoTakendown, ""));
     let long = format!(r#"{{"error":"RepoNotFound","message":"{}"}}"#, "x".repeat(64 << 10));
     let host = TestHost::with_response("400 x", "", &long).await;
     assert_eq!(host.repo(&client()).await, XrpcFault::Status(400));
