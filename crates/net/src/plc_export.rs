@@ -1,7 +1,7 @@
 //! The export of a did:plc directory: all operations in the order of their numbers, page by page.
 //!
 //! `GET /export?count=1000&after=SEQ` answers with JSON lines. A page is read line by line, with limits on each line, on their
-//! number and on the whole; its numbers must rise. What the directory says of an operation is not verified here.
+//! number and on the whole; its numbers must rise, by at most [`MAX_STEP`]. What the directory says of an operation is not verified here.
 
 use std::time::Duration;
 
@@ -82,6 +82,21 @@ pub enum ExportFault {
         /// The number before.
         last: u64,
     },
+    /// A number is more than [`MAX_STEP`] greater than the one before it.
+    #[error("line {number}: the number {seq} is more than {MAX_STEP} greater than {last}")]
+    Step {
+        /// The line, from 1.
+        number: usize,
+        /// Its number.
+        seq: u64,
+        /// The number before.
+        last: u64,
+    },
+    /// The directory has neither a line of this number, which was read before, nor a later one.
+    #[error(
+        "the newest line is below {0}, which was read before: the directory has lost lines, or numbers them anew"
+    )]
+    Behind(u64),
     /// The page has more lines than requested.
     #[error("more than the {max} lines that were requested", max = PAGE_LINES)]
     ManyLines,
@@ -120,6 +135,19 @@ impl PlcExport {
     pub async fn page(&self, after: u64) -> Result<Vec<ExportLine>, ExportError> {
         let page = self.try_page(after).await;
         page.map_err(|fault| ExportError { host: authority(&self.url).into(), after, fault })
+    }
+
+    /// Checks that the directory has a line of this number, which was read before, or a later one.
+    ///
+    /// # Errors
+    /// As [`page`](Self::page), or if it has none.
+    pub async fn check_reaches(&self, seq: u64) -> Result<(), ExportError> {
+        let Some(after) = seq.checked_sub(1) else { return Ok(()) };
+        let host = || authority(&self.url).into();
+        match self.page(after).await?.is_empty() {
+            true => Err(ExportError { host: host(), after, fault: ExportFault::Behind(seq) }),
+            false => Ok(()),
+        }
     }
 
     async fn try_page(&self, after: u64) -> Result<Vec<ExportLine>, ExportFault> {
@@ -193,6 +221,9 @@ impl PageReader {
             if line.seq <= last {
                 return Err(ExportFault::Order { number, seq: line.seq, last });
             }
+            if line.seq - last > MAX_STEP {
+                return Err(ExportFault::Step { number, seq: line.seq, last });
+            }
             if self.lines.len() == PAGE_LINES {
                 return Err(ExportFault::ManyLines);
             }
@@ -211,6 +242,11 @@ impl PageReader {
 
 /// Maximum number of operations of a page: what the directory allows.
 pub const PAGE_LINES: usize = 1000;
+
+/// Maximum step from the number of a line to the next. A directory skips the numbers of transactions that fail: with a hundred a
+/// second it takes a day to skip these. Whoever reads a line continues after its number, so one of any number would hide all
+/// later lines.
+pub const MAX_STEP: u64 = 10_000_000;
 
 /// Maximum length of a line in bytes: an operation has at most 7,500 in DAG-CBOR, and escapes in JSON take six for one.
 const MAX_LINE_BYTES: usize = 64 << 10;
@@ -282,6 +318,24 @@ mod tests {
         let fault = |number, seq, last| Err(ExportFault::Order { number, seq, last });
         assert_eq!(page(ok(&line(10))).await, fault(1, 10, 10));
         assert_eq!(page(ok(&format!("{}\n{}", line(12), line(12)))).await, fault(2, 12, 12));
+    }
+
+    #[tokio::test]
+    async fn a_number_may_skip_ten_million_and_no_more() {
+        let last = 10 + MAX_STEP;
+        assert_eq!(seqs(&page(ok(&line(last))).await.unwrap()), [last]);
+        let body = format!("{}\n{}", line(last), line(last + MAX_STEP));
+        assert_eq!(seqs(&page(ok(&body)).await.unwrap()), [last, last + MAX_STEP]);
+        for seq in [last + 1, i64::MAX as u64, u64::MAX] {
+            let fault = ExportFault::Step { number: 1, seq, last: 10 };
+            assert_eq!(page(ok(&line(seq))).await, Err(fault));
+        }
+        let body = format!("{}\n{}", line(12), line(i64::MAX as u64));
+        let fault = page(ok(&body)).await.unwrap_err();
+        assert_eq!(
+            fault.to_string(),
+            "line 2: the number 9223372036854775807 is more than 10000000 greater than 12"
+        );
     }
 
     #[tokio::test]

@@ -77,11 +77,17 @@ impl MirrorRun {
     async fn run(&mut self, max_rate: f64, progress: &mut ProgressLine) -> Result<(), Failure> {
         let mut turns = interval(Duration::from_secs_f64(1.0 / max_rate));
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let from = self.mirror.totals().cursor;
         loop {
             turns.tick().await;
             let cursor = self.mirror.totals().cursor;
             progress.step(format!("{} operations, at {cursor}", self.accepted));
             let lines = progress.during(self.page(cursor)).await?;
+            if lines.is_empty() && cursor == from {
+                turns.tick().await;
+                self.requests += 1;
+                return Ok(self.export.check_reaches(cursor).await?);
+            }
             let applied = self.mirror.apply(&lines)?;
             self.accepted += applied.accepted;
             progress.suspend(|| self.report(&applied.refused));

@@ -86,7 +86,7 @@ fn the_keys_of_all_accounts_are_in_the_mirror_and_follow_their_changes() {
     assert_eq!(of(5)["tombstoned"], true);
     assert_eq!(of(new)["signing_key"], sim.account(new).signing_key);
     let (report, _) = mirror(&sim, &file);
-    assert_eq!((&report["accepted_count"], &report["request_count"]), (&0.into(), &1.into()));
+    assert_eq!((&report["accepted_count"], &report["request_count"]), (&0.into(), &2.into()));
     let missing = wireproof(&["plc", "lookup", "did:plc:ewvi7nxzyoun6zhxrhs64oiz", "--from"])
         .arg(&file)
         .output();
@@ -190,6 +190,46 @@ fn operations_that_break_a_chain_are_named_and_not_stored_as_valid() {
     // A refused operation is read once.
     assert_eq!(mirror(&sim, &file).1, Some(0));
 }
+
+#[test]
+fn a_line_whose_number_skips_the_others_does_not_move_the_mirror() {
+    let (sim, dir) = (network(2), tempfile::tempdir().unwrap());
+    let file = file(&dir);
+    let (report, _) = mirror(&sim, &file);
+    assert_eq!(report["cursor"], 4);
+    let key = SecretKey::from_bytes(Curve::K256, &[9; 32]).unwrap();
+    let mut line = forged(&sim.account(0).did, NO_OPERATION, &key);
+    line["seq"] = i64::MAX.into();
+    sim.add_to_export(&line.to_string());
+    let output = mirror_command(&sim, &file, "1000").output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let text = stderr(&output);
+    assert!(text.contains("after 4: line 1: the number 9223372036854775807"), "{text}");
+
+    // The directory removes the line, and then has a new account.
+    sim.restart_export();
+    assert_eq!(mirror(&sim, &file).1, Some(0));
+    sim.add_account();
+    let (report, code) = mirror(&sim, &file);
+    assert_eq!((code, &report["from"], &report["cursor"]), (Some(0), &4.into(), &6.into()));
+}
+
+#[test]
+fn a_directory_that_has_lost_its_newest_lines_is_an_error() {
+    let (sim, dir) = (network(2), tempfile::tempdir().unwrap());
+    let file = file(&dir);
+    let key = SecretKey::from_bytes(Curve::K256, &[9; 32]).unwrap();
+    sim.add_to_export(&forged(&sim.account(0).did, NO_OPERATION, &key).to_string());
+    assert_eq!(mirror(&sim, &file).0["cursor"], 5);
+    assert_eq!(mirror(&sim, &file).1, Some(0), "nothing new is no error");
+    sim.restart_export();
+    let output = mirror_command(&sim, &file, "1000").output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).contains("the newest line is below 5"), "{}", stderr(&output));
+}
+
+/// A CID that no operation has.
+const NO_OPERATION: &str = "bafyreie5cvv4h45feadgeuwhbcutmh6t2ceseocckahdoe6uat64zmz454";
 
 /// A line with an update of `did` by a key that has no right to it.
 fn forged(did: &str, prev: &str, key: &SecretKey) -> Value {

@@ -1,7 +1,8 @@
 //! The export of the PLC directory: `/export?count=N&after=SEQ`, all operations in one order.
 //!
 //! Operations get their numbers when the export is first requested after their registration: those of the accounts by time,
-//! then the lines that a test has added. A number is never given twice, and some are skipped.
+//! then the lines that a test has added. A number is never given twice, and some are skipped; but a line that is added with a
+//! number keeps it, and a directory may begin its numbers again.
 
 use std::collections::HashMap;
 
@@ -37,9 +38,14 @@ enum EntryContent {
 }
 
 impl ExportLog {
-    /// Adds a line, which gets its number.
+    /// Adds a line, which gets its number unless it has one.
     pub(super) fn add(&mut self, line: Value) {
         self.added.push(line);
+    }
+
+    /// Forgets all numbers and the lines that were added.
+    pub(super) fn restart(&mut self) {
+        *self = Self::default();
     }
 
     /// Numbers the operations that have none.
@@ -64,7 +70,11 @@ impl ExportLog {
         let last = self.entries.last().map_or(0, |entry| entry.seq);
         // Transactions of the directory that fail use up numbers.
         let is_gap = last > 0 && last.is_multiple_of(GAP_EVERY);
-        let seq = last + if is_gap { 2 } else { 1 };
+        let next = last + if is_gap { 2 } else { 1 };
+        let seq = match &content {
+            EntryContent::Added(line) => line["seq"].as_u64().unwrap_or(next),
+            EntryContent::Operation { .. } => next,
+        };
         self.entries.push(ExportEntry { seq, content });
     }
 }

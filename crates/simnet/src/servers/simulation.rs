@@ -327,7 +327,7 @@ impl Simulation {
     }
 
     /// Adds a line to the export of the directory: the JSON of an operation with `did`, `operation`, `cid` and `createdAt`, of
-    /// any account. It gets the next number when the export is requested.
+    /// any account. It gets the next number when the export is requested, unless it has a `seq`.
     ///
     /// # Panics
     /// If it is not a JSON object.
@@ -335,6 +335,11 @@ impl Simulation {
         let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
         assert!(line.is_object(), "a JSON object");
         self.network.export.lock().expect(UNPOISONED).add(line);
+    }
+
+    /// Begins the numbers of the export again, without the lines that were added to it.
+    pub fn restart_export(&self) {
+        self.network.export.lock().expect(UNPOISONED).restart();
     }
 
     /// The state of each account that a complete and correct reader ends with.
