@@ -31,7 +31,7 @@ pub(super) fn read<'a>(export: &'a [u8], options: &Options) -> Result<ReadArchiv
     let root = splitter.roots().first().and_then(|root| root.to_cid());
     let builder = ArchiveBuilder::new(&splitter);
     let max_bytes = options.max_record_bytes;
-    let check = |block: &Block<'a>| is_prechecked(block.data, max_bytes);
+    let check = |block: &Block<'a>| is_prechecked(block, max_bytes);
     splitter.with_hashed(options.threads, check, |next| {
         let blocks = RefCell::new(FollowedBlocks::new(export, next, builder, options));
         let tree = root.and_then(|root| walk(&blocks, root, options));

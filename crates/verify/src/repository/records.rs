@@ -30,10 +30,10 @@ impl PrecheckedRecords {
         Self { valid: BlockSet::for_archive(archive), max_bytes }
     }
 
-    /// Checks a block, unless it looks like a tree node, which records hardly ever do.
+    /// Checks a block that may be a record.
     #[inline]
     pub(super) fn visit(&mut self, block: &Block<'_>) {
-        if is_prechecked(block.data, self.max_bytes) {
+        if is_prechecked(block, self.max_bytes) {
             self.insert(block.data);
         }
     }
@@ -50,10 +50,12 @@ impl PrecheckedRecords {
     }
 }
 
-/// Whether a block is valid if it is a record, and does not look like a tree node.
+/// Whether a block may be a record and is a valid one. It may be one if a tree can name it, which the set of blocks
+/// requires, and if it does not look like a tree node, which records hardly ever do.
 #[inline]
-pub(super) fn is_prechecked(block: &[u8], max_bytes: usize) -> bool {
-    !block.starts_with(NODE_START) && check_record(block, max_bytes).is_ok()
+pub(super) fn is_prechecked(block: &Block<'_>, max_bytes: usize) -> bool {
+    let Block { cid, data, .. } = *block;
+    cid.sha256().is_some() && !data.starts_with(NODE_START) && check_record(data, max_bytes).is_ok()
 }
 
 /// Checks the records at these offsets of the archive, with these lengths. The invalid ones are counted, or, if the

@@ -65,8 +65,9 @@ impl<'a, S: BlockSource<'a>> NodeSource for BlockNodes<'a, S> {
     }
 }
 
-/// A set of blocks, identified by their addresses: one bit for each block of an archive, in which two blocks
-/// start more than 32 bytes apart, because each follows its own CID.
+/// A set of blocks that [`Cid`]s name, identified by their addresses. Of an archive, two such blocks start more than 32
+/// bytes apart, because the 36 bytes of its CID are before each. Blocks under shorter CIDs may be nearer: nothing links to
+/// them, and they must not be added.
 #[derive(Clone, Debug)]
 pub struct BlockSet {
     /// Address of the archive.
@@ -96,7 +97,7 @@ impl BlockSet {
         }
     }
 
-    /// Adds a block; returns whether it is new. Only the address counts, also of an empty block.
+    /// Adds a block that a [`Cid`] names; returns whether it is new. Only the address counts, also of an empty block.
     #[inline]
     pub fn insert(&mut self, block: &[u8]) -> bool {
         let address = block.as_ptr() as usize;
@@ -113,5 +114,5 @@ impl BlockSet {
     }
 }
 
-/// Blocks start farther apart than this: each has 36 bytes of CID before it.
+/// Blocks that a [`Cid`] names start farther apart than this: each has the 36 bytes of its CID before it.
 const BYTES_PER_BIT: usize = 32;

@@ -12,7 +12,7 @@ use super::held::HeldBlocks;
 use super::*;
 use crate::repository::records::NODE_START;
 use crate::repository::tests::{DID, Parts, path, record, secret};
-use crate::repository::{self, WholeRepository};
+use crate::repository::{self, WholeRepository, collect_rejections};
 
 /// What a proof says.
 #[derive(Debug, PartialEq)]
@@ -263,6 +263,30 @@ fn invalid_shared_and_odd_records_are_counted_alike() {
     }
     let none = Options { max_extra_blocks: 1, ..Options::default() };
     assert_eq!(assert_same_under(&join(root, &blocks), &none).unwrap_err().code(), "car/extra");
+}
+
+#[test]
+fn a_block_under_a_short_cid_does_not_hide_the_invalid_record_before_it() {
+    // Six bytes: a CID with an identity hash of one byte, and an empty map.
+    let unlinked = b"\x06\x01\x71\x00\x01\xa0\xa0";
+    for padding in 0..64 {
+        let mut parts = Parts::of(0);
+        parts.put(&path(0), record(&"-".repeat(padding)));
+        parts.put(&path(1), b"\x80".to_vec());
+        let blocks = split(&streamable(&parts));
+        assert_eq!(blocks.last().unwrap().1, b"\x80", "the invalid record is the last block");
+        for blocks in [&blocks, &nodes_first(&blocks)] {
+            let export = [&join(blocks[0].0, blocks)[..], unlinked].concat();
+            let proof = assert_same(&export).unwrap();
+            assert_eq!((proof.invalid.records, proof.extra.blocks), (1, 1), "{padding}");
+            assert_eq!(assert_same_under(&export, &strict()).unwrap_err().code(), "record/shape");
+            let faults = collect_rejections(&export, None, None, &strict(), 10);
+            assert_eq!(
+                faults.iter().map(RepositoryRejection::code).collect::<Vec<_>>(),
+                ["record/shape"]
+            );
+        }
+    }
 }
 
 #[test]
