@@ -64,10 +64,15 @@ fn a_frame_with_one_bit_flipped_is_refused_or_says_something_else() {
     for (name, frame) in made::frames() {
         let (mut first, mut second) = (decoder(), decoder());
         let original = first.decode(&frame).unwrap();
+        // The name of the null of a delete: under another one it is an unknown field, and the delete lacks the field, as it may.
+        let null_cid = b"\x63cid\xf6";
+        let null_cid = frame.windows(null_cid.len()).position(|field| field == null_cid);
+        let null_name = null_cid.map_or(0..0, |at| at + 1..at + 4);
         for_each_flip(&frame, |flipped, bit| {
             // The flipped bit must show in the decoded event.
             if let Ok(event) = second.decode(flipped) {
-                assert_ne!(event, original, "{name}: bit {bit}");
+                let is_name_of_null = null_name.contains(&(bit / 8));
+                assert_eq!(event == original, is_name_of_null, "{name}: bit {bit}");
                 assert_survives_writing(&event, bit);
             }
         });

@@ -3,7 +3,7 @@
 use bumpalo::Bump;
 use bumpalo::collections::Vec as ArenaVec;
 use codec::car::{self, Sections};
-use codec::cbor::{self, DecodeError, KeyOrder, Reader, Value};
+use codec::cbor::{self, KeyOrder, Reader, Value};
 use codec::{Cid, CidRef};
 
 use super::error::{FrameError, FrameFault, fail};
@@ -69,13 +69,15 @@ fn commit<'a>(reader: &mut Reader<'a>, context: Context<'_, 'a>) -> Result<Commi
             "seq" => seq = Some(reader.integer()?),
             "repo" => repo = Some(reader.text()?),
             "time" => time = Some(reader.text()?),
-            "blobs" => blobs = Some(read_blobs(reader, context)?),
+            "blobs" => blobs = nullable(reader, |reader| read_blobs(reader, context))?,
             "since" => since = Some(nullable(reader, Reader::text)?),
             "blocks" => blocks = Some(read_car_slice(reader, context)?),
             "commit" => commit = Some(read_tree_link(reader, "commit")?),
-            "rebase" => rebase = Some(reader.boolean()?),
-            "tooBig" => too_big = Some(reader.boolean()?),
-            "prevData" => prev_data = Some(read_tree_link(reader, "prevData")?),
+            "rebase" => rebase = nullable(reader, Reader::boolean)?,
+            "tooBig" => too_big = nullable(reader, Reader::boolean)?,
+            "prevData" => {
+                prev_data = nullable(reader, |reader| read_tree_link(reader, "prevData"))?
+            }
             _ => reader.skip()?,
         }
     }
@@ -126,8 +128,11 @@ fn read_op<'a>(reader: &mut Reader<'a>) -> Result<RepoOp<'a>, FrameError> {
         }
     }
     let missing = |name| FrameError { offset: start, fault: FrameFault::Missing(name) };
+    let action = action.ok_or_else(|| missing("action"))?;
+    // A delete has no record to name, so that relays which leave out nulls send it without the field.
+    let cid = cid.or((action == Action::Delete).then_some(None));
     Ok(RepoOp {
-        action: action.ok_or_else(|| missing("action"))?,
+        action,
         path: path.ok_or_else(|| missing("path"))?,
         cid: cid.ok_or_else(|| missing("cid"))?,
         prev,
@@ -164,10 +169,12 @@ fn owned(cid: CidRef<'_>) -> Cid {
     cid.to_cid().expect("DAG-CBOR under SHA-256 is blessed")
 }
 
-fn nullable<'a, T>(
+/// Reads a field whose null says as much as its absence.
+#[inline]
+fn nullable<'a, T, E>(
     reader: &mut Reader<'a>,
-    read: impl FnOnce(&mut Reader<'a>) -> Result<T, DecodeError>,
-) -> Result<Option<T>, FrameError> {
+    read: impl FnOnce(&mut Reader<'a>) -> Result<T, E>,
+) -> Result<Option<T>, E> {
     if reader.take_null() { Ok(None) } else { Ok(Some(read(reader)?)) }
 }
 
@@ -224,7 +231,7 @@ fn identity<'a>(
             "did" => did = Some(reader.text()?),
             "seq" => seq = Some(reader.integer()?),
             "time" => time = Some(reader.text()?),
-            "handle" => handle = Some(reader.text()?),
+            "handle" => handle = nullable(reader, Reader::text)?,
             _ => reader.skip()?,
         }
     }
@@ -248,7 +255,7 @@ fn account<'a>(
             "seq" => seq = Some(reader.integer()?),
             "time" => time = Some(reader.text()?),
             "active" => active = Some(reader.boolean()?),
-            "status" => status = Some(reader.text()?),
+            "status" => status = nullable(reader, Reader::text)?,
             _ => reader.skip()?,
         }
     }
@@ -285,7 +292,7 @@ fn name_and_message<'a>(
     for _ in 0..reader.map()? {
         match reader.key(&mut keys)? {
             key if key == name_key => name = Some(reader.text()?),
-            "message" => message = Some(reader.text()?),
+            "message" => message = nullable(reader, Reader::text)?,
             _ => reader.skip()?,
         }
     }

@@ -191,6 +191,89 @@ fn deprecated_fields_may_be_absent_and_unknown_ones_are_ignored() {
     assert!(Decoder::new(Options::default()).decode(&frame).is_ok());
 }
 
+/// The frame of a `#commit` whose operations lack `cid`, with this `prevData` and without the other optional fields.
+fn commit_without_cids(ops: &[Action], prev_data: impl FnOnce(&mut Encoder)) -> Vec<u8> {
+    let (cid, data) = record(0);
+    let mut payload = Encoder::new();
+    payload.map(9).text("ops").array(ops.len());
+    for action in ops {
+        payload.map(2).text("path").text("a.b.c/d").text("action").text(action.as_str());
+    }
+    payload.text("rev").text(REV).text("seq").integer(1).text("repo").text(DID);
+    payload
+        .text("time")
+        .text(TIME)
+        .text("since")
+        .null()
+        .text("blocks")
+        .bytes(&slice(&[(cid, data)]));
+    payload.text("commit").link(cid.as_cid_ref()).text("prevData");
+    prev_data(&mut payload);
+    [b"\xa2\x61t\x67#commit\x62op\x01", payload.as_bytes()].concat()
+}
+
+#[test]
+fn a_delete_may_lack_the_cid_that_is_null_and_other_operations_may_not() {
+    let none = |payload: &mut Encoder| _ = payload.null();
+    let frame = commit_without_cids(&[Action::Delete, Action::Delete], none);
+    let mut decoder = Decoder::new(Options::default());
+    let Event::Commit(commit) = decoder.decode(&frame).unwrap() else { panic!("a commit") };
+    assert!(commit.ops.iter().all(|op| op.action == Action::Delete && op.cid.is_none()));
+    for action in [Action::Create, Action::Update] {
+        let frame = commit_without_cids(&[Action::Delete, action], none);
+        assert_eq!(decode_error(&frame).fault, FrameFault::Missing("cid"), "{action:?}");
+    }
+}
+
+#[test]
+fn the_null_of_an_optional_field_is_its_absence_and_a_required_field_has_none() {
+    let decoded = |kind: &[u8], payload: &Encoder| {
+        let frame = [b"\xa2\x61t", kind, b"\x62op\x01", payload.as_bytes()].concat();
+        let mut decoder = Decoder::new(Options::default());
+        decoder.decode(&frame).map(|event| event.to_frame())
+    };
+    let with_prev_data = |write: fn(&mut Encoder)| commit_without_cids(&[], write);
+    let frame = with_prev_data(|payload| _ = payload.null());
+    let mut decoder = Decoder::new(Options::default());
+    let Event::Commit(commit) = decoder.decode(&frame).unwrap() else { panic!("a commit") };
+    assert_eq!((commit.prev_data, commit.since), (None, None));
+    let number = with_prev_data(|payload| _ = payload.integer(1));
+    assert!(matches!(decode_error(&number).fault, FrameFault::Cbor(Reason::Expected(_))));
+    let raw = with_prev_data(|payload| _ = payload.link(Cid::of(Codec::Raw, b"raw").as_cid_ref()));
+    assert_eq!(decode_error(&raw).fault, FrameFault::Field("prevData"));
+
+    let mut deprecated = Encoder::new();
+    let (cid, data) = record(0);
+    deprecated.map(11).text("ops").array(0).text("rev").text(REV).text("seq").integer(1);
+    deprecated.text("repo").text(DID).text("time").text(TIME).text("blobs").null();
+    deprecated.text("since").null().text("blocks").bytes(&slice(&[(cid, data)]));
+    deprecated.text("commit").link(cid.as_cid_ref()).text("rebase").null().text("tooBig").null();
+    let read = decoded(b"\x67#commit", &deprecated).unwrap();
+    let Event::Commit(commit) = decoder.decode(&read).unwrap() else { panic!("a commit") };
+    assert_eq!((commit.blobs, commit.rebase, commit.too_big), (None, None, None));
+
+    let mut identity = Encoder::new();
+    identity.map(4).text("did").text(DID).text("seq").integer(2).text("time").text(TIME);
+    identity.text("handle").null();
+    let expected = Event::Identity(Identity { seq: 2, did: DID, time: TIME, handle: None });
+    assert_eq!(decoded(b"\x69#identity", &identity), Ok(expected.to_frame()));
+
+    let mut account = Encoder::new();
+    account.map(5).text("did").text(DID).text("seq").integer(3).text("time").text(TIME);
+    account.text("active").boolean(true).text("status").null();
+    let expected = Account { seq: 3, did: DID, time: TIME, active: true, status: None };
+    assert_eq!(decoded(b"\x68#account", &account), Ok(Event::Account(expected).to_frame()));
+
+    let mut info = Encoder::new();
+    info.map(2).text("name").text("OutdatedCursor").text("message").null();
+    let expected = Event::Info(Info { name: "OutdatedCursor", message: None });
+    assert_eq!(decoded(b"\x65#info", &info), Ok(expected.to_frame()));
+    let mut nameless = Encoder::new();
+    nameless.map(1).text("name").null();
+    let error = decoded(b"\x65#info", &nameless).unwrap_err();
+    assert!(matches!(error.fault, FrameFault::Cbor(Reason::Expected(_))), "{error}");
+}
+
 #[test]
 fn missing_fields_are_named() {
     type Write = for<'o> fn(&'o mut Encoder) -> &'o mut Encoder;

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use atproto::event::{Account, Action, Commit, Decoder, Event, Identity, RepoOp};
 use atproto::repo::RepositoryWriter;
 use atproto::syntax::{Did, Tid};
-use codec::cbor::Encoder;
+use codec::cbor::{self, Arena, Encoder, Map, Value};
 use codec::{Cid, cid::Codec};
 use crypto::{CompressedKey, Curve, KeyCache, SecretKey};
 
@@ -198,6 +198,67 @@ fn operations_need_not_name_what_they_replaced_only_where_the_tree_before_is_mis
     assert_eq!(fault_of(&mut lenient, &without_prev), Some(OpFault::PrevMissing));
     assert_eq!(fault_of(&mut lenient, &legacy), None);
     assert_eq!(fault_of(&mut judge(|_| ()), &legacy), Some(OpFault::PrevMissing));
+}
+
+/// A frame as a relay writes it that leaves out the nulls of operations, spells `prev` otherwise, and has a null in the
+/// place of `prevData`.
+fn reserialized(frame: &[u8]) -> Vec<u8> {
+    let (_, payload_at) = atproto::event::peek(frame).unwrap();
+    let arena = Arena::new();
+    let payload = cbor::decode(&frame[payload_at..], &arena).unwrap();
+    let fields = payload.as_map().unwrap().iter().map(|(key, value)| match (*key, value) {
+        ("ops", Value::Array(ops)) => {
+            let ops = ops.iter().map(|op| reserialized_op(op, &arena));
+            (*key, Value::Array(arena.alloc_slice_fill_iter(ops)))
+        }
+        ("prevData", _) => (*key, Value::Null),
+        (key, value) => (key, *value),
+    });
+    let payload = cbor::encode(&map_of(fields, &arena)).unwrap();
+    [&frame[..payload_at], &payload].concat()
+}
+
+fn reserialized_op<'a>(op: &Value<'a>, arena: &'a Arena) -> Value<'a> {
+    let fields = op.as_map().unwrap().iter().filter(|(_, value)| *value != Value::Null);
+    let fields = fields.map(|(key, value)| match *key {
+        "prev" => ("prev_data", Value::Null),
+        key => (key, *value),
+    });
+    map_of(fields, arena)
+}
+
+fn map_of<'a>(fields: impl Iterator<Item = (&'a str, Value<'a>)>, arena: &'a Arena) -> Value<'a> {
+    let fields: Vec<_> = fields.collect();
+    Value::Map(Map::from_entries(arena.alloc_slice_copy(&fields)).unwrap())
+}
+
+#[test]
+fn commits_that_a_relay_wrote_anew_without_what_proves_them_are_unproved_and_never_proved() {
+    let mut author = Author::of(DIDS[0]);
+    let first = author.create();
+    let later = [author.create(), author.delete(1)].map(|frame| reserialized(&frame));
+    let outcomes = |policy: Policy| {
+        let mut judge = Judge::new(policy, KeyCache::new(1 << 20, [1; 16]));
+        let mut state = MemoryState::new([1; 16]);
+        let mut outcome = |frame: &[u8]| {
+            let judged = judge.judge(frame, &keys, &mut state, NOW_MICROS).unwrap();
+            match judged.outcome {
+                Outcome::Commit(_, chain) => Ok(chain),
+                Outcome::Rejected(rejection) => Err(rejection.code()),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(outcome(&first), Ok(Chain::FirstSeen));
+        later.each_ref().map(|frame| outcome(frame))
+    };
+    let unproved = Ok(Chain::Unproved(Leniency::MissingPrevData));
+    assert_eq!(outcomes(Policy::before_sync_1_1()), [unproved; 2]);
+    assert!(outcomes(Policy::signature_only()).iter().all(Result::is_ok));
+    assert!(
+        outcomes(Policy::default())
+            .iter()
+            .all(|outcome| { matches!(outcome, Err("event/prev-data-missing" | "event/op")) })
+    );
 }
 
 #[test]
