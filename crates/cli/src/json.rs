@@ -3,8 +3,9 @@
 use std::fmt;
 
 use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 use wireproof::codec::cbor::Value;
-use wireproof::codec::json::Json;
+use wireproof::codec::json::{ItemJsonError, Json, JsonError, append_item};
 use wireproof::verify::{
     Flagged, FlaggedRecord, InvalidRecord, InvalidRecords, RecordError, RecordFlag,
 };
@@ -91,7 +92,35 @@ impl fmt::Display for FlaggedRecords {
     }
 }
 
-/// A signed record that is invalid: the broken rule, and the bytes in the place of a value.
+/// The content of a signed record.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum RecordContent {
+    Record(Box<RawValue>),
+    Invalid(InvalidBytes),
+}
+
+impl RecordContent {
+    /// The content of a block whose check found that it is `invalid`, or that it is not.
+    pub(crate) fn of(invalid: Option<&InvalidRecord>, block: &[u8]) -> Self {
+        match invalid {
+            Some(invalid) => Self::Invalid(InvalidBytes::new(&invalid.error, block)),
+            None => json_of(block).map_or_else(
+                |error| Self::Invalid(InvalidBytes::without_json(&error, block)),
+                Self::Record,
+            ),
+        }
+    }
+}
+
+fn json_of(block: &[u8]) -> Result<Box<RawValue>, ItemJsonError> {
+    let mut json = Vec::new();
+    append_item(&mut json, block)?;
+    let json = String::from_utf8(json).expect("JSON of UTF-8 text is UTF-8");
+    Ok(RawValue::from_string(json).map_err(JsonError::from)?)
+}
+
+/// A signed record that is invalid or has no JSON form: the broken rule, and the bytes in the place of a value.
 #[derive(Debug, Serialize)]
 pub(crate) struct InvalidBytes {
     /// The stable name of the rule.
@@ -108,7 +137,16 @@ impl InvalidBytes {
         let (code, offset, message) = (error.code(), error.offset, error.to_string());
         Self { code, offset, message, bytes: bytes.to_vec() }
     }
+
+    /// A canonical value without a JSON form: the rule is one of the data model, and has no offset.
+    pub(crate) fn without_json(error: &impl fmt::Display, bytes: &[u8]) -> Self {
+        let (code, offset, message) = (RESERVED_KEY, 0, error.to_string());
+        Self { code, offset, message, bytes: bytes.to_vec() }
+    }
 }
+
+/// The stable name of the rule that each canonical value without a JSON form breaks: it has a key `$link` or `$bytes`.
+const RESERVED_KEY: &str = "data/key";
 
 impl fmt::Display for InvalidBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

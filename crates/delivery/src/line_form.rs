@@ -86,8 +86,6 @@ struct Op<'l> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     record: Option<&'l RawValue>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    record_error: Option<&'l RawValue>,
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
     invalid: Option<&'l RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     filtered: Option<bool>,

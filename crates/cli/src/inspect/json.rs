@@ -5,6 +5,7 @@ use std::io::Write;
 use bumpalo::Bump;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
 use wireproof::atproto::corpus;
 use wireproof::atproto::event::{Block, Decoder, Event, Options, RepoOp};
 use wireproof::codec::CidRef;
@@ -17,7 +18,7 @@ use super::Format;
 use super::nostr;
 use super::refusal::{InspectError, Refusal};
 use super::text::{FIRST_FRAME, LENGTH_BYTES};
-use crate::json::RecordPath;
+use crate::json::{InvalidBytes, RecordPath};
 
 /// Checks all of `bytes`, then writes up to `limit` frames or blocks. Writes nothing if a rule is broken.
 pub(super) fn write(
@@ -67,13 +68,13 @@ fn frame_document(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Refusal> {
 
 fn car_document(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Refusal> {
     #[derive(Serialize)]
-    struct CarDocument<'a> {
+    struct CarDocument {
         format: &'static str,
         version: u8,
         bytes: usize,
         roots: Vec<String>,
         block_count: usize,
-        blocks: Vec<BlockDocument<'a>>,
+        blocks: Vec<BlockDocument>,
     }
     let archive = car::read(bytes, &car::Options::default())?;
     let arena = Bump::new();
@@ -83,7 +84,7 @@ fn car_document(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Refusal> {
         if blocks.len() < limit {
             let value = block.cid.is_dag_cbor().then(|| cbor::decode(block.data, &arena));
             let value = value.transpose().map_err(in_block)?;
-            blocks.push(BlockDocument::new(block.cid, block.data, block.proof, value));
+            blocks.push(BlockDocument::new(block.cid, block.data, block.proof, value.as_ref()));
         } else if block.cid.is_dag_cbor() {
             cbor::validate(block.data).map_err(in_block)?;
         }
@@ -178,7 +179,9 @@ impl FrameDocument<'_, '_> {
                 let payload = payload.expect("the decoder checked it");
                 map.serialize_entry("type", &unknown.header.kind)?;
                 map.serialize_entry("op", &unknown.header.op)?;
-                map.serialize_entry("payload", &Json(&payload))
+                let content = JsonContent::of(Some(&payload), unknown.payload);
+                map.serialize_entry("payload", &content.value)?;
+                content.invalid.map_or(Ok(()), |invalid| map.serialize_entry("invalid", &invalid))
             }
         }
     }
@@ -203,50 +206,68 @@ struct OpDocument<'a> {
     path: RecordPath<&'a str>,
     cid: Option<String>,
     prev: Option<String>,
-    record: Option<JsonValue<'a>>,
+    record: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    invalid: Option<InvalidBytes>,
 }
 
 impl<'a> OpDocument<'a> {
     fn new(op: &RepoOp<'a>) -> Self {
+        let content = op.record.map(|record| JsonContent::of(record.value.as_ref(), record.data));
+        let JsonContent { value: record, invalid } = content.unwrap_or_default();
         Self {
             action: op.action.as_str(),
             path: RecordPath::split(op.path),
             cid: op.cid.map(|cid| cid.to_string()),
             prev: op.prev.map(|cid| cid.to_string()),
-            record: op.record.and_then(|record| record.value).map(JsonValue),
+            record,
+            invalid,
         }
     }
 }
 
 #[derive(Serialize)]
-struct BlockDocument<'a> {
+struct BlockDocument {
     cid: String,
     bytes: usize,
     /// Whether the data was checked against the hash in the CID.
     hash: &'static str,
-    value: Option<JsonValue<'a>>,
+    #[serde(flatten)]
+    content: JsonContent,
 }
 
-impl<'a> BlockDocument<'a> {
-    fn new(cid: CidRef<'a>, data: &[u8], proof: HashProof, value: Option<Value<'a>>) -> Self {
+impl BlockDocument {
+    fn new(cid: CidRef<'_>, data: &[u8], proof: HashProof, value: Option<&Value<'_>>) -> Self {
         let hash = match proof {
             HashProof::Checked => "checked",
             HashProof::Trusted => "trusted",
             HashProof::UnknownHash => "unknown",
         };
-        Self { cid: cid.to_string(), bytes: data.len(), hash, value: value.map(JsonValue) }
+        let content = JsonContent::of(value, data);
+        Self { cid: cid.to_string(), bytes: data.len(), hash, content }
     }
 
-    fn of_event(block: &Block<'a>) -> Self {
-        Self::new(block.cid, block.data, block.proof, block.value)
+    fn of_event(block: &Block<'_>) -> Self {
+        Self::new(block.cid, block.data, block.proof, block.value.as_ref())
     }
 }
 
-/// An owned value in its JSON form.
-struct JsonValue<'a>(Value<'a>);
+/// A value in its JSON form, or the rule that it breaks and its bytes.
+#[derive(Default, Serialize)]
+struct JsonContent {
+    value: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    invalid: Option<InvalidBytes>,
+}
 
-impl Serialize for JsonValue<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Json(&self.0).serialize(serializer)
+impl JsonContent {
+    fn of(value: Option<&Value<'_>>, bytes: &[u8]) -> Self {
+        match value.map(|value| to_raw_value(&Json(value))) {
+            None => Self::default(),
+            Some(Ok(json)) => Self { value: Some(json), invalid: None },
+            Some(Err(error)) => {
+                Self { value: None, invalid: Some(InvalidBytes::without_json(&error, bytes)) }
+            }
+        }
     }
 }

@@ -5,7 +5,6 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 use wireproof::atproto::mst::Change;
 use wireproof::atproto::repo::{ExportError, Repository};
 use wireproof::atproto::syntax::AtUri;
@@ -17,7 +16,7 @@ use super::{DiffArgs, ExportArgs, ExportFormat, GetArgs, LsArgs, read};
 use crate::batch::cores;
 use crate::failure::Failure;
 use crate::files;
-use crate::json::{InvalidBytes, RecordPath};
+use crate::json::{RecordContent, RecordPath};
 use crate::output::{Output, write_json_line};
 
 pub(super) fn ls(args: &LsArgs, output: Output) -> Result<(), Failure> {
@@ -185,26 +184,13 @@ fn write_lines(repository: &Repository<'_>, out: &mut dyn Write) -> Result<(), W
         path: RecordPath<&'a str>,
         cid: String,
         #[serde(flatten)]
-        content: Content,
-    }
-    /// An invalid record has no value.
-    #[derive(Serialize)]
-    #[serde(rename_all = "lowercase")]
-    enum Content {
-        Record(Box<RawValue>),
-        Invalid(InvalidBytes),
+        content: RecordContent,
     }
     let mut out = BufWriter::new(out);
     for record in repository.records() {
         let record = record.map_err(|error| WriteError::Refused(error.to_string()))?;
-        let no_json = |error| WriteError::Refused(format!("{}: {error}", record.path));
-        let content = match InvalidRecord::of_record(&record, usize::MAX) {
-            Some(invalid) => Content::Invalid(InvalidBytes::new(&invalid.error, record.block)),
-            None => {
-                let json = RawValue::from_string(record.to_json().map_err(no_json)?);
-                Content::Record(json.map_err(io::Error::from)?)
-            }
-        };
+        let invalid = InvalidRecord::of_record(&record, usize::MAX);
+        let content = RecordContent::of(invalid.as_ref(), record.block);
         let (path, cid) = (RecordPath::split(&record.path), record.cid.to_string());
         write_json_line(&mut out, &RecordLine { path, cid, content })?;
     }

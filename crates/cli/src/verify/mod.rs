@@ -353,7 +353,7 @@ fn verify_record<W: Write>(
     let mut report = ProofReport::of_account(who, &account, stages);
     report.add_download(download);
     let path = format!("{collection}/{rkey}");
-    let proved = prove_record(&archive, &path, Some(did.as_str()), &key, args, &mut report)?;
+    let proved = prove_record(&archive, &path, Some(did.as_str()), &key, args, &mut report);
     let outcome = match proved {
         Ok(()) => Ok(()),
         Err(why) => {
@@ -378,7 +378,7 @@ fn verify_slice<W: Write>(
     let mut report = ProofReport::of_file(file);
     report.bytes = slice.len() as u64;
     let path = record.path.as_str();
-    let outcome = match prove_record(&slice, path, signer.did(), &key, args, &mut report)? {
+    let outcome = match prove_record(&slice, path, signer.did(), &key, args, &mut report) {
         Ok(()) => Ok(()),
         Err(why) => {
             report_first(&why, args, findings)?;
@@ -398,16 +398,15 @@ fn prove_record(
     key: &PublicKey,
     args: &VerifyArgs,
     report: &mut ProofReport,
-) -> Result<Result<(), RepositoryRejection>, Failure> {
+) -> Result<(), RepositoryRejection> {
     let mut timer = StageTimer::start(&mut report.stages);
     let mut options = record::Options::default();
     options.strict_records = args.strict_records;
     let proof = record::verify(slice, path, did, key, &options);
     timer.finish(Stage::Record);
-    match proof {
-        Ok(proof) => report.add_record(RecordPath::split(path), &proof).map(Ok),
-        Err(why) => Ok(Err(why)),
-    }
+    let proof = proof?;
+    report.add_record(RecordPath::split(path), &proof);
+    Ok(())
 }
 
 /// The server to download from.

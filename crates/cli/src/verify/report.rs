@@ -4,10 +4,9 @@ use std::fmt;
 use std::path::Path;
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 use wireproof::atproto::commit::Commit;
 use wireproof::atproto::mst::canonical::Summary;
-use wireproof::atproto::repo::{self, BlockTotals};
+use wireproof::atproto::repo::BlockTotals;
 use wireproof::atproto::syntax::AtIdentifier;
 use wireproof::codec::Cid;
 use wireproof::verify::record::RecordProof as Proof;
@@ -16,7 +15,7 @@ use wireproof::verify::repository::{RepositoryRejection, SignatureProof, WholeRe
 use wireproof::verify::{Flagged, InvalidRecords};
 
 use crate::failure::Failure;
-use crate::json::{FlaggedRecords, InvalidBytes, InvalidSummary, RecordPath};
+use crate::json::{FlaggedRecords, InvalidSummary, RecordContent, RecordPath};
 use crate::resolve::{AccountSummary, ResolvedAccount};
 use crate::stage::Stages;
 
@@ -75,11 +74,8 @@ struct RecordSummary {
     present: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     cid: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    record: Option<Box<RawValue>>,
-    /// The broken rule and the bytes of an invalid record, which has no value.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    invalid: Option<InvalidBytes>,
+    #[serde(flatten)]
+    content: Option<RecordContent>,
     flagged: FlaggedRecords,
     rev: String,
     commit: String,
@@ -170,17 +166,11 @@ impl ProofReport {
         }));
     }
 
-    pub(super) fn add_record(
-        &mut self,
-        path: RecordPath<&str>,
-        proof: &Proof<'_>,
-    ) -> Result<(), Failure> {
+    pub(super) fn add_record(&mut self, path: RecordPath<&str>, proof: &Proof<'_>) {
         let path = path.to_owned();
         let (commit, extra, text) = (proof.commit(), proof.extra(), path.to_string());
-        let invalid = proof.invalid_record().zip(proof.record());
-        let valid = proof.record().filter(|_| invalid.is_none());
-        let record = valid.map(|(cid, block)| to_json(&text, cid, block)).transpose()?;
-        let invalid = invalid.map(|(invalid, (_, block))| InvalidBytes::new(&invalid.error, block));
+        let invalid = proof.invalid_record();
+        let content = proof.record().map(|(_, block)| RecordContent::of(invalid, block));
         let flagged = proof.record().map(|(_, block)| Flagged::of_record(&text, block));
         self.verified = true;
         self.record_proof = Some(RecordSummary {
@@ -188,8 +178,7 @@ impl ProofReport {
             path,
             present: proof.record().is_some(),
             cid: proof.record().map(|(cid, _)| cid.to_string()),
-            record,
-            invalid,
+            content,
             flagged: flagged.unwrap_or_default().into(),
             rev: commit.rev.to_owned(),
             commit: proof.root().to_string(),
@@ -197,7 +186,6 @@ impl ProofReport {
             extra_blocks: extra.blocks,
             extra_bytes: extra.bytes,
         });
-        Ok(())
     }
 
     /// Adds the total times, once all stages have run.
@@ -242,14 +230,6 @@ impl ProofReport {
         }
         text
     }
-}
-
-/// The record as JSON.
-fn to_json(path: &str, cid: Cid, block: &[u8]) -> Result<Box<RawValue>, Failure> {
-    let record = repo::Record { path: path.to_owned(), cid, block };
-    let json = record.to_json().map_err(|error| error.to_string());
-    let json = json.and_then(|json| RawValue::from_string(json).map_err(|error| error.to_string()));
-    json.map_err(|error| Failure::Refused(format!("{path}: {error}")))
 }
 
 /// What was proved of a repository, in memory or as a stream.
@@ -305,11 +285,11 @@ impl RepositorySummary {
 impl RecordSummary {
     fn to_text(&self, bytes: u64) -> String {
         let Self { path, flagged, did, rev, commit, nodes, extra_blocks, extra_bytes, .. } = self;
-        let claim = match (&self.cid, &self.record, &self.invalid) {
-            (Some(cid), Some(record), _) => format!(
+        let claim = match (&self.cid, &self.content) {
+            (Some(cid), Some(RecordContent::Record(record))) => format!(
                 "the record at {path}\ncid      {cid}\nrecord   {record}\nflagged  {flagged}"
             ),
-            (Some(cid), None, Some(invalid)) => {
+            (Some(cid), Some(RecordContent::Invalid(invalid))) => {
                 format!("the bytes of the record at {path}\ncid      {cid}\ninvalid  {invalid}")
             }
             _ => format!("that there is no record at {path}"),

@@ -9,7 +9,8 @@ use simnet::firehose;
 use simnet::hostile::{self, CaseSet};
 use simnet::repository_corpus::{BlockOrder, Corpus, Manifest, RepositoryDetails, Spec};
 use tempfile::TempDir;
-use wireproof::atproto::mst::canonical;
+use wireproof::atproto::commit::UnsignedCommit;
+use wireproof::atproto::mst::{Tree, canonical};
 use wireproof::atproto::plc::{AccountData, UnsignedOperation, Update};
 use wireproof::atproto::repo::Repository;
 use wireproof::codec::car;
@@ -143,6 +144,88 @@ fn the_bytes_of_an_invalid_record_are_read_from_its_repository() {
     let written = codec_json::decode(&line["invalid"]["bytes"].to_string(), &arena).unwrap();
     assert_eq!(written.as_bytes(), Some(&bytes[..]));
     assert!(line.get("record").is_none(), "{line}");
+}
+
+/// Items that the data model has no map for: in JSON they would be links or bytes, or nothing that can be read.
+const WITHOUT_JSON: [&[u8]; 4] = [
+    b"\xa1\x65$link\x64text",
+    b"\xa1\x65$link\x07",
+    b"\xa1\x66$bytes\x62hi",
+    b"\xa2\x61a\x01\x65$link\x61b",
+];
+
+/// A repository in which the second record is `odd`, among two usual ones; with the key of its account.
+fn with_record(odd: &[u8]) -> (TempDir, PathBuf, String) {
+    let secret = SecretKey::from_bytes(Curve::K256, &[7; 32]).unwrap();
+    let records =
+        [("a.b.c/1", &b"\xa1\x61n\x01"[..]), ("a.b.c/2", odd), ("a.b.c/3", b"\xa1\x61n\x03")];
+    let named = |block: &[u8]| (Cid::of(Codec::DagCbor, block), block.to_vec());
+    let mut tree = Tree::empty();
+    for (path, record) in records {
+        tree.insert(path.as_bytes(), named(record).0).unwrap();
+    }
+    let (did, rev) = ("did:plc:wq4aajammjtxdomz3e23667t", "3mptbypluud2a");
+    let unsigned = UnsignedCommit { did, rev, data: tree.root(), prev: None };
+    let commit = named(&unsigned.with_signature(&secret.sign(&unsigned.to_bytes())));
+    let mut writer = car::Writer::new(Vec::new(), &[commit.0]).unwrap();
+    let records = records.map(|(_, record)| named(record));
+    for (cid, block) in [commit].into_iter().chain(tree.collect_blocks()).chain(records) {
+        writer.block(&cid, &block).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let car = folder.path().join("repository.car");
+    fs::write(&car, writer.into_inner()).unwrap();
+    (folder, car, secret.public_key().to_did_key())
+}
+
+#[test]
+fn a_record_without_a_json_form_is_shown_as_its_bytes_and_costs_no_other_record_anything() {
+    for inner in WITHOUT_JSON {
+        for odd in [inner.to_vec(), [b"\xa1\x61x", inner].concat()] {
+            let (_folder, car, key) = with_record(&odd);
+            let exported = run(&["repo", "export", text(&car), "--format", "ndjson"]).success();
+            let lines = json_lines(&exported);
+            assert_eq!(lines.len(), 3);
+            assert_eq!(
+                (&lines[0]["record"]["n"], &lines[2]["record"]["n"]),
+                (&1.into(), &3.into())
+            );
+            assert_invalid(&lines[1], &odd);
+
+            let verify =
+                |more: &[&str]| run(&[&["verify", text(&car), "--key", &key], more].concat());
+            let proof = json(&verify(&["--strict-records", "--json"]).success());
+            assert_eq!(proof["repository"]["flagged"]["records"], 3);
+            assert_eq!(proof["repository"]["invalid"]["records"], 0);
+            let record = json(&verify(&["--record", "a.b.c/2", "--json"]).success());
+            assert_eq!(record["record_proof"]["present"], true);
+            assert_invalid(&record["record_proof"], &odd);
+            let printed = stdout(&verify(&["--record", "a.b.c/2"]).success());
+            assert!(printed.contains("invalid  (data/key): "), "{printed}");
+            let record = json(&verify(&["--record", "a.b.c/3", "--json"]).success());
+            assert_eq!(record["record_proof"]["record"]["n"], 3);
+
+            let document = json(&run(&["inspect", text(&car), "--json"]).success());
+            let cid = Cid::of(Codec::DagCbor, &odd).to_string();
+            let blocks = document["blocks"].as_array().unwrap();
+            let (shown, others): (Vec<_>, Vec<_>) =
+                blocks.iter().partition(|block| block["cid"] == cid);
+            assert_eq!(shown[0]["value"], Value::Null);
+            assert_invalid(shown[0], &odd);
+            assert!(others.iter().all(|block| block["value"].is_object()));
+            run(&["repo", "get", text(&car), "a.b.c/2"]).code(1);
+            let raw = run(&["repo", "get", text(&car), "a.b.c/2", "--raw"]).success();
+            assert_eq!(raw.get_output().stdout, odd);
+        }
+    }
+}
+
+/// Asserts that an object has the bytes of a record without a JSON form, and no record.
+fn assert_invalid(object: &Value, bytes: &[u8]) {
+    let arena = Arena::new();
+    let written = codec_json::decode(&object["invalid"]["bytes"].to_string(), &arena).unwrap();
+    assert_eq!((&object["invalid"]["code"], written.as_bytes()), (&"data/key".into(), Some(bytes)));
+    assert!(object.get("record").is_none(), "{object}");
 }
 
 #[test]

@@ -252,7 +252,7 @@ pub(super) fn write_op(line: &mut Vec<u8>, op: &RepoOp<'_>) {
     if let Some(block) = op.record.filter(|_| is_there) {
         match (InvalidRecord::of_op(op), &block.value) {
             (Some(invalid), _) => object.invalid(&invalid, block.data),
-            (None, Some(value)) => object.record(value),
+            (None, Some(value)) => object.record(value, block.data),
             (None, None) => {}
         }
     }

@@ -88,14 +88,14 @@ impl<'l> Object<'l> {
         serde_json::to_writer(&mut *self.line, value).expect("text and numbers have a JSON form");
     }
 
-    /// Writes a record, or the reason why it has no JSON form.
-    pub(super) fn record(&mut self, value: &Value<'_>) {
+    /// Writes the record that `bytes` encode. One without a JSON form is written as an invalid one is.
+    pub(super) fn record(&mut self, value: &Value<'_>, bytes: &[u8]) {
         let start = (self.line.len(), self.is_first);
         self.key("record");
         if let Err(error) = append(self.line, value) {
             self.line.truncate(start.0);
             self.is_first = start.1;
-            self.text("record_error", &error.to_string());
+            self.json("invalid", &InvalidBytes::without_json(&error, bytes));
         }
     }
 
@@ -128,6 +128,7 @@ const VERSION: u64 = 1;
 #[cfg(test)]
 mod tests {
     use bumpalo::Bump;
+    use wireproof::codec::cbor::Map;
     use wireproof::codec::json as codec_json;
 
     use super::*;
@@ -155,21 +156,25 @@ mod tests {
         let arena = Bump::new();
         let text = r#"{"n":[1,{"$bytes":"aGkhPw"}],"text":"\u0007"}"#;
         let value = codec_json::decode(text, &arena).unwrap();
-        assert_eq!(object(|object| object.record(&value)), format!("{{\"record\":{text}}}\n"));
+        assert_eq!(object(|object| object.record(&value, b"")), format!("{{\"record\":{text}}}\n"));
     }
 
     #[test]
-    fn a_record_without_a_json_form_is_replaced_by_the_error() {
-        let values = [Value::Boolean(true), Value::Float(f64::NAN)];
+    fn a_record_without_a_json_form_is_replaced_by_the_rule_and_its_bytes() {
+        let mut entries = [("$link", Value::Integer(7))];
+        let map = Value::Map(Map::from_entries(&mut entries).unwrap());
+        let values = [Value::Boolean(true), map];
         for (before, comma) in [(false, ""), (true, "\"a\":1,")] {
             let line = object(|object| {
                 if before {
                     object.number("a", 1);
                 }
-                object.record(&Value::Array(&values));
+                object.record(&Value::Array(&values), b"hi!?");
             });
-            assert!(line.starts_with(&format!("{{{comma}\"record_error\":\"")), "{line}");
-            assert!(line.ends_with("\"}\n") && !line.contains("true"), "{line}");
+            let start = format!(r#"{{{comma}"invalid":{{"code":"data/key","offset":0,"message":""#);
+            assert!(line.starts_with(&start), "{line}");
+            assert!(line.ends_with("\"bytes\":{\"$bytes\":\"aGkhPw\"}}}\n"), "{line}");
+            assert!(!line.contains("true"), "{line}");
         }
     }
 }

@@ -280,7 +280,7 @@ fn write_record(line: &mut Vec<u8>, action: Action, record: &Record<'_>) {
     if let Some(invalid) = InvalidRecord::of_record(record, max_bytes) {
         object.invalid(&invalid, record.block);
     } else if let Ok(value) = record.value(&arena) {
-        object.record(&value);
+        object.record(&value, record.block);
     }
     object.close();
 }
