@@ -117,7 +117,7 @@ const fn row(layer: u8, name: &'static str, uses: Uses) -> Crate {
     Crate { name, layer, uses }
 }
 
-const TABLE: [Crate; 28] = [
+const TABLE: [Crate; 27] = [
     row(1, "kernels", Uses::Only(&[])),
     row(2, "codec", Uses::Only(&["kernels"])),
     row(2, "crypto", Uses::Only(&["kernels"])),
@@ -178,7 +178,6 @@ const TABLE: [Crate; 28] = [
     row(12, "python", Uses::Only(&["wireproof", "mapping", "cli"])),
     // Beside the layers: tests may use all but the command, `mutants` and `xtask` nothing.
     row(10, "conformance", Uses::AllBelow),
-    row(9, "outside", Uses::Only(&["wireproof"])),
     row(10, "fuzz", Uses::AllBelow),
     row(11, "interop", Uses::AllBelow),
     row(9, "mutants", Uses::Only(&[])),

@@ -54,11 +54,10 @@ impl Selection {
             Self::Default => &[
                 "--workspace",
                 "--exclude=wireproof-interop",
-                "--exclude=wireproof-outside",
                 "--exclude=wireproof-python",
                 "--exclude=wireproof-query",
             ],
-            Self::All => &["--workspace", "--features=wireproof-cli/full,wireproof-outside/query"],
+            Self::All => &["--workspace", "--features=wireproof-cli/full"],
         }
     }
 
@@ -83,7 +82,7 @@ pub(crate) fn build_all() -> Result<(), String> {
     run(Selection::All.test(&FEATURE_TESTS).arg("--no-run"))
 }
 
-/// The programs that [`build_all`] builds. The examples, of a package with tests, let Cargo choose the features that tests have.
+/// The programs that [`build_all`] builds. With examples among them Cargo selects the same features as for tests.
 const PROGRAMS: [&str; 4] = [
     "--bin=wireproof",
     "--bin=wireproof-demo",
@@ -91,13 +90,12 @@ const PROGRAMS: [&str; 4] = [
     "--example=nostr_verdict_texts",
 ];
 
-/// The tests that [`build_all`] builds. That of the Python module builds the module.
+/// The tests that [`build_all`] builds; `module` builds the Python module.
 const FEATURE_TESTS: [&str; 6] =
     ["--lib", "--test=commands", "--test=files", "--test=interop", "--test=live", "--test=module"];
 
-/// The arguments by which Cargo runs the tests of the packages of [`Selection::Default`] that are `wanted`, by the names of their
-/// targets: a selection of packages would have other features. Without the command itself, which Cargo would link anew while tests
-/// start it.
+/// Cargo's arguments for the test targets of the `wanted` packages of [`Selection::Default`]. They name targets because a selection
+/// of packages has other features. The command's own target is left out: Cargo would link it while other tests start it.
 pub(crate) fn test_targets(wanted: impl Fn(&str) -> bool) -> Result<Vec<String>, String> {
     let metadata = metadata()?;
     let mut arguments = Vec::new();

@@ -7,8 +7,8 @@
 //! ```text
 //! test      format     │ build                          │ libraries
 //!                      │                                │ commands
-//! --rest    toolchains │ build-all                      │ features, lints, documentation, examples, pure-rust, documents
-//!                      │ servers, runners               │ peers, browser, claims, environments, readers, interop, python
+//! --rest    toolchains │ build-all                      │ features, lints, documentation, examples, pure-rust, documents, interop
+//!                      │ servers, runners, environments │ peers, browser, claims, readers, python
 //! ```
 //!
 //! A stage is a process of its own, `cargo xtask stage NAME`. Its output goes to `target/stages/NAME.log` and is
@@ -65,10 +65,13 @@ const REST: &[Phase] = &[
     [&[stage("toolchains", Without::check_others)], &[]],
     [
         &[stage("build-all", |_| process::build_all())],
-        &[stage("servers", interop::set_up), stage("runners", peers::shell_tests)],
+        &[
+            stage("servers", interop::set_up),
+            stage("runners", peers::shell_tests),
+            stage("environments", |_| make_environments()).needs(Toolchain::Python),
+        ],
     ],
-    // What mostly waits, `interop` and `python`, is beside what mostly compiles. What builds in the workspace's target folder
-    // begins when all programs are built.
+    // Two lanes of about the same length. What builds in the workspace's target folder begins when all programs are built.
     [
         &[
             stage("features", feature_tests),
@@ -77,15 +80,14 @@ const REST: &[Phase] = &[
             stage("examples", |_| examples()),
             stage("pure-rust", |_| pure_rust()),
             stage("documents", documents::run_commands),
+            stage("interop", interop::test),
         ],
         &[
             stage("peers", peers::smoke_test),
             // `browser` reads the results of `peers`, and `claims` runs its builds.
             stage("browser", |_| browser::test()).needs(Toolchain::Node),
             stage("claims", peers::prove_claims),
-            stage("environments", |_| make_environments()).needs(Toolchain::Python),
             stage("readers", |_| readers::run()).needs(Toolchain::Python),
-            stage("interop", interop::test),
             stage("python", |_| python_package::test()).needs(Toolchain::Python),
         ],
     ],
@@ -193,7 +195,7 @@ pub(crate) fn run_alone(alone: &Alone) -> Result<(), String> {
     outcome
 }
 
-/// Makes the Python environments of later stages.
+/// Makes the Python environments of later stages, beside the build.
 fn make_environments() -> Result<(), String> {
     readers::python()?;
     python_package::make_environments()
@@ -270,11 +272,21 @@ fn pure_rust() -> Result<(), String> {
     }
 }
 
-/// Compiles and runs the examples of the documentation with `wireproof` as their only import; lints compile that of queries. First,
-/// checks that `wireproof` alone asks for every feature that it needs.
+/// Compiles and runs the examples of the documentation with `wireproof` as their only import. That of queries is compiled
+/// without code, which would take another build of its engine.
+///
+/// Libraries of others have more features in these programs than `wireproof` asks for, so that they are those of the build with every
+/// feature. That it asks for all that it needs is checked first.
 fn examples() -> Result<(), String> {
-    cargo(&["check", "--package=wireproof-outside", "--lib"])?;
-    process::run(&mut Selection::All.test(&["--doc"]))
+    let of_outside = ["--locked", "--manifest-path", "conformance/outside/Cargo.toml"];
+    let target = process::target_folder()?;
+    let run = |command: &[&str]| {
+        let mut command = process::command("cargo", &[command, &of_outside].concat());
+        process::run(command.arg("--target-dir").arg(&target))
+    };
+    run(&["check", "--lib"])?;
+    run(&["test"])?;
+    run(&["check", "--example", "query", "--features", "query"])
 }
 
 /// The stages that ended, in the order of their ends.
