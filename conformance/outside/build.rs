@@ -78,15 +78,6 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 
 /// The crates that `wireproof` re-exports, and itself, without `query`.
 const CRATES: [&str; 11] = [
-    "archive",
-    "atproto",
-    "codec",
-    "crypto",
-    "delivery",
-    "kernels",
-    "net",
-    "nostr",
-    "store",
-    "verify",
+    "archive", "atproto", "codec", "crypto", "delivery", "kernels", "net", "nostr", "store", "verify",
     "wireproof",
 ];

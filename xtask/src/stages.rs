@@ -373,8 +373,9 @@ const TEST_THREADS: &str = "RUST_TEST_THREADS";
 const COMMAND_PACKAGE: &str = "cli";
 
 /// Parts of the names of the tests that need a feature of the command.
-const OF_FEATURES: [&str; 14] = [
+const OF_FEATURES: [&str; 18] = [
     "a_deletion_of_a_record_that_no_longer_matches",
+    "account_chains::",
     "archives_are_smaller_in_each_form",
     "backfill_network::",
     "backfills::",
@@ -387,7 +388,10 @@ const OF_FEATURES: [&str; 14] = [
     "kafka::",
     "keys_of_archived_commits_are_compared",
     "nats::",
+    "object_store",
     "queries::",
+    "queue_message::",
+    "server_address::",
 ];
 
 const PROCESSOR_TIME: &str = "seconds of processor time: ";

@@ -1,5 +1,5 @@
 //! Every Rust example of the README, the guide and the rustdoc pages, compiled and run with `wireproof` as
-//! the only crate of the project.
+//! the only crate of the project: `cargo test --doc`.
 
 /// The README.
 #[cfg(doctest)]
