@@ -13,7 +13,8 @@ pub(crate) fn measure(out: &mut impl Write) -> Result<(), Failure> {
     let (mut tables, mut printed) = (String::new(), Ok(()));
     let results = run(&plan, &mut |step| match step {
         Progress::Building { peers, .. } => {
-            printed = writeln!(out, "   building {}", peers.join(" and "));
+            let line = writeln!(out, "   building {}", peers.join(" and "));
+            printed = std::mem::replace(&mut printed, Ok(())).and(line);
         }
         Progress::Measured { rows, missing: [] } => tables += &terminal::of_task(rows, None),
         _ => {}

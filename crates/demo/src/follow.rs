@@ -25,9 +25,10 @@ pub(crate) fn follow(network: &Network, out: &mut impl Write) -> Result<(), Fail
     let folder = folder();
     fs::create_dir_all(&folder)?;
     let file = folder.join("records.sqlite");
-    let writer = RecordWriter::new(Records::create(&file)?);
+    let stop = StopSignal::new();
+    let writer = RecordWriter::new(Records::create(&file)?, stop.clone());
     let since = Instant::now();
-    let summary = Runtime::new()?.block_on(run(network, &folder, writer.clone()))?;
+    let summary = Runtime::new()?.block_on(run(network, &folder, writer.clone(), stop))?;
     let seconds = since.elapsed().as_secs_f64();
     let (records, commits) = writer.finish()?;
     if commits != summary.delivered {
@@ -42,6 +43,9 @@ pub(crate) fn follow(network: &Network, out: &mut impl Write) -> Result<(), Fail
         commits as f64 / seconds
     )?;
     let found = records.cids()?;
+    if found.is_empty() {
+        return Err("no record is stored".into());
+    }
     check(network, &found)?;
     writeln!(
         out,
@@ -61,6 +65,7 @@ async fn run(
     network: &Network,
     folder: &Path,
     writer: RecordWriter,
+    stop: StopSignal,
 ) -> Result<RunSummary, Failure> {
     let state = folder.join("state");
     if state.exists() {
@@ -76,7 +81,7 @@ async fn run(
     let mut states = states?;
     let firehose = Firehose::new(&network.http, options);
     let state_of_worker = move |_| states.pop().expect("one for each worker");
-    Ok(firehose.run(writer, StateJournal(store), state_of_worker, StopSignal::new()).await?)
+    Ok(firehose.run(writer, StateJournal(store), state_of_worker, stop).await?)
 }
 
 /// Cursors and account states in the file of `wireproof follow`.

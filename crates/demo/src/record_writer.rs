@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use atproto::event::Event;
-use net::firehose::{Ack, DeliveredEvent, Handler};
+use net::firehose::{Ack, DeliveredEvent, Handler, StopSignal};
 
 use crate::Failure;
 use crate::records::Records;
@@ -18,13 +18,14 @@ struct State {
     commits: u64,
     /// Commits of the open transaction, to be acknowledged when it is stored.
     open: Vec<Ack>,
-    /// The first failure. Nothing is acknowledged after it.
+    /// The first failure. Nothing is acknowledged after it, so it also stops the run.
     failure: Option<rusqlite::Error>,
+    stop: StopSignal,
 }
 
 impl RecordWriter {
-    pub(crate) fn new(records: Records) -> Self {
-        let state = State { records, commits: 0, open: Vec::new(), failure: None };
+    pub(crate) fn new(records: Records, stop: StopSignal) -> Self {
+        let state = State { records, commits: 0, open: Vec::new(), failure: None, stop };
         Self(Arc::new(Mutex::new(state)))
     }
 
@@ -64,14 +65,22 @@ impl State {
         };
         match stored {
             Ok(()) => self.open.push(ack),
-            Err(error) => self.failure = Some(error),
+            Err(error) => self.fail(error),
         }
     }
 
     fn commit(&mut self) {
+        if self.failure.is_some() {
+            return;
+        }
         match self.records.commit() {
             Ok(()) => self.open.drain(..).for_each(Ack::done),
-            Err(error) => self.failure = self.failure.take().or(Some(error)),
+            Err(error) => self.fail(error),
         }
+    }
+
+    fn fail(&mut self, error: rusqlite::Error) {
+        self.failure = Some(error);
+        self.stop.request();
     }
 }
