@@ -124,12 +124,12 @@ fn json_of(block: &[u8]) -> Result<Box<RawValue>, ItemJsonError> {
 #[derive(Debug, Serialize)]
 pub(crate) struct InvalidBytes {
     /// The stable name of the rule.
-    code: &'static str,
+    pub(crate) code: &'static str,
     /// Bytes from the start of the record.
-    offset: usize,
+    pub(crate) offset: usize,
     message: String,
     #[serde(serialize_with = "bytes_form")]
-    bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl InvalidBytes {

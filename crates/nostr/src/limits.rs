@@ -40,6 +40,9 @@ impl Default for Limits {
     }
 }
 
+/// The most containers inside each other in a field that is skipped: what JSON libraries with a limit accept.
+pub(crate) const MAX_DEPTH: usize = 127;
+
 /// The limit that was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -1,9 +1,12 @@
 //! `wireproof frames verify`: verifies the firehose frames in a file, in their order; `verify-lines`: lines with proofs.
 
+mod line;
 mod line_keys;
+mod line_proof;
 mod lines;
 mod report;
 mod sequence;
+mod strict_json;
 
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -40,7 +43,8 @@ pub(crate) enum FramesCommand {
     ///
     /// Each verified line is compared with its proof, under the key of its account: the signed commit, and each record at
     /// its path or its absence. A frame is judged as a whole. With --ops, lines without a proof follow the one that has it.
-    /// Lines that claim no verified records are counted.
+    /// Lines that claim no verified records are counted. A line with a key twice, with an unknown key or without its operations
+    /// is refused; keys that no proof covers are named.
     ///
     /// Exit code 0 if no line is refused.
     #[command(after_help = LINES_EXAMPLES)]

@@ -11,6 +11,12 @@ use std::process::{Command, Output};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use simnet::servers::{Server, Simulation};
+use wireproof::atproto::repo::RepositoryWriter;
+use wireproof::atproto::syntax::{Did, Tid};
+use wireproof::codec::cid::Codec;
+use wireproof::codec::json::Json;
+use wireproof::codec::{Cid, cbor};
+use wireproof::crypto::{Curve, SecretKey};
 
 #[cfg(feature = "where")]
 use crate::Running;
@@ -258,16 +264,16 @@ fn the_line_of_a_sync_has_no_operations() {
     let of = |kind: &str| lines.iter().find(|line| line["kind"] == kind).unwrap().clone();
     let (sync, commit) = (of("sync"), of("commit"));
     assert_proved(std::slice::from_ref(&sync), dir.path());
-    for (name, value) in [
-        ("ops", commit["ops"].clone()),
-        ("commit", commit["commit"].clone()),
-        ("kind", "commit".into()),
-        ("kind", "resync".into()),
-    ] {
+    for (name, value) in
+        [("ops", commit["ops"].clone()), ("kind", "commit".into()), ("kind", "resync".into())]
+    {
         let mut line = sync.clone();
         line[name] = value;
-        assert_eq!(refusal(line, dir.path()), "proof/differs", "{name}");
+        assert_eq!(refusal(line, dir.path()), "proof/line", "{name}");
     }
+    let mut line = sync.clone();
+    line["commit"] = commit["commit"].clone();
+    assert_eq!(refusal(line, dir.path()), "proof/differs");
 }
 
 #[test]
@@ -307,8 +313,8 @@ fn a_line_or_a_proof_that_was_changed_is_refused_with_the_rule() {
             assert_eq!(of(&|line| merge(&mut line["ops"][0], &as_filtered)), "proof/differs");
             assert_eq!(of(&|line| line["ops"][0]["action"] = "update".into()), "proof/differs");
         }
-        assert_eq!(of(&|line| line["kind"] = "sync".into()), "proof/differs");
-        let repeated = |line: &mut Value| line["ops"] = vec![line["ops"][0].clone(); 201].into();
+        assert_eq!(of(&|line| line["kind"] = "sync".into()), "proof/line");
+        let repeated = |line: &mut Value| line["ops"] = vec![line["ops"][0].clone(); 2].into();
         assert_eq!(of(&repeated), "proof/differs");
         assert_ne!(of(&|line| line["ops"][0]["rkey"] = "other".into()), "");
         assert_ne!(of(&|line| line["did"] = other.clone()), "");
@@ -329,4 +335,198 @@ fn a_line_or_a_proof_that_was_changed_is_refused_with_the_rule() {
         }
         assert!(codes.contains("car/hash"), "{form}: {codes:?}");
     }
+}
+
+/// The code with which the text of a line is refused.
+#[track_caller]
+fn text_refusal(text: &str, dir: &Path) -> String {
+    let path = dir.join("line.ndjson");
+    fs::write(&path, text).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+    command.args(["frames", "verify-lines", "--json"]).arg(&path);
+    let output = command.arg("--keys").arg(dir.join("keys.json")).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text} {}", stderr(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    schemas::check("frames-verify-lines", &report);
+    report["findings"][0]["code"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_key_that_is_there_twice_unknown_or_missing_is_refused_in_every_part_of_a_line() {
+    let (sim, dir) = (with_commits(30), tempfile::tempdir().unwrap());
+    write_keys(&sim, &dir.path().join("keys.json"));
+    for form in [&["--proof", "frame"][..], &["--proof", "blocks"], &["--proof", "frame", "--ops"]]
+    {
+        let state = tempfile::tempdir().unwrap();
+        let lines = lines(follow(&sim, state.path(), &[form, &["--events", "30"]].concat()));
+        let op_of = |line: &Value| line.get("ops").map_or(line, |ops| &ops[0]).clone();
+        let is_create =
+            |line: &&Value| op_of(line)["action"] == "create" && line["proof"].is_object();
+        let line = lines.iter().find(is_create).unwrap();
+        let is_flat = line["ops"].is_null();
+        let text = line.to_string();
+        assert!(text.contains(r#""createdAt":"#), "{text}");
+        // Each of these objects begins with a first member, before which another one is put.
+        let objects = [
+            ("the line", r#"{"#, 0),
+            ("the proof", r#""proof":{"#, 9),
+            ("the bytes", r#"{"$bytes":"#, 1),
+            ("the record", r#""record":{"#, 10),
+            (
+                "the operation",
+                if is_flat { r#"{"# } else { r#""ops":[{"# },
+                usize::from(!is_flat) * 8,
+            ),
+        ];
+        for (name, start, len) in objects {
+            let at = text.find(start).unwrap() + if len == 0 { 1 } else { len };
+            let with = |member: &str| format!("{}{member},{}", &text[..at], &text[at..]);
+            let first_key = text[at..].split('"').nth(1).unwrap();
+            for member in [format!(r#""{first_key}":1"#), r#""x":1,"x":1"#.to_owned()] {
+                assert_eq!(
+                    text_refusal(&with(&member), dir.path()),
+                    "proof/line",
+                    "{name} {member}"
+                );
+            }
+            let unknown = text_refusal(&with(r#""unknown":1"#), dir.path());
+            let expected = if name == "the record" { "proof/differs" } else { "proof/line" };
+            assert_eq!(unknown, expected, "{name}");
+        }
+        let of = |change: &dyn Fn(&mut serde_json::Map<String, Value>)| {
+            let mut line = line.clone();
+            change(line.as_object_mut().unwrap());
+            refusal(line, dir.path())
+        };
+        for key in ["v", "kind", "did", "rev", "code", "ops", "action", "collection", "rkey"] {
+            if line.get(key).is_some() {
+                assert_eq!(of(&|line| drop(line.remove(key))), "proof/line", "without {key}");
+                assert_eq!(
+                    of(&|line| drop(line.insert(key.to_owned(), Value::Null))),
+                    "proof/line"
+                );
+            }
+        }
+        let set =
+            |key: &str, value: Value| of(&|line| drop(line.insert(key.to_owned(), value.clone())));
+        assert_eq!(set("v", 2.into()), "proof/line");
+        assert_eq!(set("code", "signature/wrong".into()), "proof/line");
+        assert_eq!(set("host", json!({"a": 1})), "proof/line");
+        assert_eq!(set("records", 1.into()), "proof/line", "of a resync alone");
+        assert_eq!(set("id", "did:web:other.test/3jzfcijpj2z2a".into()), "proof/differs");
+        assert_eq!(set("key", "did:key:zOther".into()), "proof/differs");
+        if form == ["--proof", "frame"] {
+            assert_eq!(set("ops", json!([])), "proof/differs");
+        }
+    }
+}
+
+#[test]
+fn an_invalid_record_is_proved_with_its_rule_and_a_valid_one_is_not_called_invalid() {
+    let (sim, dir) = (with_commits(20), tempfile::tempdir().unwrap());
+    write_keys(&sim, &dir.path().join("keys.json"));
+    let lines = lines(follow(&sim, dir.path(), &["--proof", "blocks", "--events", "20"]));
+    let is_create = |line: &&Value| line["ops"][0]["action"] == "create";
+    let mut line = lines.iter().find(is_create).unwrap().clone();
+    let op = line["ops"][0].as_object_mut().unwrap();
+    op.remove("record");
+    let bytes = json!({"$bytes": "oA"});
+    let invalid = json!({"code": "record/cbor", "offset": 0, "message": "x", "bytes": bytes});
+    op.insert("invalid".to_owned(), invalid);
+    assert_eq!(refusal(line.clone(), dir.path()), "proof/differs");
+    line["ops"][0]["invalid"]["more"] = 1.into();
+    assert_eq!(refusal(line, dir.path()), "proof/line");
+}
+
+#[test]
+fn what_no_proof_covers_is_named() {
+    let (sim, dir) = (with_commits(40), tempfile::tempdir().unwrap());
+    write_keys(&sim, &dir.path().join("keys.json"));
+    for (args, keys) in [
+        (&["--proof", "frame"][..], json!(["host"])),
+        (&["--proof", "blocks"], json!(["action", "host", "ops", "seq", "time"])),
+        (&["--proof", "frame", "--ops", "--workers", "1"], json!(["host", "index", "last"])),
+    ] {
+        let state = tempfile::tempdir().unwrap();
+        let lines = lines(follow(&sim, state.path(), &[args, &["--events", "40"]].concat()));
+        let (output, report) = verify(&lines, dir.path());
+        assert_eq!(output.status.code(), Some(0), "{} {report}", stderr(&output));
+        assert_eq!((&report["not_compared"], &report["left_out"]), (&keys, &json!(0)), "{args:?}");
+    }
+}
+
+/// A record.
+const NOTE: &[u8] = b"\xa1\x65$type\x6dapp.test.note";
+
+/// The lines of a commit that creates three equal records: as one line, and a line for each.
+fn lines_of_three_creates(block: &[u8], keys: &Path) -> (Value, Vec<Value>) {
+    let did = "did:web:three.test";
+    let key = SecretKey::from_bytes(Curve::K256, &[7; 32]).unwrap();
+    fs::write(keys, json!({did: key.public_key().to_did_key()}).to_string()).unwrap();
+    let mut repository = RepositoryWriter::new(Did::parse(did).unwrap());
+    let arena = cbor::Arena::new();
+    let record = json!(Json(&cbor::decode(block, &arena).unwrap()));
+    let paths = ["1", "2", "3"];
+    for rkey in paths {
+        let path = format!("app.test.note/{rkey}");
+        repository.create(&path, block).unwrap();
+    }
+    let rev = Tid::new(1_700_000_000_000_000, 1);
+    let commit = repository.commit(rev, |message| key.sign(message)).unwrap();
+    let time = "2023-11-14T22:13:20Z";
+    let frame = commit.to_frame(1, time).unwrap();
+    let proof = json!({"frame": Json(&cbor::Value::Bytes(&frame))});
+    let cid = Cid::of(Codec::DagCbor, block).to_string();
+    let op = |rkey: &str| json!({"action": "create", "collection": "app.test.note", "rkey": rkey, "cid": cid, "record": record});
+    let mut event = json!({
+        "v": 1, "host": "https://host.test", "seq": 1, "did": did, "time": time, "rev": rev.to_string(),
+        "commit": commit.cid().to_string(), "verdict": "verified", "code": "verified",
+    });
+    let mut operations: Vec<Value> = paths
+        .iter()
+        .map(|rkey| {
+            let mut line = event.clone();
+            merge(&mut line, &op(rkey));
+            merge(&mut line, &json!({"kind": "operation"}));
+            line
+        })
+        .collect();
+    operations[0]["proof"] = proof.clone();
+    merge(&mut event, &json!({"kind": "commit", "ops": paths.map(op), "proof": proof}));
+    (event, operations)
+}
+
+#[test]
+fn operations_of_a_frame_that_no_line_has_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let (event, operations) = lines_of_three_creates(NOTE, &dir.path().join("keys.json"));
+    let left_out = |lines: &[Value]| {
+        let (output, report) = verify(lines, dir.path());
+        assert_eq!(output.status.code(), Some(0), "{} {report}", stderr(&output));
+        report["left_out"].as_u64().unwrap()
+    };
+    assert_eq!(left_out(&[event.clone()]), 0);
+    assert_eq!(left_out(&operations), 0);
+    let mut shorter = event.clone();
+    shorter["ops"].as_array_mut().unwrap().pop();
+    assert_eq!(left_out(&[shorter.clone(), event, shorter]), 2);
+    assert_eq!(left_out(&operations[..2]), 1);
+    assert_eq!(left_out(&[operations[..1].to_vec(), operations.clone()].concat()), 2);
+    let twice = [&operations[..], &operations[2..]].concat();
+    let (output, report) = verify(&twice, dir.path());
+    assert_eq!(output.status.code(), Some(1), "{report}");
+    assert_eq!(report["findings"][0]["code"], "proof/differs");
+}
+
+#[test]
+fn the_deepest_record_proves_again_and_is_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let levels = cbor::MAX_DEPTH as usize;
+    let arrays = [vec![0x81; levels - 1], vec![0x41, 0x07]].concat();
+    let block = [b"\xa2\x61a", &arrays[..], b"\x65$type\x6dapp.test.note"].concat();
+    let (event, operations) = lines_of_three_creates(&block, &dir.path().join("keys.json"));
+    assert_proved(&[event.clone()], dir.path());
+    assert_proved(&operations, dir.path());
+    let changed = event.to_string().replace("\"Bw\"", "\"CA\"");
+    assert_eq!(text_refusal(&changed, dir.path()), "proof/differs");
 }

@@ -229,14 +229,17 @@ fn canonical_items_are_accepted_and_encoded_back_byte_for_byte() {
 }
 
 #[test]
-fn sixty_four_levels_are_accepted_and_one_more_is_rejected() {
+fn the_deepest_value_is_accepted_and_one_more_level_is_rejected() {
+    let levels = MAX_DEPTH as usize;
+    // The lowest limit among other readers of DAG-CBOR.
+    assert!(levels >= 127);
     for head in [hex("81"), hex("a1 61 61")] {
         let nested = |levels: usize| [head.repeat(levels), hex("00")].concat();
-        assert_matches_reference(&nested(64));
-        assert!(validate(&nested(64)).is_ok());
-        let offset = 64 * head.len();
-        assert_eq!(validate(&nested(65)), Err(DecodeError { offset, reason: Reason::Depth }));
-        assert_matches_reference(&nested(65));
+        assert_matches_reference(&nested(levels));
+        assert!(validate(&nested(levels)).is_ok());
+        let expected = Err(DecodeError { offset: levels * head.len(), reason: Reason::Depth });
+        assert_eq!(validate(&nested(levels + 1)), expected);
+        assert_matches_reference(&nested(levels + 1));
     }
 }
 
@@ -245,7 +248,7 @@ fn ten_million_levels_are_rejected_on_a_small_stack() {
     let small = std::thread::Builder::new().stack_size(64 << 10);
     let bomb = || validate(&[0x81].repeat(10_000_000)).unwrap_err();
     let error = small.spawn(bomb).unwrap().join().unwrap();
-    assert_eq!(error, DecodeError { offset: 64, reason: Reason::Depth });
+    assert_eq!(error, DecodeError { offset: MAX_DEPTH as usize, reason: Reason::Depth });
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! `{"$bytes": "…"}` in base64.
 //!
 //! Reading is strict where readers could differ: no duplicate keys, `$link` and `$bytes` alone in their
-//! object, links in the blessed text form, at most [`MAX_DEPTH`] containers inside each other. Base64 is
+//! object, links in the blessed text form, at most [`MAX_DEPTH`] containers inside each other, as in the bytes. Base64 is
 //! read with or without padding, and written without. A number with a zero fraction is an integer, and
 //! must fit 64 bits with a sign.
 //!
@@ -109,6 +109,8 @@ fn append_comma(out: &mut Vec<u8>, at: usize) {
 /// ```
 pub fn decode<'a>(text: &str, arena: &'a Arena) -> Result<Value<'a>, JsonError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
+    // `ItemSeed` bounds the depth.
+    deserializer.disable_recursion_limit();
     let value = ItemSeed { arena, depth: 0 }.deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(value)
@@ -159,11 +161,21 @@ struct ItemSeed<'a> {
 }
 
 impl<'a> ItemSeed<'a> {
-    fn inside<E: de::Error>(self) -> Result<Self, E> {
-        if self.depth == MAX_DEPTH {
-            return Err(E::custom(format_args!("nested deeper than {MAX_DEPTH} levels")));
+    fn inside(self) -> Self {
+        Self { depth: self.depth + 1, ..self }
+    }
+
+    /// Rejects a container inside [`MAX_DEPTH`] others.
+    fn check_depth<E: de::Error>(self) -> Result<(), E> {
+        match self.depth < MAX_DEPTH {
+            true => Ok(()),
+            false => Err(E::custom(format_args!("nested deeper than {MAX_DEPTH} levels"))),
         }
-        Ok(Self { depth: self.depth + 1, ..self })
+    }
+
+    /// Rejects an object that cannot be a link or bytes either, which are no containers.
+    fn check_object_depth<E: de::Error>(self) -> Result<(), E> {
+        if self.depth == MAX_DEPTH { Ok(()) } else { self.check_depth() }
     }
 }
 
@@ -221,19 +233,19 @@ impl<'de, 'a> Visitor<'de> for ItemSeed<'a> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value<'a>, A::Error> {
-        let inside = self.inside()?;
+        self.check_depth()?;
         let mut array = ArenaVec::new_in(self.arena);
-        while let Some(item) = items.next_element_seed(inside)? {
+        while let Some(item) = items.next_element_seed(self.inside())? {
             array.push(item);
         }
         Ok(Value::Array(array.into_bump_slice()))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value<'a>, A::Error> {
-        let inside = self.inside()?;
+        self.check_object_depth()?;
         let mut object = ArenaVec::new_in(self.arena);
         while let Some(key) = entries.next_key_seed(JsonKey(self.arena))? {
-            object.push((key, entries.next_value_seed(inside)?));
+            object.push((key, entries.next_value_seed(self.inside())?));
         }
         let map = Map::from_entries(object.into_bump_slice_mut()).map_err(de::Error::custom)?;
         if let Some(link) = map.get(LINK) {
@@ -242,6 +254,7 @@ impl<'de, 'a> Visitor<'de> for ItemSeed<'a> {
         if let Some(bytes) = map.get(BYTES) {
             return read_bytes(map, bytes, self.arena).map_err(de::Error::custom);
         }
+        self.check_depth()?;
         Ok(Value::Map(map))
     }
 }
@@ -375,12 +388,33 @@ mod tests {
 
     #[test]
     fn nesting_is_bounded_as_in_the_bytes() {
-        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
-        assert!(decode(&nested(64), &Arena::new()).is_ok());
-        assert!(rejection(&nested(65)).contains("64 levels"));
-        let bomb = std::thread::Builder::new().stack_size(1 << 20);
-        let bomb = bomb.spawn(|| rejection(&"[".repeat(10_000_000))).unwrap();
-        assert!(bomb.join().unwrap().contains("64 levels"));
+        let levels = MAX_DEPTH as usize;
+        let too_deep = format!("{MAX_DEPTH} levels");
+        for (head, tail) in [("[", "]"), (r#"{"a":"#, "}")] {
+            let nested = |levels, inner: &str| head.repeat(levels) + inner + &tail.repeat(levels);
+            // Links and bytes are objects in JSON alone.
+            let scalars = ["0".to_owned(), r#"{"$bytes":"AP8"}"#.to_owned(), link()];
+            for inner in &scalars {
+                let text = nested(levels, inner);
+                let arena = Arena::new();
+                let value = decode(&text, &arena).unwrap();
+                assert_eq!(encode(&value).unwrap(), text);
+                let bytes = cbor::encode(&value).unwrap();
+                assert_eq!(cbor::decode(&bytes, &arena).unwrap(), value);
+                assert!(rejection(&nested(levels + 1, inner)).contains(&too_deep), "{inner}");
+            }
+            for inner in ["[]", "{}", r#"{"a":[]}"#, r#"{"$bytes":[]}"#, r#"{"$link":{}}"#] {
+                assert!(rejection(&nested(levels, inner)).contains(&too_deep), "{inner}");
+            }
+            let bomb = std::thread::Builder::new().stack_size(1 << 20);
+            let bomb = bomb.spawn(|| rejection(&head.repeat(10_000_000))).unwrap();
+            assert!(bomb.join().unwrap().contains(&too_deep));
+        }
+    }
+
+    /// A link in JSON.
+    fn link() -> String {
+        format!(r#"{{"$link":"{}"}}"#, Cid::of(Codec::Raw, b"blob"))
     }
 
     #[test]

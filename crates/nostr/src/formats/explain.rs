@@ -4,6 +4,7 @@
 //! of a layout with pointers may overlap, where an encoder shares them.
 
 use crate::input::Input;
+use crate::limits::MAX_DEPTH;
 use crate::{DecodeError, Field, Limit, Reason};
 
 /// Consecutive bytes of an encoded event.
@@ -342,6 +343,3 @@ impl<'a> Parts<'a> {
         between(at, bytes.len(), visit);
     }
 }
-
-/// Maximum nesting depth of an unknown value.
-const MAX_DEPTH: usize = 64;

@@ -422,7 +422,7 @@ fn depth_is_bounded_both_ways() {
     assert_eq!(to_value(&nested(levels + 1), &arena), Err(error));
     let bomb = std::thread::Builder::new().stack_size(1 << 20);
     let bomb = bomb.spawn(|| from_slice::<Tree>(&[0x81].repeat(1_000_000)).unwrap_err()).unwrap();
-    let expected = DecodeError { offset: 64, reason: Reason::Depth };
+    let expected = DecodeError { offset: levels, reason: Reason::Depth };
     assert_eq!(bomb.join().unwrap().fault(), &SerdeFault::Decode(expected));
 }
 

@@ -4,6 +4,7 @@
 
 use crate::formats::explain::ItemHead;
 use crate::input::Input;
+use crate::limits::MAX_DEPTH;
 use crate::{DecodeError, Limit, Reason};
 
 /// Major types.
@@ -133,9 +134,6 @@ fn is_simple(start: &Input<'_>, argument: u64) -> bool {
         _ => true,
     }
 }
-
-/// Maximum nesting depth of a skipped item.
-const MAX_DEPTH: usize = 64;
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@ use crate::formats::fields::ReadFields;
 use crate::formats::tests::{
     assert_fields_agree, decoded, encoded, golden, reason, replace_once, texts,
 };
+use crate::limits::MAX_DEPTH;
 
 fn packed() -> Vec<u8> {
     encoded(Packed, &golden())
@@ -103,9 +104,9 @@ fn unknown_keys_of_a_map_are_skipped_up_to_a_depth() {
         assert_eq!(decoded(Schemaless, &more(value)), Ok(golden()), "{value:02x?}");
     }
     let reason_of = |value: &[u8]| reason(Schemaless, &more(value));
-    let deep = more(&[[0x81; 64].as_slice(), &[0]].concat());
+    let deep = more(&[[0x81; MAX_DEPTH].as_slice(), &[0]].concat());
     assert!(decoded(Schemaless, &deep).is_ok());
-    assert_eq!(reason_of(&[0x81; 70]), Reason::Limit(Limit::Depth));
+    assert_eq!(reason_of(&[0x81; MAX_DEPTH + 1]), Reason::Limit(Limit::Depth));
     assert_eq!(reason_of(b"\xbb\xff\xff\xff\xff\xff\xff\xff\xff"), Reason::Truncated);
     assert_eq!(reason_of(b"\xf8\x14"), Reason::Expected("a known simple value"));
     assert_eq!(reason_of(b"\xe0"), Reason::Expected("a known simple value"));

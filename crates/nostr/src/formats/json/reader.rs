@@ -6,6 +6,7 @@ use kernels::{hex, utf8};
 
 use super::string;
 use crate::formats::fields::{self, set_once};
+use crate::limits::MAX_DEPTH;
 use crate::{DecodeError, Event, Field, Limit, Limits, Reason, Tag, Value};
 
 /// JSON that is read from the front.
@@ -336,6 +337,3 @@ fn number_len(bytes: &[u8]) -> Option<usize> {
 
 /// Capacity of a list of tags before the first tag is read.
 const FEW_TAGS: usize = 8;
-
-/// Maximum nesting depth of a skipped field.
-const MAX_DEPTH: usize = 64;

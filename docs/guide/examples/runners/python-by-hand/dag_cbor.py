@@ -15,7 +15,7 @@ CHECKS = [
     'trailing-bytes',
     'depth-bound',
 ]
-MAX_DEPTH = 64
+MAX_DEPTH = 127
 
 
 class Refused(ValueError):
