@@ -107,7 +107,7 @@ fn check_records<'a>(
 ) -> Result<Event<'a>, FrameError> {
     let mut wrong = None;
     for (block, digest) in unhashed(&event).zip(digests) {
-        if block.cid.sha256().is_some_and(|expected| *expected != digest) {
+        if HashProof::of(block.cid, block.data, &digest).is_none() {
             wrong = wrong.or(Some(block));
         }
     }

@@ -61,6 +61,20 @@ impl Output {
         Ok(self.stdout().write_all(bytes)?)
     }
 
+    /// Returns the result. With `json`, a failure is printed as a document before, so that there is one in every case.
+    pub(crate) fn or_failure_document<T>(
+        self,
+        json: bool,
+        result: Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        if let Err(failure) = &result
+            && let Some(error) = failure.message().filter(|_| json)
+        {
+            self.document(&FailureDocument { error }, true, |_| String::new())?;
+        }
+        result
+    }
+
     /// Prints `document` as one JSON document if `json` is set, else as text.
     pub(crate) fn document<T: Serialize>(
         self,
@@ -76,6 +90,12 @@ impl Output {
         json.push(b'\n');
         Ok(self.stdout().write_all(&json)?)
     }
+}
+
+/// The document of a command without a result.
+#[derive(Serialize)]
+struct FailureDocument<'f> {
+    error: &'f str,
 }
 
 /// Writes `value` as one line of JSON.

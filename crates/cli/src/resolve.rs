@@ -49,7 +49,8 @@ pub(crate) fn run(args: &ResolveArgs, output: Output) -> Result<(), Failure> {
             resolve_one(who, &network, args.json)
         });
     };
-    let (resolution, claims) = Resolution::of(who, &network)?;
+    let resolved = output.or_failure_document(args.json, Resolution::of(who, &network));
+    let (resolution, claims) = resolved?;
     output.document(&resolution, args.json, Resolution::to_text)?;
     claims
 }

@@ -36,11 +36,12 @@
 use atproto::commit::Commit;
 use atproto::mst::canonical;
 use atproto::repo::{Archive, BlockTotals, Repository};
+use atproto::syntax::RepoPathChecker;
 use codec::{Cid, car};
 use crypto::PublicKey;
 
 use crate::repository::{
-    PathChecker, RepositoryRejection, check_commit, check_signature, record_block,
+    RepositoryRejection, check_commit, check_path as check_key, check_signature, record_block,
 };
 use crate::{InvalidRecord, Verified};
 
@@ -209,7 +210,7 @@ impl<'a> Slice<'a> {
 fn check_path(path: &str, options: &Options) -> Result<(), RepositoryRejection> {
     match options.allow_any_key {
         true => Ok(()),
-        false => PathChecker::default().check(path.as_bytes()),
+        false => check_key(&mut RepoPathChecker::default(), path.as_bytes()),
     }
 }
 

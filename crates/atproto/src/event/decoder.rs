@@ -3,7 +3,7 @@
 
 use bumpalo::Bump;
 use bumpalo::collections::Vec as ArenaVec;
-use codec::car::CarFault;
+use codec::car::{CarFault, HashProof};
 use codec::cbor::{KeyOrder, Reader};
 use kernels::sha256::{self, Digest};
 
@@ -125,7 +125,7 @@ thread_local! {
 /// Whether a block's CID has another SHA-256 than its data.
 #[inline]
 fn is_wrong(block: &Block<'_>, digest: &Digest) -> bool {
-    block.cid.sha256().is_some_and(|expected| expected != digest)
+    HashProof::of(block.cid, block.data, digest).is_none()
 }
 
 #[cold]

@@ -98,8 +98,8 @@ impl Options {
     fn proof_of(&self, cid: CidRef<'_>) -> HashProof {
         match cid.sha256() {
             _ if self.trust_hashes => HashProof::Trusted,
-            Some(_) => HashProof::Checked,
-            None => HashProof::UnknownHash,
+            None if cid.identity().is_none() => HashProof::UnknownHash,
+            _ => HashProof::Checked,
         }
     }
 }

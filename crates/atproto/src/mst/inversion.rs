@@ -167,6 +167,20 @@ impl Inverter {
         results
     }
 
+    /// The subtree to which a commit is undone, if the node at its top did not come with the commit. Whether that node is the
+    /// root or has no key, so that the root is further below, is then unknown.
+    pub fn unread_root<'a, S: BlockSource<'a>>(
+        &mut self,
+        commit: &Inversion<'_, '_, S>,
+    ) -> Option<Cid> {
+        self.arena.clear();
+        let (mut states, heights) = self.begin(&[commit]);
+        let state = states.first_mut().filter(|state| state.result.is_ok())?;
+        self.undo(commit, state, &heights).ok()?;
+        let is_unread = !commit.ops.is_empty() && self.arena.is_stub(state.root);
+        is_unread.then(|| self.arena.cid(state.root))
+    }
+
     /// Computes the roots of the trees before these commits, in order, by editing their trees.
     pub(super) fn invert_in_arena<'a, S: BlockSource<'a>>(
         &mut self,

@@ -56,6 +56,8 @@ pub use at_uri::{AtUri, AtUriBuf};
 pub use datetime::{Datetime, DatetimeBuf};
 pub use error::{SyntaxError, SyntaxKind, SyntaxRule};
 pub use language::{Language, LanguageBuf};
-pub use repo_path::{Nsid, NsidBuf, RecordKey, RecordKeyBuf, RepoPath, RepoPathBuf};
+pub use repo_path::{
+    Nsid, NsidBuf, RecordKey, RecordKeyBuf, RepoPath, RepoPathBuf, RepoPathChecker,
+};
 pub use tid::Tid;
 pub use uri::{CidText, CidTextBuf, Uri, UriBuf};

@@ -168,6 +168,41 @@ impl<'a> RepoPath<'a> {
     }
 }
 
+/// Checks that keys of a tree are paths. Keys come in order, so that most are in the collection of the key before, which then need
+/// not be parsed again.
+#[derive(Clone, Debug, Default)]
+pub struct RepoPathChecker {
+    /// The collection of the last key, with its slash.
+    collection: Vec<u8>,
+}
+
+impl RepoPathChecker {
+    /// Checks the next key.
+    ///
+    /// # Errors
+    /// If it is not a path.
+    #[inline]
+    pub fn check(&mut self, key: &[u8]) -> Result<(), SyntaxError> {
+        if let Some(rest) = key.strip_prefix(self.collection.as_slice())
+            && !self.collection.is_empty()
+            && let Ok(rest) = str::from_utf8(rest)
+            && RecordKey::parse(rest).is_ok()
+        {
+            return Ok(());
+        }
+        self.check_collection(key)
+    }
+
+    #[cold]
+    fn check_collection(&mut self, key: &[u8]) -> Result<(), SyntaxError> {
+        let path = RepoPath::from_bytes(key)?;
+        self.collection.clear();
+        self.collection.extend_from_slice(path.collection().as_str().as_bytes());
+        self.collection.push(b'/');
+        Ok(())
+    }
+}
+
 fn check_repo_path(text: &str) -> Result<(), SyntaxError> {
     let Some((collection, key)) = text.split_once('/') else {
         return fail(SyntaxKind::RepoPath, SyntaxRule::FewParts, text.len());

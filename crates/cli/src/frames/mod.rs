@@ -101,9 +101,10 @@ pub(crate) fn run(command: &FramesCommand, output: Output) -> Result<(), Failure
         FramesCommand::Verify(args) => args,
         FramesCommand::VerifyLines(args) => return lines::run(args, output),
     };
-    let keys = account_keys(&args.keys)?;
-    let file = files::map(&args.file)?;
-    let frames = corpus::frames(&file).map_err(|error| Failure::refused(&args.file, error))?;
+    let keys = output.or_failure_document(args.json, account_keys(&args.keys))?;
+    let file = output.or_failure_document(args.json, files::map(&args.file))?;
+    let frames = corpus::frames(&file).map_err(|error| Failure::refused(&args.file, error));
+    let frames = output.or_failure_document(args.json, frames)?;
     let mut report = FramesReport::new(args.all || args.json);
     let mut findings = Findings::new(output, args.json, args.all);
     verify(frames, args.policy(), &keys, &mut report, &mut findings)?;

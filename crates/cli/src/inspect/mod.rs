@@ -97,6 +97,10 @@ fn nostr_name(format: NostrFormat) -> String {
 }
 
 pub(crate) fn run(args: &InspectArgs, output: Output) -> Result<(), Failure> {
+    output.or_failure_document(args.json, inspect(args, output))
+}
+
+fn inspect(args: &InspectArgs, output: Output) -> Result<(), Failure> {
     let (bytes, name) = (files::read(&args.file)?, files::name(&args.file));
     files::refuse_wrapping(&name, &bytes)?;
     let is_string = matches!(args.format, None | Some(Format::Nostr(NostrFormat::Notepack)))

@@ -30,18 +30,22 @@ pub(crate) struct LookupArgs {
 }
 
 pub(super) fn run(args: &LookupArgs, output: Output) -> Result<(), Failure> {
+    let summary = output.or_failure_document(args.json, look_up(args))?;
+    output.document(&summary, args.json, LookupSummary::to_text)
+}
+
+fn look_up(args: &LookupArgs) -> Result<LookupSummary, Failure> {
     let (mirror, did) = (PlcMirrorReader::open(&args.from)?, args.did.as_did());
     let Some(history) = mirror.history(did)? else {
         let cursor = mirror.totals()?.cursor;
         let file = files::name(&args.from);
         return Err(Failure::Refused(format!("{file}: no operation of {did} up to {cursor}")));
     };
-    let summary = LookupSummary {
+    Ok(LookupSummary {
         history: HistorySummary::new(&history),
         cursor: mirror.totals()?.cursor,
         refused: mirror.refused(did)?.into_iter().map(RefusedSummary::from).collect(),
-    };
-    output.document(&summary, args.json, LookupSummary::to_text)
+    })
 }
 
 /// What JSON and text say of an account in a mirror.

@@ -35,14 +35,40 @@ pub(crate) struct PlcVerifyArgs {
 
 pub(super) fn run(args: &PlcVerifyArgs, output: Output) -> Result<(), Failure> {
     let mut options = Options::default();
-    let log = files::read_at_most(&args.log, options.limits.log_bytes)?;
-    let name = files::name(&args.log);
-    files::refuse_wrapping(&name, &log)?;
     options.did = did(args)?;
-    let history = plc::verify(&log, &options).map_err(|rejection| {
-        Failure::Refused(format!("{name}: refused ({}): {rejection}", rejection.code()))
-    })?;
-    output.document(&HistorySummary::new(&history), args.json, HistorySummary::to_text)
+    let log = output.or_failure_document(args.json, read(args, &options))?;
+    match plc::verify(&log, &options) {
+        Ok(history) => {
+            output.document(&HistorySummary::new(&history), args.json, HistorySummary::to_text)
+        }
+        Err(rejection) => {
+            let (code, message) = (rejection.code(), rejection.to_string());
+            let refused = format!("{}: refused ({code}): {message}", files::name(&args.log));
+            if args.json {
+                let findings = [RefusedLog { code, message }];
+                output.document(&Refused { findings }, true, |_| String::new())?;
+            }
+            Err(Failure::Refused(refused))
+        }
+    }
+}
+
+fn read(args: &PlcVerifyArgs, options: &Options) -> Result<Vec<u8>, Failure> {
+    let log = files::read_at_most(&args.log, options.limits.log_bytes)?;
+    files::refuse_wrapping(&files::name(&args.log), &log)?;
+    Ok(log)
+}
+
+/// What JSON says of a log that is refused.
+#[derive(Serialize)]
+struct Refused {
+    findings: [RefusedLog; 1],
+}
+
+#[derive(Serialize)]
+struct RefusedLog {
+    code: &'static str,
+    message: String,
 }
 
 fn did(args: &PlcVerifyArgs) -> Result<Option<DidBuf>, Failure> {

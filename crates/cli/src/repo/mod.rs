@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use mapping::MappedFile;
-use wireproof::atproto::repo::{Options, Repository};
+use wireproof::atproto::repo::{Options, Record, Repository};
+use wireproof::atproto::syntax::RepoPathChecker;
 
 use crate::batch::JobsArgs;
 use crate::failure::Failure;
@@ -130,6 +131,17 @@ fn read<'a>(
 ) -> Result<Repository<'a>, Failure> {
     Repository::read_on_threads(bytes, &Options::default(), threads)
         .map_err(|error| Failure::refused(file, error))
+}
+
+/// The records of a repository in the order of their paths, of which each must be one as for `wireproof verify`.
+fn records<'a>(repository: &Repository<'a>) -> impl Iterator<Item = Result<Record<'a>, String>> {
+    let mut paths = RepoPathChecker::default();
+    repository.records().map(move |record| {
+        let record = record.map_err(|error| error.to_string())?;
+        let checked = paths.check(record.path.as_bytes());
+        checked.map_err(|error| format!("the record path {:?}: {error}", record.path))?;
+        Ok(record)
+    })
 }
 
 const LS_EXAMPLES: &str = "\

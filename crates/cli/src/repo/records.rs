@@ -12,7 +12,7 @@ use wireproof::codec::AnyCid;
 use wireproof::codec::printable::{Printable, escape_json};
 use wireproof::verify::InvalidRecord;
 
-use super::{DiffArgs, ExportArgs, ExportFormat, GetArgs, LsArgs, read};
+use super::{DiffArgs, ExportArgs, ExportFormat, GetArgs, LsArgs, read, records};
 use crate::batch::cores;
 use crate::failure::Failure;
 use crate::files;
@@ -30,7 +30,7 @@ pub(super) fn ls(args: &LsArgs, output: Output) -> Result<(), Failure> {
     let bytes = files::map(&args.file)?;
     let repository = read(&args.file, &bytes, cores())?;
     let mut out = BufWriter::new(output.stdout());
-    for record in repository.records() {
+    for record in records(&repository) {
         let record = record.map_err(|error| Failure::refused(&args.file, error))?;
         let path = RecordPath::split(&record.path);
         if args.collection.as_ref().is_some_and(|wanted| *wanted != path.collection) {
@@ -52,7 +52,7 @@ pub(super) fn get(args: &GetArgs, output: Output) -> Result<(), Failure> {
     let path = path_in(&args.path, &repository)?;
     let mut found = None;
     // The iteration goes to the end: only then is the whole tree checked.
-    for record in repository.records() {
+    for record in records(&repository) {
         let record = record.map_err(|error| Failure::refused(&args.file, error))?;
         if record.path == path {
             found = Some(record);
@@ -106,10 +106,10 @@ pub(super) fn diff(args: &DiffArgs, output: Output) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// Checks that the tree is canonical and complete, so that the diff has every change.
+/// Checks that the tree is canonical and complete, and that its keys are record paths.
 fn check_complete(file: &Path, repository: &Repository<'_>) -> Result<(), Failure> {
-    let mut records = repository.records();
-    records.try_for_each(|record| record.map(drop)).map_err(|error| Failure::refused(file, error))
+    let complete = records(repository).try_for_each(|record| record.map(drop));
+    complete.map_err(|error| Failure::refused(file, error))
 }
 
 fn write_change(out: &mut impl Write, change: &Change, json: bool) -> io::Result<()> {
@@ -140,6 +140,9 @@ fn write_change(out: &mut impl Write, change: &Change, json: bool) -> io::Result
 pub(super) fn export(args: &ExportArgs, output: Output) -> Result<(), Failure> {
     let bytes = files::map(&args.file)?;
     let repository = read(&args.file, &bytes, cores())?;
+    if args.format == ExportFormat::Car {
+        check_complete(&args.file, &repository)?;
+    }
     let write = |out: &mut dyn Write| match args.format {
         ExportFormat::Car => write_car(&repository, out),
         ExportFormat::Ndjson => write_lines(&repository, out),
@@ -187,8 +190,8 @@ fn write_lines(repository: &Repository<'_>, out: &mut dyn Write) -> Result<(), W
         content: RecordContent,
     }
     let mut out = BufWriter::new(out);
-    for record in repository.records() {
-        let record = record.map_err(|error| WriteError::Refused(error.to_string()))?;
+    for record in records(repository) {
+        let record = record.map_err(WriteError::Refused)?;
         let invalid = InvalidRecord::of_record(&record, usize::MAX);
         let content = RecordContent::of(invalid.as_ref(), record.block);
         let (path, cid) = (RecordPath::split(&record.path), record.cid.to_string());

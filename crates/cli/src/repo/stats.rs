@@ -11,7 +11,7 @@ use wireproof::atproto::mst::canonical::Step;
 use wireproof::atproto::repo::{RepoError, Repository};
 use wireproof::codec::printable::PrintableLines;
 
-use super::{StatsArgs, read};
+use super::{StatsArgs, read, records};
 use crate::batch::{self, Outcome};
 use crate::failure::Failure;
 use crate::files;
@@ -23,7 +23,8 @@ pub(super) fn run(args: &StatsArgs, output: Output) -> Result<(), Failure> {
     let inputs = Inputs::new(&args.files, InputKind::Archives);
     match inputs.single() {
         Some(file) => {
-            let stats = Stats::of_file(Path::new(file), args.jobs.count())?;
+            let stats = Stats::of_file(Path::new(file), args.jobs.count());
+            let stats = output.or_failure_document(args.json, stats)?;
             output.document(&stats, args.json, Stats::to_text)
         }
         None => batch::run(inputs, &args.jobs, "read", args.json, output, |file| {
@@ -99,11 +100,11 @@ impl Stats {
         Self::new(&repository, bytes.len()).map_err(|error| Failure::refused(file, error))
     }
 
-    fn new(repository: &Repository<'_>, bytes: usize) -> Result<Self, RepoError> {
+    fn new(repository: &Repository<'_>, bytes: usize) -> Result<Self, String> {
         let commit = repository.commit();
-        let (nodes, node_bytes, height) = nodes(repository)?;
+        let (nodes, node_bytes, height) = nodes(repository).map_err(|error| error.to_string())?;
         let (mut total, mut collections) = (RecordCounts::default(), BTreeMap::new());
-        for record in repository.records() {
+        for record in records(repository) {
             let record = record?;
             let RecordPath { collection, .. } = RecordPath::split(&record.path);
             let counts: &mut RecordCounts = collections.entry(collection.to_owned()).or_default();

@@ -93,7 +93,8 @@ impl<'a> Session<'a> {
 fn verify_many(inputs: Inputs<'_>, args: &VerifyArgs, output: Output) -> Result<(), Failure> {
     args::check_batch_options(args)?;
     let session = Session::new(args, false)?;
-    batch::run(inputs, &args.jobs, "proved", args.json, output, |named| {
+    let done = report::proof_word(!args.signer.without_signature);
+    batch::run(inputs, &args.jobs, done, args.json, output, |named| {
         let mut findings = Findings::of_one(args.json);
         let verified = Target::of(named, args)
             .and_then(|target| verify_target(target, &session, &mut findings));

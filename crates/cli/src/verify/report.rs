@@ -33,7 +33,10 @@ pub(super) struct ProofReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     host: Option<String>,
     pub(super) bytes: u64,
+    /// Whether all is proved, the signature too.
     verified: bool,
+    /// Whether all but the signature is proved.
+    checked: bool,
     /// Why there is no proof, of one input among many.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -138,8 +141,13 @@ impl ProofReport {
         Self { error: failure.message().map(str::to_owned), ..self }
     }
 
+    fn set_proved(&mut self, signature: SignatureProof) {
+        self.checked = true;
+        self.verified = signature == SignatureProof::Checked;
+    }
+
     pub(super) fn add_repository(&mut self, whole: &WholeRepository<'_>) {
-        self.verified = true;
+        self.set_proved(whole.signature());
         self.repository = Some(RepositorySummary::of(Proved {
             commit: whole.commit(),
             root: whole.root(),
@@ -153,7 +161,7 @@ impl ProofReport {
     }
 
     pub(super) fn add_stream(&mut self, whole: &StreamedRepository) {
-        self.verified = true;
+        self.set_proved(whole.signature());
         self.repository = Some(RepositorySummary::of(Proved {
             commit: &whole.commit(),
             root: whole.root(),
@@ -172,7 +180,7 @@ impl ProofReport {
         let invalid = proof.invalid_record();
         let content = proof.record().map(|(_, block)| RecordContent::of(invalid, block));
         let flagged = proof.record().map(|(_, block)| Flagged::of_record(&text, block));
-        self.verified = true;
+        self.set_proved(SignatureProof::Checked);
         self.record_proof = Some(RecordSummary {
             did: commit.did.to_owned(),
             path,
@@ -202,7 +210,8 @@ impl ProofReport {
                 0 => String::new(),
                 records => format!(", {records} invalid"),
             };
-            return format!("{named}: proved: {did}, rev {rev}, {records} records{invalid}\n");
+            let word = proof_word(self.verified);
+            return format!("{named}: {word}: {did}, rev {rev}, {records} records{invalid}\n");
         }
         match &self.record_proof {
             Some(RecordSummary { did, present, .. }) => {
@@ -219,7 +228,7 @@ impl ProofReport {
             let (handle, host) = (account.handle_text(), self.host());
             let directory = account.directory_text();
             text += &format!("\nhandle   {handle}\nplc      {directory}\nfetched  from {host}\n");
-        } else if self.verified {
+        } else if self.checked {
             text += "\n";
         }
         if let Some(repository) = &self.repository {
@@ -230,6 +239,11 @@ impl ProofReport {
         }
         text
     }
+}
+
+/// What the command says of a repository: what nobody is known to have signed is not proved.
+pub(super) fn proof_word(signature_checked: bool) -> &'static str {
+    if signature_checked { "proved" } else { "checked" }
 }
 
 /// What was proved of a repository, in memory or as a stream.
@@ -268,13 +282,14 @@ impl RepositorySummary {
         let Self { did, rev, commit, data, blocks, nodes, records, .. } = self;
         let Self { invalid, flagged, extra_blocks, extra_bytes, .. } = self;
         let height = self.height.map_or(String::new(), |height| format!(", height {height}"));
+        let word = proof_word(self.signature_checked);
         let claim = if self.signature_checked {
             "the whole repository, signed by the account's key"
         } else {
             "the whole repository, of an unknown signer: the signature is not checked"
         };
         format!(
-            "proved   {claim}\naccount  {did}\nrev      {rev}\ncommit   {commit}\ndata     {data}\n\
+            "{word:<9}{claim}\naccount  {did}\nrev      {rev}\ncommit   {commit}\ndata     {data}\n\
              archive  {bytes} bytes, {blocks} blocks, {extra_blocks} of them ({extra_bytes} bytes) \
              not part of the repository\n\
              tree     {nodes} nodes{height}\nrecords  {records}\ninvalid  {invalid}\nflagged  {flagged}\n"

@@ -17,7 +17,8 @@ fn the_page_of_codes_lists_each_code_once_with_its_meaning_and_what_to_do() {
     let different: BTreeSet<&str> = listed.iter().copied().collect();
     assert_eq!(listed.len(), different.len(), "a code has one row");
     let codes = codes_of_the_program();
-    let names: BTreeSet<&str> = codes.iter().map(String::as_str).collect();
+    let of_python = codes_of_the_python_package();
+    let names: BTreeSet<&str> = codes.iter().chain(&of_python).map(String::as_str).collect();
     let missing: Vec<_> = names.difference(&different).collect();
     let unknown: Vec<_> = different.difference(&names).collect();
     assert!(missing.is_empty() && unknown.is_empty(), "missing {missing:?}, unknown {unknown:?}");
@@ -63,6 +64,26 @@ fn codes_of_the_program() -> BTreeSet<String> {
     }
     assert!(found.codes.len() > 80, "{:?}", found.codes);
     found.codes
+}
+
+/// The texts of the Python package that have the form of a code.
+fn codes_of_the_python_package() -> BTreeSet<String> {
+    let sources = sources(&root().join("bindings/python/src"));
+    let texts = sources.iter().flat_map(|path| {
+        let text = std::fs::read_to_string(path).unwrap();
+        let texts: Vec<String> = text.split('"').map(str::to_owned).collect();
+        texts
+    });
+    let is_code = |text: &String| {
+        let mut parts = text.split('/');
+        let is_name = |part: &str| {
+            !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+        };
+        text == "dag-cbor" || parts.clone().count() == 2 && parts.all(is_name)
+    };
+    let codes: BTreeSet<String> = texts.filter(is_code).collect();
+    assert!(codes.contains("event/unencodable") && codes.len() > 20, "{codes:?}");
+    codes
 }
 
 /// The sources of the crates, without tests and the simulated network.

@@ -274,7 +274,15 @@ fn the_signature_is_left_out_only_with_the_option_and_the_proof_says_so() {
     let made = made(BlockOrder::Streamable);
     made.verify(&[]).code(2);
     let proof = made.verify(&["--without-signature"]).success();
-    assert!(stdout(&proof).contains("the signature is not checked"));
+    let text = stdout(&proof);
+    assert!(text.contains("\nchecked  the whole repository, of an unknown signer"), "{text}");
+    assert!(!text.contains("proved"), "{text}");
+    let report = json(&made.verify(&["--without-signature", "--json"]).success());
+    assert_eq!((&report["verified"], &report["checked"]), (&false.into(), &true.into()));
+    assert_eq!(report["repository"]["signature_checked"], false);
+    let key = &made.manifest.details.signing_key;
+    let report = json(&made.verify(&["--key", key, "--json"]).success());
+    assert_eq!((&report["verified"], &report["checked"]), (&true.into(), &true.into()));
 }
 
 #[test]
@@ -527,4 +535,58 @@ fn a_valid_log_is_summarized_and_an_invalid_one_is_refused() {
     assert!(stderr(&run(&other).code(1)).contains("plc/did"));
     fs::write(&path, log().replace("plc_operation", "plc_tombstone")).unwrap();
     run(&["plc", "verify", text(&path)]).code(1);
+}
+
+#[test]
+fn every_command_with_json_prints_a_document_when_it_refuses() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    };
+    let (empty, bytes) = (write("log.json", b"[]"), write("bytes", b"\x0a\x01\x02"));
+    let keys = write("keys.json", b"{}");
+    let missing = folder.path().join("missing");
+    let cases: [(&[&str], i32, &str); 8] = [
+        (&["plc", "verify", text(&empty)], 1, "/findings/0/code"),
+        (&["plc", "verify", text(&missing)], 4, "/error"),
+        (&["inspect", text(&bytes)], 1, "/error"),
+        (&["inspect", text(&missing)], 4, "/error"),
+        (&["repo", "stats", text(&bytes)], 1, "/error"),
+        (&["frames", "verify", text(&bytes), "--keys", text(&keys)], 1, "/error"),
+        (&["frames", "verify", text(&missing), "--keys", text(&keys)], 4, "/error"),
+        (&["verify", text(&bytes), "--without-signature"], 1, "/findings/0/code"),
+    ];
+    for (args, code, place) in cases {
+        let output = run(&[args, &["--json"]].concat()).code(code);
+        let document = json(&output);
+        assert!(document.pointer(place).is_some_and(Value::is_string), "{args:?}: {document}");
+        assert!(!stderr(&output).is_empty());
+    }
+}
+
+#[test]
+fn repo_refuses_each_path_that_verify_refuses() {
+    let set = CaseSet::generate(&hostile::Spec::default());
+    let folder = tempfile::tempdir().unwrap();
+    let car = folder.path().join("repository.car");
+    let cases: Vec<_> =
+        set.cases().iter().filter(|case| case.code == Some("record/path")).collect();
+    assert!(!cases.is_empty());
+    for case in cases {
+        fs::write(&car, &case.bytes).unwrap();
+        let file = text(&car);
+        for args in [
+            &["repo", "ls", file][..],
+            &["repo", "stats", file],
+            &["repo", "get", file, "a.b.c/d"],
+            &["repo", "diff", file, file],
+            &["repo", "export", file, "--out", "/dev/null"],
+            &["repo", "export", file, "--format", "ndjson", "--out", "/dev/null"],
+        ] {
+            let message = stderr(&run(args).code(1));
+            assert!(message.contains("record path") || message.contains("not text"), "{message}");
+        }
+    }
 }

@@ -31,13 +31,31 @@ impl Block<'_> {
 /// Whether a block's data is proved to match its CID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HashProof {
-    /// The SHA-256 was computed and matches the CID.
+    /// The data matches the CID: its SHA-256 was computed, or the CID has the data itself, under the identity function.
     Checked,
     /// The caller chose to trust the archive.
     Trusted,
-    /// The CID uses another hash function than SHA-256, or a digest of other than 32 bytes; nothing is
-    /// proved.
+    /// The CID uses another hash function; nothing is proved.
     UnknownHash,
+}
+
+impl HashProof {
+    /// Compares a block, whose SHA-256 is `digest`, with its CID; `None` if they do not match.
+    #[inline]
+    pub fn of(cid: CidRef<'_>, data: &[u8], digest: &Digest) -> Option<Self> {
+        match cid.sha256() {
+            Some(expected) => (expected == digest).then_some(Self::Checked),
+            None => Self::without_sha256(cid, data),
+        }
+    }
+
+    #[cold]
+    fn without_sha256(cid: CidRef<'_>, data: &[u8]) -> Option<Self> {
+        match cid.identity() {
+            Some(block) => (block == data).then_some(Self::Checked),
+            None => Some(Self::UnknownHash),
+        }
+    }
 }
 
 /// An archive, read whole.
@@ -163,10 +181,9 @@ fn check_batches<const LEN: usize>(blocks: &mut [Block<'_>]) -> Result<(), CarEr
         }
         sha256::digest_many_into(&messages[..count], &mut digests[..count]);
         for (block, digest) in batch.iter_mut().zip(&digests) {
-            block.proof = match block.cid.sha256() {
-                Some(expected) if expected == digest => HashProof::Checked,
-                Some(_) => return fail(block.offset, CarFault::HashMismatch),
-                None => HashProof::UnknownHash,
+            block.proof = match HashProof::of(block.cid, block.data, digest) {
+                Some(proof) => proof,
+                None => return fail(block.offset, CarFault::HashMismatch),
             };
         }
     }

@@ -342,15 +342,38 @@ fn a_long_block_is_read_in_few_calls() {
 
 #[test]
 fn a_block_under_a_foreign_hash_is_returned_unproved_and_never_under_a_blessed_cid() {
-    let mut bytes = archive(&[block(b"one")]);
-    let identity = [0x01, 0x55, 0x00, 0x02, b'h', b'i'];
-    bytes.push(identity.len() as u8 + 2);
-    bytes.extend(identity);
-    bytes.extend(b"hi");
+    let foreign = [0x01, 0x55, 0x13, 0x02, b'h', b'i'];
+    let bytes = with_block_under(&foreign, b"hi");
     let (seen, error) = read_by_all(&bytes, &Options::default());
     assert_eq!(error, None);
     assert_eq!((seen[0].3, seen[1].3), (HashProof::Checked, HashProof::UnknownHash));
-    assert_eq!(seen[1].0, identity);
+    assert_eq!(seen[1].0, foreign);
+}
+
+#[test]
+fn a_block_under_the_identity_function_must_be_the_one_in_its_cid() {
+    let identity = [0x01, 0x55, 0x00, 0x02, b'h', b'i'];
+    let (seen, error) = read_by_all(&with_block_under(&identity, b"hi"), &Options::default());
+    assert_eq!(error, None);
+    assert_eq!((&seen[1].0[..], seen[1].3), (&identity[..], HashProof::Checked));
+    for other in [&b"ho"[..], b"h", b"", b"hi!"] {
+        let bytes = with_block_under(&identity, other);
+        let (seen, error) = read_by_all(&bytes, &Options::default());
+        assert_eq!(seen.len(), 1);
+        assert_eq!(error.map(|error| error.fault), Some(CarFault::HashMismatch), "{other:?}");
+        let (seen, error) =
+            read_by_all(&bytes, &Options { trust_hashes: true, ..Options::default() });
+        assert_eq!((seen.len(), error), (2, None), "a trusted archive is not compared");
+    }
+}
+
+/// An archive with a usual block, and one under this CID.
+fn with_block_under(cid: &[u8], data: &[u8]) -> Vec<u8> {
+    let mut bytes = archive(&[block(b"one")]);
+    bytes.push((cid.len() + data.len()) as u8);
+    bytes.extend(cid);
+    bytes.extend(data);
+    bytes
 }
 
 #[test]

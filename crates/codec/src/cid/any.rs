@@ -86,6 +86,12 @@ impl<'a> CidRef<'a> {
         }
     }
 
+    /// The block itself, which a CID under the identity function has in the place of a hash; `None` under another function.
+    pub fn identity(self) -> Option<&'a [u8]> {
+        let shape = shape(self.0)?;
+        (shape.hash_function == IDENTITY).then(|| &self.0[shape.digest_at..])
+    }
+
     #[inline]
     fn blessed(self) -> Option<&'a [u8; Cid::LEN]> {
         <&[u8; Cid::LEN]>::try_from(self.0).ok().filter(|bytes| is_blessed(bytes))
@@ -246,6 +252,7 @@ const _: () = assert!(size_of::<AnyCid>() <= 40);
 
 /// The code of SHA-256 among hash functions.
 const SHA2_256: u64 = 0x12;
+const IDENTITY: u64 = 0;
 
 /// The start of an identifier of version 0: SHA-256, 32 bytes. No later version starts so.
 const V0_HEAD: &[u8] = &[0x12, 0x20];

@@ -11,12 +11,13 @@ use atproto::mst::canonical::{BlockSet, NodeSource, Step, Summary, Walker};
 use atproto::repo::{
     Archive, ArchiveBuilder, ArchiveSplitter, BlockTotals, HashedBatch, NextBatch,
 };
+use atproto::syntax::RepoPathChecker;
 use codec::Cid;
 use codec::car::{Block, CarError};
 
 use super::options::Options;
 use super::records::{NODE_START, PrecheckedRecords, is_prechecked};
-use super::tree::{PathChecker, WalkResult, record_cid};
+use super::tree::{WalkResult, record_cid};
 
 /// An archive that was read, and the result of the walk if it was in streamable order and free of faults.
 pub(super) struct ReadArchive<'a> {
@@ -207,7 +208,7 @@ fn walk(blocks: &RefCell<FollowedBlocks<'_, '_>>, root: Cid, options: &Options) 
     let commit = blocks.borrow_mut().node(&root)?;
     let root = Commit::parse(commit).ok()?.data;
     let mut walk = Walker::over(root, FollowedNodes(blocks), &options.tree);
-    let mut paths = PathChecker::default();
+    let mut paths = RepoPathChecker::default();
     while let Some(step) = walk.next() {
         if let Step::Record { key, value } = step.ok()? {
             if !options.allow_any_key {

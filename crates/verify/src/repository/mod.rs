@@ -60,7 +60,7 @@ use crypto::PublicKey;
 
 pub use options::Options;
 pub use rejection::{RepositoryFault, RepositoryRejection};
-pub(crate) use tree::{PathChecker, record_block};
+pub(crate) use tree::{check_path, record_block};
 
 use crate::{InvalidRecords, Verified};
 use follow::ReadArchive;

@@ -3,7 +3,7 @@
 use atproto::mst::BlockSource;
 use atproto::mst::canonical::{BlockSet, Step, Summary, Walk};
 use atproto::repo::{Archive, BlockTotals, Repository};
-use atproto::syntax::{RecordKey, RepoPath};
+use atproto::syntax::RepoPathChecker;
 use codec::{Cid, CidRef};
 
 use super::options::Options;
@@ -30,14 +30,14 @@ pub(super) fn walk(
     let (root, blocks) = (repository.commit().data, archive.sequential());
     let mut reachable = ReachableBlocks::new(archive, prechecked, repository.commit_block());
     let mut pending = PendingLookups::default();
-    let mut paths = PathChecker::default();
+    let mut paths = RepoPathChecker::default();
     let mut walk = Walk::in_archive(root, &blocks, archive.as_bytes(), &options.tree);
     while let Some(step) = walk.next() {
         match step {
             Ok(Step::Node { block, .. }) => drop(reachable.insert(block)),
             Ok(Step::Record { key, value }) => {
                 if !options.allow_any_key
-                    && let Err(rejection) = paths.check(key)
+                    && let Err(rejection) = check_path(&mut paths, key)
                 {
                     pending.flush(&mut reachable, sink)?;
                     sink(rejection)?;
@@ -195,36 +195,15 @@ impl<'r, 'a> ReachableBlocks<'r, 'a> {
     }
 }
 
-/// Checks that keys are record paths. Keys come in order, so that most are in the collection of the key
-/// before, which then need not be parsed again.
-#[derive(Default)]
-pub(crate) struct PathChecker {
-    /// The collection of the last key, with its slash.
-    collection: Vec<u8>,
-}
-
-impl PathChecker {
-    #[inline]
-    pub(crate) fn check(&mut self, key: &[u8]) -> Result<(), RepositoryRejection> {
-        if let Some(rest) = key.strip_prefix(self.collection.as_slice())
-            && !self.collection.is_empty()
-            && let Ok(rest) = str::from_utf8(rest)
-            && RecordKey::parse(rest).is_ok()
-        {
-            return Ok(());
-        }
-        self.check_collection(key)
-    }
-
-    #[cold]
-    fn check_collection(&mut self, key: &[u8]) -> Result<(), RepositoryRejection> {
-        let path = RepoPath::from_bytes(key)
-            .map_err(|error| RepositoryRejection::of(RepositoryFault::Path(error)).with_key(key))?;
-        self.collection.clear();
-        self.collection.extend_from_slice(path.collection().as_str().as_bytes());
-        self.collection.push(b'/');
-        Ok(())
-    }
+/// Checks that a key is a record path.
+#[inline]
+pub(crate) fn check_path(
+    paths: &mut RepoPathChecker,
+    key: &[u8],
+) -> Result<(), RepositoryRejection> {
+    paths
+        .check(key)
+        .map_err(|error| RepositoryRejection::of(RepositoryFault::Path(error)).with_key(key))
 }
 
 /// Records that are looked up together.

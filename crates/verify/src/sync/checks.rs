@@ -313,8 +313,12 @@ fn check_chain<'a>(
     }
     let leniency = match Origin::of(event, account.head.as_ref(), policy)? {
         Origin::Unknown(leniency) => leniency,
-        Origin::Tree(root) => match proof::check_inversion(lazy.invert(event, opened), event, root)
-        {
+        Origin::Tree(root) => match proof::check_inversion(
+            lazy.invert(event, opened),
+            event,
+            opened.object.data,
+            root,
+        ) {
             Ok(()) => return Ok(chain),
             Err(_) if may_fail_inversion(policy, chain) => Leniency::FailedInversion,
             Err(rejection) => return Err(rejection),

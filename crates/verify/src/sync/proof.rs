@@ -20,16 +20,33 @@ pub(super) fn invert<'a>(event: &'a Commit<'a>, data: Cid, inverter: &mut Invert
     inverter.invert_batch(&[inversion]).pop().expect("one result for each commit")
 }
 
-/// Rows 16 and 17: undoing the operations must lead to the tree at `origin`.
+/// Rows 16 and 17: undoing the operations in the tree at `data` must lead to the tree at `origin`.
 pub(super) fn check_inversion<'a>(
     inverted: Inverted,
     event: &'a Commit<'a>,
+    data: Cid,
     origin: Cid,
 ) -> Result<(), SyncRejection<'a>> {
     match inverted {
         Ok(found) if found == origin => Ok(()),
-        Ok(found) => Err(SyncRejection::Inversion { prev_data: origin, found }),
+        Ok(found) => Err(other_origin(event, data, origin, found)),
         Err(error) => Err(rejection(error, event)),
+    }
+}
+
+/// The operations lead to another tree, or to a node without which the tree is not known.
+#[cold]
+fn other_origin<'a>(
+    event: &'a Commit<'a>,
+    data: Cid,
+    prev_data: Cid,
+    found: Cid,
+) -> SyncRejection<'a> {
+    let ops: Vec<RecordOp<'_>> = event.ops.iter().map(RecordOp::from).collect();
+    let inversion = Inversion { root: data, source: BlockIndex::new(event.blocks), ops: &ops };
+    match Inverter::new().unread_root(&inversion) {
+        Some(node) => SyncRejection::PartialTree(node),
+        None => SyncRejection::Inversion { prev_data, found },
     }
 }
 

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 
 use atproto::event::{Account, Action, Commit, Decoder, Event, Identity, RepoOp};
+use atproto::mst::key_height;
 use atproto::repo::RepositoryWriter;
 use atproto::syntax::{Did, Tid};
 use codec::cbor::{self, Arena, Encoder, Map, Value};
@@ -386,4 +387,41 @@ fn a_sequence_number_is_from_one_to_the_greatest_exact_double() {
         ];
         assert_eq!(frames.map(|frame| code(&frame)), [expected; 3], "{seq}");
     }
+}
+
+/// A path whose key has this height in trees, after other paths in order.
+fn path_of_height(height: u8, prefix: char) -> String {
+    let paths = (0..).map(|number| format!("app.test.note/{prefix}{number}"));
+    let mut paths = paths.filter(|path| key_height(path.as_bytes()) == height);
+    paths.next().expect("one of the paths has it")
+}
+
+#[test]
+fn a_proof_without_the_node_that_leads_to_the_tree_before_is_partial() {
+    let (mut author, record) = (Author::of(DIDS[0]), b"\xa1\x65$type\x6dapp.test.note");
+    author.repository.create(&path_of_height(0, 'a'), record).unwrap();
+    let first = author.commit().to_frame(1, TIME).unwrap();
+    // Its key is above all others: the tree before is under a node without a key, which undoing has to read.
+    author.repository.create(&path_of_height(2, 'b'), record).unwrap();
+    let written = author.commit();
+    let second = written.to_frame(2, TIME).unwrap();
+    let mut decoder = Decoder::new(Default::default());
+    let Ok(Event::Commit(commit)) = decoder.decode(&second) else { panic!("a commit") };
+    let is_bare = |data: &[u8]| data.starts_with(b"\xa2\x61e\x80\x61l\xd8");
+    let blocks = commit.blocks.iter().filter(|block| !is_bare(block.data));
+    assert_eq!(blocks.clone().count() + 1, commit.blocks.len(), "one node without a key");
+    let mut car = codec::car::Writer::new(Vec::new(), &[commit.commit]).unwrap();
+    for block in blocks {
+        car.block(&block.cid.to_cid().unwrap(), block.data).unwrap();
+    }
+    let car = car.into_inner();
+    let lacking = Event::Commit(Commit { car: &car, ..commit }).to_frame();
+    let (mut judge, mut state) = (judge(|_| {}), MemoryState::default());
+    let mut code_of = |frame: &[u8]| {
+        let Ok(judged) = judge.judge(frame, &keys, &mut state, NOW_MICROS);
+        judged.outcome.code()
+    };
+    assert_eq!(code_of(&first), "verified");
+    assert_eq!(code_of(&lacking), "event/partial-tree");
+    assert_eq!(code_of(&second), "verified");
 }

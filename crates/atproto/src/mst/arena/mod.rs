@@ -259,6 +259,11 @@ impl Arena {
         self.add(NodeState::Stub, height, cid)
     }
 
+    /// Whether only the CID of a node is known.
+    pub(super) fn is_stub(&self, id: NodeId) -> bool {
+        self.state(id) == NodeState::Stub
+    }
+
     /// A changed node without entries.
     #[inline]
     pub(super) fn empty_node(&mut self, height: u8, left: Child) -> NodeId {

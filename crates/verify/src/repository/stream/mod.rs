@@ -50,6 +50,7 @@ use atproto::commit::{Commit, CommitError};
 use atproto::mst::TreeError;
 use atproto::mst::canonical::{Step, Summary, Walker};
 use atproto::repo::{BlockTotals, RepoError, RepoFault};
+use atproto::syntax::RepoPathChecker;
 use codec::Cid;
 use codec::car::{StreamError, StreamReader};
 use crypto::PublicKey;
@@ -57,7 +58,7 @@ use crypto::PublicKey;
 pub use held::{OpenSpill, Spill};
 
 use super::rejection::{RepositoryFault, RepositoryRejection};
-use super::tree::{PathChecker, check_extra, record_cid};
+use super::tree::{check_extra, check_path, record_cid};
 use super::{Options, SignatureProof, check_commit, check_signature};
 use crate::{Flagged, InvalidRecords, Verified};
 use blocks::{CommitBlock, StreamTotals, StreamedBlocks, StreamedNodes};
@@ -402,13 +403,14 @@ fn walk<R: Read>(
     root: Cid,
     options: &Options,
 ) -> Result<Summary, WalkFault> {
-    let mut paths = PathChecker::default();
+    let mut paths = RepoPathChecker::default();
     let mut walk = Walker::over(root, StreamedNodes(blocks), &options.tree);
     while let Some(step) = walk.next() {
         match step {
             Ok(Step::Node { .. }) => {}
             Ok(Step::Record { key, value }) => {
-                let checked = if options.allow_any_key { Ok(()) } else { paths.check(key) };
+                let checked =
+                    if options.allow_any_key { Ok(()) } else { check_path(&mut paths, key) };
                 let cid = checked
                     .and_then(|()| record_cid(value).map_err(|rejection| rejection.with_key(key)));
                 let cid = cid.map_err(|rejection| WalkFault::Entry(Box::new(rejection)))?;
