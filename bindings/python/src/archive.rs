@@ -1,6 +1,7 @@
 //! Archives: their tables as streams of record batches.
 
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -9,7 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use tokio::runtime::{Builder, Runtime};
 use wireproof::archive::{
-    Archive, ArchiveError, ArchiveFault, RowScan, RowSelection, StoredFile, Table, TableStats,
+    Archive, ArchiveError, ArchiveFault, ErasureKey, RowScan, RowSelection, StoredFile, Table,
+    TableStats,
 };
 
 use crate::arguments::{check_columns, micros, wrong_value};
@@ -63,12 +65,23 @@ impl Drop for RequestRuntime {
     }
 }
 
+/// A key, and hashes under it.
+type ErasedHashes<'py> = (Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>);
+
+/// The secret of erasures: in the file that `WIREPROOF_ERASURE_KEY` names, or where the command keeps it.
+fn erasure_key() -> Result<Option<ErasureKey>, ArchiveError> {
+    let named = std::env::var_os("WIREPROOF_ERASURE_KEY").map(PathBuf::from);
+    let path = named.or_else(ErasureKey::default_path);
+    path.map_or(Ok(None), |path| ErasureKey::read(&path))
+}
+
 #[pymethods]
 impl ArchiveReader {
     #[new]
     fn new(py: Python<'_>, uri: &str) -> PyResult<Self> {
         let runtime = Arc::new(RequestRuntime::new()?);
         let archive = py.detach(|| runtime.run(Archive::open_existing(uri)))?;
+        let archive = archive.with_erasure_key(erasure_key()?);
         Ok(Self { archive, runtime })
     }
 
@@ -102,11 +115,14 @@ impl ArchiveReader {
         files.into_iter().map(|file| self.file(py, table, file)).collect()
     }
 
-    /// The key of the hashes of erased accounts, and the hashes.
-    fn erased<'py>(&self, py: Python<'py>) -> PyResult<(String, Vec<Bound<'py, PyBytes>>)> {
+    /// The keys under which accounts were erased, each with the hashes of their DIDs.
+    fn erased<'py>(&self, py: Python<'py>) -> PyResult<Vec<ErasedHashes<'py>>> {
         let list = py.detach(|| self.runtime.run(self.archive.hide_list()))?;
-        let (key, hashes) = list.erased_hashes();
-        Ok((key.to_owned(), hashes.map(|hash| PyBytes::new(py, hash)).collect()))
+        let bytes = |bytes: &[u8]| PyBytes::new(py, bytes);
+        let of = |(key, hashes): (&[u8], Vec<&[u8; 32]>)| {
+            (bytes(key), hashes.into_iter().map(|hash| bytes(hash)).collect())
+        };
+        Ok(list.erased_hashes().into_iter().map(of).collect())
     }
 
     /// The rows of a table, as of each time that they are read.

@@ -96,7 +96,7 @@ def test_a_policy_decides_what_is_accepted(hostile: Path, one_file: Path) -> Non
 def test_rows_of_an_erased_account_are_refused(one_file: Path) -> None:
     [file] = wireproof.Archive(one_file).files("events")
     did = file["dids"][0]
-    erased = ("the key", [hmac.digest(b"the key", did.encode(), hashlib.sha256)])
+    erased = [(b"the key", [hmac.digest(b"the key", did.encode(), hashlib.sha256)])]
     rows = _work.Reverify(str(one_file), {}, erased).result(file).to_pylist()
     assert {row["code"] for row in rows if row["did"] == did} == {"archive/erased"}
     assert {row["code"] for row in rows if row["did"] != did} == {"verified"}

@@ -8,6 +8,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use crate::delta::{
     Change, Committed, Format, Log, MetaData, Snapshot, now_ms, schema_string, uuid,
 };
+use crate::erasures::ErasureKey;
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::seal::WorkId;
 use crate::spill::SpilledFiles;
@@ -21,6 +22,8 @@ pub struct Archive {
     /// The tables as of their last use here, by [`Table`].
     snapshots: Arc<[Mutex<Snapshot>; Table::ALL.len()]>,
     spilled: Arc<SpilledFiles>,
+    /// The secret under which the DIDs of erased accounts are hashed.
+    erasure_key: Option<ErasureKey>,
 }
 
 /// The size of a table.
@@ -71,7 +74,18 @@ impl Archive {
 
     /// The archive in this storage.
     pub fn new(storage: Storage) -> Self {
-        Self { storage, snapshots: Arc::default(), spilled: Arc::default() }
+        Self { storage, snapshots: Arc::default(), spilled: Arc::default(), erasure_key: None }
+    }
+
+    /// The archive with the secret of its erasures, if there is one. Without it no account can be erased, and nothing can be stored
+    /// once one was: it would not be recognized.
+    #[must_use]
+    pub fn with_erasure_key(self, erasure_key: Option<ErasureKey>) -> Self {
+        Self { erasure_key, ..self }
+    }
+
+    pub(crate) fn erasure_key(&self) -> Option<&ErasureKey> {
+        self.erasure_key.as_ref()
     }
 
     /// The files of the archive.

@@ -7,6 +7,7 @@ use futures_util::TryStreamExt;
 
 use crate::archive::Archive;
 use crate::delta::Snapshot;
+use crate::erase_ledgers::erase_from_ledgers;
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::replace::{Replacement, bytes};
 use crate::scan::can_have;
@@ -20,6 +21,8 @@ pub struct Erased {
     pub rows: u64,
     /// Number of files that were written anew without them, and deleted.
     pub files: u64,
+    /// Number of rows of ledgers of backfills that named the account, and were written anew without it.
+    pub ledger_rows: u64,
     /// Bytes that the archive is smaller by.
     pub bytes: u64,
     /// Number of files of the last day that no log names: of a writer at work, or of one that ended. What they have of the
@@ -34,15 +37,16 @@ struct Rewrite {
 }
 
 impl Archive {
-    /// Erases an account: readers leave it out at once, its rows leave every table, and the files that held them are
-    /// deleted. What remains is a keyed hash of the DID, the reason and the time. Events of the account that come again are
-    /// dropped when they are sealed, until it is active again.
+    /// Erases an account: readers leave it out at once, its rows leave every table and every ledger, and the files that held them
+    /// are deleted. What remains is a hash of the DID under a secret that is not in the archive, the reason and the time. Events of the
+    /// account that come again are dropped when they are sealed, until its own server confirms that it is active again.
     ///
     /// Other programs that read one of the deleted files meanwhile fail. Events in a write-ahead log are dropped when it
     /// is sealed.
     ///
     /// # Errors
-    /// If the archive cannot be written; then it is to be erased again.
+    /// If the archive was opened without an [erasure key](Archive::with_erasure_key), or cannot be written; then it is to be erased
+    /// again.
     pub async fn erase(
         &self,
         did: &str,
@@ -54,6 +58,7 @@ impl Archive {
         for table in Table::ALL {
             self.erase_from(table, did, &mut erased).await?;
         }
+        erased.ledger_rows = erase_from_ledgers(self.storage(), did).await?;
         erased.uncommitted_files = self.sweep().await?;
         Ok(erased)
     }

@@ -104,6 +104,16 @@ pub enum ArchiveFault {
     /// A file does not have the bytes that its name says.
     #[error("the bytes have the SHA-256 {0}: the file was changed")]
     ChangedFile(String),
+    /// An account is to be erased, and there is no secret to hash its DID with.
+    #[error(
+        "no erasure key: the DID of an erased account is kept as a hash under a secret that is not in the archive"
+    )]
+    NoErasureKey,
+    /// Accounts were erased under another secret: their events would not be recognized.
+    #[error(
+        "accounts were erased under the erasure key {0}, which is not here: without it they would be stored again"
+    )]
+    OtherErasureKey(String),
     /// A row has a value that no row can have.
     #[error("row {row}: {reason}")]
     Row {

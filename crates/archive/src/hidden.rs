@@ -1,7 +1,7 @@
 //! What readers must not show: hidden accounts and records, and accounts that were erased.
 //!
 //! Each change is a row of the table `hidden`; the last one about an account or a record counts. An erased account is named by
-//! a keyed hash alone, so that its events are dropped if they come again, until the account is active again.
+//! a keyed hash alone, so that its events are dropped if they come again, until its own server says that it is active again.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -11,11 +11,10 @@ use arrow_array::types::TimestampMicrosecondType;
 use arrow_array::{Array, ArrayRef, BinaryArray, RecordBatch, StringArray};
 use atproto::event::{Decoder, Event, Options};
 use futures_util::TryStreamExt;
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
 
 use crate::archive::Archive;
 use crate::delta::Change;
+use crate::erasures::{AccountHash, Erasure, Erasures};
 use crate::error::ArchiveError;
 use crate::event::ArchivedEvent;
 use crate::rows::timestamps;
@@ -54,9 +53,7 @@ pub struct HideList {
     accounts: HashSet<String>,
     /// The hidden records of each account: collection and record key.
     records: HashMap<String, BTreeSet<(String, String)>>,
-    erased: HashSet<[u8; 32]>,
-    /// The key of the hashes: the identity of the table.
-    key: String,
+    erasures: Erasures,
     /// The time of the last change.
     last_at: i64,
 }
@@ -64,7 +61,7 @@ pub struct HideList {
 impl HideList {
     /// Whether nothing is left out.
     pub fn is_empty(&self) -> bool {
-        self.accounts.is_empty() && self.records.is_empty() && self.erased.is_empty()
+        self.accounts.is_empty() && self.records.is_empty() && self.erasures.is_empty()
     }
 
     /// Whether nothing of an account is shown.
@@ -109,40 +106,44 @@ impl HideList {
         }
     }
 
-    /// Whether an account was erased and has not been active since.
+    /// Whether an account was erased and has not been active since, as far as its hash can be recognized.
     pub fn is_erased(&self, did: &str) -> bool {
-        !self.erased.is_empty() && self.erased.contains(&self.hash(did))
+        self.erasure(did).is_some_and(|erasure| erasure.restored.is_none())
     }
 
-    /// The HMAC-SHA-256 of each erased account's DID, and the key under which they were made.
-    pub fn erased_hashes(&self) -> (&str, impl Iterator<Item = &[u8; 32]>) {
-        (&self.key, self.erased.iter())
+    /// The keys under which accounts were erased, each with the HMAC-SHA-256 of their DIDs.
+    pub fn erased_hashes(&self) -> Vec<(&[u8], Vec<&[u8; 32]>)> {
+        self.erasures.by_key()
+    }
+
+    /// Refuses to store events where an account may be erased and cannot be recognized.
+    ///
+    /// # Errors
+    /// If accounts were erased under a secret that the archive was opened without.
+    pub fn check_erasure_keys(&self) -> Result<(), ArchiveError> {
+        self.erasures.check_keys().map_err(ArchiveError::at(Table::Hidden.name()))
+    }
+
+    /// Whether no account was ever erased.
+    pub(crate) fn has_no_erasure(&self) -> bool {
+        self.erasures.is_empty()
     }
 
     /// Number of erased accounts.
-    pub(crate) fn erased_accounts(&self) -> usize {
-        self.erased.len()
+    pub fn erased_accounts(&self) -> usize {
+        self.erasures.count()
     }
 
-    /// An erased account is active again.
-    pub(crate) fn restore(&mut self, did: &str) {
-        let account = self.hash(did);
-        self.erased.remove(&account);
-    }
-
-    /// The name of an erased account.
-    fn hash(&self, did: &str) -> [u8; 32] {
-        let mut mac =
-            Hmac::<Sha256>::new_from_slice(self.key.as_bytes()).expect("a key of any length");
-        mac.update(did.as_bytes());
-        mac.finalize().into_bytes().into()
+    /// The last erasure of an account.
+    pub(crate) fn erasure(&self, did: &str) -> Option<Erasure> {
+        self.erasures.find(did).map(|(_, erasure)| erasure)
     }
 
     /// Applies the row of a change.
     fn apply(&mut self, row: &HiddenRow) {
         match (row.action.as_str(), &row.account, &row.subject) {
-            (ERASE, Some(account), _) => drop(self.erased.insert(*account)),
-            (RESTORE, Some(account), _) => drop(self.erased.remove(account)),
+            (ERASE, Some(account), _) => self.erasures.erase(*account, row.at),
+            (RESTORE, Some(account), _) => self.erasures.restore(*account, row.at),
             (HIDE, _, Some(Subject::Account(did))) => drop(self.accounts.insert(did.clone())),
             (UNHIDE, _, Some(Subject::Account(did))) => drop(self.accounts.remove(did)),
             (HIDE, _, Some(Subject::Record { did, collection, rkey })) => {
@@ -165,7 +166,7 @@ impl HideList {
 struct HiddenRow {
     at: i64,
     action: String,
-    account: Option<[u8; 32]>,
+    account: Option<AccountHash>,
     subject: Option<Subject>,
 }
 
@@ -177,7 +178,8 @@ impl Archive {
     pub async fn hide_list(&self) -> Result<HideList, ArchiveError> {
         let snapshot = self.snapshot(Table::Hidden).await?;
         let key = snapshot.metadata.map(|metadata| metadata.id).unwrap_or_default();
-        let mut list = HideList { key, ..HideList::default() };
+        let erasures = Erasures::of(&key, self.erasure_key());
+        let mut list = HideList { erasures, ..HideList::default() };
         let mut rows = Vec::new();
         for path in snapshot.files.keys() {
             let mut batches = self.batches(Table::Hidden, path).await?;
@@ -229,30 +231,36 @@ impl Archive {
             let change = Change { operation: "CREATE TABLE", ..Change::default() };
             self.commit(Table::Hidden, &change).await?;
         }
-        let account = self.hide_list().await?.hash(did);
+        let account = self.hide_list().await?.erasures.hash(did);
+        let account = account.map_err(ArchiveError::at(Table::Hidden.name()))?;
         self.change_hidden(ERASE, None, Some(account), reason, now_micros).await
     }
 
-    /// Records that an erased account is active again.
+    /// Records that an erased account is active again, from `received` on: what came before stays dropped.
     pub(crate) async fn mark_restored(
         &self,
         did: &str,
         list: &HideList,
-        now_micros: i64,
+        received: i64,
     ) -> Result<(), ArchiveError> {
-        self.change_hidden(RESTORE, None, Some(list.hash(did)), "active again", now_micros).await
+        let Some((account, _)) = list.erasures.find(did) else { return Ok(()) };
+        self.change_hidden(RESTORE, None, Some(account), "active again", received).await
     }
 
     async fn change_hidden(
         &self,
         action: &str,
         subject: Option<&Subject>,
-        account: Option<[u8; 32]>,
+        account: Option<AccountHash>,
         reason: &str,
         now_micros: i64,
     ) -> Result<(), ArchiveError> {
-        // The order of changes is that of their times, whatever the clock does.
-        let at = now_micros.max(self.hide_list().await?.last_at.saturating_add(1));
+        let at = match action {
+            // It is later than the erasure, and says from when on events are stored again.
+            RESTORE => now_micros,
+            // The order of changes is that of their times, whatever the clock does.
+            _ => now_micros.max(self.hide_list().await?.last_at.saturating_add(1)),
+        };
         let path = match subject {
             Some(Subject::Record { collection, rkey, .. }) => (Some(&**collection), Some(&**rkey)),
             _ => (None, None),
@@ -264,7 +272,7 @@ impl Archive {
             text(subject.map(Subject::did)),
             text(path.0),
             text(path.1),
-            Arc::new(BinaryArray::from(vec![account.as_ref().map(|hash| &hash[..])])),
+            Arc::new(BinaryArray::from_iter([account.map(AccountHash::to_bytes)])),
             text(Some(reason)),
         ];
         let row = RecordBatch::try_new(Table::Hidden.schema(), columns)
@@ -296,7 +304,7 @@ fn hidden_row(batch: &RecordBatch, row: usize) -> HiddenRow {
     HiddenRow {
         at: column("at").as_primitive::<TimestampMicrosecondType>().value(row),
         action: text("action").unwrap_or_default(),
-        account: account.value(row).try_into().ok(),
+        account: account.is_valid(row).then(|| AccountHash::read(account.value(row))).flatten(),
         subject,
     }
 }

@@ -67,6 +67,7 @@ impl Archive {
             return Ok(Sealed::default());
         }
         let list = self.hide_list().await?;
+        list.check_erasure_keys()?;
         histories.retain(|history| !list.is_erased(history.did().as_str()));
         histories.sort_by(|a, b| a.did().as_str().cmp(b.did().as_str()));
         let mut file = TableFile::create(self.storage(), Table::PlcOps, day_of(fetched))?;

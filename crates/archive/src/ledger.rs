@@ -236,7 +236,7 @@ impl Ledger {
 }
 
 /// The folder of all ledgers within the archive.
-const FOLDER: &str = "backfill";
+pub(crate) const FOLDER: &str = "backfill";
 
 const LIST: &str = "list.json";
 const PAGES: &str = "pages";

@@ -51,6 +51,7 @@ impl Archive {
             return Ok(Sealed::default());
         }
         let list = self.hide_list().await?;
+        list.check_erasure_keys()?;
         repositories.retain(|archived| !list.is_erased(archived.place().0));
         let Some(fetched) = repositories.iter().map(|repository| repository.fetched).min() else {
             return Ok(Sealed::default());

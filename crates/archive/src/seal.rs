@@ -1,6 +1,6 @@
 //! Seals events: sorts them, writes the files of the tables, and commits them to the logs, once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::AddAssign;
 
 use atproto::event::{Decoder, Event, Options};
@@ -10,8 +10,10 @@ use store::crash_point;
 
 use crate::archive::Archive;
 use crate::delta::{Add, Change, Committed};
+use crate::erasures::{ActiveAccounts, Erasure, NoConfirmation};
 use crate::error::ArchiveError;
 use crate::event::ArchivedEvent;
+use crate::hidden::HideList;
 use crate::merge::MAX_FILE_BYTES;
 use crate::rows::RowBuilder;
 use crate::table::Table;
@@ -47,19 +49,33 @@ impl AddAssign for Sealed {
 
 impl Archive {
     /// Stores these events in the tables `events` and `ops`. A crash before the end leaves files that the logs do not
-    /// name; the same work, done again, writes the same files and commits them once.
+    /// name; the same work, done again, writes the same files and commits them once. Events of erased accounts are left out.
     ///
     /// # Errors
     /// If the archive cannot be written.
     pub async fn seal(
         &self,
+        events: Vec<ArchivedEvent<'_>>,
+        work: &WorkId,
+    ) -> Result<Sealed, ArchiveError> {
+        self.seal_confirmed(events, work, &NoConfirmation).await
+    }
+
+    /// Stores events as [`seal`](Self::seal). Events of an erased account that came after its erasure are stored from the first one
+    /// on for which the account's own server confirms that it is active: no event is believed that says so, as none is signed.
+    ///
+    /// # Errors
+    /// If the archive cannot be written.
+    pub async fn seal_confirmed(
+        &self,
         mut events: Vec<ArchivedEvent<'_>>,
         work: &WorkId,
+        servers: &dyn ActiveAccounts,
     ) -> Result<Sealed, ArchiveError> {
         if self.has_committed(Table::Events, work).await? {
             return Ok(Sealed { events: events.len() as u64, ..Sealed::default() });
         }
-        self.drop_erased(&mut events).await?;
+        self.drop_erased(&mut events, servers).await?;
         let mut by_day: BTreeMap<Date, Vec<ArchivedEvent<'_>>> = BTreeMap::new();
         let mut sealed = Sealed { events: events.len() as u64, ..Sealed::default() };
         for event in events.drain(..) {
@@ -86,27 +102,54 @@ impl Archive {
         Ok(sealed)
     }
 
-    /// Drops events of erased accounts, up to the one that says that its account is active again.
-    async fn drop_erased(&self, events: &mut Vec<ArchivedEvent<'_>>) -> Result<(), ArchiveError> {
-        let mut list = self.hide_list().await?;
-        if list.erased_accounts() == 0 {
+    /// Drops events of erased accounts, up to the one from which on their own servers confirm that they are active.
+    async fn drop_erased(
+        &self,
+        events: &mut Vec<ArchivedEvent<'_>>,
+        servers: &dyn ActiveAccounts,
+    ) -> Result<(), ArchiveError> {
+        let list = self.hide_list().await?;
+        list.check_erasure_keys()?;
+        if list.has_no_erasure() {
             return Ok(());
         }
-        let (mut decoder, mut restored) = (Decoder::new(Options::default()), Vec::new());
         events.sort_by_key(|event| event.arrival);
+        let restored = self.restore_active(events, &list, servers).await?;
         events.retain(|event| {
-            let Some(did) = event.did.filter(|did| list.is_erased(did)) else { return true };
-            let is_active = calls_active(&mut decoder, event);
-            if is_active {
-                list.restore(did);
-                restored.push((did.to_owned(), event.received));
+            let Some(did) = event.did else { return true };
+            match (list.erasure(did), restored.get(did)) {
+                (None, _) => true,
+                (Some(_), Some(arrival)) => event.arrival >= *arrival,
+                (Some(erasure), None) => !erasure.drops(event.received),
             }
-            is_active
         });
-        for (did, received) in restored {
-            self.mark_restored(&did, &list, received).await?;
-        }
         Ok(())
+    }
+
+    /// Asks the servers of erased accounts that have later events, and records which are active again. The first event that
+    /// is stored of each.
+    async fn restore_active(
+        &self,
+        events: &[ArchivedEvent<'_>],
+        list: &HideList,
+        servers: &dyn ActiveAccounts,
+    ) -> Result<HashMap<Box<str>, i64>, ArchiveError> {
+        let mut decoder = Decoder::new(Options::default());
+        let (mut asked, mut restored) = (HashSet::new(), HashMap::new());
+        for event in events {
+            let Some(did) = event.did else { continue };
+            let is_later =
+                |erasure: Erasure| erasure.restored.is_none() && event.received > erasure.at;
+            let may_restore = list.erasure(did).is_some_and(is_later)
+                && is_of_active(&mut decoder, event)
+                && asked.len() < MAX_ASKED
+                && asked.insert(did);
+            if may_restore && servers.is_active(did).await {
+                self.mark_restored(did, list, event.received).await?;
+                restored.insert(did.into(), event.arrival);
+            }
+        }
+        Ok(restored)
     }
 
     /// Writes the files of one day: events of the same order as in the tables.
@@ -157,10 +200,10 @@ impl DayFiles {
     }
 }
 
-/// Whether an event says that its account is active.
-fn calls_active(decoder: &mut Decoder, event: &ArchivedEvent<'_>) -> bool {
-    event.verdict == "unchecked"
-        && matches!(decoder.decode(event.frame), Ok(Event::Account(account)) if account.active)
+/// Whether an event is one of an active account, if it is true: a verified one, or one that says so.
+fn is_of_active(decoder: &mut Decoder, event: &ArchivedEvent<'_>) -> bool {
+    let calls_active = |decoder: &mut Decoder| matches!(decoder.decode(event.frame), Ok(Event::Account(of)) if of.active);
+    event.is_verified() || event.verdict == "unchecked" && calls_active(decoder)
 }
 
 /// Splits events into groups whose rows are built at once.
@@ -185,6 +228,9 @@ pub(crate) fn day_of(micros: i64) -> Date {
     let time = jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     TimeZone::UTC.to_datetime(time).date()
 }
+
+/// Accounts of a seal whose servers are asked: what a stranger could make it wait for.
+const MAX_ASKED: usize = 1_000;
 
 /// Events whose rows are built at once.
 const GROUP_EVENTS: usize = 256;

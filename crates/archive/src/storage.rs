@@ -339,6 +339,18 @@ impl Storage {
         listed.await
     }
 
+    /// Stores a file in place of the one with its name, if there is one.
+    pub(crate) async fn put(&self, path: &str, bytes: Bytes) -> Result<(), ArchiveError> {
+        if let Some(folder) = &self.folder {
+            return replace_file(folder, path, &bytes).map_err(ArchiveError::at(path));
+        }
+        let stored = retried(path, || {
+            let (objects, object, bytes) = (self.objects.clone(), self.object(path), bytes.clone());
+            async move { objects.put(&object, bytes.into()).await.map(drop) }
+        });
+        stored.await
+    }
+
     /// Deletes a file. One that does not exist is no error.
     pub(crate) async fn delete(&self, path: &str) -> Result<(), ArchiveError> {
         let deleted = retried(path, || {
@@ -407,6 +419,19 @@ fn put_new_file(folder: &FilePath, path: &str, bytes: &[u8]) -> io::Result<bool>
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error.error),
     }
+}
+
+/// Writes a file that appears whole, in place of another.
+fn replace_file(folder: &FilePath, path: &str, bytes: &[u8]) -> io::Result<()> {
+    let target = folder.join(path);
+    create_parent(folder, &target)?;
+    let staging = folder.join(STAGING);
+    fs::create_dir_all(&staging)?;
+    let mut staged = temporary_file(&staging)?;
+    staged.write_all(bytes)?;
+    staged.as_file().sync_all()?;
+    staged.persist(&target).map_err(|error| error.error)?;
+    sync_folder(&target)
 }
 
 /// A temporary file, to be renamed, with the permissions of an ordinary new file.

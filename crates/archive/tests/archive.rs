@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use common::{archive, files, is_stored};
 
-use atproto::event::{Account, Decoder, Event};
+use atproto::event::{Decoder, Event};
 use simnet::firehose::{Corpus, Spec};
 use verify::identity::AccountKeys;
 use verify::sync::Policy;
 use wireproof_archive::{
     Archive, ArchiveFault, ArchivedEvent, ImportOptions, Imported, Subject, VerifyOptions,
-    VerifyReport, Wal, WalOptions, WorkId,
+    VerifyReport, Wal, WalOptions,
 };
 
 /// A stream, and the keys of its accounts.
@@ -364,45 +364,6 @@ async fn of_an_erased_account_no_record_is_in_any_file_and_the_others_are_still_
     assert!(!report.is_refused(), "{report:?}");
     assert_eq!(report.proved, (stream.frames.len() - count) as u64);
     assert!(archive.hide_list().await.unwrap().is_erased(did));
-}
-
-#[tokio::test]
-async fn an_erased_account_does_not_come_back_before_it_is_active_again() {
-    let (stream, (folder, archive)) = (Stream::new(), archive());
-    stream.import(&archive).await;
-    let did = accounts(&archive).await.into_keys().next().unwrap();
-    archive.erase(&did, "deleted", NOW).await.unwrap();
-    let active = Event::Account(Account {
-        seq: 9,
-        did: &did,
-        time: "2026-07-01T00:00:00Z",
-        active: true,
-        status: None,
-    });
-    let inactive = Event::Account(Account {
-        seq: 7,
-        did: &did,
-        time: "2026-07-01T00:00:00Z",
-        active: false,
-        status: Some("deleted"),
-    });
-    let frames = [inactive.to_frame(), b"before".to_vec(), active.to_frame(), b"after".to_vec()];
-    let events: Vec<_> = (1..)
-        .zip(&frames)
-        .map(|(number, frame)| ArchivedEvent {
-            did: Some(&did),
-            arrival: NOW + number,
-            verdict: "unchecked",
-            ..event(number, frame)
-        })
-        .collect();
-    let before = WorkId { writer: "test".to_owned(), number: 1 };
-    archive.seal(events[..2].to_vec(), &before).await.unwrap();
-    assert!(!accounts(&archive).await.contains_key(&did));
-    archive.seal(events[1..].to_vec(), &WorkId { number: 2, ..before }).await.unwrap();
-    assert_eq!(accounts(&archive).await[&did], 2, "the event that says so, and the one after it");
-    assert!(!archive.hide_list().await.unwrap().is_erased(&did));
-    drop(folder);
 }
 
 /// The records that the commits of an account have, long enough to be found nowhere else.

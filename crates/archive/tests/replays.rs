@@ -37,7 +37,9 @@ async fn replay(archive: &Archive) -> Replay {
 
 /// An archive as another process opens it.
 fn reopen(folder: &tempfile::TempDir) -> Archive {
-    Archive::open(folder.path().to_str().unwrap()).unwrap()
+    Archive::open(folder.path().to_str().unwrap())
+        .unwrap()
+        .with_erasure_key(Some(common::erasure_key()))
 }
 
 /// Stores commits of three accounts by several writers, which seal at the same times: half of the events arrive with another

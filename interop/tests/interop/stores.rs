@@ -100,6 +100,8 @@ fn incompressible(count: usize) -> Vec<Vec<u8>> {
 fn command(args: &[&str], variables: &[(String, String)]) -> Command {
     let mut command = Command::new(wireproof());
     command.arg("archive").args(args).env("XDG_CONFIG_HOME", "/nonexistent").stdin(Stdio::null());
+    let state = std::env::temp_dir().join(format!("wireproof-interop-{}", std::process::id()));
+    command.env("XDG_STATE_HOME", state);
     command.envs(variables.iter().map(|(name, value)| (name, value)));
     command
 }

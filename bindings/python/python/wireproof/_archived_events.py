@@ -31,16 +31,16 @@ class EventJudge:
 
     Args:
         policy: options of `Judge`, by name.
-        erased: the key of the hashes of erased accounts, and the hashes.
+        erased: the keys under which accounts were erased, each with the hashes of their DIDs.
     """
 
-    def __init__(self, policy: Mapping[str, Any], erased: tuple[str, list[bytes]]) -> None:
+    def __init__(self, policy: Mapping[str, Any], erased: list[tuple[bytes, list[bytes]]]) -> None:
         options = dict(policy)
         self._window_micros = int(options.pop("future_window", 300) * 1_000_000)
         self._keys: dict[str, str] = {}
         self._is_key = lru_cache(maxsize=65_536)(_is_key)
         self._judge = Judge(self._keys, None, **options, future_window=ANY_TIME_SECONDS)
-        self._erased_key, self._erased = erased[0].encode(), set(erased[1])
+        self._erased = [(key, set(hashes)) for key, hashes in erased if hashes]
 
     def judge(self, batch: Any) -> dict[str, list[Any]]:
         """The columns of the verdicts of a record batch of pyarrow that has `EVENT_COLUMNS`, a row for each of its rows."""
@@ -77,7 +77,7 @@ class EventJudge:
         return REFUSED, "archive/form", f"the form {form} is unknown"
 
     def _is_erased(self, did: str) -> bool:
-        return bool(self._erased) and hmac.digest(self._erased_key, did.encode(), hashlib.sha256) in self._erased
+        return any(hmac.digest(key, did.encode(), hashlib.sha256) in hashes for key, hashes in self._erased)
 
     def _judge_run(self, run: list[int], columns: Mapping[str, list[Any]]) -> Iterator[Verdict]:
         """The verdicts of rows of which each account has one key."""

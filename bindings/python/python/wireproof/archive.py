@@ -143,8 +143,8 @@ class Archive:
         paths = None if files is None else list(files)
         return self._open().scan(table, names, did, since, until, paths)
 
-    def _erased(self) -> tuple[str, list[bytes]]:
-        """The key of the hashes of erased accounts, and the hashes."""
+    def _erased(self) -> list[tuple[bytes, list[bytes]]]:
+        """The keys under which accounts were erased, each with the hashes of their DIDs."""
         return self._open().erased()
 
     def _open(self) -> ArchiveReader:

@@ -115,7 +115,7 @@ def _path_of(column: str) -> str:
     return f"regexp_extract({column}, '[^/]+/[^/]+/[^/]+$', 0)"
 
 
-def _judging(policy: dict[str, Any], erased: tuple[str, list[bytes]]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _judging(policy: dict[str, Any], erased: list[tuple[bytes, list[bytes]]]) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """The function that an executor applies to the batches of a partition."""
 
     def judge(batches: Iterator[Any]) -> Iterator[Any]:

@@ -10,6 +10,7 @@ use super::record;
 use super::repeats::SealedEvents;
 use super::writer::{Wal, write_file};
 use crate::archive::Archive;
+use crate::erasures::{ActiveAccounts, NoConfirmation};
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::seal::{Sealed, WorkId};
 
@@ -34,6 +35,19 @@ impl Wal {
     /// # Errors
     /// If the segment is damaged, or the archive cannot be written. The segment stays.
     pub async fn seal(&self, segment: &Segment, archive: &Archive) -> Result<Sealed, ArchiveError> {
+        self.seal_confirmed(segment, archive, &NoConfirmation).await
+    }
+
+    /// Seals a segment as [`seal`](Self::seal), with the events of erased accounts that their servers confirm to be active again.
+    ///
+    /// # Errors
+    /// As [`seal`](Self::seal).
+    pub async fn seal_confirmed(
+        &self,
+        segment: &Segment,
+        archive: &Archive,
+        servers: &dyn ActiveAccounts,
+    ) -> Result<Sealed, ArchiveError> {
         let name = segment.path.display().to_string();
         let failed = |error: io::Error| ArchiveError::new(&*name, error);
         let bytes = MappedFile::open(&segment.path).map_err(failed)?;
@@ -50,7 +64,7 @@ impl Wal {
         let is_new = |event: &_| these.insert(event) && !before.contains(event);
         let events = read.events.into_iter().filter(is_new).collect();
         let work = WorkId { writer: self.name().to_owned(), number: segment.number as i64 };
-        let sealed = archive.seal(events, &work).await?;
+        let sealed = archive.seal_confirmed(events, &work, servers).await?;
         let listed = write_file(&sealed_path(folder, segment.number), &these.to_bytes());
         listed.map_err(failed)?;
         crash_point("archive/listed");

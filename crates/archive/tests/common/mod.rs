@@ -11,13 +11,19 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::cast::AsArray;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use wireproof_archive::Archive;
+use wireproof_archive::{Archive, ErasureKey};
 
 /// An empty archive.
 pub(crate) fn archive() -> (tempfile::TempDir, Archive) {
     let folder = tempfile::tempdir().unwrap();
     let archive = Archive::open(folder.path().to_str().unwrap()).unwrap();
+    let archive = archive.with_erasure_key(Some(erasure_key()));
     (folder, archive)
+}
+
+/// The secret of erasures.
+pub(crate) fn erasure_key() -> ErasureKey {
+    ErasureKey::from_bytes([7; 32])
 }
 
 /// All files below a folder.

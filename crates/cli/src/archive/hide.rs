@@ -1,8 +1,10 @@
 //! `wireproof archive hide`, `unhide` and `erase`: what readers of an archive leave out, and what leaves it.
 
-use clap::{Args, ValueEnum};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum, ValueHint};
 use serde::Serialize;
-use wireproof::archive::Subject;
+use wireproof::archive::{Archive, Subject};
 use wireproof::atproto::syntax::{Nsid, RecordKey};
 
 use super::{AddressArgs, checked_did, now_micros};
@@ -50,9 +52,10 @@ struct SubjectArgs {
 /// Erase an account.
 ///
 /// Readers leave it out at once, its rows leave every table, and the files that held them are deleted. What remains is
-/// a keyed hash of the DID, with reason and time: events of the account that come again are dropped when the write-ahead
-/// log is sealed, until the account is active again. A log that is not sealed yet has its events until then: within the
-/// time of --seal-minutes of the run, or after `archive seal`.
+/// a hash of the DID under the secret of --erasure-key, with reason and time: events of the account that come again are dropped when
+/// the write-ahead log is sealed, until a later event comes and the account's own server confirms to `archive follow` that the
+/// account is active. Keep the secret: without it nothing more can be stored in the archive. A log that is not sealed yet has the
+/// account's events until then: within the time of --seal-minutes of the run, or after `archive seal`.
 #[derive(Debug, Args)]
 #[command(after_help = ERASE_EXAMPLES)]
 pub(crate) struct EraseArgs {
@@ -61,12 +64,28 @@ pub(crate) struct EraseArgs {
     /// The account.
     #[arg(long, value_name = "DID")]
     did: String,
+    /// Folder of the write-ahead log of an archive that has no tables yet [default: wal in the archive's folder].
+    #[arg(long, value_name = "DIR", env = "WIREPROOF_ARCHIVE_WAL", value_hint = ValueHint::DirPath)]
+    wal: Option<PathBuf>,
     /// Why the account is erased.
     #[arg(long, value_enum, value_name = "REASON", default_value_t = Reason::Deleted)]
     reason: Reason,
     /// Print one JSON document.
     #[arg(long)]
     json: bool,
+}
+
+impl EraseArgs {
+    /// The archive. One whose first events are still in the write-ahead log has no tables yet.
+    async fn open(&self) -> Result<Archive, Failure> {
+        let AddressArgs { archive: address, erasure_key } = &self.address;
+        let beside = || Path::new(address.strip_prefix("file://").unwrap_or(address)).join("wal");
+        let archive = match self.wal.clone().unwrap_or_else(beside).is_dir() {
+            true => Archive::open(address)?,
+            false => Archive::open_existing(address).await?,
+        };
+        erasure_key.create_for(archive)
+    }
 }
 
 /// Why an account is erased.
@@ -111,7 +130,7 @@ fn print(args: &SubjectArgs, state: &'static str, output: Output) -> Result<(), 
 }
 
 pub(super) async fn erase(args: &EraseArgs, output: Output) -> Result<(), Failure> {
-    let (archive, did) = (args.address.open().await?, checked_did(&args.did)?);
+    let (archive, did) = (args.open().await?, checked_did(&args.did)?);
     let reason = match args.reason {
         Reason::Deleted => "deleted",
         Reason::Takedown => "takedown",
@@ -124,6 +143,7 @@ pub(super) async fn erase(args: &EraseArgs, output: Output) -> Result<(), Failur
         row_count: erased.rows,
         file_count: erased.files,
         bytes: erased.bytes,
+        ledger_row_count: erased.ledger_rows,
         uncommitted_file_count: erased.uncommitted_files,
         reason,
     };
@@ -152,6 +172,8 @@ struct EraseSummary {
     row_count: u64,
     file_count: u64,
     bytes: u64,
+    /// Rows of ledgers of backfills that named the account.
+    ledger_row_count: u64,
     /// Files of the last day that no log names, which can have rows of the account.
     uncommitted_file_count: u64,
     reason: &'static str,

@@ -18,7 +18,7 @@ use wireproof::verify::plc::{self, History};
 use wireproof::verify::repository::{self, Options};
 use wireproof::verify::sync::Policy;
 
-use super::now_micros;
+use super::{ErasureKeyArgs, now_micros};
 use crate::failure::Failure;
 use crate::files;
 use crate::log::{self, Level};
@@ -42,6 +42,8 @@ pub(crate) struct ImportArgs {
     /// if it is missing; a bucket is not.
     #[arg(long, value_name = "ARCHIVE", env = "WIREPROOF_ARCHIVE")]
     to: String,
+    #[command(flatten)]
+    erasure_key: ErasureKeyArgs,
     /// The accounts' keys: JSON, an object of DID to did:key, or an array of objects with did and didDoc.
     #[arg(long, value_name = "accounts.json|-", value_hint = ValueHint::FilePath)]
     keys: Option<PathBuf>,
@@ -60,7 +62,7 @@ pub(crate) struct ImportArgs {
 pub(super) async fn run(args: &ImportArgs, output: Output) -> Result<(), Failure> {
     let keys = args.keys.as_deref().map(account_keys).transpose()?.unwrap_or_default();
     let mut import = Import {
-        archive: Archive::open(&args.to)?,
+        archive: args.erasure_key.add_to(Archive::open(&args.to)?)?,
         keys: &keys,
         host: &args.host,
         summary: ImportSummary::default(),

@@ -1,6 +1,7 @@
 //! `wireproof archive`: verified history in open tables, which can be proved again.
 
 mod compact;
+mod erasure_key;
 mod hide;
 mod import;
 mod query;
@@ -16,6 +17,7 @@ use clap::{Args, Subcommand};
 use wireproof::archive::{Archive, ArchiveError, ArchiveFault};
 use wireproof::atproto::syntax::{Datetime, Did};
 
+pub(crate) use self::erasure_key::ErasureKeyArgs;
 use crate::failure::{Failure, missing_feature};
 use crate::follow::{ArchiveFollowArgs, run_to_archive};
 use crate::network;
@@ -46,12 +48,14 @@ pub(crate) struct AddressArgs {
     /// take their options from the environment: AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, AWS_REGION and so on.
     #[arg(value_name = "ARCHIVE", env = "WIREPROOF_ARCHIVE")]
     archive: String,
+    #[command(flatten)]
+    erasure_key: ErasureKeyArgs,
 }
 
 impl AddressArgs {
     /// Opens an archive that is there.
     async fn open(&self) -> Result<Archive, Failure> {
-        Ok(Archive::open_existing(&self.archive).await?)
+        self.erasure_key.add_to(Archive::open_existing(&self.archive).await?)
     }
 }
 

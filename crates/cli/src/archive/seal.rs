@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use serde::Serialize;
-use wireproof::archive::{Archive, Wal, WalOptions};
+use wireproof::archive::{Archive, NoConfirmation, Wal, WalOptions};
 
 use super::AddressArgs;
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ use crate::progress::ProgressLine;
 /// Move what the write-ahead log holds into the tables.
 ///
 /// `archive follow` does so each hour, and when it ends. This command does it for one that has crashed, or whose machine is
-/// to be switched off.
+/// to be switched off. It asks no server, so events of an erased account are dropped even if the account is active again.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SealArgs {
@@ -35,7 +35,7 @@ impl SealArgs {
         let address = &self.address.archive;
         let beside = || Path::new(address.strip_prefix("file://").unwrap_or(address)).join("wal");
         match self.wal.clone().unwrap_or_else(beside).is_dir() {
-            true => Ok(Archive::open(address)?),
+            true => self.address.erasure_key.add_to(Archive::open(address)?),
             false => self.address.open().await,
         }
     }
@@ -47,7 +47,7 @@ pub(super) async fn run(args: &SealArgs, output: Output) -> Result<(), Failure> 
     let (wal, dropped_bytes) = Wal::open(&folder, WalOptions::default())?;
     let mut progress = ProgressLine::new();
     progress.step(format!("{} events", wal.unsealed().events));
-    let sealed = progress.during(seal_all(&wal, &archive)).await?;
+    let sealed = progress.during(seal_all(&wal, &archive, &NoConfirmation)).await?;
     progress.end();
     let summary = SealSummary {
         event_count: sealed.events,

@@ -28,6 +28,7 @@ use wireproof::atproto::syntax::NsidBuf;
 use wireproof::net::http::Url;
 use wireproof::net::xrpc::{PaceOptions, PacedClient};
 
+use crate::archive::ErasureKeyArgs;
 use crate::failure::Failure;
 use crate::network::{self, ContactArgs, DownloadArgs, Network, NetworkArgs};
 use crate::output::Output;
@@ -65,6 +66,8 @@ struct RunArgs {
     /// if it is missing; a bucket is not.
     #[arg(long, value_name = "ARCHIVE", env = "WIREPROOF_ARCHIVE")]
     to: Option<String>,
+    #[command(flatten)]
+    erasure_key: ErasureKeyArgs,
     /// The hosts, one a line: names or URLs.
     #[arg(long, value_name = "FILE|-", conflicts_with = "relay", value_hint = ValueHint::FilePath)]
     hosts: Option<PathBuf>,
@@ -145,7 +148,7 @@ fn start(args: &RunArgs, output: Output) -> Result<(), Failure> {
     let selection = Selection::read(args.dids.as_deref(), args.exclude.as_deref())?;
     let named: Vec<Url> = hosts.iter().chain(&args.relay).cloned().collect();
     let network = Network::open_with_contact(&args.network, &args.contact, &named)?;
-    let archive = Archive::open(to)?;
+    let archive = args.erasure_key.add_to(Archive::open(to)?)?;
     let ledger = Ledger::new(&archive, &args.name)?;
     // Collections share accounts, each of which is fetched for the first list that has it.
     let concurrent_lists = if args.collections.is_empty() { args.concurrent_lists } else { 1 };

@@ -7,6 +7,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
@@ -18,9 +19,10 @@ use mapping::MappedFile;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use wireproof::archive::{
-    self, Archive, ArchivedEvent, ArchivedRepository, JUDGE, Sealed, Table, Wal, WalOptions,
+    self, ActiveAccounts, Archive, ArchivedEvent, ArchivedRepository, JUDGE, Sealed, Table, Wal,
+    WalOptions,
 };
-use wireproof::net::firehose::Ack;
+use wireproof::net::firehose::{Ack, ServerStatuses};
 use wireproof::verify::repository;
 
 use super::args::FollowArgs;
@@ -31,6 +33,7 @@ use super::printer::LineRecipient;
 use super::run::{Run, Setup};
 use super::stats::micros;
 use super::status::Status;
+use crate::archive::ErasureKeyArgs;
 use crate::failure::Failure;
 use crate::network;
 use crate::stream::{Start, StreamArgs};
@@ -58,6 +61,8 @@ pub(crate) struct ArchiveFollowArgs {
     #[arg(long, value_name = "N", env = "WIREPROOF_SEAL_MIB", default_value_t = 192)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=4_096))]
     seal_mib: u64,
+    #[command(flatten)]
+    erasure_key: ErasureKeyArgs,
     #[command(flatten)]
     stream: StreamArgs,
     /// Store only commits with operations in these collections: app.bsky.feed.post, or app.bsky.graph.* for a prefix
@@ -127,7 +132,7 @@ impl ArchiveFollowArgs {
 
 pub(crate) fn run_to_archive(args: ArchiveFollowArgs) -> Result<(), Failure> {
     super::keep_memory_small();
-    let archive = Archive::open(&args.to)?;
+    let archive = args.erasure_key.add_to(Archive::open(&args.to)?)?;
     let folder = wal_folder(args.wal.as_deref(), &archive)?;
     let (wal, dropped) = Wal::open(&folder, args.wal_options())?;
     let follow = args.into_follow(&folder)?;
@@ -154,7 +159,9 @@ async fn store(
         ));
     }
     let unstored = Unstored::new(run.stop.clone());
-    let sealer = Sealer::start(wal.clone(), archive.clone(), counts, run.status.clone())?;
+    let servers: Servers = Arc::new(AccountServers(run.statuses.clone()));
+    let sealer =
+        Sealer::start(wal.clone(), archive.clone(), servers.clone(), counts, run.status.clone())?;
     let recipient = EventsToArchive {
         wal: wal.clone(),
         archive: archive.clone(),
@@ -169,7 +176,7 @@ async fn store(
     if let Some(error) = unstored.error() {
         return Err(Failure::Local(error));
     }
-    let sealed = seal_all(&wal, &archive).await?;
+    let sealed = seal_all(&wal, &archive, &*servers).await?;
     status.print(&sealed_text(&sealed));
     shutdown.result()
 }
@@ -241,6 +248,18 @@ async fn check_tables(archive: &Archive, status: &Status) -> Result<(), Failure>
     Ok(())
 }
 
+/// The servers of accounts, which say whether an erased account is active again.
+type Servers = Arc<dyn ActiveAccounts>;
+
+/// Accounts' own servers, asked over the network of the run.
+struct AccountServers(ServerStatuses);
+
+impl ActiveAccounts for AccountServers {
+    fn is_active<'a>(&'a self, did: &'a str) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
+        Box::pin(async { self.0.status(did).await.is_ok_and(|status| status.is_active) })
+    }
+}
+
 /// The thread that seals segments while the run goes on.
 struct Sealer {
     thread: JoinHandle<()>,
@@ -251,6 +270,7 @@ impl Sealer {
     fn start(
         wal: Arc<Wal>,
         archive: Archive,
+        servers: Servers,
         counts: Arc<ArchiveCounts>,
         status: Status,
     ) -> Result<Self, Failure> {
@@ -271,7 +291,7 @@ impl Sealer {
                             () = wal.segment_closed() => {}
                             () = tokio::time::sleep(RETRY_EVERY) => {}
                         }
-                        let sealed = seal_closed(&wal, &archive).await;
+                        let sealed = seal_closed(&wal, &archive, &*servers).await;
                         let _ = sealed.as_ref().map(|sealed| counts.add(sealed));
                         if let Err(error) = sealed {
                             counts.failures.fetch_add(1, Relaxed);
@@ -296,15 +316,23 @@ impl Sealer {
 }
 
 /// Closes the open segment, and seals all.
-pub(crate) async fn seal_all(wal: &Wal, archive: &Archive) -> Result<Sealed, Failure> {
+pub(crate) async fn seal_all(
+    wal: &Wal,
+    archive: &Archive,
+    servers: &dyn ActiveAccounts,
+) -> Result<Sealed, Failure> {
     wal.close_segment().await;
-    seal_closed(wal, archive).await
+    seal_closed(wal, archive, servers).await
 }
 
-async fn seal_closed(wal: &Wal, archive: &Archive) -> Result<Sealed, Failure> {
+async fn seal_closed(
+    wal: &Wal,
+    archive: &Archive,
+    servers: &dyn ActiveAccounts,
+) -> Result<Sealed, Failure> {
     let mut sealed = Sealed::default();
     for segment in wal.closed_segments()? {
-        sealed += wal.seal(&segment, archive).await?;
+        sealed += wal.seal_confirmed(&segment, archive, servers).await?;
     }
     Ok(sealed)
 }

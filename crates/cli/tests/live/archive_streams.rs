@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
 use wireproof::atproto::corpus;
 use wireproof::atproto::event::{Decoder, Event};
 
-use crate::archives::archive_follow;
+use crate::archives::{archive_follow, state_home};
 use crate::metrics::{address as metrics_address, page_with};
 use crate::{Running, lines, parsed, schemas, seqs, stderr, with_commits};
 
@@ -43,6 +43,7 @@ impl Archived {
         let mut process = Command::new(env!("CARGO_BIN_EXE_wireproof"));
         process.args(["archive", command]).arg(&self.folder).args(args);
         process.env("XDG_CONFIG_HOME", "/nonexistent");
+        process.env("XDG_STATE_HOME", state_home(&self.folder));
         process
     }
 

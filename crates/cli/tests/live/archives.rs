@@ -1,7 +1,7 @@
 //! `archive follow`, and what the other commands make of its archive.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -33,7 +33,7 @@ pub(crate) fn archive_following(
         .args(["--plc", &sim.url(Server::Plc), "--development-port", &port, "--to"])
         .arg(archive)
         .args(args);
-    command.env("XDG_CONFIG_HOME", "/nonexistent");
+    command.env("XDG_CONFIG_HOME", "/nonexistent").env("XDG_STATE_HOME", state_home(archive));
     command
 }
 
@@ -41,11 +41,17 @@ pub(crate) fn archive_following(
 fn archive(command: &str, archive: &Path, args: &[&str]) -> (Value, Option<i32>) {
     let mut process = Command::new(env!("CARGO_BIN_EXE_wireproof"));
     process.args(["archive", command]).arg(archive).arg("--json").args(args);
-    let output = process.env("XDG_CONFIG_HOME", "/nonexistent").output().unwrap();
+    let process = process.env("XDG_CONFIG_HOME", "/nonexistent");
+    let output = process.env("XDG_STATE_HOME", state_home(archive)).output().unwrap();
     let document =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
     schemas::check(&format!("archive-{command}"), &document);
     (document, output.status.code())
+}
+
+/// Where the secret of the erasures is.
+pub(crate) fn state_home(archive: &Path) -> PathBuf {
+    archive.with_extension("state-home")
 }
 
 fn rows(stats: &Value, table: &str) -> u64 {
@@ -268,6 +274,58 @@ fn what_is_hidden_is_not_replayed_and_what_is_erased_leaves_the_tables() {
         (replayed()["frame_count"].as_u64(), archive("verify", &folder, &[]).1),
         (Some(count), Some(0))
     );
+}
+
+#[test]
+fn an_erased_account_comes_back_with_a_later_event_and_the_word_of_its_own_server() {
+    let (sim, dir) = (with_commits(20), tempfile::tempdir().unwrap());
+    let folder = dir.path().join("archive");
+    let frames = dir.path().join("frames.bin");
+    let frames = || {
+        archive("replay", &folder, &["--to", frames.to_str().unwrap()]).0["frame_count"].as_u64()
+    };
+    let follow = |events: &str| {
+        let output = archive_follow(&sim, &folder, &["--events", events]);
+        assert!(output.status.success(), "{}", stderr(&output));
+    };
+    follow("20");
+    let did = &*sim.account(0).did;
+    assert_eq!(archive("erase", &folder, &["--did", did]).1, Some(0));
+    let others = frames();
+    // A relay's word alone, as the server cannot be asked.
+    sim.stop_server(Server::Pds(0));
+    sim.write_commit_as(0);
+    follow("1");
+    assert_eq!(frames(), others);
+    sim.start_server(Server::Pds(0)).unwrap();
+    sim.write_commit_as(0);
+    follow("1");
+    assert_eq!(frames(), others.map(|others| others + 1));
+    assert_eq!(archive("verify", &folder, &[]).1, Some(0));
+}
+
+#[test]
+fn the_key_of_erasures_is_a_secret_outside_the_archive_that_writing_needs() {
+    let (sim, dir) = (with_commits(20), tempfile::tempdir().unwrap());
+    let folder = dir.path().join("archive");
+    assert!(archive_follow(&sim, &folder, &["--events", "20"]).status.success());
+    let did = &*sim.account(0).did;
+    let erase = |key: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+        command.args(["archive", "erase"]).arg(&folder).args(["--did", did, "--erasure-key"]);
+        command.arg(key).env("XDG_CONFIG_HOME", "/nonexistent").output().unwrap()
+    };
+    let inside = erase(&folder.join("erasure.key"));
+    assert_eq!(inside.status.code(), Some(2), "{}", stderr(&inside));
+    assert!(erase(&dir.path().join("erasure.key")).status.success());
+    sim.write_commit_as(1);
+    // The default key is another one, or none.
+    let refused = archive_follow(&sim, &folder, &["--events", "1"]);
+    assert!(!refused.status.success());
+    assert!(stderr(&refused).contains("erasure key"), "{}", stderr(&refused));
+    let key = dir.path().join("erasure.key");
+    let sealed = archive("seal", &folder, &["--erasure-key", key.to_str().unwrap()]);
+    assert_eq!((sealed.1, &sealed.0["event_count"]), (Some(0), &1.into()), "nothing was lost");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::archives::state_home;
 use crate::stderr;
 
 /// An archive of a generated stream, and the keys of its accounts.
@@ -41,6 +42,7 @@ impl Archived {
 
     fn run(&self, args: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+        command.env("XDG_STATE_HOME", state_home(&self.folder()));
         command.args(args).env("XDG_CONFIG_HOME", "/nonexistent").output().unwrap()
     }
 

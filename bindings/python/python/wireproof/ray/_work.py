@@ -30,15 +30,15 @@ class Reverify:
 
     archive: str
     policy: dict[str, Any]
-    erased: tuple[str, list[bytes]]
+    erased: list[tuple[bytes, list[bytes]]]
 
     def __post_init__(self) -> None:
         EventJudge(self.policy, ("", []))
 
     def name(self) -> dict[str, Any]:
         """What the work is, apart from the file."""
-        key, hashes = self.erased
-        erased = hashlib.sha256(b"".join([key.encode(), *sorted(hashes)])).hexdigest()
+        parts = [part for key, hashes in self.erased for part in (key, *sorted(hashes))]
+        erased = hashlib.sha256(b"".join(parts)).hexdigest()
         return {"work": "reverify", "archive": self.archive, "policy": self.policy, "erased": erased}
 
     def result(self, file: dict[str, Any]) -> Any:
