@@ -71,6 +71,7 @@ mod object_file;
 #[cfg(feature = "object-stores")]
 mod object_stores;
 mod prove_compact;
+mod prove_derived;
 mod prove_snapshots;
 mod record_proof;
 mod record_trees;

@@ -6,9 +6,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int64Type, TimestampMicrosecondType};
+use arrow_array::types::{Int16Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{
-    Array, BinaryArray, BooleanArray, Int64Array, RecordBatch, StringArray,
+    Array, BinaryArray, BooleanArray, Int16Array, Int64Array, RecordBatch, StringArray,
     TimestampMicrosecondArray,
 };
 use arrow_schema::{ArrowError, Schema};
@@ -374,6 +374,16 @@ impl EventRow {
         optional(&self.0.columns().since, self.0.index())
     }
 
+    /// What is derived from the frame, beside the revisions.
+    pub(crate) fn derived(&self) -> Derived<'_> {
+        let (columns, index) = (self.0.columns(), self.0.index());
+        let cids = [&columns.commit, &columns.data, &columns.prev_data];
+        Derived {
+            time: optional(&columns.time, index),
+            has_cids: cids.iter().any(|column| column.is_valid(index)),
+        }
+    }
+
     /// A commit in compact form; `None` without an account or a revision.
     pub(crate) fn commit(&self) -> Option<StoredCommit<'_>> {
         let (columns, index) = (self.0.columns(), self.0.index());
@@ -386,6 +396,14 @@ impl EventRow {
     }
 }
 
+/// Columns of an event that its frame gives.
+pub(crate) struct Derived<'a> {
+    /// The time, as the event states it.
+    pub(crate) time: Option<&'a str>,
+    /// Whether there are CIDs, which a frame holds.
+    pub(crate) has_cids: bool,
+}
+
 /// The columns of `events`.
 #[derive(Debug)]
 pub(crate) struct EventColumns {
@@ -395,8 +413,12 @@ pub(crate) struct EventColumns {
     seq: Int64Array,
     kind: StringArray,
     received: TimestampMicrosecondArray,
+    time: StringArray,
     rev: StringArray,
     since: StringArray,
+    commit: BinaryArray,
+    data: BinaryArray,
+    prev_data: BinaryArray,
     verdict: StringArray,
     key: StringArray,
     judge: StringArray,
@@ -417,8 +439,12 @@ impl Columns for EventColumns {
             seq: integers(rows, "seq"),
             kind: text(rows, "kind"),
             received: times(rows, "received"),
+            time: text(rows, "time"),
             rev: text(rows, "rev"),
             since: text(rows, "since"),
+            commit: bytes(rows, "commit"),
+            data: bytes(rows, "data"),
+            prev_data: bytes(rows, "prev_data"),
             verdict: text(rows, "verdict"),
             key: text(rows, "key"),
             judge: text(rows, "judge"),
@@ -460,6 +486,8 @@ impl EventColumns {
 pub(crate) struct OpColumns {
     did: StringArray,
     arrival: Int64Array,
+    idx: Int16Array,
+    prev: BinaryArray,
     action: StringArray,
     collection: StringArray,
     rkey: StringArray,
@@ -474,6 +502,8 @@ impl Columns for OpColumns {
         Self {
             did: text(rows, "did"),
             arrival: integers(rows, "arrival"),
+            idx: column(rows, "idx").as_primitive::<Int16Type>().clone(),
+            prev: bytes(rows, "prev"),
             action: text(rows, "action"),
             collection: text(rows, "collection"),
             rkey: text(rows, "rkey"),
@@ -488,6 +518,20 @@ impl Columns for OpColumns {
 }
 
 impl Row<OpColumns> {
+    pub(crate) fn did(&self) -> &str {
+        self.columns().did.value(self.index())
+    }
+
+    /// The place among the operations of the commit.
+    pub(crate) fn idx(&self) -> i16 {
+        self.columns().idx.value(self.index())
+    }
+
+    /// Whether it names the record before.
+    pub(crate) fn has_prev(&self) -> bool {
+        self.columns().prev.is_valid(self.index())
+    }
+
     pub(crate) fn arrival(&self) -> i64 {
         self.columns().arrival.value(self.index())
     }

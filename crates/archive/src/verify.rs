@@ -1,5 +1,5 @@
-//! Proves an archive again: every file has the bytes that its name says, and every verified event is judged again under the
-//! key that is stored with it.
+//! Proves an archive again: every file has the bytes that its name says, every verified event is judged again under the
+//! key that is stored with it, and every row and column that is derived from a frame is what the frame says.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -14,6 +14,7 @@ use crate::error::{ArchiveError, ArchiveFault};
 use crate::event::ArchivedEvent;
 use crate::key_history::KeyHistories;
 use crate::prove_compact::CompactProver;
+use crate::prove_derived::DerivedProver;
 use crate::rows::{COMPACT, FULL};
 use crate::scan::{EventColumns, EventRow, Scan, Selection};
 use crate::table::Table;
@@ -117,6 +118,8 @@ pub(crate) enum Rule {
     Records,
     /// The operations of a compact commit can be applied.
     Operations,
+    /// What is derived from a frame is what it says.
+    Derived,
     /// What a compact commit continues is in the archive.
     Base,
     /// The account signed it.
@@ -142,6 +145,7 @@ impl Rule {
             Self::Erased => "archive/erased",
             Self::Records => "archive/records",
             Self::Operations => "archive/operations",
+            Self::Derived => "archive/derived",
             Self::Base => "archive/base",
             Self::Signature => "signature/wrong",
             Self::Value => "archive/value",
@@ -267,8 +271,10 @@ impl Archive {
         let mut scan: Scan<EventColumns> = self.scan(&selection).await?;
         let (list, mut prover, mut compact) = (self.hide_list().await?, Prover::new(), None);
         let mut histories = KeyHistories::open(self, &selection).await?;
+        let mut derived = DerivedProver::open(self, &selection).await?;
         while let Some(row) = scan.next().await? {
             let row = EventRow(row);
+            derived.add(&row, verification).await?;
             let (event, is_selected) = (row.event(), verification.has(&row.event()));
             verification.report.events += u64::from(is_selected);
             if is_selected && event.did.is_some_and(|did| list.is_erased(did)) {
@@ -302,7 +308,7 @@ impl Archive {
         if let Some(compact) = &mut compact {
             compact.finish(verification);
         }
-        Ok(())
+        derived.finish(self, verification).await
     }
 }
 

@@ -14,15 +14,26 @@ use super::files;
 
 /// Writes the only file of the first day of a table anew with a changed column, under its new name.
 pub(crate) fn change(archive: &Path, table: &str, column: &str, edit: fn(ArrayRef) -> ArrayRef) {
+    change_rows(archive, table, |rows| {
+        let mut columns = rows.columns().to_vec();
+        let index = rows.schema().index_of(column).unwrap();
+        columns[index] = edit(columns[index].clone());
+        RecordBatch::try_new(rows.schema(), columns).unwrap()
+    });
+}
+
+/// Writes the only file of the first day of a table anew with other rows, under its new name.
+pub(crate) fn change_rows(
+    archive: &Path,
+    table: &str,
+    edit: impl FnOnce(RecordBatch) -> RecordBatch,
+) {
     let day = archive.join(table).join("day=2026-07-01");
     let [path] = &files(&day)[..] else { panic!("one file of {table}") };
     let reader = ParquetRecordBatchReaderBuilder::try_new(fs::File::open(path).unwrap()).unwrap();
     let batches: Vec<RecordBatch> = reader.build().unwrap().map(Result::unwrap).collect();
     let batch = arrow_select::concat::concat_batches(&batches[0].schema(), &batches).unwrap();
-    let mut columns = batch.columns().to_vec();
-    let index = batch.schema().index_of(column).unwrap();
-    columns[index] = edit(columns[index].clone());
-    let changed = RecordBatch::try_new(batch.schema(), columns).unwrap();
+    let changed = edit(batch);
     let mut writer = ArrowWriter::try_new(Vec::new(), changed.schema(), None).unwrap();
     writer.write(&changed).unwrap();
     let bytes = writer.into_inner().unwrap();
