@@ -85,10 +85,10 @@ impl Failure {
     }
 }
 
-/// Says that a part of the command needs a feature that this build is without, and how to get it.
+/// Says that a part of the command needs a feature that this build does not have, and how to get it.
 pub(crate) fn missing_feature(part: &str, feature: &str) -> String {
     format!(
-        "{part} needs the feature `{feature}`, which this build is without; in a clone of the repository: \
+        "{part} needs the feature `{feature}`, which this build does not have. In a clone of the repository, run: \
          cargo install --locked --path crates/cli --features {feature}"
     )
 }

@@ -11,7 +11,8 @@
 //! event is stored, and makes it wait at a bound. A [`Consumer`] receives events from its own cursor on and acknowledges
 //! them in any order. A [`Delivery`] sends the events of a consumer to a [`Sink`] in batches: accounts side by side, each
 //! in its order, repeated until they are accepted. [`FileSink`], [`WebhookSink`] and [`SqliteSink`] are sinks, and
-//! `PostgresSink`, `KafkaSink` and `NatsSink` with the feature of that name; [`DeadLetters`] keeps what a receiver refuses.
+//! `PostgresSink`, `KafkaSink` and `NatsSink` with the features `postgres`, `kafka` and `nats`; [`DeadLetters`] keeps what a
+//! receiver refuses.
 //!
 //! ```no_run
 //! # async fn run(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {

@@ -53,7 +53,7 @@ impl OddEntries {
         }
     }
 
-    /// Adds those of the next page, and returns the ones that are named of them.
+    /// Adds the odd entries of the next page, and returns those of that page that are named.
     pub fn append(&mut self, page: Self) -> &[Box<str>] {
         let before = self.named.len();
         self.count = self.count.saturating_add(page.count);
