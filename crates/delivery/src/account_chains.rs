@@ -68,7 +68,7 @@ where
 
 fn rank(kind: FailureKind) -> u8 {
     match kind {
-        FailureKind::Refused => 0,
+        FailureKind::Refused | FailureKind::Declined => 0,
         FailureKind::Temporary(_) => 1,
         FailureKind::Fatal => 2,
     }

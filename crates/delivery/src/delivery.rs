@@ -131,6 +131,15 @@ impl DeliveryMetrics {
 
     fn record_failure(&self, failure: Option<&SendFailure>) {
         self.failed_batches.fetch_add(u64::from(failure.is_some()), Relaxed);
+        self.set_last(failure);
+    }
+
+    /// Says more of a failure that was recorded.
+    fn note(&self, failure: &SendFailure) {
+        self.set_last(Some(failure));
+    }
+
+    fn set_last(&self, failure: Option<&SendFailure>) {
         let mut last = self.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
         *last = failure.map(|failure| failure.reason.clone());
     }
@@ -387,9 +396,9 @@ impl<S: Sink> Sender<S> {
 
     /// Sends events, and halves of those among which one is refused, in their order.
     async fn send_parts(&self, events: Vec<Event>) -> Result<(), DeliveryError> {
-        let mut parts = vec![events];
+        let (mut parts, accepted_before) = (vec![events], self.metrics.accepted());
         while let Some(part) = parts.pop() {
-            match self.attempt(part).await? {
+            match self.attempt(part, accepted_before).await? {
                 Attempted::Done => {}
                 Attempted::Refused(mut first) => {
                     let second = first.split_off(first.len() / 2);
@@ -401,13 +410,19 @@ impl<S: Sink> Sender<S> {
         Ok(())
     }
 
-    async fn attempt(&self, mut events: Vec<Event>) -> Result<Attempted, DeliveryError> {
+    /// Tries until all events are accepted, one is refused, or a stop is requested. `accepted_before` is the number of events that
+    /// were accepted when the batch was first sent.
+    async fn attempt(
+        &self,
+        mut events: Vec<Event>,
+        accepted_before: u64,
+    ) -> Result<Attempted, DeliveryError> {
         let (mut backoff, mut refusals) = (self.backoff(), 0);
         while !self.stop.is_requested() {
             let sent = self.send(&events).await;
             crash_point("delivery/sent");
             self.metrics.record_failure(sent.as_ref().err());
-            let Err(failure) = sent else {
+            let Err(mut failure) = sent else {
                 self.accept(&events, |_| true);
                 return Ok(Attempted::Done);
             };
@@ -416,21 +431,25 @@ impl<S: Sink> Sender<S> {
             if events.is_empty() {
                 return Ok(Attempted::Done);
             }
-            if failure.kind == FailureKind::Refused {
-                if events.len() > 1 {
-                    return Ok(Attempted::Refused(events));
-                }
-                refusals += 1;
-                if refusals >= self.options.max_refusals
-                    && self.set_aside(&events[0], refusals, &failure).await
-                {
+            let is_refused = matches!(failure.kind, FailureKind::Refused | FailureKind::Declined);
+            if is_refused && events.len() > 1 {
+                return Ok(Attempted::Refused(events));
+            }
+            refusals += u32::from(is_refused);
+            if is_refused && refusals >= self.options.max_refusals {
+                let is_of_event = failure.kind == FailureKind::Refused
+                    || self.metrics.accepted() > accepted_before;
+                if !is_of_event {
+                    failure.reason += ALL_REFUSED;
+                    self.metrics.note(&failure);
+                } else if self.set_aside(&events[0], refusals, &failure).await {
                     return Ok(Attempted::Done);
                 }
             }
             let wait = self.wait_after(&failure, &mut backoff, &self.stop);
-            match failure.kind {
-                FailureKind::Refused => self.parked.during(wait).await?,
-                _ => wait.await?,
+            match is_refused {
+                true => self.parked.during(wait).await?,
+                false => wait.await?,
             }
         }
         Ok(Attempted::Stopped)
@@ -478,7 +497,7 @@ impl<S: Sink> Sender<S> {
         let requested = match failure.kind {
             FailureKind::Fatal => return Err(DeliveryError::Sink(failure.clone())),
             FailureKind::Temporary(requested) => requested,
-            FailureKind::Refused => Duration::ZERO,
+            FailureKind::Refused | FailureKind::Declined => Duration::ZERO,
         };
         tokio::select! {
             () = stop.requested() => {}
@@ -502,6 +521,10 @@ impl<S: Sink> Sender<S> {
         Backoff::new(self.options.backoff, Jitter::new())
     }
 }
+
+/// What is said of a refusal while nothing is accepted.
+const ALL_REFUSED: &str =
+    "; nothing else was accepted since, so the address may be wrong: the event is kept";
 
 /// Number, and size in bytes, of the events at which none is read although the next batches are not full.
 const MAX_WAITING_EVENTS: usize = 16_384;

@@ -8,6 +8,9 @@
 //!
 //! Events are accepted when they are synced, so what a crash leaves in the temporary file counts: the next start cuts off
 //! a line without an end, which was not accepted, and gives the file its name.
+//!
+//! The file that is written must stay where it is, with what was written. If another program deletes, replaces or changes it,
+//! nothing more is accepted: the delivery ends.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -71,17 +74,34 @@ impl FileSink {
     /// Runs on a thread for blocking work.
     async fn run(
         &self,
-        work: impl FnOnce(&mut Folder) -> io::Result<()> + Send + 'static,
+        work: impl FnOnce(&mut Folder) -> Result<(), FolderFault> + Send + 'static,
     ) -> Result<(), SendFailure> {
         let folder = self.folder.clone();
         let run = move || {
             let mut folder = folder.lock().unwrap_or_else(PoisonError::into_inner);
-            work(&mut folder).map_err(|error| failure(&folder.path, &error))
+            work(&mut folder).map_err(|fault| match fault {
+                FolderFault::Io(error) => failure(&folder.path, &error),
+                FolderFault::Changed { .. } => SendFailure::new(FailureKind::Fatal, fault),
+            })
         };
         tokio::task::spawn_blocking(run)
             .await
             .unwrap_or_else(|error| Err(SendFailure::temporary(error)))
     }
+}
+
+/// Why a folder cannot be written.
+#[derive(Debug, thiserror::Error)]
+enum FolderFault {
+    /// It may be possible later.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// Another program has changed the file that is written.
+    #[error(
+        "{}: another program has {what} the file that is written: events that were delivered to it may be missing; the next \
+         run begins another file", path.display()
+    )]
+    Changed { path: PathBuf, what: &'static str },
 }
 
 fn failure(folder: &Path, error: &io::Error) -> SendFailure {
@@ -104,7 +124,11 @@ impl Sink for FileSink {
     }
 
     async fn maintain(&self) -> Result<(), SendFailure> {
-        self.run(Folder::complete_if_due).await
+        self.run(|folder| {
+            folder.current.as_ref().map_or(Ok(()), OpenFile::check)?;
+            folder.complete_if_due()
+        })
+        .await
     }
 
     async fn close(&self) -> Result<(), SendFailure> {
@@ -128,12 +152,15 @@ struct OpenFile {
     file: File,
     /// Length up to the last synced line in bytes.
     len: u64,
+    /// The device and the number of the file, where the system has them.
+    identity: Option<(u64, u64)>,
     since: Instant,
 }
 
 impl Folder {
     /// Appends lines and syncs them. After an error the file ends with the last synced line.
-    fn write(&mut self, first: u64, lines: &[u8]) -> io::Result<()> {
+    fn write(&mut self, first: u64, lines: &[u8]) -> Result<(), FolderFault> {
+        self.current.as_ref().map_or(Ok(()), OpenFile::check)?;
         self.complete_if_due()?;
         let mut current = match self.current.take() {
             Some(current) => current,
@@ -149,30 +176,32 @@ impl Folder {
             self.complete_leftovers()?;
         }
         written?;
+        // Synced lines are of no use in a file that is gone.
+        self.current.as_ref().map_or(Ok(()), OpenFile::check)?;
         self.complete_if_due()
-            // The lines are synced, whatever the name of their file.
-            .or(Ok(()))
     }
 
     fn create(&self, first: u64) -> io::Result<OpenFile> {
         let path = self.path.join(format!("{PREFIX}-{first:020}{COMPLETE}{PART}"));
-        let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+        let file = OpenOptions::new().append(true).create_new(true).open(&path)?;
         sync_folder(&self.path)?;
-        Ok(OpenFile { path, file, len: 0, since: Instant::now() })
+        let identity = identity(&file.metadata()?);
+        Ok(OpenFile { path, file, len: 0, identity, since: Instant::now() })
     }
 
-    fn complete_if_due(&mut self) -> io::Result<()> {
+    fn complete_if_due(&mut self) -> Result<(), FolderFault> {
         let FileOptions { max_bytes, max_age, .. } = self.options;
         let is_due = |file: &OpenFile| file.len >= max_bytes || file.since.elapsed() >= max_age;
         if self.current.as_ref().is_some_and(is_due) { self.complete() } else { Ok(()) }
     }
 
     /// Gives the file that is written its name.
-    fn complete(&mut self) -> io::Result<()> {
+    fn complete(&mut self) -> Result<(), FolderFault> {
         let Some(current) = self.current.take() else { return Ok(()) };
+        current.check()?;
         let OpenFile { path, file, .. } = current;
         drop(file);
-        self.complete_file(&path)
+        Ok(self.complete_file(&path)?)
     }
 
     /// Completes the files of earlier runs.
@@ -232,10 +261,37 @@ impl OpenFile {
         Ok(())
     }
 
+    /// Checks that the file is still where it was created, with what was written to it.
+    fn check(&self) -> Result<(), FolderFault> {
+        let changed = |what| Err(FolderFault::Changed { path: self.path.clone(), what });
+        match fs::symlink_metadata(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => changed("deleted or moved"),
+            Err(error) => Err(error.into()),
+            Ok(found) if identity(&found) != self.identity => changed("replaced"),
+            Ok(found) if found.len() < self.len => changed("cut"),
+            Ok(found) if found.len() > self.len => changed("written to"),
+            Ok(_) => Ok(()),
+        }
+    }
+
     /// Cuts off what is not synced.
     fn cut(&mut self) -> io::Result<()> {
         self.file.set_len(self.len)?;
         self.file.seek(SeekFrom::Start(self.len)).map(drop)
+    }
+}
+
+/// The device and the number of a file.
+fn identity(metadata: &fs::Metadata) -> Option<(u64, u64)> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        Some((metadata.dev(), metadata.ino()))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = metadata;
+        None
     }
 }
 
@@ -367,12 +423,55 @@ mod tests {
         assert_eq!(files(&folder), [named(1, ".ndjson.part", "{\"n\":1}\n")]);
     }
 
+    #[tokio::test]
+    async fn nothing_is_accepted_after_another_program_changed_the_file() {
+        let edits: [(&str, fn(&Path)); 5] = [
+            ("deleted or moved", |part| fs::remove_file(part).unwrap()),
+            ("deleted or moved", |part| fs::rename(part, part.with_extension("away")).unwrap()),
+            ("replaced", |part| {
+                let copy = part.with_extension("copy");
+                fs::copy(part, &copy).unwrap();
+                fs::rename(copy, part).unwrap();
+            }),
+            ("cut", |part| File::options().write(true).open(part).unwrap().set_len(3).unwrap()),
+            ("written to", |part| {
+                File::options().append(true).open(part).unwrap().write_all(b"x").unwrap();
+            }),
+        ];
+        for (what, edit) in edits {
+            let dir = tempfile::tempdir().unwrap();
+            let part = dir.path().join("events-00000000000000000001.ndjson.part");
+            let sink = || FileSink::open(dir.path(), FileOptions::default()).unwrap();
+            for step in ["write", "maintain", "close"] {
+                let sink = sink();
+                sink.send(&events(1..3)).await.unwrap();
+                edit(&part);
+                let failure = match step {
+                    "write" => sink.send(&events(3..4)).await,
+                    "maintain" => sink.maintain().await,
+                    _ => sink.close().await,
+                };
+                let failure = failure.unwrap_err();
+                assert_eq!(failure.kind, FailureKind::Fatal, "{what} {step}");
+                assert!(failure.accepted.is_empty() && failure.reason.contains(what), "{failure}");
+            }
+            // The next run begins another file.
+            let sink = sink();
+            sink.send(&events(3..4)).await.unwrap();
+            sink.close().await.unwrap();
+            let is_there = |(name, text): &(String, String)| {
+                name.ends_with("03.ndjson") && text == "{\"n\":3}\n"
+            };
+            assert!(files(dir.path()).iter().any(is_there), "{what}");
+        }
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
     fn lines_that_cannot_be_synced_are_cut_off() {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let (path, since) = (PathBuf::from("/dev/full"), Instant::now());
-        let mut file = OpenFile { path, file: full, len: 0, since };
+        let mut file = OpenFile { path, file: full, len: 0, identity: None, since };
         let error = file.append(b"{}\n").unwrap_err();
         assert_eq!((error.kind(), file.len), (io::ErrorKind::StorageFull, 0));
     }

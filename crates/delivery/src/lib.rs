@@ -137,5 +137,5 @@ pub use sink::{FailureKind, SendFailure, Sink, SinkLimits};
 pub use sqlite::{SqliteOptions, SqliteSink};
 pub use tables::TableContent;
 pub use undelivered::Undelivered;
-pub use webhook::{InvalidSecret, WebhookOptions, WebhookSecret, WebhookSink};
+pub use webhook::{InvalidSecret, WebhookBody, WebhookOptions, WebhookSecret, WebhookSink};
 pub use websocket::{WebSocketMetrics, WebSocketOptions, WebSocketServer};

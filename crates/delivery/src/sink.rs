@@ -101,6 +101,9 @@ pub enum FailureKind {
     /// The receiver refuses at least one of the events. The delivery finds out which by halving the batch, tries these
     /// alone a few times, and then sets them aside.
     Refused,
+    /// The receiver refuses something: one of the events, or whatever comes from here. As [`Refused`](Self::Refused), but an
+    /// event is set aside only if another one was accepted meanwhile.
+    Declined,
     /// The sink cannot continue. The delivery ends.
     Fatal,
 }

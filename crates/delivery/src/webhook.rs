@@ -2,19 +2,20 @@
 //!
 //! | header | value |
 //! |---|---|
-//! | `content-type` | `application/x-ndjson`: the payload of one event a line |
+//! | `content-type` | `application/json`: an array of the payloads; or `application/x-ndjson`: the payload of one event a line |
 //! | `webhook-id`, `idempotency-key` | hash of the ids of the events: the same for each attempt with the same events |
 //! | `webhook-timestamp` | seconds since 1970 when the attempt was made |
 //! | `webhook-signature` | `v1,` and the HMAC-SHA-256 of `ID.TIMESTAMP.BODY` in base64 |
 //!
-//! The receiver accepts all events with a 2xx status. It sees an event again when its response was lost, under the same
-//! `webhook-id` or, after a restart, in another batch: the ids in the lines never change.
+//! The receiver accepts all events with a 2xx status, whatever the body of its response. It sees an event again when its response
+//! was lost, under the same `webhook-id` or, after a restart, in another batch: the ids in the lines never change.
 //!
 //! | response | what follows |
 //! |---|---|
 //! | 2xx | the events are accepted |
-//! | 408, 429, 5xx, no response | the same request again after a growing delay, not before `Retry-After` up to 15 minutes |
-//! | any other | the batch is halved to find the refused events, which are set aside after some attempts |
+//! | 400, 409, 413, 415, 422 | the batch is halved to find the refused events, which are set aside after some attempts if the receiver accepts others meanwhile |
+//! | 408, 425, 429, 5xx, no response | the same request again after a growing delay, not before `Retry-After` up to 15 minutes |
+//! | any other | the same: the receiver refuses the address or the sender, and not the events |
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -87,10 +88,46 @@ pub enum InvalidSecret {
 pub struct WebhookOptions {
     /// Limits of the requests. Default: 256 events and 1 MiB a request, 4 requests at once.
     pub batches: SinkLimits,
-    /// Limits of a response. Default: 64 KiB within 30 seconds.
+    /// Limits of a response. Default: 30 seconds; of its body 64 KiB are read.
     pub response: Limits,
     /// What is one line. Default: an event.
     pub form: LineForm,
+    /// The form of a body. Default: a JSON array.
+    pub body: WebhookBody,
+}
+
+/// The form of the body of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WebhookBody {
+    /// One JSON document, an array of lines: what libraries of Standard Webhooks parse after they verified the signature.
+    #[default]
+    Json,
+    /// JSON lines, each with a line feed.
+    Ndjson,
+}
+
+impl WebhookBody {
+    fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Ndjson => "application/x-ndjson",
+        }
+    }
+
+    /// The body with these lines, each of which ends with a line feed.
+    fn of(self, lines: Vec<u8>) -> Bytes {
+        match self {
+            Self::Ndjson => lines.into(),
+            Self::Json => {
+                let lines = lines.strip_suffix(b"\n").unwrap_or(&lines);
+                let mut body = Vec::with_capacity(lines.len() + 2);
+                body.push(b'[');
+                body.extend(lines.iter().map(|byte| if *byte == b'\n' { b',' } else { *byte }));
+                body.push(b']');
+                body.into()
+            }
+        }
+    }
 }
 
 impl Default for WebhookOptions {
@@ -103,7 +140,7 @@ impl Default for WebhookOptions {
             ..Limits::DOCUMENT
         };
         let batches = SinkLimits::new(256, 1 << 20).with_concurrency(4);
-        Self { batches, response, form: LineForm::default() }
+        Self { batches, response, form: LineForm::default(), body: WebhookBody::default() }
     }
 }
 
@@ -134,7 +171,7 @@ impl WebhookSink {
         let id = batch_id(events);
         let timestamp = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let pairs = [
-            ("content-type", "application/x-ndjson".to_owned()),
+            ("content-type", self.options.body.content_type().to_owned()),
             ("idempotency-key", id.clone()),
             ("webhook-timestamp", timestamp.to_string()),
             ("webhook-signature", self.secret.sign(&id, timestamp, body)),
@@ -158,7 +195,7 @@ impl Sink for WebhookSink {
         for event in events {
             self.options.form.append(event.payload(), &mut lines);
         }
-        let body = Bytes::from(lines);
+        let body = self.options.body.of(lines);
         let headers = self.headers(events, &body);
         let headers = headers.ok_or_else(|| SendFailure::temporary("a header cannot be sent"))?;
         match self.client.post(&self.url, headers, body, &self.options.response).await {
@@ -173,15 +210,22 @@ fn check(response: &http::Response) -> Result<(), SendFailure> {
     let status = response.status;
     let kind = match status {
         200..=299 => return Ok(()),
-        408 | 429 | 500..=599 => {
+        400 | 409 | 413 | 415 | 422 => FailureKind::Declined,
+        _ => {
             let requested = rate_limit::retry_after(status, &response.headers);
             FailureKind::Temporary(requested.unwrap_or_default())
         }
-        _ => FailureKind::Refused,
+    };
+    let about = match status {
+        300..=399 => ": redirects are not followed, name the address that it leads to",
+        401..=407 | 410..=412 | 416..=421 | 426 | 451 => {
+            ": the receiver refuses the address or the sender, not the events"
+        }
+        _ => "",
     };
     let text = sanitize(&String::from_utf8_lossy(&response.body), MAX_MESSAGE_CHARS);
     let separator = if text.is_empty() { "" } else { ": " };
-    Err(SendFailure::new(kind, format!("status {status}{separator}{text}")))
+    Err(SendFailure::new(kind, format!("status {status}{about}{separator}{text}")))
 }
 
 /// The id of a batch: the same for the same events in the same order.

@@ -27,8 +27,7 @@ const server = createServer(async (request, response) => {
   const body = Buffer.concat(chunks)
   const refused = fault(request.headers, body)
   if (refused) return response.writeHead(401).end(refused)
-  for (const line of body.toString().split('\n').filter(Boolean)) {
-    const { id, did, kind, verdict } = JSON.parse(line)
+  for (const { id, did, kind, verdict } of JSON.parse(body)) {
     if (known.has(id)) continue
     console.log(kind, verdict, did)
     known.add(id)

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
-use clap::{Args, ValueHint};
-use wireproof::delivery::{FileOptions, Options};
+use clap::{Args, ValueEnum, ValueHint};
+use wireproof::delivery::{FileOptions, Options, WebhookBody};
 
 use super::destination::{Destination, DestinationParser};
 
@@ -97,6 +97,10 @@ pub(crate) struct OutboxArgs {
     #[arg(long, env = "WIREPROOF_WEBHOOK_SECRET_FILE", value_name = "FILE")]
     #[arg(value_hint = ValueHint::FilePath, help_heading = DELIVERY)]
     pub(crate) webhook_secret_file: Option<PathBuf>,
+    /// Form of the body of a webhook.
+    #[arg(long, env = "WIREPROOF_WEBHOOK_BODY", value_enum, value_name = "FORM")]
+    #[arg(default_value_t = WebhookForm::Json, help_heading = DELIVERY)]
+    webhook_body: WebhookForm,
     /// Size in bytes at which a file of events is complete.
     #[arg(long, env = "WIREPROOF_FILE_BYTES", value_name = "N", default_value_t = 256 << 20)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..), help_heading = DELIVERY)]
@@ -107,7 +111,24 @@ pub(crate) struct OutboxArgs {
     file_seconds: u64,
 }
 
+/// The form of the body of a webhook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum WebhookForm {
+    /// One JSON document, an array of lines: the libraries of Standard Webhooks parse it.
+    Json,
+    /// JSON lines.
+    Ndjson,
+}
+
 impl OutboxArgs {
+    /// The form of the body of a webhook.
+    pub(crate) fn webhook_body(&self) -> WebhookBody {
+        match self.webhook_body {
+            WebhookForm::Json => WebhookBody::Json,
+            WebhookForm::Ndjson => WebhookBody::Ndjson,
+        }
+    }
+
     /// The bounds of the outbox.
     pub(crate) fn outbox_options(&self) -> Options {
         let mut options = Options::default();

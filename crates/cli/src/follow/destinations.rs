@@ -260,7 +260,7 @@ async fn open_output(
             let client = network::operator_client(options.network)?;
             let secret = webhook_secret(args)?;
             let mut sent = WebhookOptions::default();
-            sent.form = form;
+            (sent.form, sent.body) = (form, args.webhook_body());
             let sink = WebhookSink::new(client, url.clone(), secret, sent);
             Ok(Output::Webhook(Box::new(sink), dead_letters(folder, consumer)?))
         }

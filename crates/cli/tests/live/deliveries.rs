@@ -14,7 +14,7 @@ use serde_json::Value;
 use simnet::servers::{AccountStatus, Server};
 
 use crate::webhook::{self, Request};
-use crate::{Running, file_lines, follow, parsed, stderr, with_commits};
+use crate::{Running, file_lines, follow, stderr, with_commits};
 
 fn ids(lines: &[Value]) -> Vec<&str> {
     lines.iter().map(|line| line["id"].as_str().expect("an id")).collect()
@@ -290,7 +290,8 @@ fn a_webhook_gets_signed_requests_until_it_accepts_every_event() {
     let output = follow(&sim, dir.path(), &args).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let requests: Vec<_> = requests.try_iter().collect();
-    let lines: Vec<Value> = requests.iter().flat_map(|request| parsed(&request.body)).collect();
+    let lines: Vec<Value> = requests.iter().flat_map(Request::lines).collect();
+    lines.iter().for_each(|line| crate::schemas::check("follow", line));
     let different: BTreeSet<&str> = ids(&lines).into_iter().collect();
     assert_eq!((lines.len(), different.len()), (30, 30));
     let is_signed = |request: &Request| {

@@ -22,7 +22,7 @@ use wireproof::crypto::{Curve, SecretKey};
 use crate::Running;
 use crate::deliveries::receiver;
 use crate::websockets::{Client, serve};
-use crate::{file_lines, follow, lines, parsed, quiet, schemas, stderr, with_commits};
+use crate::{file_lines, follow, lines, quiet, schemas, stderr, with_commits};
 
 /// The keys of all accounts.
 pub(crate) fn write_keys(sim: &Simulation, path: &Path) {
@@ -171,7 +171,7 @@ fn a_line_proves_again_whichever_destination_has_it() {
         let of_client = Client::connect(&address, "/lines").take(30);
         assert_eq!(running.wait().1, Some(0));
         let of_webhook: Vec<Value> =
-            requests.try_iter().flat_map(|request| parsed(&request.body)).collect();
+            requests.try_iter().flat_map(|request| request.lines()).collect();
         let file = Connection::open(&tables).unwrap();
         let mut rows = file.prepare("SELECT line FROM event WHERE number > ?1").unwrap();
         let rows = rows.query_map([30 * run as i64], |row| row.get::<_, String>(0)).unwrap();

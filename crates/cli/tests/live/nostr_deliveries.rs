@@ -172,7 +172,7 @@ fn what_a_destination_has_not_taken_is_delivered_although_no_relay_has_it_any_mo
     let (corpus, dir) = (corpus(300), tempfile::tempdir().unwrap());
     let secret = dir.path().join("secret");
     fs::write(&secret, "a secret of twenty-four bytes").unwrap();
-    let secret = ["--webhook-secret-file", secret.to_str().unwrap()];
+    let secret = ["--webhook-secret-file", secret.to_str().unwrap(), "--webhook-body", "ndjson"];
     let tables = dir.path().join("events.db");
     let to = format!("sqlite:{}", tables.display());
     let free = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use serde_json::Value;
 use simnet::servers::{Server, Simulation, Spec, WriteRate};
 use tempfile::TempDir;
 
@@ -124,8 +123,7 @@ impl State {
     }
 
     fn apply(&mut self, request: &Request) {
-        let lines = request.body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        let lines: Vec<Value> = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
+        let lines = request.lines();
         lines.iter().for_each(|line| self.consumed.apply(line));
         let ids = lines.iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect();
         let key = request.header("idempotency-key").expect("an idempotency key");

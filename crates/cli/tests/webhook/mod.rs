@@ -3,6 +3,8 @@
 use std::io::{self, BufRead, BufReader, Read};
 use std::net::TcpStream;
 
+use serde_json::Value;
+
 /// A request for one connection.
 pub(crate) struct Request {
     headers: Vec<String>,
@@ -28,6 +30,12 @@ impl Request {
         request.body.resize(len.ok_or(io::ErrorKind::UnexpectedEof)?, 0);
         stream.read_exact(&mut request.body)?;
         Ok(request)
+    }
+
+    /// The lines of the body, a JSON array.
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        assert_eq!(self.header("content-type"), Some("application/json"));
+        serde_json::from_slice(&self.body).unwrap()
     }
 
     /// The value of a header, whose name is in lower case.

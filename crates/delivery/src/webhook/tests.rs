@@ -119,14 +119,43 @@ async fn a_request_has_the_lines_and_a_signature_over_id_timestamp_and_body() {
     sink.send(&events(1..=3)).await.unwrap();
     let requests = requests.lock().unwrap();
     let request = &requests[0];
-    assert_eq!(request.body, b"{\"n\":1}\n{\"n\":2}\n");
-    assert_eq!(request.header("content-type"), "application/x-ndjson");
+    assert_eq!(request.body, b"[{\"n\":1},{\"n\":2}]");
+    assert_eq!(request.header("content-type"), "application/json");
     let (id, timestamp) = (request.header("webhook-id"), request.header("webhook-timestamp"));
     let signed = sink.secret.sign(id, timestamp.parse().unwrap(), &request.body);
     assert_eq!(request.header("webhook-signature"), signed);
     assert_eq!(request.header("idempotency-key"), id);
     let ids: Vec<_> = requests.iter().map(|request| request.header("webhook-id")).collect();
     assert!(ids[0] == ids[1] && ids[1] != ids[2], "{ids:?}");
+}
+
+#[tokio::test]
+async fn a_body_of_lines_has_a_line_feed_after_each() {
+    let (address, requests) = serve(&[OK]).await;
+    let options = WebhookOptions { body: WebhookBody::Ndjson, ..WebhookOptions::default() };
+    sink(address, options).send(&events(1..=2)).await.unwrap();
+    let requests = requests.lock().unwrap();
+    assert_eq!(requests[0].body, b"{\"n\":1}\n{\"n\":2}\n");
+    assert_eq!(requests[0].header("content-type"), "application/x-ndjson");
+}
+
+#[tokio::test]
+async fn a_status_of_success_is_enough_whatever_the_body() {
+    let long = format!("HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n{}", "x".repeat(100_000));
+    for response in [
+        &*long,
+        "HTTP/1.1 202 OK\r\ncontent-length: 1000000000000\r\n\r\nx",
+        "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n",
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nnonsense\r\n",
+        "HTTP/1.1 200 OK\r\ncontent-encoding: br\r\ncontent-length: 2\r\n\r\nxx",
+    ] {
+        let response: &'static str = Box::leak(response.to_owned().into_boxed_str());
+        let (address, _) = serve(Box::leak(Box::new([response]))).await;
+        let limits = WebhookOptions::default().response;
+        let response = Limits { max_time: Duration::from_millis(500), ..limits };
+        let options = WebhookOptions { response, ..WebhookOptions::default() };
+        sink(address, options).send(&events(1..=2)).await.unwrap();
+    }
 }
 
 /// The failure of a request with this response.
@@ -156,13 +185,13 @@ async fn each_response_has_its_consequence() {
         ("HTTP/1.1 500 Oh\r\ncontent-length: 3\r\n\r\na\nb", temporary(0), "status 500: a b"),
         (
             "HTTP/1.1 422 No\r\ncontent-length: 8\r\n\r\nbad \u{1b}[2J",
-            FailureKind::Refused,
+            FailureKind::Declined,
             "status 422: bad \\u{1b}[2J",
         ),
         (
             "HTTP/1.1 307 Over\r\nlocation: /x\r\ncontent-length: 0\r\n\r\n",
-            FailureKind::Refused,
-            "status 307",
+            temporary(0),
+            "status 307: redirects are not followed, name the address that it leads to",
         ),
     ] {
         let failure = failure(response).await;
@@ -172,13 +201,10 @@ async fn each_response_has_its_consequence() {
 }
 
 #[tokio::test]
-async fn a_response_without_end_or_beyond_its_limit_is_a_temporary_failure() {
-    for (response, reason) in [
-        ("", "no complete response"),
-        ("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n", "no complete response"),
-        ("HTTP/1.1 200 OK\r\ncontent-length: 65537\r\n\r\n", "more than 65536 bytes"),
-        ("nonsense\r\n\r\n", "the connection failed"),
-    ] {
+async fn no_response_is_a_temporary_failure() {
+    for (response, reason) in
+        [("", "no complete response"), ("nonsense\r\n\r\n", "the connection failed")]
+    {
         let failure = failure(response).await;
         assert_eq!(failure.kind, FailureKind::Temporary(Duration::ZERO), "{failure}");
         assert!(failure.reason.contains(reason), "{failure}");
@@ -194,7 +220,8 @@ async fn an_outage_of_the_receiver_loses_no_event_and_each_attempt_has_the_same_
     outbox.append_all((1..=300).map(new_event)).unwrap();
     let (address, requests) = serve(&[AWAY, AWAY, AWAY, OK]).await;
     let batches = SinkLimits::new(64, 1 << 20);
-    let sink = sink(address, WebhookOptions { batches, ..WebhookOptions::default() });
+    let body = WebhookBody::Ndjson;
+    let sink = sink(address, WebhookOptions { batches, body, ..WebhookOptions::default() });
     let ms = Duration::from_millis(1);
     let backoff = BackoffOptions { initial: ms, max: 4 * ms, ..BackoffOptions::default() };
     let options = DeliveryOptions { backoff, ..DeliveryOptions::default() };
@@ -213,4 +240,57 @@ async fn an_outage_of_the_receiver_loses_no_event_and_each_attempt_has_the_same_
     assert_eq!(String::from_utf8(lines).unwrap(), expected);
     let id = requests[0].header("webhook-id");
     assert!(requests[..4].iter().all(|request| request.header("webhook-id") == id));
+}
+
+/// Delivers events to a receiver until the metrics are as wanted, and returns them.
+async fn delivered(
+    responses: &'static [&'static str],
+    batch: usize,
+    is_done: impl Fn(&crate::DeliveryMetrics) -> bool,
+) -> (Arc<crate::DeliveryMetrics>, usize) {
+    let dir = tempfile::tempdir().unwrap();
+    let outbox = Outbox::open(&dir.path().join("outbox.sqlite"), Options::default()).unwrap();
+    outbox.register("hook", StartAt::Oldest).unwrap();
+    outbox.append_all((1..=60).map(new_event)).unwrap();
+    let (address, requests) = serve(responses).await;
+    let batches = SinkLimits::new(batch, 1 << 20);
+    let sink = sink(address, WebhookOptions { batches, ..WebhookOptions::default() });
+    let ms = Duration::from_millis(1);
+    let backoff = BackoffOptions { initial: ms, max: 4 * ms, ..BackoffOptions::default() };
+    let options = DeliveryOptions { backoff, ..DeliveryOptions::default() };
+    let letters = crate::DeadLetters::open(&dir.path().join("letters"), "hook", 1 << 20).unwrap();
+    let delivery = Delivery::new(outbox.consumer("hook").unwrap(), sink, Some(letters), options);
+    let (metrics, stop) = (delivery.metrics(), StopSignal::new());
+    let running = tokio::spawn(delivery.run(stop.clone()));
+    while !is_done(&metrics) {
+        tokio::time::sleep(ms).await;
+    }
+    stop.request();
+    running.await.unwrap().unwrap();
+    let count = requests.lock().unwrap().len();
+    (metrics, count)
+}
+
+#[tokio::test]
+async fn a_status_of_the_address_sets_no_event_aside() {
+    const OF_ADDRESS: [&str; 40] = ["HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n"; 40];
+    static RESPONSES: [&str; 41] = {
+        let mut all = [OK; 41];
+        let mut at = 0;
+        while at < 40 {
+            all[at] = OF_ADDRESS[at];
+            at += 1;
+        }
+        all
+    };
+    let (metrics, _) = delivered(&RESPONSES, 16, |metrics| metrics.accepted() == 60).await;
+    assert_eq!(metrics.set_aside(), 0);
+}
+
+#[tokio::test]
+async fn refusals_of_everything_are_of_the_address_and_no_event_is_set_aside() {
+    const NO: &str = "HTTP/1.1 400 No\r\ncontent-length: 0\r\n\r\n";
+    let (metrics, requests) = delivered(&[NO], 16, |metrics| metrics.failed_batches() > 30).await;
+    assert_eq!((metrics.set_aside(), metrics.accepted()), (0, 0));
+    assert!(requests > 30, "it is asked again");
 }

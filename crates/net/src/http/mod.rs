@@ -15,8 +15,8 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use reqwest::header::{ACCEPT_ENCODING, USER_AGENT};
+use bytes::{Bytes, BytesMut};
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING, USER_AGENT};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, ClientBuilder, RequestBuilder, Response as RawResponse};
 
@@ -229,11 +229,14 @@ impl Client {
         self.send(&self.direct, url, limits, coding).await
     }
 
-    /// Sends `body` with these headers, and waits for the whole response, whatever its status. A redirect is returned
-    /// as it is: its target is not the one that the operator has named.
+    /// Sends `body` with these headers, and returns the response, whatever its status. A redirect is returned as it is:
+    /// its target is not the one that the operator has named.
+    ///
+    /// The status says what became of the request. Of the response's body what comes within a moment is returned, up to
+    /// `max_bytes`; a longer one, one that breaks off and a compressed one are no errors.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// If there is no response within the limits.
     pub async fn post(
         &self,
         url: &Url,
@@ -242,7 +245,15 @@ impl Client {
         limits: &Limits,
     ) -> Result<Response, HttpError> {
         let request = self.direct.post(url.clone()).headers(headers).body(body);
-        read_body(self.send_request(request, url, limits, Coding::Identity).await?).await
+        let (mut response, _) = self.send_raw(request, url, limits).await?;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let mut body = BytesMut::new();
+        let read = read_some(&mut response, limits.max_bytes, &mut body);
+        let _ = tokio::time::timeout(MAX_DRAIN_TIME.min(limits.max_time), read).await;
+        if headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+            body.clear();
+        }
+        Ok(Response { status, headers, body: body.freeze() })
     }
 
     /// Requests an upgrade to a WebSocket, and returns any response. The caller limits the time.
@@ -286,6 +297,18 @@ impl Client {
         coding: Coding,
     ) -> Result<ResponseBody, HttpError> {
         let host = url.host_str().unwrap_or_default().to_owned();
+        let (response, deadline) = self.send_raw(request, url, limits).await?;
+        ResponseBody::new(host, response, limits, deadline, coding)
+    }
+
+    /// Sends a request to `url`, and returns the response when its headers have come, with the deadline of the whole.
+    async fn send_raw(
+        &self,
+        request: RequestBuilder,
+        url: &Url,
+        limits: &Limits,
+    ) -> Result<(RawResponse, tokio::time::Instant), HttpError> {
+        let host = url.host_str().unwrap_or_default().to_owned();
         if let Err(denied) = self.policy.check_url(url, &self.ports) {
             return Err(HttpError { host, fault: HttpFault::Egress(denied) });
         }
@@ -297,7 +320,7 @@ impl Client {
         let deadline = now + limits.max_time;
         let headers_deadline = deadline.min(now + CONNECT_TIMEOUT + limits.idle_timeout);
         let fault = match tokio::time::timeout_at(headers_deadline, request.send()).await {
-            Ok(Ok(response)) => return ResponseBody::new(host, response, limits, deadline, coding),
+            Ok(Ok(response)) => return Ok((response, deadline)),
             Ok(Err(error)) => return Err(HttpError::of(&host, &error)),
             Err(_) if headers_deadline < deadline => HttpFault::Idle(limits.idle_timeout),
             Err(_) => HttpFault::Timeout(limits.max_time),
@@ -315,6 +338,17 @@ pub(crate) fn authority(url: &Url) -> String {
 async fn read_body(mut body: ResponseBody) -> Result<Response, HttpError> {
     let (status, headers) = (body.status(), body.headers().clone());
     Ok(Response { status, headers, body: body.read_to_end().await? })
+}
+
+/// Reads a body up to a size. One that is read to its end leaves the connection to the next request.
+async fn read_some(response: &mut RawResponse, max_bytes: u64, body: &mut BytesMut) {
+    while let Ok(Some(chunk)) = response.chunk().await {
+        let left = usize::try_from(max_bytes).unwrap_or(usize::MAX) - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(left)]);
+        if chunk.len() > left {
+            return;
+        }
+    }
 }
 
 fn client_builder(resolver: &Arc<CheckedResolver>) -> ClientBuilder {
@@ -339,6 +373,9 @@ const USER_AGENT_NAME: &str = concat!("wireproof/", env!("CARGO_PKG_VERSION"));
 
 /// The host of an error of the client itself.
 const LOCAL: &str = "this machine";
+
+/// Time for the body of a response whose status is known.
+const MAX_DRAIN_TIME: Duration = Duration::from_secs(2);
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
