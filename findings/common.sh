@@ -2,11 +2,12 @@
 # A script sources this file, says what it needs, installs pinned packages and states what they do.
 
 set -eu
+findings=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 cd "$work"
-export CARGO_TARGET_DIR="$work/target" GOFLAGS=-mod=mod GOTOOLCHAIN=local GOWORK=off
+export CARGO_TARGET_DIR="$work/target" GOFLAGS=-mod=mod GOWORK=off
 
 # Ends with code 3 if a program is missing.
 needs() {
@@ -31,7 +32,7 @@ python_packages() {
 go_program() {
     cat > main.go
     go mod init program 2> go.log
-    go get "$@" 2>> go.log && go build -o program . 2>> go.log || { cat go.log >&2; exit 1; }
+    { go get "$@" && go mod tidy && go build -o program .; } 2>> go.log || { cat go.log >&2; exit 1; }
 }
 
 # Builds the program on standard input as `./program` with these packages of Cargo.
