@@ -7,6 +7,7 @@ mod check;
 mod dist;
 mod documents;
 mod emulated_python;
+mod findings;
 mod fuzz;
 mod interop;
 mod layers;
@@ -56,6 +57,8 @@ enum Command {
     Fuzz(fuzz::Options),
     /// Run the reliability tests at full length.
     Soak(soak::Options),
+    /// Run the scripts that state what other projects' software does with valid input.
+    Findings(findings::Options),
     /// Measure `follow`: alone, into each destination, or beside another program.
     #[command(subcommand)]
     Speed(speed::Measurement),
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Command::Layers => layers::check_workspace(),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Soak(options) => soak::run(&options),
+        Command::Findings(options) => findings::run(&options),
         Command::Speed(measurement) => speed::measure(&measurement),
         Command::Dist(options) => dist::run(&options),
         Command::Mutants(options) => mutants::run(&options),

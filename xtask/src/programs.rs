@@ -20,6 +20,11 @@ pub(crate) fn find_or_install(names: &[&str], package: &str) -> Result<PathBuf, 
     })
 }
 
+/// Whether a program is on the path.
+pub(crate) fn is_present(program: &str) -> bool {
+    on_path(program).is_some()
+}
+
 /// The first of `names` on the path.
 fn find(names: &[&str]) -> Option<PathBuf> {
     names.iter().find_map(|name| on_path(name))
