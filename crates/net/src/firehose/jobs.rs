@@ -32,9 +32,19 @@ pub(super) enum Job {
     /// Look up a key.
     LookUpKey { worker: usize, account: u64, did: Box<str>, refresh: bool, lookup: LookupHandle },
     /// Resync a repository, to the revision of `known` or a later one.
-    Resync { worker: usize, account: u64, did: Box<str>, known: Option<Head> },
+    Resync { worker: usize, account: u64, did: Box<str>, known: Option<Head>, expected: Expected },
     /// Ask an account's own server whether the account is active.
     LookUpStatus { worker: usize, account: u64, did: Box<str> },
+}
+
+/// What the server of an account is expected to answer to a resync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    /// A repository, or that it does not serve the account, which ends the resync.
+    Anything,
+    /// A repository: the account is called active again. An answer that it is not is asked for again, as the server may
+    /// be behind its own stream.
+    Repository,
 }
 
 /// Runs jobs.
@@ -92,8 +102,8 @@ impl JobPool {
                 let lookup = lookup.number;
                 self.inboxes[worker].send(WorkerMessage::KeyLookedUp { account, lookup, key });
             }
-            Job::Resync { worker, account, did, known } => {
-                let result = self.resync_repeatedly(worker, account, &did, known).await;
+            Job::Resync { worker, account, did, known, expected } => {
+                let result = self.resync_repeatedly(worker, account, &did, known, expected).await;
                 self.inboxes[worker].send(WorkerMessage::Resynced(account, result));
             }
             Job::LookUpStatus { worker, account, did } => {
@@ -123,6 +133,7 @@ impl JobPool {
         account: u64,
         did: &str,
         known: Option<Head>,
+        expected: Expected,
     ) -> ResyncResult {
         for retries in 0.. {
             let error = match self.resync(did, known).await {
@@ -130,7 +141,8 @@ impl JobPool {
                 done => return done,
             };
             let resyncer = self.resyncer.as_ref();
-            let delay = resyncer.and_then(|resyncer| resyncer.retry_delay(did, &error, retries));
+            let delay =
+                resyncer.and_then(|resyncer| resyncer.retry_delay(did, &error, retries, expected));
             let Some((delay, _delayed)) = delay.zip(self.delay_one()) else { return Err(error) };
             self.inboxes[worker].send(WorkerMessage::ResyncDelayed(account, error, delay));
             sleep(delay).await;

@@ -27,6 +27,7 @@ use verify::sync::{FutureWindow, Head, Policy};
 
 use super::account_set::AccountSet;
 use super::fetch_limit::{FetchLimit, MaxFetches, TooManyWaiting};
+use super::jobs::Expected;
 use super::keys::host_domain;
 use super::resync_requests::ResyncRequests;
 use crate::DurationText;
@@ -393,8 +394,10 @@ impl Resyncer {
         did: &str,
         error: &ResyncError,
         retries: u32,
+        expected: Expected,
     ) -> Option<Duration> {
-        let is_repeated = retries < self.options.retries && !error.is_answer();
+        let is_answer = error.is_answer() && expected == Expected::Anything;
+        let is_repeated = retries < self.options.retries && !is_answer;
         is_repeated.then(|| lock(&self.pacer).wait(did, Instant::now()).max(MIN_RETRY_DELAY))
     }
 

@@ -22,6 +22,7 @@ use super::local_clock::Future;
 use super::options::{Options, Verification};
 use super::queue::{AccountHasher, LookedUpKey, QueuedEvent, random_seed};
 use super::status::StatusAnswers;
+use crate::bounded_map::BoundedMap;
 use crate::clock::{future_window, now_micros};
 
 /// The processing of events: verification, or decoding only.
@@ -41,7 +42,9 @@ impl<S> Processor<S> {
                 let resync = options.resync.as_ref();
                 let resyncs_new = resync.is_some_and(|resync| resync.on_first_seen);
                 let (hasher, statuses) = (hasher.clone(), StatusAnswers::new());
-                let verifier = Verifier { judge, state, keys, statuses, hasher, resyncs_new };
+                let limited = BoundedMap::new(MAX_LIMITED_ACCOUNTS);
+                let verifier =
+                    Verifier { judge, state, keys, statuses, hasher, resyncs_new, limited };
                 Self::Verify(Box::new(verifier))
             }
         }
@@ -57,6 +60,8 @@ pub(super) struct Verifier<S> {
     pub(super) hasher: AccountHasher,
     /// Whether an account that was not known before is resynced.
     resyncs_new: bool,
+    /// The hashed accounts that are active by their last `#account` event, but limited: `throttled`, `desynchronized`.
+    limited: BoundedMap<u64, ()>,
 }
 
 /// The result of a batch.
@@ -72,6 +77,8 @@ pub(super) struct BatchOutcome {
     pub(super) held: Vec<QueuedEvent>,
     /// The accounts that are desynchronized.
     pub(super) desynchronized: Vec<(u64, Box<str>)>,
+    /// The accounts that the stream calls active again, which are desynchronized too.
+    pub(super) reactivated: Vec<(u64, Box<str>)>,
 }
 
 /// An account whose key is unknown or may be stale.
@@ -110,7 +117,8 @@ impl<S: ChainState> Verifier<S> {
     }
 
     /// Verifies events and delivers them, except those whose key is unresolved, and those after a gap of an account
-    /// whose resync may start.
+    /// whose resync may start. An account that `is_resynced` and is called active again is desynchronized: what it did
+    /// meanwhile is not known, and consumers may have deleted its records.
     ///
     /// An account has at most one `#account` or `#identity` event among them, as its last.
     pub(super) fn verify<H: Handler>(
@@ -118,8 +126,9 @@ impl<S: ChainState> Verifier<S> {
         events: Vec<QueuedEvent>,
         dispatcher: &Dispatcher<H>,
         starts_resync: impl Fn(u64, &str) -> bool,
+        is_resynced: impl Fn(&str) -> bool,
     ) -> Result<BatchOutcome, S::Error> {
-        let Self { judge, state, keys, statuses, hasher, resyncs_new } = self;
+        let Self { judge, state, keys, statuses, hasher, resyncs_new, limited } = self;
         let is_signature_only = judge.policy().accept_unproved_operations;
         let started = Instant::now();
         let before = judge.cache().stats();
@@ -155,7 +164,18 @@ impl<S: ChainState> Verifier<S> {
         let resolved = (0..events.len()).filter(is_resolved);
         let (keys, resyncs_new) = (&**keys, *resyncs_new);
         let handler: &dyn Handler = &*dispatcher.handler;
-        let mut effects = Effects { state, keys, handler, resyncs_new, desynchronized: vec![] };
+        let (desynchronized, reactivated) = Default::default();
+        let is_resynced: &dyn Fn(&str) -> bool = &is_resynced;
+        let mut effects = Effects {
+            state,
+            keys,
+            handler,
+            resyncs_new,
+            is_resynced,
+            limited,
+            desynchronized,
+            reactivated,
+        };
         let mut delivery = dispatcher.start(resolved.clone().map(|at| &events[at]));
         for at in resolved {
             let (queued, Judged { event, outcome, key }) = (&events[at], &judged[at]);
@@ -163,7 +183,7 @@ impl<S: ChainState> Verifier<S> {
             delivery.deliver(queued, *event, verdict, *key);
             effects.apply(queued, outcome)?;
         }
-        let Effects { state, desynchronized, .. } = effects;
+        let Effects { state, desynchronized, reactivated, .. } = effects;
         delivery.finish(state.changed.unwrap_or_default());
         drop(judged);
         dispatcher.metrics.count_cache(&before, &judge.cache().stats());
@@ -175,7 +195,7 @@ impl<S: ChainState> Verifier<S> {
         };
         let is_future = |event: &QueuedEvent| future.iter().any(|(of, _)| *of == event.account);
         let (held, undelivered) = withheld.into_iter().partition(is_future);
-        Ok(BatchOutcome { unresolved, unconfirmed, undelivered, held, desynchronized })
+        Ok(BatchOutcome { unresolved, unconfirmed, undelivered, held, desynchronized, reactivated })
     }
 }
 
@@ -185,13 +205,17 @@ struct Effects<'s, S> {
     keys: &'s dyn KeyProvider,
     handler: &'s dyn Handler,
     resyncs_new: bool,
+    /// Whether the repository of an account may be fetched.
+    is_resynced: &'s dyn Fn(&str) -> bool,
+    limited: &'s mut BoundedMap<u64, ()>,
     desynchronized: Vec<(u64, Box<str>)>,
+    reactivated: Vec<(u64, Box<str>)>,
 }
 
 impl<S: ChainState> Effects<'_, S> {
     fn apply(&mut self, queued: &QueuedEvent, outcome: &Outcome<'_>) -> Result<(), S::Error> {
         match outcome {
-            Outcome::Unjudged(Event::Account(event)) => self.state.set_active(event)?,
+            Outcome::Unjudged(Event::Account(event)) => self.apply_status(queued.account, event)?,
             Outcome::Unjudged(Event::Identity(event)) => self.keys.invalidate(event.did),
             Outcome::Rejected(rejection) => self.apply_rejection(queued, rejection)?,
             outcome if needs_resync(outcome, self.resyncs_new) => {
@@ -199,6 +223,20 @@ impl<S: ChainState> Effects<'_, S> {
                 self.desynchronized.push((queued.account, did.into()));
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    fn apply_status(&mut self, account: u64, event: &event::Account<'_>) -> Result<(), S::Error> {
+        let is_limited = event.active && event.status.is_some();
+        let was_limited = self.limited.peek(&account).is_some();
+        match is_limited {
+            true => self.limited.insert(account, ()),
+            false => self.limited.remove(&account),
+        }
+        let is_resynced = event.active && (self.is_resynced)(event.did);
+        if self.state.set_active(event, is_resynced, is_limited || was_limited)? {
+            self.reactivated.push((account, event.did.into()));
         }
         Ok(())
     }
@@ -390,6 +428,9 @@ impl FutureTime {
     }
 }
 
+/// Maximum number of accounts of a worker that are remembered as limited.
+const MAX_LIMITED_ACCOUNTS: usize = 16 << 10;
+
 fn retain(
     events: Vec<QueuedEvent>,
     is_retained: impl Fn(&QueuedEvent, usize) -> bool,
@@ -488,18 +529,31 @@ impl<'s, S> RecordingState<'s, S> {
 
 impl<S: ChainState> RecordingState<'_, S> {
     /// Applies an `#account` event. Of an account without a verified commit nothing is stored: anyone can invent
-    /// accounts.
-    fn set_active(&mut self, event: &event::Account<'_>) -> Result<(), S::Error> {
-        match Did::parse(event.did) {
-            Ok(did) => self.update(did.as_str(), |account| {
-                account.is_active = event.active || account.head.is_none();
-            }),
-            Err(_) => Ok(()),
-        }
+    /// accounts. Whether the account is desynchronized as its status ends, if it `is_resynced`; a status can be one of an
+    /// active account, which `is_limited`.
+    fn set_active(
+        &mut self,
+        event: &event::Account<'_>,
+        is_resynced: bool,
+        is_limited: bool,
+    ) -> Result<bool, S::Error> {
+        let Ok(did) = Did::parse(event.did) else { return Ok(false) };
+        let mut is_back = false;
+        self.update(did.as_str(), |account| {
+            let is_doubtful =
+                is_limited || !account.is_active || account.sync != SyncState::Synchronized;
+            let is_known = account.head.is_some() || account.sync != SyncState::Synchronized;
+            is_back = is_resynced && is_known && is_doubtful;
+            account.is_active = event.active || account.head.is_none();
+            if is_back {
+                account.sync = SyncState::Desynchronized;
+            }
+        })?;
+        Ok(is_back)
     }
 
     /// Records that the account missed an event.
-    fn set_desynchronized(&mut self, did: &str) -> Result<(), S::Error> {
+    pub(super) fn set_desynchronized(&mut self, did: &str) -> Result<(), S::Error> {
         self.update(did, |account| account.sync = SyncState::Desynchronized)
     }
 

@@ -19,14 +19,14 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
-use verify::sync::{ChainState, Head, SyncState};
+use verify::sync::{AccountState, ChainState, Head, SyncState};
 
 use super::account_set::AccountSet;
 use super::error::{PanicGuard, RunError};
 use super::feed_item::FrameKind;
 use super::gather::Gather;
 use super::handler::{Dispatcher, Handler, Warning};
-use super::jobs::Job;
+use super::jobs::{Expected, Job};
 use super::keys::KeyError;
 use super::options::{Options, Verification};
 use super::queue::{
@@ -240,7 +240,10 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
                 let starts_resync = |account: u64, did: &str| {
                     resyncs && !resyncing.contains_key(&account) && is_selected(accounts, did)
                 };
-                let outcome = verifier.verify(events, &self.dispatcher, starts_resync)?;
+                let may_resync = self.config.resyncs;
+                let is_resynced = |did: &str| may_resync && is_selected(accounts, did);
+                let outcome =
+                    verifier.verify(events, &self.dispatcher, starts_resync, is_resynced)?;
                 self.apply(outcome)?;
             }
         }
@@ -251,7 +254,13 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         match message {
             WorkerMessage::Desynchronized(account, did) => {
                 self.announced.remove(&account);
-                self.start_resync(account, did)?;
+                // Whatever becomes of the resync: it can be delayed for hours.
+                if self.is_resynced(&did) && self.known_head(&did)?.is_some() {
+                    self.change_state(account, &did, |known| {
+                        known.sync = SyncState::Desynchronized;
+                    })?;
+                }
+                self.start_resync(account, did, Expected::Anything)?;
             }
             WorkerMessage::ResyncAnnounced(account) => drop(self.announced.insert(account)),
             WorkerMessage::KeyLookedUp { account, lookup, key } => {
@@ -325,7 +334,7 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
             return Ok(());
         }
         match event.received.did() {
-            Some(did) => self.start_resync(event.account, did.into()),
+            Some(did) => self.start_resync(event.account, did.into(), Expected::Anything),
             None => Ok(()),
         }
     }
@@ -354,13 +363,14 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
 
     /// Releases an account that awaits its repository or its status.
     fn stop_waiting(&mut self, account: u64) -> Result<(), S::Error> {
-        match self.confirming.contains_key(&account) {
-            true => self.finish_confirming(account, Err(StatusError::TimedOut)),
-            false => {
-                self.release(account);
-                Ok(())
-            }
+        if self.confirming.contains_key(&account) {
+            self.finish_confirming(account, Err(StatusError::TimedOut))?;
         }
+        // A resync that started meanwhile goes on.
+        if self.parked.reason(account) == Some(ParkReason::Repository) {
+            self.release(account);
+        }
+        Ok(())
     }
 
     /// Moves the events of an account before all ready ones.
@@ -389,7 +399,8 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
 
     /// Parks the accounts whose keys are unresolved or that are desynchronized.
     fn apply(&mut self, outcome: BatchOutcome) -> Result<(), S::Error> {
-        let BatchOutcome { unresolved, unconfirmed, undelivered, held, desynchronized } = outcome;
+        let BatchOutcome { unresolved, unconfirmed, undelivered, held, .. } = outcome;
+        let BatchOutcome { desynchronized, reactivated, .. } = outcome;
         self.awaits_clock = !held.is_empty();
         held.into_iter().rev().for_each(|event| self.ready.push_front(event));
         for UnresolvedKey { account, did, refresh, .. } in unresolved {
@@ -405,7 +416,10 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
             }
         }
         for (account, did) in desynchronized {
-            self.start_resync(account, did)?;
+            self.start_resync(account, did, Expected::Anything)?;
+        }
+        for (account, did) in reactivated {
+            self.start_resync(account, did, Expected::Repository)?;
         }
         // Accounts are released after all of their events are parked, or later ones would come before.
         let park = |event: QueuedEvent| Some((event.account, self.parked.push(event)?));
@@ -419,18 +433,27 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         Ok(())
     }
 
+    /// Whether the repository of an account may be fetched.
+    fn is_resynced(&self, did: &str) -> bool {
+        self.config.resyncs && is_selected(&self.resync_accounts, did)
+    }
+
     /// Submits a resync of an account unless one is running, and parks the account.
-    fn start_resync(&mut self, account: u64, did: Box<str>) -> Result<(), S::Error> {
+    fn start_resync(
+        &mut self,
+        account: u64,
+        did: Box<str>,
+        expected: Expected,
+    ) -> Result<(), S::Error> {
         let is_running = self.resyncing.contains_key(&account);
-        let is_selected = is_selected(&self.resync_accounts, &did);
-        if !self.config.resyncs || self.is_draining || is_running || !is_selected {
+        if !self.is_resynced(&did) || self.is_draining || is_running {
             return Ok(());
         }
         let known = self.known_head(&did)?;
         self.resyncing.insert(account, did.clone());
         // An account that awaits its key continues to.
         self.parked.park_for_repo(account, Instant::now());
-        self.submit(Job::Resync { worker: self.worker, account, did, known });
+        self.submit(Job::Resync { worker: self.worker, account, did, known, expected });
         Ok(())
     }
 
@@ -440,11 +463,18 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
             Ok(resynced) => {
                 if self.known_head(&did)?.is_some_and(|known| resynced.head.rev < known.rev) {
                     // The account was released meanwhile, and later events were accepted.
-                    return self.start_resync(account, did);
+                    return self.start_resync(account, did, Expected::Anything);
                 }
                 self.apply_resync(account, &resynced)?;
             }
-            Err(error) => self.dispatcher.handler.resync_failed(&did, &error),
+            Err(error) => {
+                if self.known_head(&did)?.is_some() {
+                    self.change_state(account, &did, |known| {
+                        known.sync = SyncState::Desynchronized;
+                    })?;
+                }
+                self.dispatcher.handler.resync_failed(&did, &error);
+            }
         }
         if self.parked.reason(account) == Some(ParkReason::Repository) {
             self.release_as(account, true);
@@ -489,14 +519,37 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         });
         if let Processor::Verify(verifier) = &mut self.processor {
             verifier.statuses.insert(account, is_active, Instant::now());
-            let records = self.dispatcher.keeps_accounts;
-            let mut state = RecordingState::new(&mut verifier.state, &verifier.hasher, records);
-            state.update(&did, |known| known.is_active = is_active)?;
-            self.dispatcher.change_states(account, state.changed.unwrap_or_default());
         }
-        if self.parked.reason(account) == Some(ParkReason::Repository) {
+        // Its server may have confirmed the status before, and consumers may have deleted its records.
+        let is_back = is_active && self.is_resynced(&did);
+        self.change_state(account, &did, |known| {
+            known.is_active = is_active;
+            if is_back {
+                known.sync = SyncState::Desynchronized;
+            }
+        })?;
+        if is_back {
+            self.start_resync(account, did, Expected::Repository)?;
+        }
+        let awaits_repository = self.resyncing.contains_key(&account);
+        if !awaits_repository && self.parked.reason(account) == Some(ParkReason::Repository) {
             self.release(account);
         }
+        Ok(())
+    }
+
+    /// Changes the state of an account outside of a batch.
+    fn change_state(
+        &mut self,
+        account: u64,
+        did: &str,
+        change: impl FnOnce(&mut AccountState),
+    ) -> Result<(), S::Error> {
+        let Processor::Verify(verifier) = &mut self.processor else { return Ok(()) };
+        let records = self.dispatcher.keeps_accounts;
+        let mut state = RecordingState::new(&mut verifier.state, &verifier.hasher, records);
+        state.update(did, change)?;
+        self.dispatcher.change_states(account, state.changed.unwrap_or_default());
         Ok(())
     }
 

@@ -13,6 +13,7 @@ use reqwest::header;
 use tokio::time::Instant;
 use verify::sync::{Head, Policy};
 
+use super::super::jobs::Expected;
 use super::super::resync::{
     AccountLookup, MAX_RESYNC_LOOKUPS, RepoFetch, RepoSource, ResyncResult, Resyncer,
 };
@@ -362,14 +363,19 @@ async fn a_resync_of_what_is_no_did_is_not_repeated() {
     let resyncer = Resyncer::new(options, Policy::default());
     let error = resyncer.resync("no DID", None).await.unwrap_err();
     assert!(matches!(error, ResyncError::InvalidDid(_)), "{error}");
-    assert_eq!(resyncer.retry_delay("no DID", &error, 0), None);
+    assert_eq!(resyncer.retry_delay("no DID", &error, 0, Expected::Anything), None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_resync_is_repeated_some_times_unless_the_host_says_that_it_serves_nothing() {
     let writer = Writer::new(0);
-    let takedown = XrpcFault::Named(NamedError::new("RepoTakendown", "", 400));
-    for (fault, is_repeated) in [(XrpcFault::Status(503), true), (takedown, false)] {
+    let takedown = || XrpcFault::Named(NamedError::new("RepoTakendown", "", 400));
+    for (fault, expected, is_repeated) in [
+        (XrpcFault::Status(503), Expected::Anything, true),
+        (takedown(), Expected::Anything, false),
+        // The stream calls the account active: its server may be behind.
+        (takedown(), Expected::Repository, true),
+    ] {
         let source = Source { archive: Err(fault), ..Source::of(&mut Writer::new(0)) };
         let options = ResyncOptions { retries: 2, ..resync_options() };
         let resyncer = Resyncer::from_source(Box::new(source), options, Policy::default());
@@ -377,7 +383,8 @@ async fn a_failed_resync_is_repeated_some_times_unless_the_host_says_that_it_ser
             let mut delays = Vec::new();
             for retries in 0.. {
                 let error = resyncer.resync(&writer.did, None).await.unwrap_err();
-                let Some(delay) = resyncer.retry_delay(&writer.did, &error, retries) else { break };
+                let delay = resyncer.retry_delay(&writer.did, &error, retries, expected);
+                let Some(delay) = delay else { break };
                 delays.push(delay.as_secs());
                 tokio::time::sleep(delay).await;
             }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use verify::sync::AccountKey;
+use verify::sync::{AccountKey, SyncState};
 
 use super::super::jobs::Job;
 use super::super::queue::WorkerMessage;
@@ -172,6 +172,7 @@ async fn a_stop_leaves_events_that_await_a_status_to_the_next_run() {
 fn an_account_that_its_server_calls_active_is_not_asked_for_again_at_once() {
     let mut writer = Writer::new(0);
     let mut worker = TestWorker::new(&[&writer]);
+    worker.partition.config.resyncs = false;
     worker.receive([writer.commit(1), writer.account(2, false), writer.commit(3)]);
     let Ok(Job::LookUpStatus { account, .. }) = worker.jobs.try_recv() else { panic!("no lookup") };
     worker.partition.handle(WorkerMessage::StatusLookedUp(account, Ok(true))).unwrap();
@@ -179,6 +180,91 @@ fn an_account_that_its_server_calls_active_is_not_asked_for_again_at_once() {
     worker.receive([writer.account(4, false), writer.commit(5)]);
     assert_eq!(worker.recorder.of(&writer).last(), Some(&(5, "verified")));
     assert!(worker.jobs.try_recv().is_err());
+}
+
+#[test]
+fn the_repository_of_an_account_that_is_active_again_is_fetched_before_its_next_event() {
+    let mut writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    worker.receive([writer.commit(1), writer.account(2, false)]);
+    assert_eq!(worker.jobs(), []);
+    worker.receive([writer.account(3, true), writer.commit(4)]);
+    let rev = worker.jobs();
+    assert_eq!(rev.len(), 1, "once");
+    assert_eq!(worker.journaled(&writer), Some(SyncState::Desynchronized), "after a kill too");
+    assert_eq!(worker.recorder.of(&writer).len(), 3);
+    worker.resynced(&writer, Some(writer.head()));
+    let expected = [(RESYNCED, "resynced"), (4, "event/stale-rev")];
+    assert_eq!(worker.recorder.of(&writer)[3..], expected);
+    assert_eq!(worker.journaled(&writer), Some(SyncState::Synchronized));
+    worker.receive([writer.account(5, true), writer.commit(6)]);
+    assert_eq!(worker.jobs(), [], "it was active");
+    assert_eq!(worker.recorder.of(&writer).last(), Some(&(6, "verified")));
+}
+
+#[test]
+fn an_account_that_is_active_again_is_fetched_by_the_next_run_if_this_one_ends() {
+    let mut writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    worker.receive([writer.commit(1), writer.account(2, false)]);
+    worker.partition.start_draining();
+    worker.receive([writer.account(3, true)]);
+    assert_eq!(worker.jobs(), []);
+    assert_eq!(worker.journaled(&writer), Some(SyncState::Desynchronized));
+}
+
+#[test]
+fn an_account_whose_commit_shows_that_it_is_active_again_is_fetched() {
+    let mut writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    worker.receive([writer.commit(1), writer.account(2, false), writer.commit(3)]);
+    let Ok(Job::LookUpStatus { account, .. }) = worker.jobs.try_recv() else { panic!("no lookup") };
+    worker.partition.handle(WorkerMessage::StatusLookedUp(account, Ok(true))).unwrap();
+    worker.process();
+    assert_eq!(worker.jobs().len(), 1);
+    assert_eq!(worker.journaled(&writer), Some(SyncState::Desynchronized));
+    assert_eq!(worker.recorder.of(&writer).len(), 2, "the commit awaits the repository");
+    worker.resynced(&writer, Some(writer.head()));
+    assert_eq!(worker.recorder.of(&writer).last(), Some(&(3, "event/stale-rev")));
+}
+
+#[test]
+fn an_account_that_was_limited_although_active_is_fetched_when_that_begins_and_ends() {
+    for status in ["throttled", "desynchronized", "of tomorrow"] {
+        let mut writer = Writer::new(0);
+        let mut worker = TestWorker::new(&[&writer]);
+        worker.receive([writer.commit(1), writer.limited(2, status)]);
+        assert_eq!(worker.jobs().len(), 1, "{status}");
+        worker.resynced(&writer, Some(writer.head()));
+        worker.receive([writer.account(3, true)]);
+        assert_eq!(worker.jobs().len(), 1, "{status} ends");
+        worker.resynced(&writer, Some(writer.head()));
+        worker.receive([writer.account(4, true)]);
+        assert_eq!(worker.jobs(), []);
+    }
+}
+
+#[test]
+fn a_claim_that_an_unknown_account_is_active_fetches_nothing() {
+    let writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    worker.receive([writer.account(1, false), writer.account(2, true), writer.limited(3, "x")]);
+    assert_eq!((worker.jobs(), worker.journaled(&writer)), (vec![], None));
+}
+
+#[test]
+fn an_account_whose_resync_fails_stays_desynchronized_whatever_asked_for_it() {
+    let mut writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    worker.receive([writer.commit(1)]);
+    let (account, did) = (worker.hasher.hash(Some(&writer.did)), writer.did.clone().into());
+    worker.partition.handle(WorkerMessage::Desynchronized(account, did)).unwrap();
+    assert_eq!(worker.jobs().len(), 1);
+    worker.resynced(&writer, None);
+    assert_eq!(worker.journaled(&writer), Some(SyncState::Desynchronized));
+    worker.receive([writer.commit(2)]);
+    assert_eq!(worker.recorder.of(&writer).last(), Some(&(2, "verified/unmended")));
+    assert_eq!(worker.jobs().len(), 1, "its next event starts another");
 }
 
 /// Knows an account as one of another host, and another not at all.

@@ -149,6 +149,12 @@ impl Writer {
         Event::Account(event::Account { seq, did, time, active, status: None }).to_frame()
     }
 
+    /// The claim that the account is active, with a status.
+    pub(super) fn limited(&self, seq: u64, status: &str) -> Vec<u8> {
+        let (seq, did, time, status) = (seq as i64, &*self.did, TIME, Some(status));
+        Event::Account(event::Account { seq, did, time, active: true, status }).to_frame()
+    }
+
     fn next(&mut self, beside: &[(Cid, &[u8])]) -> (Cid, Vec<u8>, String) {
         let micros = self.rev.map_or(BEGAN_MICROS, |rev| rev.micros() + 1);
         let rev = Tid::new(micros, 0);

@@ -430,6 +430,9 @@ impl Handler for ScriptedHandler {
         if let Some(mut of) = self.lock() {
             of.model.note(format!("{did}: {error}"));
             of.count("failed resyncs");
+            if let Some(account) = of.world.account(did) {
+                of.model.resync_failed(account);
+            }
         }
     }
 

@@ -65,8 +65,12 @@ pub(super) fn judge(
         }
         Content::Identity => return refuse("unchecked"),
         Content::Account { is_active } => {
+            let is_known = before.head.is_some() || !before.is_synchronized;
+            let is_doubtful = !before.is_active || !before.is_synchronized;
+            let is_back = *is_active && is_known && is_doubtful;
             let is_active = *is_active || before.head.is_none();
-            return ("unchecked", Known { is_active, ..before });
+            let is_synchronized = before.is_synchronized && !is_back;
+            return ("unchecked", Known { is_active, is_synchronized, ..before });
         }
         Content::Commit(signed) => (signed, false),
         Content::Sync(signed) => (signed, true),
@@ -480,6 +484,14 @@ impl Model {
         number
     }
 
+    /// A resync failed: what the consumer has of a known account is not its repository.
+    pub(super) fn resync_failed(&mut self, account: usize) {
+        self.clock += 1;
+        let (of, number) = (&mut self.accounts[account], self.clock);
+        of.known.is_synchronized &= of.known.head.is_none();
+        of.record(number, None, true);
+    }
+
     /// The handler acknowledged a delivery.
     pub(super) fn acked(&mut self, number: DeliveryNumber) {
         self.note(format!("number {number} acknowledged"));
@@ -536,6 +548,7 @@ impl Model {
         let validity = if is_active { ACTIVE_VALIDITY } else { INACTIVE_VALIDITY };
         of.status = Some((is_active, Instant::now() + validity));
         of.known.is_active = is_active;
+        of.known.is_synchronized &= !is_active;
         of.record(number, None, true);
     }
 
@@ -587,7 +600,8 @@ impl Model {
             return Ok(Basis::Events);
         }
         // An answer that still holds makes the account active when its commit is judged.
-        let is_by_answer = |state: &Known| Known { is_active: true, ..*state } == *known;
+        let is_by_answer =
+            |state: &Known| Known { is_active: true, is_synchronized: false, ..*state } == *known;
         match of.valid_status() == Some(true) && covered().any(is_by_answer) {
             true => Ok(Basis::Answer),
             false => Err(format!(
@@ -670,7 +684,7 @@ impl Account {
     fn apply_status(&mut self, number: DeliveryNumber) {
         if self.valid_status() == Some(true) {
             self.status = Some((true, Instant::now() + ACTIVE_VALIDITY));
-            self.known.is_active = true;
+            (self.known.is_active, self.known.is_synchronized) = (true, false);
             self.record(number, None, true);
         }
     }
