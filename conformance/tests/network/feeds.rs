@@ -282,16 +282,19 @@ async fn a_cursor_ahead_of_the_stream_is_an_error_if_configured() {
 }
 
 #[tokio::test]
-async fn a_server_that_resets_its_sequence_without_notice_is_followed() {
+async fn a_server_that_resets_its_sequence_without_notice_is_read_from_its_oldest_event() {
     let sim = sim(|spec| spec.relay_cursor_policy = CursorPolicy::DEPLOYED_RELAY);
     let ahead = sim.last_seq(RELAY) as u64 + 1_000_000;
     let (mut received, mut feed) =
         (Received::default(), feed(&sim, &[(RELAY, Some(ahead))], options()));
     received.until(&mut feed, |received| received.cursors().len() == 1).await;
     sim.write_commits(5);
-    received.until(&mut feed, |received| received.seqs().len() == 5).await;
-    assert_eq!(received.seqs(), sent(&sim, RELAY)[40..]);
-    assert_eq!(received.count(|notice| matches!(notice, Notice::Regressed { .. })), 1);
+    received.until(&mut feed, |received| received.seqs().len() == 45).await;
+    assert_eq!(received.seqs(), sent(&sim, RELAY));
+    let is_reset =
+        |notice: &Notice| matches!(notice, Notice::SequenceReset { after, .. } if *after == ahead);
+    assert_eq!(received.count(is_reset), 1);
+    assert_eq!(received.cursors(), [Some(ahead), Some(0)]);
 }
 
 #[tokio::test]

@@ -479,18 +479,37 @@ async fn an_outdated_cursor_is_reported_and_the_stream_starts_at_the_oldest_even
 }
 
 #[tokio::test]
-async fn a_cursor_ahead_of_the_stream_is_void() {
-    let sim = sim(|_| ());
+async fn a_cursor_ahead_of_the_stream_is_void_and_the_oldest_event_comes_next() {
+    let sim = colourful();
     let ahead = sim.last_seq(JETSTREAM) as u64 + 1_000_000;
     let servers = [(JETSTREAM, Some(ahead))];
     let wanted = Filter::default();
     let mut client = try_client(&sim, &servers, wanted, options(Version::V2)).unwrap();
     let mut received = Received::default();
     received.until(&mut client, |received| received.cursors().len() == 2).await;
-    assert_eq!(received.cursors(), [Some(ahead), None]);
+    assert_eq!(received.cursors(), [Some(ahead), Some(MIN_TIME_CURSOR)]);
     assert_eq!(received.count(|notice| matches!(notice, Notice::FutureCursor { .. })), 1);
+    let expected = sent(&sim, Version::V2);
+    received.events(&mut client, expected.len()).await;
+    assert_eq!(marks(&received), expected);
+}
+
+#[tokio::test]
+async fn a_cursor_ahead_of_a_stream_that_does_not_say_so_is_void_with_its_next_event() {
+    let sim = colourful();
+    // Ten years ahead.
+    let ahead = MIN_TIME_CURSOR + 1_000_000_000_000_000;
+    let servers = [(JETSTREAM, Some(ahead))];
+    let options = options(Version::V1);
+    let mut client = try_client(&sim, &servers, Filter::default(), options).unwrap();
+    let mut received = Received::default();
+    received.until(&mut client, |received| received.cursors().len() == 1).await;
     sim.write_commits(1);
-    received.events(&mut client, 1).await;
+    let expected = sent(&sim, Version::V1);
+    received.events(&mut client, expected.len()).await;
+    assert_eq!(marks(&received), expected);
+    assert_eq!(received.cursors(), [Some(ahead), Some(MIN_TIME_CURSOR)]);
+    assert_eq!(received.count(|notice| matches!(notice, Notice::SequenceReset { .. })), 1);
 }
 
 fn is_lost(notice: &Notice) -> bool {

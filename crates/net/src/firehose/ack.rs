@@ -233,6 +233,9 @@ pub(super) struct Ticket {
 struct HostTickets {
     /// Whether an event with a sequence number has arrived since the run or the sequence began.
     is_started: bool,
+    /// Whether the stream was opened live, and no event has arrived yet: its place has no number, and the cursor is that
+    /// of the oldest event.
+    awaits_first: bool,
     /// The cursor when no ticket is outstanding.
     newest: Option<u64>,
     outstanding: BTreeMap<u64, Outstanding>,
@@ -259,6 +262,9 @@ impl HostTickets {
     }
 }
 
+/// The cursor of the oldest event of a host.
+const OLDEST: u64 = 0;
+
 impl AckTracker {
     /// No outstanding tickets, and these cursors.
     pub(super) fn new(cursors: impl IntoIterator<Item = Option<u64>>) -> Self {
@@ -266,11 +272,18 @@ impl AckTracker {
         Self { hosts: cursors.into_iter().map(host).collect(), next_number: 0 }
     }
 
+    /// Records that a stream was opened live. Without another cursor, a run that ends before its first event leaves that of
+    /// the oldest one.
+    pub(super) fn open_live(&mut self, host: HostId) {
+        let host = self.host_mut(host);
+        host.awaits_first = !host.is_started && host.newest.is_none();
+    }
+
     /// Starts a stream with its first event: the cursor is before it unless an earlier run left one.
     pub(super) fn start(&mut self, host: HostId, seq: u64) {
         let host = self.host_mut(host);
         let before = *host.newest.get_or_insert(seq.saturating_sub(1));
-        host.is_started = true;
+        (host.is_started, host.awaits_first) = (true, false);
         for ticket in host.outstanding.values_mut() {
             ticket.cursor_before.get_or_insert(before);
         }
@@ -306,7 +319,8 @@ impl AckTracker {
     /// acknowledged, and all before it.
     pub(super) fn reset(&mut self, host: HostId) {
         let host = self.host_mut(host);
-        (host.newest, host.highest, host.is_started) = (None, None, false);
+        (host.newest, host.highest) = (None, None);
+        (host.is_started, host.awaits_first) = (false, false);
         host.outstanding.values_mut().for_each(|ticket| ticket.cursor_before = None);
     }
 
@@ -317,7 +331,10 @@ impl AckTracker {
 
     /// The cursors of the hosts that have started; `None` for the others.
     pub(super) fn started_cursors(&self) -> impl Iterator<Item = Option<u64>> {
-        self.hosts.iter().map(|host| host.cursor().filter(|_| host.is_started))
+        self.hosts.iter().map(|host| match host.awaits_first {
+            true => Some(OLDEST),
+            false => host.cursor().filter(|_| host.is_started),
+        })
     }
 
     /// The sequence number of an outstanding event.

@@ -26,7 +26,7 @@ use crate::websocket::{
 pub struct Upstream {
     /// The host. The path of the method is added unless the URL has one.
     pub url: Url,
-    /// The cursor of an earlier run: every event up to it is acknowledged.
+    /// The cursor of an earlier run: every event up to it is acknowledged. 0 for the oldest event that the host has.
     pub cursor: Option<u64>,
 }
 
@@ -60,7 +60,8 @@ pub struct FeedOptions {
     /// Where another host starts once events were received or a cursor is known; [`StartFrom::Live`] would
     /// lose the events in between. [`StartFrom::Oldest`].
     pub start_after_switch: StartFrom,
-    /// Where to resume when a host resets its sequence; `None` makes that an error. [`StartFrom::Live`].
+    /// Where to resume when a host resets its sequence; `None` makes that an error. [`StartFrom::Oldest`], as
+    /// [`StartFrom::Live`] loses the events since the reset.
     pub start_after_reset: Option<StartFrom>,
     /// Maximum time between two messages, pings not counted; `None` for no limit. Ten minutes.
     pub message_timeout: Option<Duration>,
@@ -75,7 +76,7 @@ impl Default for FeedOptions {
         Self {
             start: StartFrom::Live,
             start_after_switch: StartFrom::Oldest,
-            start_after_reset: Some(StartFrom::Live),
+            start_after_reset: Some(StartFrom::Oldest),
             message_timeout: Some(Duration::from_secs(600)),
             backoff: BackoffOptions::default(),
             socket: SocketOptions::default(),
@@ -136,7 +137,7 @@ pub struct Feed {
     socket: ReconnectingSocket,
     pub(super) hosts: Vec<FollowedHost>,
     options: FeedOptions,
-    /// Whether an event was received or a cursor is known, so that another host must not start live.
+    /// Whether a stream was opened or a cursor is known, so that no later connection may start live.
     has_history: bool,
     /// Items to return next.
     ready: VecDeque<FeedItem>,
@@ -152,6 +153,9 @@ pub(super) struct FollowedHost {
     start: StartFrom,
     /// Whether the host reset its sequence.
     was_reset: bool,
+    /// The numbers and digests of the frames that showed a reset, the oldest first: where they are received again, they
+    /// are part of what the host keeps.
+    resets: VecDeque<(u64, u64)>,
     /// The cursor of the last connection attempt.
     requested_cursor: Option<u64>,
 }
@@ -213,17 +217,34 @@ impl Feed {
             SocketEvent::Message(SocketMessage::Binary(frame)) => self.receive(host, frame),
             // Text is not a frame: decoding rejects its bytes.
             SocketEvent::Message(SocketMessage::Text(text)) => self.receive(host, text.into()),
-            SocketEvent::Connected => {
-                let cursor = self.hosts[host.0].requested_cursor;
-                self.notify(Notice::Connected { host, cursor });
-            }
-            SocketEvent::Lost(reason) => self.notify(Notice::Disconnected { host, reason }),
+            SocketEvent::Connected => self.connected(host),
+            SocketEvent::Lost(reason) => self.lost(host, reason),
             SocketEvent::ConnectFailed(error) => self.connect_failed(host, error),
             SocketEvent::HostExcluded(error) => self.notify(Notice::HostExcluded { host, error }),
             SocketEvent::Rotated { from, to } => self.rotate(from, to),
             SocketEvent::RetryScheduled(time) => {
                 self.notify(Notice::RetryScheduled { host, time });
             }
+        }
+    }
+
+    fn connected(&mut self, host: HostId) {
+        let followed = &mut self.hosts[host.0];
+        followed.sequence.connected();
+        // Live events from now on would be lost by another live start, even if none has come yet.
+        followed.start = StartFrom::Oldest;
+        self.has_history = true;
+        let cursor = followed.requested_cursor;
+        self.notify(Notice::Connected { host, cursor });
+    }
+
+    fn lost(&mut self, host: HostId, reason: SocketError) {
+        let names_reset = |reason: &str| reason.contains(FUTURE_CURSOR);
+        let is_future =
+            matches!(&reason, SocketError::Closed { reason, .. } if names_reset(reason));
+        self.notify(Notice::Disconnected { host, reason });
+        if is_future {
+            self.void_cursor(host, String::new());
         }
     }
 
@@ -249,6 +270,7 @@ impl Feed {
             SeqStep::Repeated => self.notify(Notice::Repeated { host, seq }),
             SeqStep::Reused => self.notify(Notice::Reused { host, seq }),
             SeqStep::Regressed(after) => self.notify(Notice::Regressed { host, after, seq }),
+            SeqStep::Reset(after) => return self.reset_sequence(host, after, seq, frame),
         }
         let is_new = step != SeqStep::Repeated;
         if is_new {
@@ -295,19 +317,52 @@ impl Feed {
 
     /// Forgets the cursor and the sequence of a host that has reset them.
     fn void_cursor(&mut self, host: HostId, message: String) {
+        let cursor = self.hosts[host.0].requested_cursor;
+        self.begin_sequence(host, cursor.unwrap_or_default());
+        self.notify(Notice::FutureCursor { host, cursor, message });
+    }
+
+    /// Handles the first event of another sequence, which the host has begun without a word. Whether it is delivered: it
+    /// is not where the host is read again from its oldest event.
+    fn reset_sequence(&mut self, host: HostId, after: u64, seq: u64, frame: &[u8]) -> bool {
         let followed = &mut self.hosts[host.0];
-        let cursor = followed.requested_cursor;
-        followed.sequence = SequenceTracker::default();
+        let event = (seq, followed.sequence.digest.of(frame));
+        if followed.resets.contains(&event) {
+            // What the host keeps has two sequences.
+            self.notify(Notice::Regressed { host, after, seq });
+            self.socket.record_progress();
+            return true;
+        }
+        if followed.resets.len() == MAX_RESETS {
+            followed.resets.pop_front();
+        }
+        followed.resets.push_back(event);
+        self.notify(Notice::SequenceReset { host, after, seq });
+        if self.options.start_after_reset == Some(StartFrom::Live) {
+            self.hosts[host.0].was_reset = true;
+            self.socket.record_progress();
+            return true;
+        }
+        self.begin_sequence(host, after);
+        self.socket.disconnect(SocketError::Ended("a reset of its sequence".to_owned()));
+        false
+    }
+
+    /// Begins another sequence of a host, whose cursor `after` is void.
+    fn begin_sequence(&mut self, host: HostId, after: u64) {
+        let followed = &mut self.hosts[host.0];
+        let digest = followed.sequence.digest.clone();
+        followed.sequence = SequenceTracker { digest, ..SequenceTracker::default() };
         followed.was_reset = true;
         match self.options.start_after_reset {
+            // A host that rejects this cursor too has no events.
+            Some(_) if followed.requested_cursor == Some(0) => followed.start = StartFrom::Live,
             Some(start) => followed.start = start,
             None => {
                 let host = followed.endpoint.host_str().unwrap_or_default().to_owned();
-                let cursor = cursor.unwrap_or_default();
-                self.failure = Some(FeedError::FutureCursor { host, cursor });
+                self.failure = Some(FeedError::FutureCursor { host, cursor: after });
             }
         }
-        self.notify(Notice::FutureCursor { host, cursor, message });
     }
 
     fn connect_failed(&mut self, host: HostId, error: DialError) {
@@ -332,9 +387,12 @@ impl Feed {
 
 impl FollowedHost {
     fn new(upstream: &Upstream, start: StartFrom) -> Self {
-        let sequence = SequenceTracker::new(upstream.cursor);
+        // The cursor of the oldest event is no number of an event.
+        let sequence = SequenceTracker::new(upstream.cursor.filter(|cursor| *cursor > 0));
+        let start = if upstream.cursor.is_some() { StartFrom::Oldest } else { start };
         let endpoint = endpoint(&upstream.url);
-        Self { endpoint, sequence, start, was_reset: false, requested_cursor: None }
+        let (was_reset, resets, requested_cursor) = Default::default();
+        Self { endpoint, sequence, start, was_reset, resets, requested_cursor }
     }
 
     /// The cursor of the next connection; `None` for the next live event.
@@ -366,6 +424,16 @@ impl FollowedHost {
 pub struct SequenceTracker {
     /// The last sequence number, or the cursor of an earlier run.
     last: Option<u64>,
+    /// The cursor of the connection, if it has one: the server was asked for all numbers above.
+    floor: Option<u64>,
+    /// The first sequence number of the connection.
+    first: Option<u64>,
+    /// Number of events of the connection.
+    received: u64,
+    /// The highest sequence number of the connection.
+    highest: u64,
+    /// Number of events in a row that were not above the highest.
+    late: usize,
     /// The latest sequence numbers, each with a digest of its frame.
     recent: VecDeque<(u64, u64)>,
     digest: FrameDigest,
@@ -384,14 +452,18 @@ pub enum SeqStep {
     Repeated,
     /// The number was received with other bytes.
     Reused,
-    /// The number is lower than this one, which came before it.
+    /// The number is lower than this one, which came before it, and was skipped in the same connection: the event is
+    /// late.
     Regressed(u64),
+    /// The number does not continue this one: the server has begun another sequence. It is lower than the cursor of the
+    /// connection, or than all numbers of it, or was received with other bytes, or many before it were late.
+    Reset(u64),
 }
 
 impl SequenceTracker {
     /// Starts after the cursor of an earlier run, if there is one.
     pub fn new(cursor: Option<u64>) -> Self {
-        Self { last: cursor, ..Self::default() }
+        Self { last: cursor, floor: cursor, ..Self::default() }
     }
 
     /// The cursor for the next connection.
@@ -399,13 +471,28 @@ impl SequenceTracker {
         self.last
     }
 
+    /// Begins another connection, which was asked for what follows the last number.
+    pub fn connected(&mut self) {
+        (self.first, self.received, self.highest, self.late) = Default::default();
+        self.floor = self.last;
+    }
+
     /// Records a frame. Its number becomes the last one even if it is lower: a server that resets its
     /// sequence is followed, and for others it costs a few repetitions.
     pub fn observe(&mut self, seq: u64, frame: &[u8]) -> SeqStep {
         let digest = self.digest.of(frame);
         let step = self.classify(seq, digest);
+        if matches!(step, SeqStep::Reset(_)) {
+            self.last = None;
+            self.connected();
+            self.recent.clear();
+        }
         self.last = Some(seq);
         if step != SeqStep::Repeated {
+            self.first.get_or_insert(seq);
+            self.received += 1;
+            self.late = if seq > self.highest { 0 } else { self.late + 1 };
+            self.highest = self.highest.max(seq);
             if self.recent.len() == MAX_RECENT {
                 self.recent.pop_front();
             }
@@ -418,6 +505,7 @@ impl SequenceTracker {
         match self.last {
             None => SeqStep::Next,
             Some(last) if seq > last => match seq - last {
+                _ if self.late >= MAX_LATE && seq < self.highest => SeqStep::Reset(self.highest),
                 1 => SeqStep::Next,
                 _ => SeqStep::Gap(last),
             },
@@ -431,10 +519,25 @@ impl SequenceTracker {
         let mut same = self.recent.iter().filter(|(recent, _)| *recent == seq).peekable();
         match (same.peek().is_some(), same.any(is_equal)) {
             (true, true) => SeqStep::Repeated,
-            (true, false) => SeqStep::Reused,
+            (true, false) if self.first.is_some() && seq == last => SeqStep::Reused,
+            (true, false) => SeqStep::Reset(last),
             (false, _) if self.recent.is_empty() && seq == last => SeqStep::Repeated,
-            (false, _) => SeqStep::Regressed(last),
+            (false, _) if self.was_skipped(seq) => SeqStep::Regressed(last),
+            (false, _) => SeqStep::Reset(last),
         }
+    }
+
+    /// Whether the connection has passed over a number, as far as its numbers are remembered.
+    fn was_skipped(&self, seq: u64) -> bool {
+        let oldest = self.recent.front().filter(|_| self.recent.len() == MAX_RECENT);
+        let is_remembered = oldest.is_none_or(|(oldest, _)| seq > *oldest);
+        let Some(first) = self.first else { return false };
+        let is_asked_for = match self.floor {
+            Some(floor) => seq > floor,
+            // Without a cursor, the second event of a stream may be late.
+            None => seq > first || (self.received == 1 && first - seq <= MAX_FIRST_STEP),
+        };
+        is_remembered && is_asked_for
     }
 }
 
@@ -476,6 +579,15 @@ const FUTURE_CURSOR: &str = "FutureCursor";
 /// Remembered sequence numbers: 256 KiB per host.
 const MAX_RECENT: usize = 16 << 10;
 
+/// Late events in a row after which they count as those of another sequence.
+const MAX_LATE: usize = 64;
+
+/// How far the second event of a stream without a cursor may be below the first.
+const MAX_FIRST_STEP: u64 = 4;
+
+/// Number of remembered frames that showed a reset.
+const MAX_RESETS: usize = 64;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -495,17 +607,57 @@ mod tests {
 
     #[test]
     fn the_event_of_the_cursor_is_a_repetition_once() {
-        use SeqStep::{Next, Regressed, Repeated};
+        use SeqStep::{Next, Repeated, Reset};
         assert_eq!(steps(Some(8), [8, 9]), [Repeated, Next]);
-        assert_eq!(steps(Some(8), [7, 8]), [Regressed(8), Next]);
+        assert_eq!(steps(Some(8), [7, 8]), [Reset(8), Next]);
     }
 
     #[test]
-    fn a_known_lower_number_is_a_repetition_and_an_unknown_one_is_a_regression() {
+    fn a_known_lower_number_is_a_repetition_and_a_skipped_one_is_late() {
         use SeqStep::{Gap, Next, Regressed, Repeated};
         assert_eq!(steps(None, [5, 5, 6, 5]), [Next, Repeated, Next, Repeated]);
         assert_eq!(steps(None, [5, 7, 6, 8]), [Next, Gap(5), Regressed(7), Gap(6)]);
-        assert_eq!(steps(Some(900), [3, 4]), [Regressed(900), Next]);
+    }
+
+    #[test]
+    fn a_number_below_the_cursor_or_below_the_connection_begins_another_sequence() {
+        use SeqStep::{Gap, Next, Reset};
+        assert_eq!(steps(Some(900), [3, 4]), [Reset(900), Next]);
+        assert_eq!(steps(Some(2), [3, 4, 1, 2]), [Next, Next, Reset(4), Next]);
+        assert_eq!(steps(None, [5, 9, 4, 6]), [Next, Gap(5), Reset(9), Gap(4)]);
+        // Asked for what follows 2, the server may send 4 before 3; without a cursor, only as the first two.
+        assert_eq!(steps(Some(2), [4, 3, 5]), [Gap(2), SeqStep::Regressed(4), Gap(3)]);
+        assert_eq!(steps(None, [4, 3, 5]), [Next, SeqStep::Regressed(4), Gap(3)]);
+        assert_eq!(steps(None, [9, 3, 5]), [Next, Reset(9), Gap(3)]);
+        // The numbers of the connection before were not skipped by this one.
+        let mut sequence = SequenceTracker::new(None);
+        let mut observe = |seq: u64, frame: &[u8]| sequence.observe(seq, frame);
+        assert_eq!([observe(1, b"1"), observe(9, b"9")], [Next, Gap(1)]);
+        sequence.connected();
+        let mut observe = |seq: u64, frame: &[u8]| sequence.observe(seq, frame);
+        assert_eq!([observe(9, b"9"), observe(5, b"5")], [SeqStep::Repeated, Reset(9)]);
+    }
+
+    #[test]
+    fn a_number_that_was_received_with_other_bytes_begins_another_sequence_unless_it_is_the_last() {
+        let mut sequence = SequenceTracker::new(None);
+        (1..=9).for_each(|seq| assert_eq!(sequence.observe(seq, b"old"), SeqStep::Next));
+        assert_eq!(sequence.observe(9, b"twice"), SeqStep::Reused);
+        assert_eq!(sequence.observe(1, b"new"), SeqStep::Reset(9));
+        assert_eq!(sequence.observe(2, b"old"), SeqStep::Next, "nothing is known of the new one");
+        sequence.connected();
+        assert_eq!(sequence.observe(2, b"other"), SeqStep::Reset(2), "the event of the cursor");
+    }
+
+    #[test]
+    fn many_late_numbers_in_a_row_are_those_of_another_sequence() {
+        let mut sequence = SequenceTracker::new(None);
+        assert_eq!(sequence.observe(1, b""), SeqStep::Next);
+        assert_eq!(sequence.observe(1_000, b""), SeqStep::Gap(1));
+        let steps: Vec<_> = (2..100).map(|seq| sequence.observe(seq, b"")).collect();
+        assert_eq!(steps[0], SeqStep::Regressed(1_000));
+        let resets = steps.iter().filter(|step| matches!(step, SeqStep::Reset(1_000)));
+        assert_eq!((resets.count(), steps[MAX_LATE]), (1, SeqStep::Reset(1_000)));
     }
 
     #[test]
@@ -541,6 +693,6 @@ mod tests {
             sequence.observe(seq, b"");
         }
         assert_eq!(sequence.recent.len(), MAX_RECENT);
-        assert!(matches!(sequence.observe(0, b""), SeqStep::Regressed(_)));
+        assert!(matches!(sequence.observe(0, b""), SeqStep::Reset(_)));
     }
 }

@@ -241,7 +241,7 @@ pub enum Notice {
         /// The sequence number.
         seq: u64,
     },
-    /// A sequence number is lower than the one before; the event is delivered.
+    /// A sequence number is lower than the one before, which had skipped it; the event is delivered.
     Regressed {
         /// The host.
         host: HostId,
@@ -268,6 +268,17 @@ pub enum Notice {
         cursor: Option<u64>,
         /// The host's message.
         message: String,
+    },
+    /// A sequence number does not continue the one before: the host has reset its sequence without a word, and the cursor
+    /// is void. The stream is read again from [`FeedOptions::start_after_reset`](super::FeedOptions); events that it sent
+    /// before may be missing.
+    SequenceReset {
+        /// The host.
+        host: HostId,
+        /// The sequence number before, or the cursor.
+        after: u64,
+        /// The current sequence number.
+        seq: u64,
     },
     /// The host disconnected because we read too slowly; the next connection resumes after the last event.
     ConsumerTooSlow {
@@ -312,6 +323,7 @@ impl Notice {
             Self::Regressed { .. } => "regressed",
             Self::OutdatedCursor { .. } => "outdated-cursor",
             Self::FutureCursor { .. } => "future-cursor",
+            Self::SequenceReset { .. } => "sequence-reset",
             Self::ConsumerTooSlow { .. } => "consumer-too-slow",
             Self::ServerError { .. } => "server-error",
             Self::ServerInfo { .. } => "server-info",
@@ -324,6 +336,23 @@ impl Notice {
             Self::Gap { after, seq, .. } => seq.saturating_sub(*after).saturating_sub(1),
             _ => 0,
         }
+    }
+
+    /// Whether events may be missing that the cursor of the connection promised: the host has reset its sequence, or no
+    /// longer keeps them.
+    pub fn loses_events(&self) -> bool {
+        match self {
+            Self::FutureCursor { cursor, .. } | Self::OutdatedCursor { cursor, .. } => {
+                cursor.is_some_and(|cursor| cursor > 0)
+            }
+            Self::SequenceReset { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the host has reset its sequence.
+    pub fn is_reset(&self) -> bool {
+        matches!(self, Self::FutureCursor { .. } | Self::SequenceReset { .. })
     }
 
     /// The host that it is about; of a rotation, the new one.
@@ -341,6 +370,7 @@ impl Notice {
             | Self::Regressed { host, .. }
             | Self::OutdatedCursor { host, .. }
             | Self::FutureCursor { host, .. }
+            | Self::SequenceReset { host, .. }
             | Self::ConsumerTooSlow { host, .. }
             | Self::ServerError { host, .. }
             | Self::ServerInfo { host, .. } => *host,

@@ -347,11 +347,14 @@ impl Runtime {
 
     fn notice(&mut self, notice: &Notice, handler: &impl Handler) {
         self.metrics.count_notice(notice);
-        if let Notice::FutureCursor { host, .. } = notice {
+        if let Notice::Connected { host, cursor: None } = notice {
+            self.run.tracker().open_live(*host);
+        }
+        if notice.is_reset() {
             // The events before belong to the sequence that is void now.
             self.intake.flush();
-            self.run.tracker().reset(*host);
-            self.intake.started.remove(host);
+            self.run.tracker().reset(notice.host());
+            self.intake.started.remove(&notice.host());
         }
         handler.notice(notice);
     }

@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ use super::dictionary::{DecompressError, Dictionary};
 use super::event::{Event, Filter, FilterError, FilterMatcher, JetstreamItem, Unrecognized};
 use super::message::{self, Message};
 use super::options::{Compression, Options, Version};
-use super::request::{ConnectAttempt, ConnectionSetup, HostPosition, Parameters};
+use super::request::{ConnectAttempt, ConnectionSetup, HostPosition, MIN_TIME_CURSOR, Parameters};
 use crate::firehose::{Notice, StartFrom, Upstream};
 use crate::hosts::{Backoff, HostId, Jitter};
 use crate::reconnecting_socket::{Dial, ReconnectingSocket, SocketEvent};
@@ -40,6 +40,8 @@ pub struct Client {
     update: Option<String>,
     /// Number of changes of the filter.
     filter_revision: u64,
+    /// The cursor of the first event of this connection.
+    first_cursor: Option<u64>,
     /// The cursor of the previous event of this connection.
     previous_cursor: Option<u64>,
     ready: VecDeque<JetstreamItem>,
@@ -83,6 +85,7 @@ impl Client {
             dictionary: None,
             update: None,
             filter_revision: 0,
+            first_cursor: None,
             previous_cursor: None,
             ready: VecDeque::new(),
             failure: None,
@@ -184,8 +187,15 @@ impl Client {
         (self.dictionary, self.update) = (setup.dictionary.take(), setup.update.take());
         let is_outdated = setup.filter_revision != self.filter_revision;
         drop(setup);
-        self.previous_cursor = None;
-        self.notify(Notice::Connected { host, cursor: self.hosts[host.0].requested });
+        (self.first_cursor, self.previous_cursor) = (None, None);
+        let position = &mut self.hosts[host.0];
+        // Live events from now on would be lost by another live start, even if none has come yet.
+        position.start = StartFrom::Oldest;
+        let cursor = position.requested;
+        if cursor.is_none() && self.latest.is_none() {
+            self.latest = Some((host, micros_before(LIVE_MARGIN)));
+        }
+        self.notify(Notice::Connected { host, cursor });
         if is_outdated {
             self.apply_filter();
         }
@@ -229,6 +239,10 @@ impl Client {
 
     fn handle_event(&mut self, event: Event) {
         let (host, seq) = (event.host, event.cursor);
+        if let Some(after) = self.cursor_before_reset(&event) {
+            return self.reset_sequence(after, &event);
+        }
+        self.first_cursor.get_or_insert(seq);
         let position = &mut self.hosts[host.0];
         (position.cursor, position.micros) = (Some(seq), Some(event.micros));
         let previous = self.previous_cursor.replace(seq);
@@ -243,6 +257,31 @@ impl Client {
         if self.matcher.matches(&event) {
             self.ready.push_back(JetstreamItem::Event(event));
         }
+    }
+
+    /// The cursor that an event shows to be void: that of the connection, before which the event comes, or that of the
+    /// event before, if this one comes before all events of the connection.
+    fn cursor_before_reset(&self, event: &Event) -> Option<u64> {
+        let is_before = |cursor: u64| match cursor >= MIN_TIME_CURSOR {
+            true => event.micros < cursor,
+            false => event.cursor < cursor,
+        };
+        match self.first_cursor {
+            None => self.hosts[event.host.0].requested.filter(|cursor| is_before(*cursor)),
+            Some(first) => self.previous_cursor.filter(|_| is_before(first)),
+        }
+    }
+
+    /// Reads the host, which has begun another sequence without a word, from its oldest event. The first event of it is
+    /// received again.
+    fn reset_sequence(&mut self, after: u64, event: &Event) {
+        let (host, seq) = (event.host, event.cursor);
+        let position = &mut self.hosts[host.0];
+        (position.cursor, position.micros, position.start) = (None, None, StartFrom::Oldest);
+        // A time in the future would be the next cursor.
+        self.latest = self.latest.filter(|(_, micros)| *micros <= event.micros);
+        self.notify(Notice::SequenceReset { host, after, seq });
+        self.socket.disconnect(SocketError::Ended("a reset of its sequence".to_owned()));
     }
 
     /// Records the time of an event, at most the current time: a cursor in the future would skip events.
@@ -264,7 +303,7 @@ impl Client {
 
     fn handle_error(&mut self, host: HostId, name: &str, message: &str) {
         match name {
-            FUTURE_CURSOR => self.discard_cursor(host, message, StartFrom::Live),
+            FUTURE_CURSOR => self.discard_cursor(host, message, true),
             "ConsumerTooSlow" => {
                 self.notify(Notice::ConsumerTooSlow {
                     host,
@@ -288,20 +327,27 @@ impl Client {
         };
         self.notify(Notice::ConnectFailed { host, error });
         match &*name {
-            FUTURE_CURSOR => self.discard_cursor(host, &message, StartFrom::Live),
-            CURSOR_TOO_OLD => self.discard_cursor(host, &message, StartFrom::Oldest),
+            FUTURE_CURSOR => self.discard_cursor(host, &message, true),
+            CURSOR_TOO_OLD => self.discard_cursor(host, &message, false),
             _ => {}
         }
     }
 
-    /// Discards the cursor that the host rejected: the next attempt uses the time of the latest event, if any.
-    fn discard_cursor(&mut self, host: HostId, message: &str, start: StartFrom) {
+    /// Discards the cursor that the host rejected, as one in the future or as too old: the next attempt uses the time of
+    /// the latest event, if any, or the oldest event. A host that rejects that as one of the future has no events.
+    fn discard_cursor(&mut self, host: HostId, message: &str, is_future: bool) {
         let position = &mut self.hosts[host.0];
+        let has_events = !is_future || position.requested != Some(MIN_TIME_CURSOR);
+        let start = if has_events { StartFrom::Oldest } else { StartFrom::Live };
         (position.cursor, position.micros, position.start) = (None, None, start);
         let (cursor, message) = (position.requested, sanitize(message, MAX_MESSAGE_CHARS));
-        self.notify(match start {
-            StartFrom::Live => Notice::FutureCursor { host, cursor, message },
-            StartFrom::Oldest => Notice::OutdatedCursor { host, cursor, message },
+        if is_future {
+            let bound = cursor.filter(|cursor| *cursor >= MIN_TIME_CURSOR);
+            self.latest = self.latest.filter(|(_, micros)| bound.is_none_or(|of| *micros < of));
+        }
+        self.notify(match is_future {
+            true => Notice::FutureCursor { host, cursor, message },
+            false => Notice::OutdatedCursor { host, cursor, message },
         });
     }
 
@@ -358,6 +404,20 @@ impl EventDedup {
         true
     }
 }
+
+/// A cursor of now, before which no event of a live stream comes that is opened now, whatever the clock of its host.
+pub fn live_cursor() -> u64 {
+    micros_before(LIVE_MARGIN)
+}
+
+/// The time before now in microseconds since 1970.
+fn micros_before(margin: Duration) -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.saturating_sub(margin).as_micros()).unwrap_or(u64::MAX)
+}
+
+/// How far the clock of a host may be behind ours where its place in the stream is a time of ours.
+const LIVE_MARGIN: Duration = Duration::from_secs(300);
 
 /// Why a client ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

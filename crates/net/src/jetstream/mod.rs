@@ -12,7 +12,7 @@
 //! are sequence numbers of one host, or times after a change of hosts.
 //!
 //! The cursor to store under the [`stream_name`] is [`Event::cursor`] of the last event before which every
-//! event is handled; after [`Notice::FutureCursor`] it is invalid.
+//! event is handled; after [`Notice::FutureCursor`] and [`Notice::SequenceReset`] it is invalid.
 
 mod client;
 mod dictionary;
@@ -22,7 +22,7 @@ mod options;
 mod request;
 
 pub use crate::firehose::{Notice, StartFrom, Upstream};
-pub use client::{Client, JetstreamError};
+pub use client::{Client, JetstreamError, live_cursor};
 pub use event::{
     Account, Commit, Event, EventBody, EventKind, Filter, FilterError, Identity, JetstreamItem,
     Operation, Sync, Unrecognized,

@@ -298,3 +298,19 @@ async fn a_waiting_acquire_continues_after_a_release() {
     };
     assert_eq!(tokio::join!(acquires, releases).0, 2);
 }
+
+#[test]
+fn a_live_stream_without_an_event_has_the_cursor_of_the_oldest_until_its_first() {
+    let mut tracker = AckTracker::new([None, Some(7)]);
+    let started = |tracker: &AckTracker| tracker.started_cursors().collect::<Vec<_>>();
+    assert_eq!(started(&tracker), [None, None]);
+    tracker.open_live(HostId(0));
+    tracker.open_live(HostId(1));
+    assert_eq!(started(&tracker), [Some(0), None], "the other one has a cursor");
+    tracker.start(HostId(0), 30);
+    assert_eq!(started(&tracker), [Some(29), None]);
+    tracker.open_live(HostId(0));
+    assert_eq!(started(&tracker), [Some(29), None]);
+    tracker.reset(HostId(0));
+    assert_eq!(started(&tracker), [None, None]);
+}

@@ -4,7 +4,7 @@ use super::super::*;
 use super::support::*;
 use crate::hosts::{HostId, Jitter};
 use crate::reconnecting_socket::SocketEvent;
-use crate::websocket::{DialError, DialFault, Dialer, Refusal, SocketMessage};
+use crate::websocket::{DialError, DialFault, Dialer, Refusal, SocketError, SocketMessage};
 
 const FIRST: HostId = HostId(0);
 const SECOND: HostId = HostId(1);
@@ -41,7 +41,7 @@ fn hosts_start_live_without_a_cursor_and_at_the_oldest_event_beside_one() {
 }
 
 #[test]
-fn after_an_event_another_host_starts_at_the_oldest_unless_it_has_reset_its_sequence() {
+fn after_an_event_another_host_starts_at_the_oldest_unless_it_has_none() {
     let rotated = || SocketEvent::Rotated { from: FIRST, to: SECOND };
     let mut feed = feed([None, None]);
     feed.handle(SECOND, rotated());
@@ -51,7 +51,7 @@ fn after_an_event_another_host_starts_at_the_oldest_unless_it_has_reset_its_sequ
     assert_eq!(cursor(&mut feed, SECOND), Some(0));
     feed.handle(SECOND, refused("FutureCursor"));
     feed.handle(SECOND, rotated());
-    assert_eq!(cursor(&mut feed, SECOND), None, "it has reset its sequence");
+    assert_eq!(cursor(&mut feed, SECOND), None, "it has no events");
 }
 
 fn refused(name: &str) -> SocketEvent {
@@ -71,7 +71,52 @@ fn a_connection_refused_for_a_future_cursor_voids_it() {
     assert_eq!((notices(&mut feed), cursor(&mut feed, FIRST)), (vec!["connect-failed"], Some(9)));
     feed.handle(FIRST, refused("FutureCursor"));
     assert_eq!(notices(&mut feed), ["connect-failed", "future-cursor"]);
+    assert_eq!(cursor(&mut feed, FIRST), Some(0));
+    feed.handle(FIRST, refused("FutureCursor"));
+    assert_eq!(cursor(&mut feed, FIRST), None, "a host without events");
+}
+
+#[test]
+fn a_close_for_a_future_cursor_voids_it() {
+    let mut feed = feed([Some(9)]);
+    assert_eq!(cursor(&mut feed, FIRST), Some(9));
+    let closed = |reason: &str| {
+        SocketEvent::Lost(SocketError::Closed { code: 1008, reason: reason.to_owned() })
+    };
+    feed.handle(FIRST, closed("policy"));
+    assert_eq!((notices(&mut feed), cursor(&mut feed, FIRST)), (vec!["disconnected"], Some(9)));
+    feed.handle(FIRST, closed("FutureCursor"));
+    assert_eq!(notices(&mut feed), ["disconnected", "future-cursor"]);
+    assert_eq!(cursor(&mut feed, FIRST), Some(0));
+}
+
+#[test]
+fn a_sequence_that_begins_anew_without_a_word_is_read_from_the_oldest_event_once() {
+    let mut feed = feed([Some(900)]);
+    assert_eq!(cursor(&mut feed, FIRST), Some(900));
+    feed.handle(FIRST, SocketEvent::Connected);
+    let (mut writer, mut before) = (Writer::new(0), Writer::new(1));
+    let commits = [writer.commit(3), writer.commit(4)];
+    receive(&mut feed, FIRST, commits[0].clone());
+    assert_eq!(notices(&mut feed), ["connected", "sequence-reset"]);
+    assert_eq!(cursor(&mut feed, FIRST), Some(0));
+    feed.handle(FIRST, SocketEvent::Connected);
+    let old = [before.commit(899), before.commit(900)];
+    for frame in old.iter().chain(&commits) {
+        receive(&mut feed, FIRST, frame.clone());
+    }
+    assert_eq!(notices(&mut feed), ["connected", "regressed"], "the host keeps both sequences");
+    assert_eq!(cursor(&mut feed, FIRST), Some(4));
+}
+
+#[test]
+fn a_live_start_without_an_event_is_followed_by_the_oldest() {
+    let mut feed = feed([None, None]);
     assert_eq!(cursor(&mut feed, FIRST), None);
+    feed.handle(FIRST, SocketEvent::Connected);
+    assert_eq!(cursor(&mut feed, FIRST), Some(0));
+    feed.handle(SECOND, SocketEvent::Rotated { from: FIRST, to: SECOND });
+    assert_eq!(cursor(&mut feed, SECOND), Some(0));
 }
 
 #[test]

@@ -212,6 +212,8 @@ fn options(environment: &Environment, settings: &Settings) -> Options {
         *cache_bytes = 64 << 10;
     }
     options.feed.start = StartFrom::Oldest;
+    // The connections are those of the schedule: none begins because a host sends old events first.
+    options.feed.start_after_reset = Some(StartFrom::Live);
     options.workers = settings.workers;
     options.resync = Some(resync);
     options.statuses = Some(Arc::new(environment.clone()));
