@@ -109,6 +109,15 @@ impl Overlay {
         self.shards.iter().map(|shard| lock(shard).unsaved.len()).sum()
     }
 
+    /// The accounts that are not in the file yet, but for those of which nothing is known.
+    pub(crate) fn unsaved_dids(&self) -> Vec<String> {
+        let known = |shard: &Shard| -> Vec<String> {
+            let of = shard.unsaved.iter().filter(|(_, account)| account.head.is_some());
+            of.map(|(did, _)| did.to_string()).collect()
+        };
+        self.shards.iter().flat_map(|shard| known(&lock(shard))).collect()
+    }
+
     /// Number of accounts in memory.
     pub(crate) fn len(&self) -> usize {
         let len = |shard: &Shard| shard.unsaved.len() + shard.recent.len() + shard.previous.len();

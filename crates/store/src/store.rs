@@ -168,6 +168,26 @@ impl Store {
         })
     }
 
+    /// Up to `limit` accounts after this one in order, also those that are not in the file yet.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn accounts_after(&self, did: &str, limit: usize) -> Result<Vec<String>, StoreError> {
+        let mut dids: Vec<String> = self.read(|reader| {
+            let mut select = reader.prepare(ACCOUNTS_AFTER)?;
+            let rows = select
+                .query_map((did, i64::try_from(limit).unwrap_or(i64::MAX)), |row| row.get(0))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })?;
+        dids.extend(
+            self.0.overlay.unsaved_dids().into_iter().filter(|unsaved| unsaved.as_str() > did),
+        );
+        dids.sort_unstable();
+        dids.dedup();
+        dids.truncate(limit);
+        Ok(dids)
+    }
+
     /// Number of accounts in memory, and how many of them are not in the file yet.
     pub fn in_memory(&self) -> (usize, usize) {
         (self.0.overlay.len(), self.0.overlay.unsaved())
@@ -270,5 +290,7 @@ impl StoreState {
 fn seq_of(stream: &str, seqs: Seqs) -> Option<u64> {
     seqs.into_iter().find_map(|(name, seq)| (name == stream).then_some(seq))
 }
+
+const ACCOUNTS_AFTER: &str = "SELECT did FROM account WHERE did > ?1 ORDER BY did LIMIT ?2";
 
 const DESYNCHRONIZED: &str = "SELECT did FROM account WHERE sync <> 0 ORDER BY sync, did LIMIT ?1";

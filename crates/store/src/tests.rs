@@ -153,6 +153,30 @@ fn an_interrupted_resync_leaves_the_account_desynchronized() {
 }
 
 #[test]
+fn accounts_are_listed_in_order_whether_they_are_in_the_file_or_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&file(&dir));
+    let mut accounts = store.chain_state().unwrap();
+    let dids: Vec<String> = (0..10).map(did).collect();
+    let changed: Vec<_> = dids.iter().map(|did| (did.as_str(), account(1))).collect();
+    accounts.store_many(&changed).unwrap();
+    let stored: Vec<_> = dids.iter().step_by(2).map(|did| (did.clone(), account(1))).collect();
+    store.checkpoint(&[(STREAM, 1)], &stored).unwrap();
+    accounts.store_many(&[("did:web:nothing.test", AccountState::UNKNOWN)]).unwrap();
+    let (mut all, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = store.accounts_after(&after, 3).unwrap();
+        let Some(last) = page.last() else { break };
+        after.clone_from(last);
+        assert!(page.len() <= 3);
+        all.extend(page);
+    }
+    let mut expected = dids;
+    expected.sort_unstable();
+    assert_eq!(all, expected);
+}
+
+#[test]
 fn a_file_in_use_cannot_be_opened_again() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&file(&dir));
