@@ -119,7 +119,7 @@ pub(crate) fn open_writer(
 }
 
 /// Brings a file of an earlier version to the current one: version 1 has no records, version 2 has their number in each
-/// account, version 3 has digests alone.
+/// account, version 3 has digests alone, version 4 no selection.
 fn migrate(writer: &mut Connection, version: i64) -> Result<(), OutboxFault> {
     let transaction = writer.transaction()?;
     match version {
@@ -127,7 +127,12 @@ fn migrate(writer: &mut Connection, version: i64) -> Result<(), OutboxFault> {
         2 => transaction.execute_batch(delivered_records::COUNT_TOGETHER)?,
         _ => {}
     }
-    transaction.execute_batch(ADD_KEYS)?;
+    if version < 4 {
+        transaction.execute_batch(ADD_KEYS)?;
+    }
+    if version > 1 {
+        transaction.execute_batch(delivered_records::ADD_SELECTION)?;
+    }
     transaction.pragma_update(None, "user_version", FORMAT.version)?;
     Ok(transaction.commit()?)
 }
@@ -325,7 +330,7 @@ CREATE TABLE consumer (
 
 /// Application id: `WPob`.
 pub(crate) const FORMAT: FileFormat =
-    FileFormat { application_id: 0x5750_6f62, version: 4, schema: SCHEMA };
+    FileFormat { application_id: 0x5750_6f62, version: 5, schema: SCHEMA };
 
 /// Adds what repetitions have to a file that has digests alone.
 const ADD_KEYS: &str = "

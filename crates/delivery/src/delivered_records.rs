@@ -10,6 +10,7 @@
 //! | `record` | account, path, 16 bytes of the hash in the record's CID |
 //! | `record_count` | one: the number of rows of `record` |
 //! | `listing` | a list of accounts, and the cursor after the pages that were stored |
+//! | `selection` | at most one: what the source selects, as it was when histories were last compared with it |
 //!
 //! At the limit of [`Options::max_records`](crate::Options::max_records) the account that exceeds it is no longer
 //! remembered: its next repository is delivered as a whole.
@@ -35,6 +36,7 @@ pub struct RecordEffects {
 enum Source {
     Commit,
     Repository { is_whole: bool, is_last: bool },
+    Deletion,
 }
 
 /// The start of the hash of a record.
@@ -51,6 +53,12 @@ impl RecordEffects {
     pub fn of_repository(is_whole: bool) -> Self {
         let source = Source::Repository { is_whole, is_last: false };
         Self { source, changes: Vec::new() }
+    }
+
+    /// The effects of a deletion of the account that its own server has confirmed: consumers delete all of its records, so
+    /// that they have none of them, and its next repository is delivered as a whole.
+    pub fn of_deletion() -> Self {
+        Self { source: Source::Deletion, changes: Vec::new() }
     }
 
     /// Marks the last part of a repository: consumers have all of it then.
@@ -154,6 +162,11 @@ impl KnownRecords {
             account.is_complete = is_last || (account.is_complete && !is_whole);
             account.is_outdated &= !is_last;
         }
+        if effects.source == Source::Deletion {
+            self.delete_records(transaction, &account)?;
+            (account.is_complete, account.is_outdated) = (false, false);
+            account.is_remembered = true;
+        }
         if account != stored {
             let update = "UPDATE account SET complete = ?2, remembered = ?3 WHERE id = ?1";
             let row = params![account.id, account.completeness(), account.is_remembered];
@@ -221,10 +234,19 @@ impl KnownRecords {
         transaction: &Connection,
         account: &mut AccountRow,
     ) -> Result<(), OutboxFault> {
+        self.delete_records(transaction, account)?;
+        account.is_remembered = false;
+        Ok(())
+    }
+
+    fn delete_records(
+        &mut self,
+        transaction: &Connection,
+        account: &AccountRow,
+    ) -> Result<(), OutboxFault> {
         let delete = "DELETE FROM record WHERE account = ?1";
         let deleted = transaction.prepare_cached(delete)?.execute([account.id])?;
         self.records -= deleted as u64;
-        account.is_remembered = false;
         Ok(())
     }
 }
@@ -348,6 +370,40 @@ impl Histories {
         Ok(account.is_some_and(|account| account.is_complete && !account.is_outdated))
     }
 
+    /// Whether events have brought the whole repository of an account, outdated or not.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn was_complete(&self, did: &str) -> Result<bool, OutboxError> {
+        let account = select_account(&self.connection, &bounded(did));
+        let account = account.map_err(OutboxError::at(self.outbox.path()))?;
+        Ok(account.is_some_and(|account| account.is_complete))
+    }
+
+    /// Number of accounts by the state of their history: complete, outdated, and not delivered yet.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn counts(&self) -> Result<HistoryCounts, OutboxError> {
+        let select = "SELECT count(*) FILTER (WHERE complete = 1), count(*) FILTER (WHERE complete = 2), \
+                      count(*) FILTER (WHERE complete = 0) FROM account";
+        let counts = self.connection.query_row(select, [], |row| {
+            let count = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
+            Ok(HistoryCounts { complete: count(0)?, outdated: count(1)?, awaited: count(2)? })
+        });
+        counts.map_err(OutboxError::at(self.outbox.path()))
+    }
+
+    /// Whether an account was noted, and its history is not complete.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn is_awaited(&self, did: &str) -> Result<bool, OutboxError> {
+        let account = select_account(&self.connection, &bounded(did));
+        let account = account.map_err(OutboxError::at(self.outbox.path()))?;
+        Ok(account.is_some_and(|account| !account.is_complete || account.is_outdated))
+    }
+
     /// The accounts whose histories are not complete, in the order in which they were noted.
     ///
     /// # Errors
@@ -376,6 +432,17 @@ impl Histories {
         let cursor = self.connection.query_row(select, [source], |row| row.get(0)).optional();
         cursor.map_err(OutboxError::at(self.outbox.path()))
     }
+}
+
+/// Number of accounts by the state of their history.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HistoryCounts {
+    /// All that is selected was delivered.
+    pub complete: u64,
+    /// It was, and is compared again.
+    pub outdated: u64,
+    /// Not delivered yet.
+    pub awaited: u64,
 }
 
 /// An account whose history is not complete.
@@ -499,6 +566,57 @@ impl Outbox {
         })
     }
 
+    /// Makes the complete histories of these accounts [outdated](Self::outdate_histories).
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn outdate_histories_of<'d>(
+        &self,
+        dids: impl IntoIterator<Item = &'d str>,
+    ) -> Result<(), OutboxError> {
+        self.write_histories(|transaction| {
+            let mut update = transaction.prepare(OUTDATE_ONE)?;
+            let outdate = |did| update.execute(params![&*bounded(did), COMPLETE, OUTDATED]);
+            dids.into_iter().map(outdate).try_for_each(|updated| updated.map(drop))
+        })
+    }
+
+    /// What the source selects, as it was [stored](Self::select).
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn selection(&self) -> Result<Option<String>, OutboxError> {
+        let select = "SELECT selection FROM selection WHERE id = 0";
+        let connection = sqlite_file::open_reader(self.path())?;
+        let selection = connection.query_row(select, [], |row| row.get(0)).optional();
+        selection.map_err(OutboxError::at(self.path()))
+    }
+
+    /// Stores what the source selects, and makes complete histories [outdated](Self::outdate_histories) in the same
+    /// transaction: all of them if more is selected than before, else those of accounts that are not selected, as their
+    /// events do not reach consumers.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn select(
+        &self,
+        selection: &str,
+        selects_more: bool,
+        has_account: impl Fn(&str) -> bool,
+    ) -> Result<(), OutboxError> {
+        self.write_histories(|transaction| {
+            let mut select = transaction.prepare("SELECT did FROM account WHERE complete = ?1")?;
+            let dids = select.query_map([COMPLETE], |row| row.get::<_, String>(0))?;
+            let dids: Vec<String> = dids.collect::<Result<_, _>>()?;
+            let mut update = transaction.prepare(OUTDATE_ONE)?;
+            for did in dids.iter().filter(|did| selects_more || !has_account(did)) {
+                update.execute(params![did, COMPLETE, OUTDATED])?;
+            }
+            let replace = "INSERT OR REPLACE INTO selection (id, selection) VALUES (0, ?1)";
+            transaction.execute(replace, [selection]).map(drop)
+        })
+    }
+
     /// Writes in a transaction of its own, between those of the writer.
     fn write_histories(
         &self,
@@ -544,6 +662,19 @@ CREATE TABLE listing (
     source TEXT PRIMARY KEY NOT NULL,
     cursor TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE selection (
+    id INTEGER PRIMARY KEY NOT NULL,
+    selection TEXT NOT NULL
+) STRICT;
+";
+
+/// Adds the selection to the tables of versions 2 to 4.
+pub(crate) const ADD_SELECTION: &str = "
+CREATE TABLE selection (
+    id INTEGER PRIMARY KEY NOT NULL,
+    selection TEXT NOT NULL
+) STRICT;
 ";
 
 /// Brings the tables of version 2, which has a number of records in each account, to those of version 3.
@@ -560,6 +691,8 @@ ALTER TABLE account DROP COLUMN records;
 
 const INSERT_ACCOUNT: &str = "INSERT INTO account (did, source, complete, remembered) VALUES (?1, ?2, 0, 1) \
                               ON CONFLICT (did) DO NOTHING";
+
+const OUTDATE_ONE: &str = "UPDATE account SET complete = ?3 WHERE did = ?1 AND complete = ?2";
 
 /// Values of the column `complete`, besides 0.
 const COMPLETE: i64 = 1;

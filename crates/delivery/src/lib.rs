@@ -119,7 +119,7 @@ pub use consumer::Consumer;
 pub use database::OutboxIdentity;
 pub use dead_letters::{DeadLetterError, DeadLetters};
 pub use delivered_records::{
-    AwaitedHistory, DeliveredRecord, DeliveredRecords, Histories, RecordEffects,
+    AwaitedHistory, DeliveredRecord, DeliveredRecords, Histories, HistoryCounts, RecordEffects,
 };
 pub use delivery::{Delivery, DeliveryError, DeliveryMetrics, DeliveryOptions, DeliverySummary};
 pub use error::{OutboxError, OutboxFault};

@@ -162,10 +162,17 @@ impl<'l> Changes<'l> {
                 self.change(&line.did, |account| account.claimed_handle.clone_from(&line.handle));
             }
             "account" if line.is_claim() => self.change(&line.did, |account| {
+                let was_whole = account.active && account.status.is_none();
                 account.active = line.active.unwrap_or(true);
                 account.status.clone_from(&line.status);
+                // What the account did meanwhile is missing until its repository is fetched again.
+                let is_whole = was_whole && account.status.is_none();
+                account.complete &= is_whole || !account.active;
             }),
             "status" if line.code == "status/confirmed" => self.apply_status(line),
+            "history" if line.code == "history/outdated" => {
+                self.change(&line.did, |account| account.complete = false);
+            }
             _ => {}
         }
     }

@@ -111,6 +111,63 @@ fn a_history_and_the_commits_after_it_are_remembered_over_a_restart() {
 }
 
 #[test]
+fn a_deleted_account_has_no_records_and_its_next_repository_is_a_whole_one() {
+    let mut fixture = Fixture::new(Options::default());
+    fixture.append(DID, whole(&[("a/1", "1"), ("a/2", "1")], true));
+    fixture.append(DID, RecordEffects::of_deletion());
+    for _ in 0..2 {
+        assert_eq!(fixture.records(DID), (false, vec![]));
+        assert!(fixture.outbox().histories().unwrap().is_awaited(DID).unwrap());
+        fixture.reopen();
+    }
+    fixture.append(DID, commit(&[("a/3", "1")]));
+    fixture.append(DID, whole(&[("a/1", "1"), ("a/3", "1")], true));
+    assert_eq!(fixture.records(DID), (true, ["a/1=1", "a/3=1"].map(str::to_owned).to_vec()));
+    assert!(!fixture.outbox().histories().unwrap().is_awaited(DID).unwrap());
+    fixture.append("did:web:unknown.test", RecordEffects::of_deletion());
+    assert_eq!(fixture.records("did:web:unknown.test"), (false, vec![]));
+}
+
+#[test]
+fn a_selection_outdates_what_it_was_not_delivered_for_in_the_transaction_that_stores_it() {
+    let other = "did:web:b.test";
+    let mut fixture = Fixture::new(Options::default());
+    for did in [DID, other] {
+        fixture.append(did, whole(&[("a/1", "1")], true));
+    }
+    let counts = |fixture: &Fixture| {
+        let counts = fixture.outbox().histories().unwrap().counts().unwrap();
+        (counts.complete, counts.outdated, counts.awaited)
+    };
+    assert_eq!(fixture.outbox().selection().unwrap(), None);
+    fixture.outbox().select("first", false, |_| true).unwrap();
+    assert_eq!(counts(&fixture), (2, 0, 0));
+    fixture.outbox().select("less", false, |did| did == DID).unwrap();
+    assert_eq!(counts(&fixture), (1, 1, 0));
+    fixture.outbox().select("more", true, |_| true).unwrap();
+    fixture.reopen();
+    assert_eq!(counts(&fixture), (0, 2, 0));
+    assert_eq!(fixture.outbox().selection().unwrap().as_deref(), Some("more"));
+    fixture.append(DID, with(RecordEffects::of_repository(false), &[("b/1", "1")]));
+    assert_eq!(counts(&fixture), (0, 2, 0), "not all of it");
+    fixture.append(DID, whole(&[("a/1", "1"), ("b/1", "1")], true));
+    assert_eq!(counts(&fixture), (1, 1, 0));
+    fixture.outbox().outdate_histories_of([DID, "did:web:unknown.test"]).unwrap();
+    assert_eq!(counts(&fixture), (0, 2, 0));
+}
+
+#[test]
+fn a_deletion_ends_that_an_account_is_not_remembered() {
+    let options = Options { max_records: 1, ..Options::default() };
+    let mut fixture = Fixture::new(options);
+    fixture.append(DID, whole(&[("a/1", "1"), ("a/2", "1")], true));
+    assert_eq!(fixture.records(DID), (false, vec![]), "not remembered");
+    fixture.append(DID, RecordEffects::of_deletion());
+    fixture.append(DID, whole(&[("a/1", "1")], true));
+    assert_eq!(fixture.records(DID), (true, vec!["a/1=1".to_owned()]));
+}
+
+#[test]
 fn commits_before_a_history_are_remembered_only_where_it_is_awaited() {
     let mut fixture = Fixture::new(Options::default());
     fixture.append(DID, commit(&[("a/1", "1")]));
@@ -234,7 +291,7 @@ fn an_outbox_that_counts_the_records_of_each_account_is_migrated() {
     let old = Connection::open(&path).unwrap();
     old.execute_batch(
         "DROP TABLE record_count; ALTER TABLE account ADD COLUMN records INTEGER NOT NULL DEFAULT 2;
-         ALTER TABLE digest DROP COLUMN keys; PRAGMA user_version = 2",
+         ALTER TABLE digest DROP COLUMN keys; DROP TABLE selection; PRAGMA user_version = 2",
     )
     .unwrap();
     drop(old);
@@ -272,7 +329,7 @@ fn an_outbox_of_the_first_version_is_migrated() {
     let old = Connection::open(&path).unwrap();
     old.execute_batch(
         "DROP TABLE account; DROP TABLE record; DROP TABLE record_count; DROP TABLE listing;
-         ALTER TABLE digest DROP COLUMN keys; PRAGMA user_version = 1",
+         DROP TABLE selection; ALTER TABLE digest DROP COLUMN keys; PRAGMA user_version = 1",
     )
     .unwrap();
     drop(old);

@@ -345,7 +345,8 @@ fn an_outbox_of_version_3_recognizes_its_events() {
     outbox.append_all(events(0..3)).unwrap();
     drop(outbox);
     let other = rusqlite::Connection::open(file(&dir)).unwrap();
-    other.execute_batch("ALTER TABLE digest DROP COLUMN keys; PRAGMA user_version = 3").unwrap();
+    let to_3 = "ALTER TABLE digest DROP COLUMN keys; DROP TABLE selection; PRAGMA user_version = 3";
+    other.execute_batch(to_3).unwrap();
     other.close().unwrap();
     let outbox = open(&dir);
     outbox.append_all(events(0..4)).unwrap();

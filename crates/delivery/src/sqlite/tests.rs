@@ -103,6 +103,36 @@ fn record(rkey: &str, cid: &str, rev: &str, live: u8) -> String {
     format!(r#"{rkey} {cid} {rev} {live} {{"text":"\u0007{cid}"}}"#)
 }
 
+fn claim(active: bool, status: &str) -> String {
+    let status = if status.is_empty() { String::new() } else { format!(r#","status":"{status}""#) };
+    line("account", "-", "unchecked", &format!(r#","active":{active}{status}"#))
+}
+
+#[tokio::test]
+async fn an_account_whose_history_is_outdated_is_incomplete_until_its_next_repository() {
+    let mut all = Fixture::new();
+    let outdated = line("history", "-", "history/outdated", "");
+    all.send(&[piece("3a", 0, true, &[put("one", "c1")]), outdated]).await;
+    assert_eq!((all.account(), all.records().len()), (vec!["3a 1 - 0".to_owned()], 1));
+    all.send(&[difference("3a", 0, true, &[put("two", "c2")])]).await;
+    assert_eq!((all.account(), all.records().len()), (vec!["3a 1 - 1".to_owned()], 2));
+}
+
+#[tokio::test]
+async fn an_account_is_incomplete_from_the_end_of_a_status_until_its_repository_came_again() {
+    for (active, status) in
+        [(false, "deactivated"), (false, "takendown"), (false, ""), (true, "throttled")]
+    {
+        let mut all = Fixture::new();
+        all.send(&[piece("3a", 0, true, &[put("one", "c1")]), claim(true, "")]).await;
+        assert_eq!(all.account(), ["3a 1 - 1"]);
+        all.send(&[claim(active, status), claim(true, "")]).await;
+        assert_eq!(all.account(), ["3a 1 - 0"], "{status}");
+        all.send(&[difference("3b", 0, true, &[])]).await;
+        assert_eq!(all.account(), ["3b 1 - 1"], "{status}");
+    }
+}
+
 #[tokio::test]
 async fn the_operations_of_verified_commits_are_applied_and_of_no_other_event() {
     let mut all = Fixture::new();
