@@ -139,8 +139,13 @@ pub(crate) fn notice_text(host: &str, notice: &Notice) -> String {
             cursor.unwrap_or_default()
         ),
         Notice::FutureCursor { cursor, .. } => format!(
-            "{host}: the cursor {} is in the future: the host has reset its sequence",
+            "{host}: the cursor {} is in the future: the host has reset its sequence, which is read from its oldest \
+             event; events that it sent before may be missing",
             cursor.unwrap_or_default()
+        ),
+        Notice::SequenceReset { after, seq, .. } => format!(
+            "{host}: sequence number {seq} after {after}: the host has reset its sequence, which is read from its oldest \
+             event; events that it sent before may be missing"
         ),
         Notice::ConsumerTooSlow { message, .. } => message_text("ConsumerTooSlow", message),
         Notice::ServerError { name, message, .. } | Notice::ServerInfo { name, message, .. } => {

@@ -79,6 +79,11 @@ pub(crate) struct RunStatus {
     /// Number of entries that select collections; none if all are selected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) collections: Option<usize>,
+    /// The expression of `--where`.
+    #[serde(rename = "where", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) condition: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) histories: Option<HistoriesState>,
     /// Number of stored changes to the command line.
     pub(crate) changes: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,6 +99,17 @@ pub(crate) struct HostState {
     /// The sequence number up to which every event is stored or printed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cursor: Option<u64>,
+}
+
+/// The accounts of the outbox by the state of their history.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct HistoriesState {
+    /// All that is selected was delivered.
+    pub(crate) complete: u64,
+    /// It was, and is compared again: more is selected, events were lost, or the account is not selected.
+    pub(crate) outdated: u64,
+    /// Not delivered yet.
+    pub(crate) awaited: u64,
 }
 
 /// The outbox of a run.
@@ -122,6 +138,9 @@ pub(crate) struct AccountStatus {
     pub(crate) state: String,
     /// Whether its events are accepted.
     pub(crate) active: bool,
+    /// Whether all that is selected of it was delivered; none if its history was never asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) complete: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rev: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -52,6 +52,16 @@ pub(super) fn run_status(status: &RunStatus) -> String {
     }
     let _ = writeln!(text, "accounts      {}", count(status.accounts));
     let _ = writeln!(text, "collections   {}", count(status.collections));
+    if let Some(condition) = &status.condition {
+        let _ = writeln!(text, "where         {condition}");
+    }
+    if let Some(of) = &status.histories {
+        let (complete, outdated, awaited) = (of.complete, of.outdated, of.awaited);
+        let _ = writeln!(
+            text,
+            "histories     {complete} complete, {outdated} outdated, {awaited} awaited"
+        );
+    }
     if status.changes > 0 {
         let _ = writeln!(text, "changes       {} to the command line", status.changes);
     }
@@ -75,7 +85,12 @@ pub(super) fn account_status(status: &AccountStatus) -> String {
     let mut text = format!("account       {}\n", status.did);
     let selected = if status.selected { "" } else { ", not selected" };
     let active = if status.active { "" } else { ", inactive" };
-    let _ = writeln!(text, "state         {}{selected}{active}", status.state);
+    let complete = match status.complete {
+        Some(true) => ", complete",
+        Some(false) => ", incomplete",
+        None => "",
+    };
+    let _ = writeln!(text, "state         {}{selected}{active}{complete}", status.state);
     if let (Some(rev), Some(commit)) = (&status.rev, &status.commit) {
         let _ = writeln!(text, "rev           {rev}\ncommit        {commit}");
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use tokio::sync::Notify;
-use wireproof::delivery::Outbox;
+use wireproof::delivery::{HistoryCounts, Outbox};
 use wireproof::net::firehose::{ResyncRequests, RunMetrics};
 use wireproof::store::Store;
 use wireproof::verify::sync::{AccountState, ChainState, SyncState};
@@ -13,9 +13,10 @@ use super::account_log::{AccountEntry, AccountLog, seconds_since};
 use super::metrics::Readiness;
 use super::selection::{self, Selection};
 use super::stored_changes::{Changes, ListChanges};
+use super::stored_selection::StoredSelection;
 use crate::admin::documents::{
-    AccountDelivery, AccountPage, AccountStatus, Changed, Collections, DestinationState, HostState,
-    LastEvent, OutboxState, Paused, Reason, RunStatus,
+    AccountDelivery, AccountPage, AccountStatus, Changed, Collections, DestinationState,
+    HistoriesState, HostState, LastEvent, OutboxState, Paused, Reason, RunStatus,
 };
 use crate::failure::Failure;
 
@@ -63,7 +64,8 @@ impl Control {
             dids.into_iter().for_each(|did| edit.apply(&mut changes.accounts, did));
         };
         let histories = self.histories.as_ref().filter(|_| edit == Edit::Add);
-        let prepare = |_: &HashSet<String>| match (histories, &self.readiness.outbox) {
+        let outbox = self.readiness.outbox.as_ref();
+        let prepare = |_: &HashSet<String>, _: &HashSet<String>| match (histories, outbox) {
             (Some(histories), Some(outbox)) => {
                 outbox.await_histories(changed.iter().map(String::as_str))?;
                 changed.iter().for_each(|did| histories.announce(did));
@@ -72,6 +74,11 @@ impl Control {
             _ => Ok(()),
         };
         self.selection.change(change, prepare)?;
+        if let Some(outbox) = outbox.filter(|_| edit == Edit::Remove) {
+            // Their events are no longer delivered.
+            outbox.outdate_histories_of(changed.iter().map(String::as_str))?;
+        }
+        self.outdated.notify_one();
         if let Some(histories) = histories {
             changed.iter().for_each(|did| histories.request(did));
         }
@@ -96,19 +103,17 @@ impl Control {
         let parsed = collections.iter().map(|text| selection::collection(text));
         let names: HashSet<String> = parsed.collect::<Result<_, _>>()?;
         let before: HashSet<String> = self.selection.filter().collections().collect();
-        let has_new = edit == Edit::Add && names.iter().any(|name| !before.contains(&shown(name)));
         let apply = |changes: &mut Changes| {
             names.into_iter().for_each(|name| edit.apply(&mut changes.collections, name));
         };
-        let outbox = self.readiness.outbox.as_ref().filter(|_| self.histories.is_some() && has_new);
-        let prepare = |_: &HashSet<String>| match outbox {
-            Some(outbox) => Ok(outbox.outdate_histories()?),
-            None => Ok(()),
+        let stored = StoredSelection::of(&self.selection);
+        let prepare = |_: &HashSet<String>, collections: &HashSet<String>| {
+            let Some(outbox) = &self.readiness.outbox else { return Ok(()) };
+            let stored = stored.with_collections(collections);
+            stored.store(outbox, |did| self.selection.has_account(Some(did))).map(drop)
         };
         self.selection.change(apply, prepare)?;
-        if outbox.is_some() {
-            self.outdated.notify_one();
-        }
+        self.outdated.notify_one();
         let after: HashSet<String> = self.selection.filter().collections().collect();
         let changed = before.symmetric_difference(&after).count();
         Ok(Changed { changed, selected: after.len() })
@@ -151,7 +156,7 @@ impl Control {
             (Some(name), true) => drop(changes.paused_destinations.insert(name.to_owned())),
             (Some(name), false) => drop(changes.paused_destinations.remove(name)),
         };
-        self.selection.change(edit, |_| Ok(()))?;
+        self.selection.change(edit, |_, _| Ok(()))?;
         match (destination, &self.readiness.outbox) {
             (Some(name), Some(outbox)) => outbox.set_paused(name, is_paused)?,
             _ => self.readiness.pause.set(is_paused),
@@ -191,9 +196,18 @@ impl Control {
             accounts: (!self.selection.has_all_accounts).then(|| self.selection.dids.len()),
             collections: (!filter.has_all_collections()).then(|| filter.collections().count()),
             changes: self.selection.changes().len(),
+            condition: filter.condition.as_ref().map(|condition| condition.text().to_owned()),
+            histories: self.histories_state(),
             outbox: outbox.as_ref().map(outbox_state),
             destinations: self.destinations(),
         }
+    }
+
+    /// The histories by their state; none without an outbox, or while it cannot be read.
+    fn histories_state(&self) -> Option<HistoriesState> {
+        let counts = self.readiness.outbox.as_ref()?.histories().ok()?.counts().ok()?;
+        let HistoryCounts { complete, outdated, awaited } = counts;
+        Some(HistoriesState { complete, outdated, awaited })
     }
 
     fn destinations(&self) -> Vec<DestinationState> {
@@ -216,11 +230,13 @@ impl Control {
         let entry = self.accounts.entry(&did);
         let deliveries = self.deliveries_of(&did)?;
         let selected = self.selection.has_account(Some(&did));
-        let behind = self.reasons(selected, &account, &entry, &deliveries);
+        let complete = self.is_complete(&did)?;
+        let behind = self.reasons(selected, &account, complete, &entry, &deliveries);
         Ok(AccountStatus {
             selected,
             state: state_name(&account).to_owned(),
             active: account.is_active,
+            complete,
             rev: account.head.map(|head| head.rev.to_string()),
             commit: account.head.map(|head| head.commit.to_string()),
             last_event: entry.event.map(|event| LastEvent {
@@ -248,11 +264,20 @@ impl Control {
         Ok(delivery.collect())
     }
 
+    /// Whether all that is selected of an account was delivered; none without a history.
+    fn is_complete(&self, did: &str) -> Result<Option<bool>, Failure> {
+        let Some(outbox) = &self.readiness.outbox else { return Ok(None) };
+        let histories = outbox.histories()?;
+        let (is_complete, is_awaited) = (histories.is_complete(did)?, histories.is_awaited(did)?);
+        Ok((is_complete || is_awaited).then_some(is_complete))
+    }
+
     /// Why an account is behind.
     fn reasons(
         &self,
         is_selected: bool,
         account: &AccountState,
+        complete: Option<bool>,
         entry: &AccountEntry,
         deliveries: &[AccountDelivery],
     ) -> Vec<Reason> {
@@ -280,6 +305,9 @@ impl Control {
                 format!("events are missing, and the repository is awaited{why}"),
             );
         }
+        if complete == Some(false) {
+            add("history", "its repository is awaited for what is selected".to_owned());
+        }
         if let Some(event) = entry.event.filter(|event| is_refused(event.code)) {
             add("refused", format!("its last event is not verified: {}", event.code));
         }
@@ -289,11 +317,6 @@ impl Control {
         }
         reasons
     }
-}
-
-/// A collection as an operator writes it.
-fn shown(name: &str) -> String {
-    if name.ends_with('.') { format!("{name}*") } else { name.to_owned() }
 }
 
 fn outbox_state(outbox: &Outbox) -> OutboxState {

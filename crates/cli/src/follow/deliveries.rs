@@ -16,8 +16,10 @@ use super::listing::Listing;
 use super::outbox_acks::Unstored;
 use super::run::{Run, Setup};
 use super::status_checks::{StatusChecker, StatusChecks};
+use super::stored_selection::{SelectionChange, StoredSelection};
 use super::{outbox_binding, state, websocket};
 use crate::failure::Failure;
+use crate::log::{self, Level};
 
 /// The outbox of a run, and its destinations.
 pub(super) struct Deliveries {
@@ -61,6 +63,9 @@ impl Deliveries {
                 outbox.set_paused(name, true)?;
             }
         }
+        let changed = StoredSelection::of(&setup.selection)
+            .store(&outbox, |did| setup.selection.has_account(Some(did)))?;
+        announce_selection(changed);
         let listings = match args.backfills() {
             true => find_accounts(setup, &outbox).await?,
             false => Vec::new(),
@@ -85,7 +90,7 @@ impl Deliveries {
         let unstored = Unstored::new(stop.clone());
         let (recipient, checker) = recipient_of(&run, &outbox, &unstored);
         let room_limit = run.args.stream.stop_limit() / 10 * 4;
-        let histories = match run.args.backfills() {
+        let histories = match run.args.resyncs() {
             true => Some(self.histories(&mut run)?),
             false => None,
         };
@@ -124,11 +129,32 @@ impl Deliveries {
             client: run.xrpc.clone(),
             list_interval: run.args.delivery.list_interval(),
             outdated: run.outdated.clone(),
+            backfills: run.args.backfills(),
         };
-        let lost = without_state(&run.selection.dids.snapshot(), &run.store)?;
+        let lost = match run.args.backfills() {
+            true => without_state(&run.selection.dids.snapshot(), &run.store)?,
+            false => Vec::new(),
+        };
         let (histories, queue) = Histories::new(parts, self.listings.clone(), lost)?;
         run.histories = Some(histories);
         Ok(queue)
+    }
+}
+
+/// Says how the selection differs from that of the last run.
+fn announce_selection(SelectionChange { selects_more, selects_less }: SelectionChange) {
+    // If standard error is closed, the state remains.
+    let print = |text: &str| drop(log::print(Level::Warning, text));
+    if selects_more {
+        print(
+            "more is selected than in the last run: the histories that were delivered are fetched again for what was \
+             added",
+        );
+    }
+    if selects_less {
+        print(
+            "less is selected than in the last run: destinations keep the records that are left out, which change no more",
+        );
     }
 }
 

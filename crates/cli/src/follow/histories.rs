@@ -7,12 +7,12 @@
 //! ```
 //!
 //! An account whose event comes before its turn is fetched at that event, which waits. A history that fails is repeated by
-//! the firehose, and does not delay others. Lists are read again at an interval, and complete histories are compared again
-//! when more collections are selected.
+//! the firehose, and does not delay others. Lists are read again at an interval. Complete histories that are outdated, as
+//! more is selected or events were lost, are compared again, and consumers are told before.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -20,15 +20,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, JoinSet, spawn_blocking};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use wireproof::atproto::syntax::Did;
-use wireproof::delivery::{self, AwaitedHistory, Outbox, OutboxError};
+use wireproof::delivery::{self, AwaitedHistory, EventId, NewEvent, Outbox, OutboxError};
 use wireproof::net::firehose::{ResyncRequests, StopSignal};
 use wireproof::net::http::Url;
 use wireproof::net::identity::Resolver;
 use wireproof::net::xrpc;
 
 use super::history_progress::HistoryProgress;
+use super::line;
 use super::listing::Listing;
 use super::selection::Selection;
+use super::stats::micros;
 use super::status::Status;
 use crate::network;
 
@@ -51,6 +53,10 @@ pub(super) struct Histories {
     list_interval: Duration,
     /// Notified when histories are outdated.
     outdated: Arc<Notify>,
+    /// Whether all awaited histories are requested, or only those that are outdated.
+    backfills: bool,
+    /// The accounts whose consumers know that their history is outdated.
+    told: Mutex<HashSet<Box<str>>>,
     /// Permits of lookups of documents.
     lookups: Semaphore,
     added: UnboundedSender<Vec<String>>,
@@ -67,6 +73,8 @@ pub(super) struct HistoryParts {
     pub(super) client: xrpc::Client,
     pub(super) list_interval: Duration,
     pub(super) outdated: Arc<Notify>,
+    /// Whether all awaited histories are requested, or only those that are outdated.
+    pub(super) backfills: bool,
 }
 
 /// Accounts of one source, which are requested together.
@@ -111,6 +119,8 @@ impl Histories {
             client: parts.client,
             list_interval: parts.list_interval,
             outdated: parts.outdated,
+            backfills: parts.backfills,
+            told: Mutex::default(),
             lookups: Semaphore::new(LOOKUPS),
             added: sender,
         });
@@ -129,7 +139,7 @@ impl Histories {
                 dids.push(did);
             }
         }
-        let mut groups = self.awaited(|_| true)?;
+        let mut groups = self.awaited(|of| self.backfills || of.is_outdated)?;
         groups.push(Group { server: None, are_lost: true, dids });
         Ok(groups)
     }
@@ -178,13 +188,53 @@ impl Histories {
         let _ = self.added.send(dids);
     }
 
+    /// Leaves accounts out that are selected no longer: their events are not delivered.
+    pub(super) fn leave(&self, dids: Vec<String>) {
+        if let Err(error) = self.outbox.outdate_histories_of(dids.iter().map(String::as_str)) {
+            self.status.warn("outbox", || error.to_string());
+        }
+        self.outdated.notify_one();
+    }
+
     /// The repository of an account was delivered, and more collections are selected meanwhile: it is compared again.
     pub(super) fn is_outdated(&self, did: &str) {
         self.requests.request(did);
     }
 
+    /// The stream calls an account active. If its history is awaited, as it could not be fetched before, it is requested.
+    pub(super) fn is_back(&self, did: &str) {
+        let is_awaited = self.lock_known().is_awaited(did);
+        // What cannot be read ends the run at its next line.
+        if is_awaited.unwrap_or(false) && !self.lock().contains_key(did) {
+            self.requests.request(did);
+        }
+    }
+
+    /// Tells consumers of accounts whose history is outdated, selected or not, and returns the groups of those that are
+    /// selected.
+    fn find_outdated(&self) -> Result<Vec<Group>, OutboxError> {
+        let outdated = self.outbox.histories()?.awaited()?.into_iter().filter(|of| of.is_outdated);
+        for AwaitedHistory { did, .. } in outdated {
+            if self.lock_told().insert(did.clone()) {
+                self.tell(&did)?;
+            }
+        }
+        self.awaited(|of| of.is_outdated && !self.lock().contains_key(&of.did))
+    }
+
+    fn tell(&self, did: &str) -> Result<(), OutboxError> {
+        let id = EventId::of_message(did, "history/outdated", micros(SystemTime::now()));
+        let mut line = Vec::new();
+        line::write_outdated(&mut line, &id, did);
+        line.pop();
+        // It is short, and one line.
+        let Ok(event) = NewEvent::new(id, did, line) else { return Ok(()) };
+        self.outbox.append_all([event])
+    }
+
     /// The repository of an account was delivered.
     pub(super) fn is_done(&self, did: &str) {
+        self.lock_told().remove(did);
         if self.lock().remove(did).is_some() {
             self.progress.is_done();
         }
@@ -217,7 +267,7 @@ impl Histories {
 
     /// Whether the history of an account is complete.
     fn is_complete(&self, did: &str) -> bool {
-        let found = self.known.lock().unwrap_or_else(PoisonError::into_inner).is_complete(did);
+        let found = self.lock_known().is_complete(did);
         // What cannot be read ends the run at its next line.
         found.unwrap_or(false)
     }
@@ -243,6 +293,14 @@ impl Histories {
         }
     }
 
+    fn lock_told(&self) -> MutexGuard<'_, HashSet<Box<str>>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_known(&self) -> MutexGuard<'_, delivery::Histories> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Option<OwnedSemaphorePermit>>> {
         self.requested.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -256,6 +314,12 @@ impl HistoryQueue {
         let mut tick = interval_at(Instant::now() + every, every);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let has_lists = !self.histories.listings.is_empty();
+        // Consumers know what is outdated before it is requested.
+        let histories = self.histories.clone();
+        tokio::select! {
+            () = stop.requested() => return,
+            _ = spawn_blocking(move || histories.find_outdated().map(drop)) => {}
+        }
         let mut found = std::mem::take(&mut self.groups);
         loop {
             for group in found.drain(..) {
@@ -272,7 +336,7 @@ impl HistoryQueue {
                 }
                 () = self.histories.outdated.notified() => {
                     let histories = self.histories.clone();
-                    reading.spawn_blocking(move || histories.awaited(|of| of.is_outdated));
+                    reading.spawn_blocking(move || histories.find_outdated());
                 }
                 Some(dids) = self.added.recv() => {
                     let group = add(self.histories.clone(), dids).await;

@@ -15,7 +15,7 @@ use wireproof::net::firehose::{PauseSignal, StopSignal};
 use wireproof::net::hosts::Jitter;
 use wireproof::net::http::Url;
 use wireproof::net::jetstream::{
-    self, Client, Compression, Filter, JetstreamItem, Options, Upstream, Version,
+    self, Client, Compression, Filter, JetstreamItem, Notice, Options, Upstream, Version,
 };
 use wireproof::net::websocket::Dialer;
 use wireproof::store::{Store, StoreError, crash_point};
@@ -78,7 +78,7 @@ pub(super) async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     let reader = Reader { stats: &stats, lines, cursors, status, limit, form, selection, reloaded };
     let read = tokio::select! {
         read = reader.read(client, &store, &stop) => read,
-        never = reload::on_hangup(&accounts, selection, status, |_| reloaded.notify_one()) => match never {},
+        never = reload::on_hangup(&accounts, selection, status, |_, _| reloaded.notify_one()) => match never {},
         never = Metrics::serve(metrics) => match never {},
     };
     status.end();
@@ -140,7 +140,7 @@ impl Reader<'_> {
                 && started.insert(host)
             {
                 // Durable before the line, for a run that is killed before its first checkpoint.
-                self.cursors.start(host, first);
+                self.cursors.start(host, first.saturating_sub(1));
                 self.cursors.store(store).await?;
             }
             // While too many lines are in flight, nothing is read.
@@ -162,6 +162,9 @@ impl Reader<'_> {
         match item {
             JetstreamItem::Notice(notice) => {
                 self.cursors.update(|counts| *entry(&mut counts.notices, notice.name()) += 1);
+                if let Notice::Connected { host, cursor: None } = notice {
+                    self.cursors.start(host.0, jetstream::live_cursor());
+                }
                 self.stats.record(notice);
                 self.status.notice(self.stats, notice);
                 None
@@ -248,10 +251,10 @@ impl CursorTracker {
         self.stored[host] == Some(cursor)
     }
 
-    /// Sets the cursor of a host without one to that before its first event.
-    fn start(&self, host: usize, first: u64) {
+    /// Sets the cursor of a host without one.
+    fn start(&self, host: usize, cursor: u64) {
         self.update(|counts| {
-            counts.cursors[host].get_or_insert(first.saturating_sub(1));
+            counts.cursors[host].get_or_insert(cursor);
         });
     }
 

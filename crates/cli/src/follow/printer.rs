@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mapping::MappedFile;
+use wireproof::atproto::event::Event;
 use wireproof::atproto::repo::Repository;
 use wireproof::codec::car;
 use wireproof::net::firehose::{
@@ -16,6 +17,7 @@ use wireproof::verify::sync::{Chain, Outcome};
 use super::account_log::AccountLog;
 use super::histories::Histories;
 use super::line::{EventLine, LineContent, ResyncLines};
+use super::lost_events::LostEvents;
 use super::selection::Selection;
 use super::stats::RunStats;
 use super::status::Status;
@@ -51,6 +53,7 @@ pub(super) struct Printer<R> {
     /// The histories of the run, if accounts get theirs.
     pub(super) histories: Option<Arc<Histories>>,
     pub(super) content: LineContent,
+    pub(super) lost: LostEvents,
 }
 
 impl<R: LineRecipient> Handler for Printer<R> {
@@ -63,6 +66,9 @@ impl<R: LineRecipient> Handler for Printer<R> {
         let host = self.stats.host(event.host.0);
         self.warn_of(host, event);
         self.accounts.record(event);
+        if let (Some(did), true) = (event.did, calls_active(event)) {
+            self.for_history(|histories| histories.is_back(did));
+        }
         let filter = self.selection.filter();
         let line = EventLine::new(host, event, &filter, self.content);
         if !line.is_selected() {
@@ -80,6 +86,7 @@ impl<R: LineRecipient> Handler for Printer<R> {
     }
 
     fn resynced(&self, resynced: &Arc<ResyncedRepo>, ack: Ack) {
+        self.lost.recheck.ended(&resynced.did);
         self.for_history(|histories| histories.is_done(&resynced.did));
         if !self.selection.has_account(Some(&resynced.did)) {
             return ack.skip();
@@ -94,11 +101,13 @@ impl<R: LineRecipient> Handler for Printer<R> {
 
     fn resync_failed(&self, did: &str, why: &ResyncError) {
         self.accounts.record_failure(did, why);
+        self.lost.recheck.ended(did);
         self.for_history(|histories| histories.has_failed(did));
         self.status.warn("resync-failed", || format!("{did}: the resync failed: {why}"));
     }
 
     fn resync_delayed(&self, did: &str, why: &ResyncError, delay: Duration) {
+        self.lost.recheck.ended(did);
         self.for_history(|histories| histories.is_delayed(did));
         self.status.warn("resync-delayed", || {
             let seconds = delay.as_secs();
@@ -114,6 +123,7 @@ impl<R: LineRecipient> Handler for Printer<R> {
         self.stats.record(notice);
         self.recipient.notice(notice);
         self.status.notice(&self.stats, notice);
+        self.lost.record(notice);
     }
 }
 
@@ -157,6 +167,14 @@ impl<R: LineRecipient> Printer<R> {
             }),
             _ => {}
         }
+    }
+}
+
+/// Whether a well-formed `#account` event calls its account active.
+fn calls_active(event: &DeliveredEvent<'_>) -> bool {
+    match &event.verdict {
+        Verdict::Judged(Outcome::Unjudged(Event::Account(account))) => account.active,
+        _ => false,
     }
 }
 

@@ -9,12 +9,13 @@ use super::selection::{Selection, read_accounts};
 use super::status::Status;
 use crate::interrupt;
 
-/// Reads the lists again at each SIGHUP, forever. `changed` is called with the added accounts when the selection has changed.
+/// Reads the lists again at each SIGHUP, forever. `changed` is called with the added and the removed accounts when the
+/// selection has changed.
 pub(super) async fn on_hangup(
     dids: &[String],
     selection: &Selection,
     status: &Status,
-    mut changed: impl FnMut(Vec<String>),
+    mut changed: impl FnMut(Vec<String>, Vec<String>),
 ) -> Infallible {
     let Some(mut hangups) = interrupt::hangups() else { return std::future::pending().await };
     loop {
@@ -33,7 +34,10 @@ pub(super) async fn on_hangup(
                 selection.replace_accounts(accounts);
                 let selected = selection.dids.snapshot();
                 let (count, before) = (selected.len(), known.len());
-                changed(selected.difference(&known).cloned().collect());
+                changed(
+                    selected.difference(&known).cloned().collect(),
+                    known.difference(&selected).cloned().collect(),
+                );
                 status.print(&format!("SIGHUP: {count} accounts are selected, {before} were"));
             }
             Err(failure) => {

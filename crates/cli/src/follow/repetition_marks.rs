@@ -86,8 +86,8 @@ impl RepetitionMarks {
 
     /// Voids the marks of a host that has reset its sequence.
     pub(super) fn notice(&self, notice: &Notice) {
-        if let Notice::FutureCursor { host, .. } = notice
-            && let Some(stream) = self.streams.get(host.0)
+        if notice.is_reset()
+            && let Some(stream) = self.streams.get(notice.host().0)
         {
             let _guard = stream.raising.lock().unwrap_or_else(PoisonError::into_inner);
             let seqs = [&stream.earlier, &stream.printed, &stream.checkpointed, &stream.stored];
@@ -213,8 +213,7 @@ mod tests {
         assert!(!first.is_repeated(0, 1_000_000).unwrap());
         drop(first);
         let second = marks(&dir);
-        let message = String::new();
-        second.notice(&Notice::FutureCursor { host: HostId(0), cursor: None, message });
+        second.notice(&Notice::SequenceReset { host: HostId(0), after: 1_000_000, seq: 5 });
         assert!(!second.is_repeated(0, 5).unwrap());
         second.finish().unwrap();
         drop(second);

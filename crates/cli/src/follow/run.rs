@@ -23,8 +23,10 @@ use super::handles;
 use super::histories::Histories;
 use super::keys::StoredKeys;
 use super::line::LineContent;
+use super::lost_events::LostEvents;
 use super::metrics::{ArchiveCounts, FirehoseSeries, Metrics, Readiness};
 use super::printer::{LineRecipient, Printer};
+use super::recheck::{Recheck, RecheckParts};
 use super::reload;
 use super::repetition_marks::RepetitionMarks;
 use super::selection::Selection;
@@ -103,6 +105,10 @@ pub(super) struct Run<'a> {
     /// What was last seen of accounts, for the admin API.
     accounts: Arc<AccountLog>,
     metrics: Arc<RunMetrics>,
+    outbox: Option<Outbox>,
+    recheck: Arc<Recheck>,
+    /// Whether repositories are fetched.
+    resyncs: bool,
 }
 
 impl<'a> Run<'a> {
@@ -125,6 +131,8 @@ impl<'a> Run<'a> {
             resync.desynchronized = accounts.into_iter().map(Box::from).collect();
             resync.accounts = (!selection.has_all_accounts).then(|| selection.dids.clone());
         }
+        let (lines, recheck) = (outbox.clone(), Recheck::load(&state::folder(args)?)?);
+        let resyncs = options.resync.is_some();
         let states = (0..options.workers).map(|_| store.chain_state()).collect::<Result<_, _>>()?;
         let streams = hosts.urls.iter().map(|url| Upstream::new(url.clone()).stream_name());
         let streams = streams.collect();
@@ -199,6 +207,9 @@ impl<'a> Run<'a> {
             admin,
             accounts,
             metrics,
+            outbox: lines,
+            recheck,
+            resyncs,
         })
     }
 
@@ -220,13 +231,38 @@ impl<'a> Run<'a> {
             accounts: self.accounts,
             histories: self.histories.clone(),
             content: LineContent { proof: args.proof, level: args.verify_level() },
+            lost: LostEvents {
+                outbox: self.outbox.clone(),
+                outdated: self.outdated.clone(),
+                recheck: self.recheck.clone(),
+                resyncs: self.resyncs,
+                status: status.clone(),
+                stop: stop.clone(),
+            },
+        };
+        let parts = RecheckParts {
+            store: store.clone(),
+            outbox: self.outbox,
+            selection: selection.clone(),
+            requests: self.requests,
+            status: status.clone(),
+        };
+        let recheck = self.recheck.clone();
+        let check = async {
+            match self.resyncs {
+                true => recheck.run(parts).await,
+                false => std::future::pending().await,
+            }
         };
         let initial_cursor = args.cursor.cursor();
-        let journal = StateJournal { store, keys: self.keys, marks, initial_cursor };
+        let (keys, recheck) = (self.keys, self.recheck.clone());
+        let journal = StateJournal { store, keys, marks, recheck, initial_cursor };
         let (accounts, histories) = (self.named_accounts, self.histories);
-        let added = |dids| {
+        let backfills = args.backfills();
+        let changed = |added, removed| {
             if let Some(histories) = &histories {
-                histories.add(dids);
+                histories.leave(removed);
+                histories.add(if backfills { added } else { Vec::new() });
             }
         };
         let run = self.firehose.run(printer, journal, states, stop);
@@ -235,7 +271,8 @@ impl<'a> Run<'a> {
             never = Metrics::serve(self.endpoint) => match never {},
             never = AdminServer::run(self.admin) => match never {},
             never = status.update(&stats, &self.metrics) => match never {},
-            never = reload::on_hangup(&accounts, &selection, &status, added) => match never {},
+            never = check => match never {},
+            never = reload::on_hangup(&accounts, &selection, &status, changed) => match never {},
         };
         status.end();
         status.print_skipped(&stats, &self.metrics.snapshot());

@@ -88,17 +88,18 @@ impl Selection {
         self.lock().changes.changes.clone()
     }
 
-    /// Changes the selection. `prepare` gets the new accounts; then the changes are stored, then in effect. The result of
+    /// Changes the selection. `prepare` gets the new accounts and collections; then the changes are stored, then in effect. The result of
     /// `edit` is passed on.
     pub(super) fn change<T>(
         &self,
         edit: impl FnOnce(&mut Changes) -> T,
-        prepare: impl FnOnce(&HashSet<String>) -> Result<(), Failure>,
+        prepare: impl FnOnce(&HashSet<String>, &HashSet<String>) -> Result<(), Failure>,
     ) -> Result<T, Failure> {
         let mut lists = self.lock();
         let mut changes = lists.changes.changes.clone();
         let result = edit(&mut changes);
-        prepare(&changes.accounts.apply(&lists.accounts))?;
+        let accounts = changes.accounts.apply(&lists.accounts);
+        prepare(&accounts, &changes.collections.apply(&lists.collections))?;
         lists.changes.replace(changes)?;
         self.update(&lists);
         Ok(result)
@@ -145,6 +146,11 @@ impl Filter {
     /// Whether all collections are selected.
     pub(super) fn has_all_collections(&self) -> bool {
         self.has_all_collections
+    }
+
+    /// The names of collections, and prefixes that end in a dot, in order.
+    pub(super) fn names(&self) -> &[String] {
+        &self.collections
     }
 
     /// The selected collections as an operator writes them, `app.bsky.graph.*` for a prefix.

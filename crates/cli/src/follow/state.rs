@@ -11,6 +11,7 @@ use wireproof::verify::sync::AccountState;
 
 use super::args::FollowArgs;
 use super::keys::StoredKeys;
+use super::recheck::Recheck;
 use super::repetition_marks::RepetitionMarks;
 use super::stats::RunStats;
 use crate::failure::Failure;
@@ -76,6 +77,8 @@ pub(super) struct StateJournal {
     pub(super) keys: Arc<StoredKeys>,
     /// The marks of printed lines; `None` for lines that are stored.
     pub(super) marks: Option<Arc<RepetitionMarks>>,
+    /// Counts the checkpoints.
+    pub(super) recheck: Arc<Recheck>,
     /// The cursor of a stream without a stored one.
     pub(super) initial_cursor: Option<u64>,
 }
@@ -96,6 +99,8 @@ impl Journal for StateJournal {
         if let Some(marks) = &self.marks {
             marks.reserve().map_err(JournalError::new)?;
         }
-        self.store.checkpoint(cursors, accounts).map_err(JournalError::new)
+        self.store.checkpoint(cursors, accounts).map_err(JournalError::new)?;
+        self.recheck.checkpointed();
+        Ok(())
     }
 }

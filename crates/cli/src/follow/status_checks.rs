@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use wireproof::delivery::{EventId, NewEvent, Outbox, OutboxError};
+use wireproof::delivery::{EventId, NewEvent, Outbox, OutboxError, RecordEffects};
 use wireproof::net::firehose::{ServerStatus, ServerStatuses, StopSignal};
 
 use super::line;
@@ -167,12 +167,16 @@ fn store(
     stored: impl FnOnce(Result<(), OutboxError>) + Send + 'static,
 ) {
     let mut line = Vec::new();
-    line::write_status(&mut line, &id, did, found.status.as_deref());
+    let status = found.status.as_deref();
+    line::write_status(&mut line, &id, did, status);
     line.pop();
     // A status is short, and its line is one.
-    if let Ok(event) = NewEvent::new(id, did, line) {
-        outbox.append(event, stored);
-    }
+    let Ok(event) = NewEvent::new(id, did, line) else { return };
+    let event = match status == Some(DELETED) && outbox.has_histories() {
+        true => event.with_effects(RecordEffects::of_deletion()),
+        false => event,
+    };
+    outbox.append(event, stored);
 }
 
 impl Check {
@@ -191,6 +195,9 @@ impl Drop for Check {
         }
     }
 }
+
+/// The status of a deleted account, whose records receivers delete.
+const DELETED: &str = "deleted";
 
 /// Maximum number of queued checks, and of concurrent ones.
 const MAX_QUEUED: usize = 1024;

@@ -57,7 +57,7 @@ impl Sequence {
             SeqStep::Reused => {
                 (REUSED_CODE, format!("sequence number {seq} again, with other bytes"))
             }
-            SeqStep::Regressed(after) => (
+            SeqStep::Regressed(after) | SeqStep::Reset(after) => (
                 REGRESSED_CODE,
                 format!("sequence number {seq} after {after}: sequence numbers must rise"),
             ),

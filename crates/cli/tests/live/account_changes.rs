@@ -68,6 +68,37 @@ fn records_of_an_inactive_account_are_hidden_until_it_is_back() {
 }
 
 #[test]
+fn a_deleted_account_that_comes_back_has_all_its_records_again_after_a_kill_too() {
+    let (sim, dir) = (network(3), tempfile::tempdir().unwrap());
+    let tables = Tables::new(dir.path());
+    let mut running = start(&sim, &tables, dir.path());
+    for is_killed in [false, true] {
+        let all = sim.expected_accounts()[0].records.len();
+        let kept = of(&sim, 0, "SELECT count(*) FROM record WHERE");
+        sim.set_account_status(0, AccountStatus::Deleted);
+        tables.wait("the records of the deleted account are gone", &kept, 0);
+        let complete = of(&sim, 0, "SELECT complete FROM account WHERE");
+        assert_eq!(tables.query(&complete), Some(0));
+        if is_killed {
+            running.kill();
+            sim.set_account_status(0, AccountStatus::Active);
+            let (dids, to) = (sim.account(0).did, tables.to());
+            let args = ["--dids", &*dids, "--to", &*to];
+            running = Running::start(follow(&sim, dir.path(), &args));
+        } else {
+            sim.set_account_status(0, AccountStatus::Active);
+        }
+        tables.wait("the whole repository", &complete, 1);
+        assert_eq!(tables.query(&kept), i64::try_from(all).ok());
+        sim.write_commit_as(0);
+        let last = of(&sim, 0, "SELECT count(*) FROM event WHERE live AND code = 'verified' AND");
+        tables.wait("its next commit", &last, 1 + usize::from(is_killed));
+        assert_eq!(tables.query(&complete), Some(1));
+    }
+    running.kill();
+}
+
+#[test]
 fn a_status_that_the_server_does_not_confirm_is_asked_for_again() {
     let (sim, dir) = (network(2), tempfile::tempdir().unwrap());
     let tables = Tables::new(dir.path());

@@ -23,6 +23,8 @@
 //! | `packaging` | the systemd unit and the compose file |
 //! | `plc_mirrors` | `plc mirror`, and what its file answers |
 //! | `reload` | SIGHUP |
+//! | `resets` | hosts that begin another sequence, and runs that end before their first event |
+//! | `selections` | the selection of a run as a part of its state |
 //! | `websockets` | `follow --to ws://…`: its clients |
 //! | `schemas` | every line that these tests read follows the schema of its kind |
 //! | `verify_levels` | `follow --verify-against`: what each level proves, says and refuses |
@@ -61,9 +63,11 @@ mod plc_mirrors;
 #[cfg(feature = "query")]
 mod queries;
 mod reload;
+mod resets;
 mod resume;
 #[path = "../schemas/mod.rs"]
 mod schemas;
+mod selections;
 mod tls;
 mod verify_levels;
 #[path = "../webhook/mod.rs"]

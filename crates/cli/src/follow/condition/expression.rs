@@ -21,6 +21,7 @@ use crate::json::RecordPath;
 pub(crate) struct Condition(Arc<Inner>);
 
 struct Inner {
+    text: String,
     program: Program,
     env: Arc<Env>,
     /// Maximum size of a record that is evaluated, in bytes.
@@ -39,8 +40,14 @@ impl FromStr for Condition {
         let program = env.compile(text).map_err(|errors| parse_error(&errors))?;
         let loops = check::check(&program)?;
         let max_bytes = MAX_RECORD_BYTES.get(loops).copied().unwrap_or_default();
-        let condition =
-            Self(Arc::new(Inner { program, env, max_bytes, counts: ConditionCounts::default() }));
+        let text = text.to_owned();
+        let condition = Self(Arc::new(Inner {
+            text,
+            program,
+            env,
+            max_bytes,
+            counts: ConditionCounts::default(),
+        }));
         condition.check_type()?;
         Ok(condition)
     }
@@ -62,6 +69,11 @@ impl Condition {
         };
         count.fetch_add(1, Relaxed);
         matches
+    }
+
+    /// The expression.
+    pub(crate) fn text(&self) -> &str {
+        &self.0.text
     }
 
     /// The counts.

@@ -22,6 +22,10 @@ impl Condition {
         match *self {}
     }
 
+    pub(crate) fn text(&self) -> &str {
+        match *self {}
+    }
+
     pub(crate) fn counts(&self) -> &ConditionCounts {
         match *self {}
     }

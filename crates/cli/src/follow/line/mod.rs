@@ -84,6 +84,18 @@ pub(super) fn write_status(line: &mut Vec<u8>, id: &EventId, did: &str, status: 
     object.end();
 }
 
+/// Writes the line of an account of which consumers may miss something until its next repository.
+pub(super) fn write_outdated(line: &mut Vec<u8>, id: &EventId, did: &str) {
+    let mut object = Object::begin_line(line);
+    object.text("id", id.as_str());
+    object.json("live", &false);
+    object.text("kind", "history");
+    object.text("did", did);
+    object.text("verdict", "unchecked");
+    object.text("code", OUTDATED_CODE);
+    object.end();
+}
+
 /// Writes a deletion; `filtered` if the record is there and does not match any more.
 fn write_deletion(line: &mut Vec<u8>, path: &str, filtered: bool) {
     let RecordPath { collection, rkey } = RecordPath::split(path);
@@ -103,6 +115,7 @@ pub(super) const NOT_ASKED_CODE: &str = "not-asked";
 const VERIFIED_CODE: &str = "verified";
 /// Code of a status that the account's own server confirms.
 const CONFIRMED_CODE: &str = "status/confirmed";
+const OUTDATED_CODE: &str = "history/outdated";
 /// Kind of a message that cannot be decoded.
 pub(super) const UNDECODABLE: &str = "undecodable";
 /// Code of a Jetstream message that cannot be decoded.

@@ -1,0 +1,166 @@
+//! The selection that histories were delivered for: in the outbox, to be compared with that of the next run.
+//!
+//! A history is complete for a selection. If the next one selects more, what was added was never fetched, and the complete
+//! histories are outdated in the transaction that stores it: an end before they are fetched changes nothing. Accounts that
+//! are not selected miss events from then on, so that their histories are outdated too.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use wireproof::delivery::Outbox;
+
+use super::selection::Selection;
+use crate::failure::Failure;
+
+/// What a run selects, but for its accounts: whether the history of each is complete is in the outbox.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StoredSelection {
+    /// The collections, and prefixes that end in a dot, in order; `None` for all.
+    collections: Option<Vec<String>>,
+    /// The expression of `--where`.
+    #[serde(rename = "where")]
+    condition: Option<String>,
+}
+
+/// How a selection differs from the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct SelectionChange {
+    /// Whether it may select a record that the one before did not.
+    pub(super) selects_more: bool,
+    /// Whether it may leave out a record that the one before selected.
+    pub(super) selects_less: bool,
+}
+
+impl StoredSelection {
+    /// What a run selects now.
+    pub(super) fn of(selection: &Selection) -> Self {
+        let filter = selection.filter();
+        let condition = filter.condition.as_ref().map(|condition| condition.text().to_owned());
+        let collections = (!filter.has_all_collections()).then(|| filter.names().to_vec());
+        Self { collections, condition }
+    }
+
+    /// The same with these collections.
+    pub(super) fn with_collections(self, collections: &HashSet<String>) -> Self {
+        let mut collections: Vec<String> = collections.iter().cloned().collect();
+        collections.sort_unstable();
+        Self { collections: Some(collections), ..self }
+    }
+
+    /// The difference to the one before. Of two expressions nothing is known but whether they are the same.
+    fn change_from(&self, before: &Self) -> SelectionChange {
+        SelectionChange { selects_more: !before.covers(self), selects_less: !self.covers(before) }
+    }
+
+    /// Whether it surely selects all that another one does.
+    fn covers(&self, other: &Self) -> bool {
+        let has_collections = match (&self.collections, &other.collections) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(of), Some(others)) => others.iter().all(|other| covers_name(of, other)),
+        };
+        has_collections && (self.condition.is_none() || self.condition == other.condition)
+    }
+
+    /// Stores it in the outbox, and outdates the histories that are not complete for it.
+    pub(super) fn store(
+        &self,
+        outbox: &Outbox,
+        has_account: impl Fn(&str) -> bool,
+    ) -> Result<SelectionChange, Failure> {
+        let before = outbox.selection()?;
+        let before = before.map(|text| serde_json::from_str::<Self>(&text));
+        let change = match before {
+            Some(Ok(before)) => self.change_from(&before),
+            // A selection of another version says nothing.
+            Some(Err(_)) => SelectionChange { selects_more: true, selects_less: false },
+            None => SelectionChange::default(),
+        };
+        let text = serde_json::to_string(self).expect("two lists of texts");
+        outbox.select(&text, change.selects_more, has_account)?;
+        Ok(change)
+    }
+}
+
+/// Whether a collection, or each of a prefix, is among those with these names and prefixes.
+fn covers_name(names: &[String], other: &str) -> bool {
+    names.iter().any(|name| match name.ends_with('.') {
+        true => other.starts_with(name.as_str()),
+        false => other == name,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selection(collections: &[&str], condition: &str) -> StoredSelection {
+        let names: Vec<String> = collections.iter().map(|name| (*name).to_owned()).collect();
+        StoredSelection {
+            collections: (!names.is_empty()).then_some(names),
+            condition: (!condition.is_empty()).then(|| condition.to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_selection_is_compared_by_what_it_may_add_and_leave_out() {
+        let (more, less, both) = ((true, false), (false, true), (true, true));
+        for (before, now, expected) in [
+            (selection(&[], ""), selection(&[], ""), (false, false)),
+            (selection(&["a.b.c"], ""), selection(&[], ""), more),
+            (selection(&[], ""), selection(&["a.b.c"], ""), less),
+            (selection(&["a.b.c"], ""), selection(&["a.b.c", "a.b.d"], ""), more),
+            (selection(&["a.b."], ""), selection(&["a.b.c"], ""), less),
+            (selection(&["a.b.c"], ""), selection(&["a.b."], ""), more),
+            (selection(&["a.b."], ""), selection(&["a.b.c."], ""), less),
+            (selection(&["a.b"], ""), selection(&["a.bc"], ""), both),
+            (selection(&["a.b.c"], ""), selection(&["a.b.d"], ""), both),
+            (selection(&[], "x"), selection(&[], "x"), (false, false)),
+            (selection(&[], ""), selection(&[], "x"), less),
+            (selection(&[], "x"), selection(&[], ""), more),
+            (selection(&[], "x"), selection(&[], "y"), both),
+            (selection(&["a.b.c"], "x"), selection(&[], "x"), more),
+            (selection(&["a.b.c"], ""), selection(&["a.b.c", "a.b.d"], "x"), both),
+        ] {
+            let SelectionChange { selects_more, selects_less } = now.change_from(&before);
+            assert_eq!((selects_more, selects_less), expected, "{before:?} to {now:?}");
+        }
+    }
+
+    #[test]
+    fn a_stored_selection_outdates_what_it_adds_and_accounts_that_it_leaves_out() {
+        use wireproof::delivery::{EventId, NewEvent, Options, RecordEffects, StartAt};
+        let dir = tempfile::tempdir().unwrap();
+        let outbox = Outbox::open(&dir.path().join("outbox.sqlite"), Options::default()).unwrap();
+        outbox.register("reader", StartAt::Oldest).unwrap();
+        let complete = |did: &str, number: u64| {
+            let mut effects = RecordEffects::of_repository(true);
+            effects.complete();
+            let id = EventId::of_resync(did, "3a", number, 0);
+            let event = NewEvent::new(id, did, "{}").unwrap().with_effects(effects);
+            outbox.append_all([event]).unwrap();
+        };
+        let outdated = || -> Vec<Box<str>> {
+            let awaited = outbox.histories().unwrap().awaited().unwrap();
+            awaited.into_iter().filter(|of| of.is_outdated).map(|of| of.did).collect()
+        };
+        let (a, b) = ("did:web:a.test", "did:web:b.test");
+        let store = |selection: &StoredSelection, has_account: &dyn Fn(&str) -> bool| {
+            selection.store(&outbox, has_account).unwrap()
+        };
+        let complete_both = |number| [a, b].into_iter().for_each(|did| complete(did, number));
+        complete_both(1);
+        let first = selection(&["a.b.c"], "");
+        assert_eq!(store(&first, &|_| true), SelectionChange::default());
+        assert!(outdated().is_empty(), "the first selection is that of what was delivered");
+        let wider = selection(&["a.b.c", "a.b.d"], "");
+        assert!(store(&wider, &|_| true).selects_more);
+        assert_eq!(outdated(), [a.into(), b.into()]);
+        assert_eq!(store(&wider, &|_| true), SelectionChange::default());
+        assert_eq!(outdated().len(), 2, "until they are fetched");
+        complete_both(2);
+        assert!(store(&first, &|did| did == a).selects_less);
+        assert_eq!(outdated(), [b.into()], "its events are not delivered");
+    }
+}
