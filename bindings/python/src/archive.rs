@@ -231,11 +231,6 @@ fn code_of(fault: &ArchiveFault) -> &'static str {
         ArchiveFault::Store(_) => "archive/store",
         ArchiveFault::File(_) | ArchiveFault::Object(_) => "archive/io",
         ArchiveFault::Parquet(_) | ArchiveFault::Arrow(_) => "archive/parquet",
-        ArchiveFault::LogLine { .. }
-        | ArchiveFault::ChangedEntry
-        | ArchiveFault::MissingVersion(_)
-        | ArchiveFault::Protocol { .. } => "archive/log",
-        ArchiveFault::ChangedFile(_) => "archive/file",
-        _ => "archive/other",
+        fault => fault.code().unwrap_or("archive/other"),
     }
 }

@@ -14,13 +14,14 @@ use crate::seal::WorkId;
 use crate::spill::SpilledFiles;
 use crate::storage::Storage;
 use crate::table::{DAY, Table};
+use crate::uploads;
 
 /// An archive in a folder or an object store. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Archive {
     storage: Storage,
     /// The tables as of their last use here, by [`Table`].
-    snapshots: Arc<[Mutex<Snapshot>; Table::ALL.len()]>,
+    snapshots: Arc<[Mutex<Arc<Snapshot>>; Table::ALL.len()]>,
     spilled: Arc<SpilledFiles>,
     /// The secret under which the DIDs of erased accounts are hashed.
     erasure_key: Option<ErasureKey>,
@@ -29,7 +30,7 @@ pub struct Archive {
 /// The size of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableStats {
-    /// Number of entries of its log.
+    /// Number of versions of its log.
     pub versions: u64,
     /// Number of files.
     pub files: u64,
@@ -64,12 +65,21 @@ impl Archive {
             return Err(is_missing());
         }
         let archive = Self::open(address)?;
-        for table in Table::ALL {
-            if archive.snapshot(table).await?.metadata.is_some() {
-                return Ok(archive);
-            }
+        if archive.check_logs().await? {
+            return Ok(archive);
         }
         Err(is_missing())
+    }
+
+    /// Reads the logs of all tables; whether one of them has a version. An archive of which one log is damaged is neither read nor
+    /// written.
+    ///
+    /// # Errors
+    /// If a log cannot be read whole, or is shorter than it was.
+    pub async fn check_logs(&self) -> Result<bool, ArchiveError> {
+        let tables = Table::ALL.map(|table| self.snapshot(table));
+        let snapshots = futures_util::future::try_join_all(tables).await?;
+        Ok(snapshots.iter().any(|snapshot| snapshot.next_version > 0))
     }
 
     /// The archive in this storage.
@@ -122,7 +132,7 @@ impl Archive {
     }
 
     /// A table as of now.
-    pub(crate) async fn snapshot(&self, table: Table) -> Result<Snapshot, ArchiveError> {
+    pub(crate) async fn snapshot(&self, table: Table) -> Result<Arc<Snapshot>, ArchiveError> {
         Ok(self.updated(table).await?.clone())
     }
 
@@ -137,7 +147,7 @@ impl Archive {
     }
 
     /// The locked state of a table, with the new entries of its log.
-    async fn updated(&self, table: Table) -> Result<MutexGuard<'_, Snapshot>, ArchiveError> {
+    async fn updated(&self, table: Table) -> Result<MutexGuard<'_, Arc<Snapshot>>, ArchiveError> {
         let mut snapshot = self.snapshots[table as usize].lock().await;
         self.log(table).update(&mut snapshot).await?;
         Ok(snapshot)
@@ -149,10 +159,14 @@ impl Archive {
         change: &Change,
     ) -> Result<Committed, ArchiveError> {
         let mut snapshot = self.snapshots[table as usize].lock().await;
-        self.log(table).commit(&mut snapshot, change, || metadata(table)).await
+        let committed = self.log(table).commit(&mut snapshot, change, || metadata(table)).await?;
+        for add in change.add.iter().filter(|add| snapshot.files.contains_key(&add.path)) {
+            uploads::settle(&self.storage, table, &add.path).await?;
+        }
+        Ok(committed)
     }
 
-    fn log(&self, table: Table) -> Log {
+    pub(crate) fn log(&self, table: Table) -> Log {
         Log::new(self.storage.clone(), table.name())
     }
 }
@@ -161,6 +175,7 @@ fn metadata(table: Table) -> MetaData {
     MetaData {
         id: uuid(),
         name: Some(table.name().to_owned()),
+        description: None,
         format: Format { provider: "parquet".to_owned(), options: BTreeMap::new() },
         schema_string: schema_string(&table.schema(), &[DAY]),
         partition_columns: vec![DAY.to_owned()],

@@ -35,6 +35,7 @@ impl Archive {
     /// # Errors
     /// If the archive cannot be written. What was merged until then stays.
     pub async fn compact(&self, before: i64) -> Result<Compacted, ArchiveError> {
+        self.check_logs().await?;
         let (mut compacted, last) = (Compacted::default(), day_of(before));
         for day in self.days(&[Table::Events, Table::Ops], last).await? {
             let is_due =
@@ -67,13 +68,13 @@ impl Archive {
     async fn files(&self, tables: &[Table], day: Date) -> Result<Vec<Add>, ArchiveError> {
         let mut files = Vec::new();
         for table in tables {
-            files.extend(files_of_day(&self.snapshot(*table).await?, day));
+            files.extend(files_of_day(&*self.snapshot(*table).await?, day));
         }
         Ok(files)
     }
 
     async fn is_due(&self, table: Table, day: Date) -> Result<bool, ArchiveError> {
-        Ok(!is_merged(&files_of_day(&self.snapshot(table).await?, day)))
+        Ok(!is_merged(&files_of_day(&*self.snapshot(table).await?, day)))
     }
 
     async fn merge_days<C: Columns>(
@@ -83,7 +84,7 @@ impl Archive {
     ) -> Result<(), ArchiveError> {
         for day in self.days(&[C::TABLE], last).await? {
             for attempt in 0.. {
-                let old = files_of_day(&self.snapshot(C::TABLE).await?, day);
+                let old = files_of_day(&*self.snapshot(C::TABLE).await?, day);
                 if is_merged(&old) {
                     break;
                 }

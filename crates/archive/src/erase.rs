@@ -25,8 +25,8 @@ pub struct Erased {
     pub ledger_rows: u64,
     /// Bytes that the archive is smaller by.
     pub bytes: u64,
-    /// Number of files of the last day that no log names: of a writer at work, or of one that ended. What they have of the
-    /// account is gone when it is erased again a day later.
+    /// Number of files in the tables' folders that no log names: of a writer at work, of one that ended, or of whoever put them there.
+    /// Those of a writer are gone when the account is erased again a day later. The others stay, with what they have of the account.
     pub uncommitted_files: u64,
 }
 
@@ -53,6 +53,7 @@ impl Archive {
         reason: &str,
         now_micros: i64,
     ) -> Result<Erased, ArchiveError> {
+        self.check_logs().await?;
         self.mark_erased(did, reason, now_micros).await?;
         let mut erased = Erased::default();
         for table in Table::ALL {
@@ -70,7 +71,7 @@ impl Archive {
         erased: &mut Erased,
     ) -> Result<(), ArchiveError> {
         for _ in 0..MAX_ATTEMPTS {
-            let rewrite = self.rewrite_without(table, &self.snapshot(table).await?, did).await?;
+            let rewrite = self.rewrite_without(table, &*self.snapshot(table).await?, did).await?;
             // Another writer may have changed one of the files.
             if self.replace(table, &rewrite.files).await? {
                 let Replacement { old, new, .. } = &rewrite.files;

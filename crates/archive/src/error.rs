@@ -5,7 +5,7 @@ use std::io;
 use arrow_schema::ArrowError;
 use parquet::errors::ParquetError;
 
-use crate::store_fault::StoreFault;
+use crate::store_fault::{StoreFault, StoreProblem};
 
 /// An error of an archive, and the file that it is about.
 #[derive(Debug, thiserror::Error)]
@@ -61,22 +61,54 @@ pub enum ArchiveFault {
         /// What is wrong with it.
         reason: String,
     },
-    /// An entry of the log has another hash than it states.
+    /// An entry, a checkpoint or the log as a whole is not what the Delta protocol says.
+    #[error("{0}; restore the log from a copy")]
+    Log(String),
+    /// An entry or a checkpoint of the log has another hash than it states.
     #[error("the entry was changed: it has another hash than it states; restore it from a copy")]
     ChangedEntry,
-    /// The log skips a version, or does not begin with one that this program reads.
-    #[error("version {0} of the log is missing")]
+    /// The log skips a version: it has later ones, or a checkpoint that is not there was made of them.
+    #[error(
+        "version {0} of the log is missing, and the log goes on after it: nothing is read or written; restore the log from a \
+         copy"
+    )]
     MissingVersion(u64),
+    /// The log has fewer versions than it had.
+    #[error(
+        "the log has {found} versions and had {known}: nothing is read or written; restore the log from a copy, or delete \
+         `_heads/` of the table if you have put back an older copy of the archive on purpose"
+    )]
+    ShorterLog {
+        /// Number of versions that are there.
+        found: u64,
+        /// Number of versions that were there.
+        known: u64,
+    },
+    /// The log is another one than it was: a version that was there has other content.
+    #[error(
+        "version {0} is not the one that was committed: the log was made anew; restore it from a copy, or delete `_heads/` of \
+         the table if you have put another archive here on purpose"
+    )]
+    OtherLog(u64),
     /// The table demands a newer reader or writer.
     #[error(
-        "the table demands version {demanded} of the Delta protocol; this program knows {known}"
+        "the table demands {demanded} of the Delta protocol, which this program does not know: nothing is read or written"
     )]
     Protocol {
-        /// The version that the table demands.
-        demanded: u32,
-        /// The version that this program knows.
-        known: u32,
+        /// The version or the feature that the table demands.
+        demanded: String,
     },
+    /// The table forbids what was to be done.
+    #[error(
+        "the table has `delta.appendOnly=true`, so that no row of it may be deleted: unset it first"
+    )]
+    AppendOnly,
+    /// A part of a path is a symbolic link.
+    #[error(
+        "a symbolic link: an archive is listed, written and deleted without following links; put there what it points to, or \
+         remove it"
+    )]
+    Link,
     /// The name of a ledger has characters that it cannot have.
     #[error(
         "a name has 1 to 64 letters, digits, dots, hyphens and underscores, and does not begin with a dot"
@@ -146,10 +178,35 @@ impl From<ParquetError> for ArchiveFault {
     }
 }
 
+impl ArchiveFault {
+    /// The stable code of a broken rule of archives; `None` for a fault of the program's surroundings.
+    pub fn code(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::LogLine { .. } | Self::Log(_) | Self::ChangedEntry => "archive/log",
+            Self::MissingVersion(_) => "archive/log-gap",
+            Self::ShorterLog { .. } | Self::OtherLog(_) => "archive/log-shorter",
+            Self::Protocol { .. } | Self::AppendOnly => "archive/protocol",
+            Self::Link => "archive/link",
+            Self::ChangedFile(_) => "archive/file",
+            _ => return None,
+        })
+    }
+}
+
 impl ArchiveError {
     /// Whether the same may succeed later: an object store does not answer, or not in time.
     pub fn is_temporary(&self) -> bool {
         matches!(&self.fault, ArchiveFault::Store(fault) if fault.is_temporary())
+    }
+
+    /// Whether a file that was asked for does not exist.
+    pub(crate) fn is_missing_file(&self) -> bool {
+        match &self.fault {
+            ArchiveFault::File(error) => error.kind() == std::io::ErrorKind::NotFound,
+            ArchiveFault::Object(error) => matches!(error, object_store::Error::NotFound { .. }),
+            ArchiveFault::Store(fault) => fault.problem == StoreProblem::NoObject,
+            _ => false,
+        }
     }
 
     pub(crate) fn new(file: impl Into<String>, fault: impl Into<ArchiveFault>) -> Self {

@@ -51,7 +51,7 @@ impl Archive {
     /// # Errors
     /// If the log of the table `events` cannot be read.
     pub async fn frame_records(&self) -> Result<FrameRecords, ArchiveError> {
-        let files = self.snapshot(Table::Events).await?.files.into_values().collect();
+        let files = self.snapshot(Table::Events).await?.files.values().cloned().collect();
         Ok(FrameRecords { archive: self.clone(), files, ends: Mutex::default() })
     }
 }

@@ -177,7 +177,8 @@ impl Archive {
     /// If the archive cannot be read.
     pub async fn hide_list(&self) -> Result<HideList, ArchiveError> {
         let snapshot = self.snapshot(Table::Hidden).await?;
-        let key = snapshot.metadata.map(|metadata| metadata.id).unwrap_or_default();
+        let key =
+            snapshot.metadata.as_ref().map(|metadata| metadata.id.clone()).unwrap_or_default();
         let erasures = Erasures::of(&key, self.erasure_key());
         let mut list = HideList { erasures, ..HideList::default() };
         let mut rows = Vec::new();

@@ -21,7 +21,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::archive::Archive;
 use crate::error::{ArchiveError, ArchiveFault};
-use crate::replace::path_in;
 use crate::storage::Storage;
 
 /// The ledger of one backfill. Clones share it.
@@ -211,8 +210,9 @@ impl Ledger {
 
     /// The paths of the objects under a folder, within it.
     pub(crate) async fn names(&self, folder: &str) -> Result<Vec<String>, ArchiveError> {
-        let (objects, inside) = (self.storage.list(folder).await?, self.storage.object(folder));
-        Ok(objects.iter().filter_map(|object| path_in(&object.location, &inside)).collect())
+        let objects = self.storage.list(folder).await?;
+        let name = |path: &str| path.strip_prefix(folder)?.strip_prefix('/').map(str::to_owned);
+        Ok(objects.iter().filter_map(|object| name(&object.path)).collect())
     }
 
     /// A row; `None` if it was deleted.

@@ -94,8 +94,11 @@ mod stored_file;
 mod table;
 mod table_file;
 mod thin;
+mod uploads;
 mod verify;
+mod verify_layout;
 mod wal;
+mod walk;
 
 pub use archive::{Archive, TableStats};
 pub use compact::Compacted;

@@ -1,21 +1,24 @@
-//! Replaces files of a table by others, and deletes them; and deletes what no log names.
+//! Replaces files of a table by others, and deletes them.
+//!
+//! A file is deleted by its name: one that a `remove` of the log names, or that was announced and never committed. What else is in
+//! the folders stays.
 //!
 //! Deleted files are gone at once: a program that reads one of them at that moment fails, and succeeds when it reads the table
 //! again.
 
 use std::path::Path as FilePath;
-use std::time::Duration;
 use std::{fs, io};
 
 use jiff::civil::Date;
 use store::crash_point;
 
 use crate::archive::Archive;
-use crate::delta::{Add, Change, Committed, Remove, Snapshot, now_ms};
+use crate::delta::{Add, Change, Committed, Remove, Snapshot, is_table_file, now_ms};
 use crate::error::ArchiveError;
 use crate::scan::Selection;
-use crate::storage::STAGING;
+use crate::storage::{STAGING, refuse_link};
 use crate::table::Table;
+use crate::uploads::{self, MAX_UPLOAD};
 
 /// Files of a table, and those in their place.
 #[derive(Clone, Debug)]
@@ -34,6 +37,9 @@ impl Archive {
         files: &Replacement,
     ) -> Result<bool, ArchiveError> {
         let Replacement { old, new, changes_data } = files;
+        for file in old {
+            self.storage().refuse_links(&format!("{}/{}", table.name(), file.path))?;
+        }
         // A file with the same rows has the same name.
         let is_in = |files: &[Add], add: &Add| files.iter().any(|file| file.path == add.path);
         let remove: Vec<Remove> = old
@@ -53,73 +59,82 @@ impl Archive {
         }
         crash_point("archive/replaced");
         for file in &change.remove {
-            self.storage().delete(&format!("{}/{}", table.name(), file.path)).await?;
+            self.delete_removed(table, &file.path).await?;
         }
         Ok(true)
     }
 
-    /// Deletes files that no log names: those that were replaced, of a process that ended before it deleted them, and those
-    /// that were written a day ago and never committed. Returns the number of younger ones, which a writer may yet commit.
+    /// Deletes a file that the log has removed, unless a writer is about to commit the same one again.
+    async fn delete_removed(&self, table: Table, path: &str) -> Result<(), ArchiveError> {
+        match uploads::is_announced(self.storage(), table, path).await? {
+            true => Ok(()),
+            false => self.storage().delete(&format!("{}/{path}", table.name())).await,
+        }
+    }
+
+    /// Deletes what processes have left that ended early: files that the logs have removed, and files that were announced a day
+    /// ago and never committed. Returns the number of files in the tables' folders that no log names, which stay.
     pub(crate) async fn sweep(&self) -> Result<u64, ArchiveError> {
-        let (now, mut young) = (now_ms(), 0);
+        let mut unnamed = 0;
         for table in Table::ALL {
-            let folder = self.storage().object(table.name());
-            let files = self.storage().list(table.name()).await?;
-            // After the list: a file that is committed meanwhile is named.
+            self.sweep_uploads(table).await?;
+            let paths = self.unnamed_files(table).await?;
             let snapshot = self.snapshot(table).await?;
-            for file in files {
-                let Some(path) = path_in(&file.location, &folder) else { continue };
-                if path.starts_with(LOG) || snapshot.files.contains_key(&path) {
-                    continue;
-                }
-                let age_ms = now.saturating_sub(file.last_modified.timestamp_millis());
-                match snapshot.removed.contains(&path) || age_ms > MAX_UPLOAD.as_millis() as i64 {
-                    true => self.storage().delete(&format!("{}/{path}", table.name())).await?,
-                    false => young += 1,
+            for path in paths {
+                match snapshot.removed.contains_key(&path) {
+                    true => self.delete_removed(table, &path).await?,
+                    false => unnamed += 1,
                 }
             }
         }
         match self.storage().staging() {
             Some(folder) => sweep_folder(&folder)
                 .map_err(ArchiveError::at::<io::Error>(self.storage().address()))?,
-            None => self.sweep_staging(now).await?,
+            None => self.sweep_staging(now_ms()).await?,
         }
-        Ok(young)
+        Ok(unnamed)
+    }
+
+    /// The Parquet files in the folder of a table that its log does not name as of now, by path in that folder: those of a writer
+    /// at work, of one that ended, and of whoever put them there.
+    pub(crate) async fn unnamed_files(&self, table: Table) -> Result<Vec<String>, ArchiveError> {
+        let folder = format!("{}/", table.name());
+        let walked = self.storage().walk(table.name()).await?;
+        // After the list: a file that is committed meanwhile is named.
+        let snapshot = self.snapshot(table).await?;
+        let paths = walked.files.iter().filter_map(|file| file.path.strip_prefix(&*folder));
+        let unnamed =
+            paths.filter(|path| is_table_file(path) && !snapshot.files.contains_key(*path));
+        Ok(unnamed.map(str::to_owned).collect())
     }
 
     /// Deletes the objects that check conditional puts of a process that ended a day ago.
     async fn sweep_staging(&self, now: i64) -> Result<(), ArchiveError> {
-        let folder = self.storage().object(STAGING);
         for object in self.storage().list(STAGING).await? {
-            let age_ms = now.saturating_sub(object.last_modified.timestamp_millis());
-            let path = path_in(&object.location, &folder);
-            if let Some(path) = path.filter(|_| age_ms > MAX_UPLOAD.as_millis() as i64) {
-                self.storage().delete(&format!("{STAGING}/{path}")).await?;
+            let age_ms = now.saturating_sub(object.modified_ms);
+            let name = object.path.strip_prefix(STAGING).and_then(|name| name.strip_prefix('/'));
+            let is_ours = name.is_some_and(|name| uuid::Uuid::parse_str(name).is_ok());
+            if is_ours && age_ms > MAX_UPLOAD.as_millis() as i64 {
+                self.storage().delete(&object.path).await?;
             }
         }
         Ok(())
     }
 }
 
-/// Deletes files without a name that a process has left a day ago.
+/// Deletes temporary files that a process has left a day ago. Other names, folders and links stay.
 fn sweep_folder(folder: &FilePath) -> io::Result<()> {
+    refuse_link(folder)?;
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let entry = entry?;
-        let age = entry.metadata().and_then(|file| file.modified()).map(|time| time.elapsed());
-        if age.is_ok_and(|age| age.is_ok_and(|age| age > MAX_UPLOAD)) {
+        let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(TEMPORARY));
+        let Ok(metadata) = entry.metadata() else { continue };
+        let age = metadata.modified().ok().and_then(|time| time.elapsed().ok());
+        if is_ours && metadata.is_file() && age.is_some_and(|age| age > MAX_UPLOAD) {
             fs::remove_file(entry.path())?;
         }
     }
     Ok(())
-}
-
-/// The path of an object within a folder.
-pub(crate) fn path_in(
-    object: &object_store::path::Path,
-    folder: &object_store::path::Path,
-) -> Option<String> {
-    let parts = object.prefix_match(folder)?;
-    Some(parts.map(|part| part.as_ref().to_owned()).collect::<Vec<_>>().join("/"))
 }
 
 /// The entry of a log that removes a file.
@@ -145,8 +160,5 @@ pub(crate) fn bytes(files: &[Add]) -> u64 {
     files.iter().map(|file| file.size).sum()
 }
 
-/// The folder of a log within its table.
-const LOG: &str = "_delta_log/";
-
-/// Time within which a file is committed that a writer has written.
-const MAX_UPLOAD: Duration = Duration::from_secs(24 * 3_600);
+/// What the names of temporary files begin with: the default of `tempfile`.
+const TEMPORARY: &str = ".tmp";

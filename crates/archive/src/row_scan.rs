@@ -95,14 +95,16 @@ impl Archive {
         table: Table,
         selection: &RowSelection,
     ) -> Result<Vec<Add>, ArchiveError> {
-        let mut files = self.snapshot(table).await?.files;
-        let Some(paths) = &selection.files else { return Ok(files.into_values().collect()) };
+        let snapshot = self.snapshot(table).await?;
+        let files = &snapshot.files;
+        let Some(paths) = &selection.files else { return Ok(files.values().cloned().collect()) };
         let missing = |path: &String| {
             let message = "the table has the file no longer: `archive compact` replaces files";
             let fault = io::Error::new(io::ErrorKind::NotFound, message);
             ArchiveError::new(format!("{}/{path}", table.name()), fault)
         };
-        let selected = paths.iter().map(|path| files.remove(path).ok_or_else(|| missing(path)));
+        let selected =
+            paths.iter().map(|path| files.get(path).cloned().ok_or_else(|| missing(path)));
         selected.collect()
     }
 

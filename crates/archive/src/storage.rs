@@ -1,7 +1,7 @@
 //! Where an archive is: a folder, or a bucket of an object store.
 //!
 //! A file is written once and never changed: under a name that was free, or under the hash of its content. In a folder it
-//! is on the disk, and so is its name, when the call returns.
+//! is on the disk, and so is its name, when the call returns. Nothing is listed, written or deleted behind a symbolic link.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -25,6 +25,7 @@ use crate::delta::uuid;
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::object_file::whole_range;
 use crate::store_fault::{self, StoreFault, StoreProblem};
+use crate::walk::{self, StoredObject, Walked};
 
 /// The files of an archive. Clones share them.
 #[derive(Clone, Debug)]
@@ -110,6 +111,15 @@ impl Storage {
         self.folder.as_deref()
     }
 
+    /// The folder `wal` of a local archive, in which its write-ahead log is unless it is elsewhere.
+    ///
+    /// # Errors
+    /// If it is a symbolic link: name the folder to which it points.
+    pub fn wal_folder(&self) -> Result<Option<PathBuf>, ArchiveError> {
+        self.refuse_links(WAL)?;
+        Ok(self.folder.as_ref().map(|folder| folder.join(WAL)))
+    }
+
     /// The object store: a folder is one too.
     pub fn objects(&self) -> &Arc<dyn ObjectStore> {
         &self.objects
@@ -120,8 +130,18 @@ impl Storage {
         path.split('/').fold(self.root.clone(), |parent, part| parent.join(part))
     }
 
+    /// Refuses a path within the archive with a part that is a symbolic link.
+    pub(crate) fn refuse_links(&self, path: &str) -> Result<(), ArchiveError> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        match walk::first_link(folder, path).map_err(ArchiveError::at::<io::Error>(path))? {
+            Some(link) => Err(ArchiveError::new(link, ArchiveFault::Link)),
+            None => Ok(()),
+        }
+    }
+
     /// A temporary file for what [`upload`](Self::upload) stores: on the disk of a local archive.
     pub(crate) fn stage(&self) -> Result<NamedTempFile, ArchiveError> {
+        self.refuse_links(STAGING)?;
         let staged = match self.staging() {
             Some(folder) => fs::create_dir_all(&folder).and_then(|()| temporary_file(&folder)),
             None => NamedTempFile::new(),
@@ -141,6 +161,7 @@ impl Storage {
         staged: NamedTempFile,
     ) -> Result<(), ArchiveError> {
         let Some(folder) = &self.folder else { return self.upload_object(path, staged).await };
+        self.refuse_links(path)?;
         let failed = ArchiveError::at::<io::Error>(path);
         let target = folder.join(path);
         let stored = staged.as_file().sync_all().and_then(|()| {
@@ -214,6 +235,7 @@ impl Storage {
     pub async fn put_new(&self, path: &str, bytes: impl Into<Bytes>) -> Result<bool, ArchiveError> {
         let bytes = bytes.into();
         if let Some(folder) = &self.folder {
+            self.refuse_links(path)?;
             return put_new_file(folder, path, &bytes).map_err(ArchiveError::at(path));
         }
         self.check_conditional_puts().await?;
@@ -331,17 +353,70 @@ impl Storage {
     }
 
     /// The objects of a folder. A list that breaks off is asked for again from its start.
-    pub(crate) async fn list(&self, folder: &str) -> Result<Vec<ObjectMeta>, ArchiveError> {
+    ///
+    /// # Errors
+    /// If it cannot be read, or has a symbolic link: what is behind it would be taken for absent.
+    pub(crate) async fn list(&self, folder: &str) -> Result<Vec<StoredObject>, ArchiveError> {
+        let walked = self.walk(folder).await?;
+        match walked.links.into_iter().next() {
+            Some(link) => Err(ArchiveError::new(link, ArchiveFault::Link)),
+            None => Ok(walked.files),
+        }
+    }
+
+    /// The objects of a folder with names after this one, by path within the folder, in the order of names.
+    pub(crate) async fn list_after(
+        &self,
+        folder: &str,
+        name: &str,
+    ) -> Result<Vec<StoredObject>, ArchiveError> {
+        let after = format!("{folder}/{name}");
+        let mut listed = match &self.folder {
+            Some(_) => self.list(folder).await?,
+            None => {
+                let listed = retried(folder, || {
+                    let (objects, prefix) = (self.objects.clone(), self.object(folder));
+                    let after = self.object(&after);
+                    async move { objects.list_with_offset(Some(&prefix), &after).try_collect().await }
+                });
+                self.stored_objects(listed.await?)
+            }
+        };
+        listed.retain(|object| object.path > after);
+        Ok(listed)
+    }
+
+    /// The objects of a folder and the symbolic links in it, of which none is followed.
+    pub(crate) async fn walk(&self, folder: &str) -> Result<Walked, ArchiveError> {
+        if let Some(root) = &self.folder {
+            let (root, within) = (root.clone(), folder.to_owned());
+            let walked = tokio::task::spawn_blocking(move || walk::walk(&root, &within)).await;
+            return walked.map_err(io::Error::from).flatten().map_err(ArchiveError::at(folder));
+        }
         let listed = retried(folder, || {
             let (objects, prefix) = (self.objects.clone(), self.object(folder));
             async move { objects.list(Some(&prefix)).try_collect().await }
         });
-        listed.await
+        Ok(Walked { files: self.stored_objects(listed.await?), links: Vec::new() })
+    }
+
+    /// Listed objects, by path within the archive, in the order of their paths.
+    fn stored_objects(&self, listed: Vec<ObjectMeta>) -> Vec<StoredObject> {
+        let stored = |object: ObjectMeta| {
+            let parts = object.location.prefix_match(&self.root)?;
+            let parts: Vec<String> = parts.map(|part| part.as_ref().to_owned()).collect();
+            let modified_ms = object.last_modified.timestamp_millis();
+            Some(StoredObject { path: parts.join("/"), size: object.size, modified_ms })
+        };
+        let mut stored: Vec<_> = listed.into_iter().filter_map(stored).collect();
+        stored.sort_by(|a, b| a.path.cmp(&b.path));
+        stored
     }
 
     /// Stores a file in place of the one with its name, if there is one.
     pub(crate) async fn put(&self, path: &str, bytes: Bytes) -> Result<(), ArchiveError> {
         if let Some(folder) = &self.folder {
+            self.refuse_links(path)?;
             return replace_file(folder, path, &bytes).map_err(ArchiveError::at(path));
         }
         let stored = retried(path, || {
@@ -352,7 +427,11 @@ impl Storage {
     }
 
     /// Deletes a file. One that does not exist is no error.
+    ///
+    /// # Errors
+    /// If it cannot be deleted, or is a symbolic link or behind one.
     pub(crate) async fn delete(&self, path: &str) -> Result<(), ArchiveError> {
+        self.refuse_links(path)?;
         let deleted = retried(path, || {
             let (objects, object) = (self.objects.clone(), self.object(path));
             async move {
@@ -408,12 +487,7 @@ fn is_bucket(name: &str) -> bool {
 /// Writes a file that appears whole, under a name that was free.
 fn put_new_file(folder: &FilePath, path: &str, bytes: &[u8]) -> io::Result<bool> {
     let target = folder.join(path);
-    create_parent(folder, &target)?;
-    let staging = folder.join(STAGING);
-    fs::create_dir_all(&staging)?;
-    let mut staged = temporary_file(&staging)?;
-    staged.write_all(bytes)?;
-    staged.as_file().sync_all()?;
+    let staged = staged_file(folder, &target, bytes)?;
     match staged.persist_noclobber(&target) {
         Ok(_) => sync_folder(&target).map(|()| true),
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
@@ -421,17 +495,34 @@ fn put_new_file(folder: &FilePath, path: &str, bytes: &[u8]) -> io::Result<bool>
     }
 }
 
-/// Writes a file that appears whole, in place of another.
+/// Writes a file that appears whole, in place of the one with its name.
 fn replace_file(folder: &FilePath, path: &str, bytes: &[u8]) -> io::Result<()> {
     let target = folder.join(path);
-    create_parent(folder, &target)?;
+    staged_file(folder, &target, bytes)?.persist(&target)?;
+    sync_folder(&target)
+}
+
+/// A file with its content on the disk, which is yet to get its name.
+fn staged_file(folder: &FilePath, target: &FilePath, bytes: &[u8]) -> io::Result<NamedTempFile> {
+    create_parent(folder, target)?;
     let staging = folder.join(STAGING);
+    refuse_link(&staging)?;
     fs::create_dir_all(&staging)?;
     let mut staged = temporary_file(&staging)?;
     staged.write_all(bytes)?;
     staged.as_file().sync_all()?;
-    staged.persist(&target).map_err(|error| error.error)?;
-    sync_folder(&target)
+    Ok(staged)
+}
+
+/// Refuses a file or folder that is a symbolic link.
+pub(crate) fn refuse_link(path: &FilePath) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_symlink() => {
+            let message = format!("{}: {}", path.display(), ArchiveFault::Link);
+            Err(io::Error::new(io::ErrorKind::InvalidInput, message))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A temporary file, to be renamed, with the permissions of an ordinary new file.
@@ -469,6 +560,9 @@ fn sync_folder(file: &FilePath) -> io::Result<()> {
 
 /// The folder of files that have no name yet, and in a bucket of the objects that check conditional puts; `Archive::sweep` deletes those of a crash.
 pub(crate) const STAGING: &str = "staging";
+
+/// The folder of the write-ahead log of a local archive.
+const WAL: &str = "wal";
 
 /// Size of a part of an upload or a download: it takes a request of 30 s at 280 KiB/s.
 const PART_BYTES: usize = 8 << 20;

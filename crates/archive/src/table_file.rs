@@ -25,6 +25,7 @@ use crate::delta::{Add, Stats, now_ms};
 use crate::error::ArchiveError;
 use crate::storage::Storage;
 use crate::table::{DAY, Table};
+use crate::uploads;
 
 /// A file of a table that is being written.
 pub(crate) struct TableFile {
@@ -71,6 +72,7 @@ impl TableFile {
         let hash = data_encoding::HEXLOWER.encode(&hash.finalize());
         let path = format!("{DAY}={}/{hash}.parquet", self.day);
         let size = file.as_file().metadata().map_err(ArchiveError::at(&path))?.len();
+        uploads::announce(storage, self.table, &path).await?;
         storage.upload(&format!("{}/{path}", self.table.name()), file).await?;
         Ok(Some(Add {
             path,
@@ -79,6 +81,8 @@ impl TableFile {
             modification_time: now_ms(),
             data_change: true,
             stats: Some(serde_json::to_string(&self.stats).expect("stats have string keys")),
+            tags: None,
+            deletion_vector: None,
         }))
     }
 }

@@ -50,6 +50,7 @@ impl Archive {
     /// # Errors
     /// If the archive cannot be written. What was done until then stays, and is not done again.
     pub async fn thin(&self, before: i64) -> Result<Thinned, ArchiveError> {
+        self.check_logs().await?;
         let mut thinned = Thinned::default();
         loop {
             let plan = Planner::plan(self, before).await?;
@@ -77,8 +78,8 @@ impl Archive {
     ) -> Result<Thinned, ArchiveError> {
         for _ in 0..MAX_ATTEMPTS {
             // Operations are committed before their events, so these are the ones of all events, and perhaps of more.
-            let events = files_of_day(&self.snapshot(Table::Events).await?, day);
-            let ops = files_of_day(&self.snapshot(Table::Ops).await?, day);
+            let events = files_of_day(&*self.snapshot(Table::Events).await?, day);
+            let ops = files_of_day(&*self.snapshot(Table::Ops).await?, day);
             let mut rewrite = Rewrite::open(self, day, [&events, &ops]).await?;
             rewrite.run(plan, commits).await?;
             let (event_files, op_files) = rewrite.finish().await?;

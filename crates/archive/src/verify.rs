@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
 use crypto::CompressedKey;
-use futures_util::TryStreamExt;
 use sha2::{Digest, Sha256};
 use verify::sync::{Chain, FutureWindow, Ignored, Judge, Judged, MemoryState, Outcome, Policy};
 
@@ -59,6 +58,11 @@ impl VerifyOptions {
 /// What a verification found.
 #[derive(Clone, Debug, Default)]
 pub struct VerifyReport {
+    /// Number of versions of the tables' logs.
+    pub versions: u64,
+    /// Number of Parquet files in the tables' folders that no log names: of a writer at work, of one that ended, or of whoever put
+    /// them there.
+    pub unnamed_files: u64,
     /// Number of files whose hash was compared with their name.
     pub files: u64,
     /// Number of events.
@@ -106,6 +110,10 @@ pub(crate) type Refusal = (&'static str, String);
 pub(crate) enum Rule {
     /// A file has the bytes that its name says.
     File,
+    /// A checkpoint of a log says what its entries say.
+    Checkpoint,
+    /// Nothing in an archive is a symbolic link.
+    Link,
     /// A row is of the account of its frame.
     Account,
     /// A verified event has a signature.
@@ -139,6 +147,8 @@ impl Rule {
     pub(crate) fn code(self) -> &'static str {
         match self {
             Self::File => "archive/file",
+            Self::Checkpoint => "archive/checkpoint",
+            Self::Link => "archive/link",
             Self::Account => "archive/account",
             Self::Kind => "archive/kind",
             Self::Form => "archive/form",
@@ -222,6 +232,7 @@ impl Archive {
     ) -> Result<VerifyReport, ArchiveError> {
         let report = VerifyReport::default();
         let mut verification = Verification { report, options, on_finding };
+        self.check_layout(&mut verification).await?;
         for table in Table::ALL {
             self.check_files(table, &mut verification).await?;
         }
@@ -256,14 +267,6 @@ impl Archive {
             }
         }
         Ok(())
-    }
-
-    async fn hash(&self, file: &str) -> Result<String, ArchiveError> {
-        let (mut parts, mut hash) = (std::pin::pin!(self.storage().read(file)), Sha256::new());
-        while let Some(bytes) = parts.try_next().await? {
-            hash.update(&bytes);
-        }
-        Ok(data_encoding::HEXLOWER.encode(&hash.finalize()))
     }
 
     async fn prove_events(&self, verification: &mut Verification<'_>) -> Result<(), ArchiveError> {

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -15,6 +16,7 @@ use object_store::{
     MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutMultipartOptions,
     PutOptions, PutPayload, PutResult, Result,
 };
+use sha2::Digest;
 use wireproof_archive::{
     Archive, ArchiveError, ArchiveFault, ArchivedEvent, Ledger, PageRow, Storage, StoreProblem,
     Table, VerifyOptions, WorkId,
@@ -31,6 +33,8 @@ enum Fault {
     LosesAnswers,
     /// None but the age of all objects, in hours.
     Aged(u64),
+    /// So many requests for an entry of a log find nothing, or lists leave it out.
+    Forgets(&'static str, &'static AtomicU32),
 }
 
 #[derive(Debug)]
@@ -74,6 +78,9 @@ impl ObjectStore for FaultyStore {
     }
 
     async fn get_opts(&self, path: &Path, options: GetOptions) -> Result<GetResult> {
+        if self.forgets(path) {
+            return Err(Error::NotFound { path: path.to_string(), source: "test".into() });
+        }
         let is_cut = matches!(self.fault, Fault::ShortRanges)
             && matches!(options.range, Some(GetRange::Bounded(_)));
         let result = self.objects.get_opts(path, options).await?;
@@ -104,7 +111,12 @@ impl ObjectStore for FaultyStore {
             object.last_modified -= age;
             object
         };
-        self.objects.list(prefix).map_ok(aged).boxed()
+        let listed = self.objects.list(prefix).map_ok(aged).collect::<Vec<_>>();
+        let listed = listed.now_or_never().expect("a store in memory");
+        let is_kept =
+            |object: &Result<ObjectMeta>| !object.as_ref().is_ok_and(|o| self.forgets(&o.location));
+        let kept: Vec<_> = listed.into_iter().filter(is_kept).collect();
+        futures_util::stream::iter(kept).boxed()
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
@@ -113,6 +125,15 @@ impl ObjectStore for FaultyStore {
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
         self.objects.copy_opts(from, to, options).await
+    }
+}
+
+impl FaultyStore {
+    /// Whether a request is one that finds nothing.
+    fn forgets(&self, path: &Path) -> bool {
+        let Fault::Forgets(name, left) = self.fault else { return false };
+        let take = |left: u32| left.checked_sub(1);
+        path.as_ref().ends_with(name) && left.fetch_update(Relaxed, Relaxed, take).is_ok()
     }
 }
 
@@ -189,10 +210,28 @@ async fn ranges_that_are_too_short_are_an_error_and_no_panic() {
 }
 
 #[tokio::test]
-async fn what_processes_left_in_a_bucket_is_deleted_a_day_later_and_nothing_else() {
+async fn what_processes_left_in_a_bucket_is_deleted_by_its_name_a_day_later_and_nothing_else() {
     let objects = Arc::<InMemory>::default();
-    let left = ["root/staging/probe", "root/events/day=2026-07-01/orphan.parquet"].map(Path::from);
-    for path in &left {
+    // Of a put that was checked, and of a file that was not committed. The others were never announced.
+    let hash = data_encoding::HEXLOWER.encode(&sha2::Sha256::digest(b"left"));
+    let file = format!("day=2026-07-01/{hash}.parquet");
+    let other = format!("day=2026-07-01/{}.parquet", hash.replace('a', "b"));
+    let left = [
+        "root/staging/7d8ed2a0-6f2b-4a37-a5b4-3a1bd2a6e1c9".to_owned(),
+        format!("root/events/{file}"),
+        format!("root/uploads/events/{file}.upload"),
+        format!("root/uploads/ops/{other}.upload"),
+    ]
+    .map(Path::from);
+    let stay = [
+        "root/staging/notes".to_owned(),
+        "root/events/day=2026-07-01/orphan.parquet".to_owned(),
+        format!("root/ops/{file}"),
+        format!("root/ops/{other}"),
+        format!("root/uploads/events/{file}.txt"),
+    ]
+    .map(Path::from);
+    for path in left.iter().chain(&stay) {
         objects.put(path, PutPayload::from_static(b"left")).await.unwrap();
     }
     let paths = async || {
@@ -210,6 +249,38 @@ async fn what_processes_left_in_a_bucket_is_deleted_a_day_later_and_nothing_else
     let kept: Vec<_> = with_all.into_iter().filter(|path| !left.contains(path)).collect();
     assert_eq!(paths().await, kept);
     store(Fault::Aged(25)).verify(&VerifyOptions::default(), &mut |_| ()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_entry_that_a_store_forgets_for_a_moment_is_read_and_one_that_stays_away_is_an_error() {
+    static LEFT: AtomicU32 = AtomicU32::new(0);
+    let objects = Arc::<InMemory>::default();
+    for number in 1..=3 {
+        seal(&archive(Fault::Aged(0), objects.clone()), number).await.unwrap();
+    }
+    let paths = async || {
+        let listed: Vec<_> = objects.list(None).try_collect().await.unwrap();
+        listed.into_iter().map(|object| object.location).collect::<Vec<_>>()
+    };
+    let before = paths().await;
+    for name in [
+        "events/_delta_log/00000000000000000000.json",
+        "events/_delta_log/00000000000000000001.json",
+        "events/_delta_log/00000000000000000002.json",
+    ] {
+        let open = || archive(Fault::Forgets(name, &LEFT), objects.clone());
+        for times in 1..=3 {
+            LEFT.store(times, Relaxed);
+            let stats = open().table_stats(Table::Events).await.unwrap();
+            assert_eq!((stats.versions, stats.rows), (3, 3), "{name}, {times} times");
+        }
+        LEFT.store(u32::MAX, Relaxed);
+        let error = open().compact(i64::MAX).await.unwrap_err();
+        assert!(error.fault.code().is_some_and(|code| code.starts_with("archive/log-")), "{error}");
+        let verified = open().verify(&VerifyOptions::default(), &mut |_| ()).await;
+        assert!(verified.is_err(), "{name}");
+        assert_eq!(paths().await, before, "{name}");
+    }
 }
 
 async fn read(archive: &Archive) -> std::result::Result<(), ArchiveError> {

@@ -16,14 +16,23 @@ pub(crate) enum Action {
     Remove(Box<Remove>),
     Txn(Txn),
     CommitInfo(CommitInfo),
+    Sidecar(Sidecar),
 }
 
+/// The actions that are read.
+pub(crate) const KNOWN: [&str; 7] =
+    ["protocol", "metaData", "add", "remove", "txn", "commitInfo", "sidecar"];
+
 /// The versions of the protocol that the table demands.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Protocol {
     pub(crate) min_reader_version: u32,
     pub(crate) min_writer_version: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reader_features: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) writer_features: Option<Vec<String>>,
 }
 
 /// The table itself.
@@ -32,9 +41,12 @@ pub(crate) struct Protocol {
 pub(crate) struct MetaData {
     pub(crate) id: String,
     pub(crate) name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) description: Option<String>,
     pub(crate) format: Format,
     pub(crate) schema_string: String,
     pub(crate) partition_columns: Vec<String>,
+    #[serde(default)]
     pub(crate) configuration: BTreeMap<String, String>,
     pub(crate) created_time: Option<i64>,
 }
@@ -43,6 +55,7 @@ pub(crate) struct MetaData {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Format {
     pub(crate) provider: String,
+    #[serde(default)]
     pub(crate) options: BTreeMap<String, String>,
 }
 
@@ -53,9 +66,17 @@ pub(crate) struct Add {
     pub(crate) path: String,
     pub(crate) partition_values: BTreeMap<String, Option<String>>,
     pub(crate) size: u64,
+    #[serde(default)]
     pub(crate) modification_time: i64,
+    #[serde(default)]
     pub(crate) data_change: bool,
+    #[serde(default)]
     pub(crate) stats: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tags: Option<BTreeMap<String, Option<String>>>,
+    /// Rows that are deleted without a new file, which this program does not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) deletion_vector: Option<serde_json::Value>,
 }
 
 impl Add {
@@ -71,6 +92,7 @@ impl Add {
 pub(crate) struct Remove {
     pub(crate) path: String,
     pub(crate) deletion_timestamp: Option<i64>,
+    #[serde(default)]
     pub(crate) data_change: bool,
     pub(crate) extended_file_metadata: Option<bool>,
     pub(crate) partition_values: Option<BTreeMap<String, Option<String>>>,
@@ -86,19 +108,23 @@ pub(crate) struct Txn {
     pub(crate) last_updated: Option<i64>,
 }
 
-/// What made the entry. Its id tells an entry of this writer from an equal one of another.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
+/// What made the entry; other programs state what they like. Its id tells an entry of this writer from an equal one of another.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct CommitInfo {
     pub(crate) timestamp: i64,
     pub(crate) operation: String,
-    #[serde(default)]
     pub(crate) engine_info: String,
-    #[serde(default)]
     pub(crate) txn_id: String,
     /// The hash of the entry.
-    #[serde(default)]
     pub(crate) entry_sha256: String,
+}
+
+/// A file with actions of a checkpoint, by its name in the folder of sidecars.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Sidecar {
+    pub(crate) path: String,
 }
 
 /// The values of a file's columns that a reader needs to skip it.

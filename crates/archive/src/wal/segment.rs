@@ -13,6 +13,7 @@ use crate::archive::Archive;
 use crate::erasures::{ActiveAccounts, NoConfirmation};
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::seal::{Sealed, WorkId};
+use crate::storage::refuse_link;
 
 /// A closed segment.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,11 +85,22 @@ pub(super) fn segments(folder: &Path) -> io::Result<Vec<Segment>> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str());
-        let number = name.and_then(|name| name.strip_suffix(".wal")?.parse().ok());
+        let number = name.and_then(segment_number);
+        if number.is_some() {
+            // A segment is cut off and deleted: not what is behind a link.
+            refuse_link(&path)?;
+        }
         segments.extend(number.map(|number| Segment { number, path }));
     }
     segments.sort();
     Ok(segments)
+}
+
+/// The number of a segment by its name.
+fn segment_number(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(".wal")?;
+    let is_number = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| digits.parse().ok())?
 }
 
 pub(super) fn segment_path(folder: &Path, number: u64) -> PathBuf {

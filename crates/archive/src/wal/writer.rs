@@ -19,7 +19,7 @@ use super::segment::{Segment, segment_path, segments};
 use crate::delta::{now_ms, uuid};
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::event::ArchivedEvent;
-use crate::storage::temporary_file;
+use crate::storage::{refuse_link, temporary_file};
 
 /// Options of a [`Wal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,6 +135,7 @@ impl Wal {
     pub fn open(folder: &Path, options: WalOptions) -> Result<(Self, u64), ArchiveError> {
         let address = folder.display().to_string();
         fs::create_dir_all(folder).map_err(ArchiveError::at::<io::Error>(&address))?;
+        refuse_link(&folder.join("wal.lock")).map_err(ArchiveError::at::<io::Error>(&address))?;
         let lock = Lock::take(&folder.join("wal"))
             .map_err(|_| ArchiveError::new(&*address, ArchiveFault::InUse))?;
         let name = writer_name(folder).map_err(ArchiveError::at(&address))?;

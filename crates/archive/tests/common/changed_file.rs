@@ -45,6 +45,8 @@ pub(crate) fn change_rows(
         let text = fs::read_to_string(&entry).unwrap().replace(&old, &name);
         fs::write(entry, with_hash(text)).unwrap();
     }
+    // Else the log is not the one that was committed.
+    fs::remove_dir_all(archive.join("_heads").join(table)).unwrap();
 }
 
 /// An entry of a log with the hash that it must state.

@@ -67,6 +67,7 @@ pub(super) async fn run(args: &ImportArgs, output: Output) -> Result<(), Failure
         host: &args.host,
         summary: ImportSummary::default(),
     };
+    import.archive.check_logs().await?;
     let (paths, mut progress) = (files_of(&args.paths)?, ProgressLine::new());
     for (done, path) in paths.iter().enumerate() {
         progress.at(path.display().to_string(), done as u64, paths.len() as u64);

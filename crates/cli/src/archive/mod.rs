@@ -101,6 +101,9 @@ pub(crate) fn now_micros() -> i64 {
 impl From<ArchiveError> for Failure {
     fn from(error: ArchiveError) -> Self {
         let message = error.to_string();
+        if let Some(code) = error.fault.code() {
+            return Self::Refused(format!("{}: refused ({code}): {}", error.file, error.fault));
+        }
         match error.fault {
             ArchiveFault::NoObjectStores => {
                 let part = format!("{}: an object store", error.file);
@@ -110,7 +113,6 @@ impl From<ArchiveError> for Failure {
                 Self::Usage(message)
             }
             ArchiveFault::Store(_) => Self::Network(message),
-            ArchiveFault::ChangedEntry | ArchiveFault::LogLine { .. } => Self::Refused(message),
             _ => Self::Local(message),
         }
     }

@@ -43,6 +43,7 @@ impl SealArgs {
 
 pub(super) async fn run(args: &SealArgs, output: Output) -> Result<(), Failure> {
     let archive = args.open().await?;
+    archive.check_logs().await?;
     let folder = wal_folder(args.wal.as_deref(), &archive)?;
     let (wal, dropped_bytes) = Wal::open(&folder, WalOptions::default())?;
     let mut progress = ProgressLine::new();

@@ -112,7 +112,11 @@ impl fmt::Display for FindingLine {
 /// What JSON and text say of a verification.
 #[derive(Debug, Serialize)]
 struct VerifySummary {
+    /// Versions of the tables' logs.
+    version_count: u64,
     file_count: u64,
+    /// Parquet files in the tables' folders that no log names.
+    unnamed_file_count: u64,
     event_count: u64,
     proved_count: u64,
     /// Proved events in compact form.
@@ -135,7 +139,9 @@ struct VerifySummary {
 impl VerifySummary {
     fn new(report: &VerifyReport, seconds: f64) -> Self {
         Self {
+            version_count: report.versions,
             file_count: report.files,
+            unnamed_file_count: report.unnamed_files,
             event_count: report.events,
             proved_count: report.proved,
             compact_count: report.compact,
@@ -157,9 +163,14 @@ impl VerifySummary {
         };
         let unverified: u64 = self.unverified.values().sum();
         format!(
-            "{} files, {} events: {} proved again ({} in compact form), {} after a gap, {unverified} stored as not verified\n{}\
+            "{} versions, {} files{}, {} events: {} proved again ({} in compact form), {} after a gap, {unverified} stored as not verified\n{}\
              {} repositories: {} proved again\n{} keys compared with {} histories of keys\n{} refused\n{}",
+            self.version_count,
             self.file_count,
+            match self.unnamed_file_count {
+                0 => String::new(),
+                count => format!(" and {count} that no log names"),
+            },
             self.event_count,
             self.proved_count,
             self.compact_count,

@@ -19,7 +19,7 @@ use mapping::MappedFile;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use wireproof::archive::{
-    self, ActiveAccounts, Archive, ArchivedEvent, ArchivedRepository, JUDGE, Sealed, Table, Wal,
+    self, ActiveAccounts, Archive, ArchivedEvent, ArchivedRepository, JUDGE, Sealed, Wal,
     WalOptions,
 };
 use wireproof::net::firehose::{Ack, ServerStatuses};
@@ -238,10 +238,10 @@ impl LineRecipient for EventsToArchive {
     }
 }
 
-/// Reads a table, so that wrong credentials are reported at once and not after an hour of events. A store that is away for
-/// a while is waited for by the write-ahead log.
+/// Reads the logs of all tables, so that wrong credentials and damaged logs are reported at once and not after an hour of events. A
+/// store that is away for a while is waited for by the write-ahead log.
 async fn check_tables(archive: &Archive, status: &Status) -> Result<(), Failure> {
-    match archive.table_stats(Table::Events).await {
+    match archive.check_logs().await {
         Err(error) if error.is_temporary() => status.warn("store-away", || error.to_string()),
         read => drop(read?),
     }
@@ -339,8 +339,11 @@ async fn seal_closed(
 
 /// The folder of the write-ahead log: on this machine, wherever the archive is.
 pub(crate) fn wal_folder(given: Option<&Path>, archive: &Archive) -> Result<PathBuf, Failure> {
-    let beside = || archive.storage().folder().map(|folder| folder.join("wal"));
-    given.map(PathBuf::from).or_else(beside).ok_or_else(|| {
+    let folder = match given {
+        Some(folder) => Some(folder.to_owned()),
+        None => archive.storage().wal_folder()?,
+    };
+    folder.ok_or_else(|| {
         Failure::Usage("--wal: name a folder of this machine for the write-ahead log".to_owned())
     })
 }
