@@ -88,6 +88,7 @@ impl Archive {
                 if is_merged(&old) {
                     break;
                 }
+                self.check_content(C::TABLE, &old).await?;
                 let new = self.merge::<C>(day, &old).await?;
                 let files = Replacement { old, new, changes_data: false };
                 if self.replace(C::TABLE, &files).await? {
@@ -107,7 +108,7 @@ impl Archive {
     }
 
     async fn merge<C: Columns>(&self, day: Date, old: &[Add]) -> Result<Vec<Add>, ArchiveError> {
-        let mut scan: Scan<C> = self.scan_files(old.iter().map(|add| add.path.clone())).await?;
+        let mut scan: Scan<C> = self.scan_files(old).await?;
         let mut files = MergedFiles::<C>::create(self, day)?;
         let none = || RecordBatch::new_empty(C::TABLE.schema());
         let mut first: Option<Row<C>> = None;

@@ -96,8 +96,8 @@ impl Archive {
             let day = add.partition_values.get(DAY).cloned().flatten().unwrap_or_default();
             let day = day.parse().unwrap_or_default();
             let (mut file, mut rows) = (TableFile::create(self.storage(), table, day)?, 0);
-            let mut batches = self.batches(table, &add.path).await?;
-            while let Some(batch) = batches.try_next().await? {
+            let mut batches = self.ordered_batches(table, add).await?;
+            while let Some(batch) = batches.try_next().await.map_err(ArchiveError::at(&add.path))? {
                 let kept = without(&batch, did).map_err(ArchiveError::at(&add.path))?;
                 rows += (batch.num_rows() - kept.num_rows()) as u64;
                 file.write(&kept)?;

@@ -176,13 +176,24 @@ impl Archive {
     /// # Errors
     /// If the archive cannot be read.
     pub async fn hide_list(&self) -> Result<HideList, ArchiveError> {
+        self.hide_list_without(&BTreeSet::new()).await
+    }
+
+    /// What readers leave out, by files of the table other than these paths within the archive.
+    pub(crate) async fn hide_list_without(
+        &self,
+        without: &BTreeSet<String>,
+    ) -> Result<HideList, ArchiveError> {
         let snapshot = self.snapshot(Table::Hidden).await?;
         let key =
             snapshot.metadata.as_ref().map(|metadata| metadata.id.clone()).unwrap_or_default();
         let erasures = Erasures::of(&key, self.erasure_key());
         let mut list = HideList { erasures, ..HideList::default() };
         let mut rows = Vec::new();
-        for path in snapshot.files.keys() {
+        let is_read = |path: &&String| {
+            without.is_empty() || !without.contains(&format!("{}/{path}", Table::Hidden.name()))
+        };
+        for path in snapshot.files.keys().filter(is_read) {
             let mut batches = self.batches(Table::Hidden, path).await?;
             while let Some(batch) = batches.try_next().await? {
                 rows.extend((0..batch.num_rows()).map(|row| hidden_row(&batch, row)));

@@ -80,9 +80,9 @@ impl Archive {
             files: u64::from(add.is_some()),
             bytes: add.as_ref().map_or(0, |add| add.size),
         };
-        let txn = Some((work.writer.clone(), work.number));
+        let txns = vec![(work.writer.clone(), work.number)];
         let add = add.into_iter().collect();
-        self.commit(Table::PlcOps, &Change { operation: "WRITE", add, txn, ..Change::default() })
+        self.commit(Table::PlcOps, &Change { operation: "WRITE", add, txns, ..Change::default() })
             .await?;
         Ok(sealed)
     }

@@ -81,6 +81,7 @@ mod repository;
 mod row_groups;
 mod row_scan;
 mod rows;
+mod runs;
 mod scan;
 mod seal;
 #[cfg(feature = "serve")]
@@ -96,6 +97,7 @@ mod table_file;
 mod thin;
 mod uploads;
 mod verify;
+mod verify_files;
 mod verify_layout;
 mod wal;
 mod walk;

@@ -7,6 +7,9 @@
 //!
 //! The rows of a compact commit are its proof, so what is compared here is only that no others are beside them.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use atproto::event::{Commit, Decoder, Event};
 use codec::Cid;
 use codec::cid::Codec;
@@ -15,6 +18,7 @@ use crate::archive::Archive;
 use crate::error::ArchiveError;
 use crate::rows::{FULL, Fields, field_decoder};
 use crate::scan::{EventColumns, EventRow, Key, OpColumns, Row, Scan, Selection};
+use crate::table::Table;
 use crate::verify::{Finding, Rule, Verification};
 
 /// Compares derived rows and columns with the events, which come in the order of their table.
@@ -25,6 +29,8 @@ pub(crate) struct DerivedProver {
     group: Vec<EventRow>,
     /// Rows of operations of which no event was seen.
     orphans: Vec<Row<OpColumns>>,
+    /// Files that are left out, as they are refused.
+    without: Arc<BTreeSet<String>>,
 }
 
 impl DerivedProver {
@@ -32,8 +38,8 @@ impl DerivedProver {
         archive: &Archive,
         selection: &Selection,
     ) -> Result<Self, ArchiveError> {
-        let ops = archive.scan(selection).await?;
-        Ok(Self { ops, decoder: field_decoder(), group: Vec::new(), orphans: Vec::new() })
+        let (ops, without) = (archive.scan(selection).await?, selection.without.clone());
+        Ok(Self { ops, decoder: field_decoder(), group: Vec::new(), orphans: Vec::new(), without })
     }
 
     /// Adds the next event.
@@ -59,6 +65,9 @@ impl DerivedProver {
         self.settle(verification).await?;
         while let Some(op) = self.ops.next().await? {
             self.orphan(op);
+        }
+        if self.is_without(Table::Events) {
+            return Ok(());
         }
         for op in self.orphans {
             // A writer may have stored the event after the events were listed, as operations are stored first.
@@ -116,7 +125,13 @@ impl DerivedProver {
             Some(Event::Commit(commit)) if event.is_verified() => take_ops(commit, ops),
             _ => Ok(()),
         };
-        columns.and(ops)
+        if self.is_without(Table::Ops) { columns } else { columns.and(ops) }
+    }
+
+    /// Whether a file of a table is left out.
+    fn is_without(&self, table: Table) -> bool {
+        let is_of_table = |file: &String| file.split('/').next() == Some(table.name());
+        self.without.iter().any(is_of_table)
     }
 
     fn orphan(&mut self, op: Row<OpColumns>) {

@@ -53,7 +53,7 @@ impl Archive {
         }
         add.iter_mut().for_each(|add| add.data_change = *changes_data);
         let operation = if *changes_data { "DELETE" } else { "OPTIMIZE" };
-        let change = Change { operation, add, remove, txn: None };
+        let change = Change { operation, add, remove, txns: Vec::new() };
         if self.commit(table, &change).await? == Committed::Superseded {
             return Ok(false);
         }

@@ -1,5 +1,6 @@
 //! Archives whole repositories, as their records in the order of the tree: the tree is built again from them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::builder::{BinaryBuilder, StringBuilder};
@@ -12,7 +13,7 @@ use verify::Verified;
 use verify::repository::WholeRepository;
 
 use crate::archive::Archive;
-use crate::delta::Change;
+use crate::delta::{Add, Change, Committed};
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::import::JUDGE;
 use crate::rows::timestamps;
@@ -42,7 +43,7 @@ impl Archive {
     /// If the archive cannot be written.
     pub async fn seal_repositories(
         &self,
-        mut repositories: Vec<ArchivedRepository<'_>>,
+        repositories: Vec<ArchivedRepository<'_>>,
         work: Option<&WorkId>,
     ) -> Result<Sealed, ArchiveError> {
         if let Some(work) = work
@@ -50,35 +51,109 @@ impl Archive {
         {
             return Ok(Sealed::default());
         }
+        let (repositories, mut sealed) = (self.sorted(repositories).await?, Sealed::default());
+        for table in TABLES {
+            let repositories: Vec<_> = repositories.iter().collect();
+            if let Some(add) = self.write_repositories(table, &repositories).await? {
+                let txns = work.map(|work| (work.writer.clone(), work.number));
+                self.commit_repositories(table, add, txns.into_iter().collect(), &mut sealed).await?;
+            }
+        }
+        Ok(sealed)
+    }
+
+    /// Stores repositories that are works of their own in files that they share. Those that were stored before, or of which only
+    /// the records were, add what is missing.
+    ///
+    /// # Errors
+    /// If the archive cannot be written.
+    pub async fn import_repositories(
+        &self,
+        repositories: Vec<(ArchivedRepository<'_>, WorkId)>,
+    ) -> Result<Sealed, ArchiveError> {
+        let works: BTreeMap<(&str, &str), Vec<&WorkId>> =
+            repositories.iter().fold(BTreeMap::new(), |mut works, (archived, work)| {
+                works.entry(archived.place()).or_insert_with(Vec::new).push(work);
+                works
+            });
+        let archived = repositories.iter().map(|(archived, _)| *archived).collect();
+        let (repositories, mut sealed) = (self.sorted(archived).await?, Sealed::default());
+        for table in TABLES {
+            for attempt in 0.. {
+                let (mut missing, mut txns) = (Vec::new(), Vec::new());
+                let snapshot = self.snapshot(table).await?;
+                let is_done = |work: &WorkId| {
+                    snapshot.txns.get(&work.writer).is_some_and(|last| *last >= work.number)
+                };
+                for archived in &repositories {
+                    let works = works.get(&archived.place()).into_iter().flatten();
+                    let new: Vec<_> = works.clone().filter(|work| !is_done(work)).collect();
+                    if new.len() == works.count() {
+                        missing.push(archived);
+                    }
+                    txns.extend(new.iter().map(|work| (work.writer.clone(), work.number)));
+                }
+                let Some(add) = self.write_repositories(table, &missing).await? else { break };
+                if self.commit_repositories(table, add, txns, &mut sealed).await? {
+                    break;
+                }
+                // Another process stores one of them.
+                if attempt == MAX_ATTEMPTS {
+                    let fault = ArchiveFault::Contention(attempt);
+                    return Err(ArchiveError::new(table.name(), fault));
+                }
+            }
+        }
+        Ok(sealed)
+    }
+
+    /// The repositories of accounts that are not erased, in the order of the tables, each revision once.
+    async fn sorted<'a>(
+        &self,
+        mut repositories: Vec<ArchivedRepository<'a>>,
+    ) -> Result<Vec<ArchivedRepository<'a>>, ArchiveError> {
         let list = self.hide_list().await?;
         list.check_erasure_keys()?;
         repositories.retain(|archived| !list.is_erased(archived.place().0));
-        let Some(fetched) = repositories.iter().map(|repository| repository.fetched).min() else {
-            return Ok(Sealed::default());
-        };
         repositories.sort_by(|a, b| a.place().cmp(&b.place()));
-        let create = |table| TableFile::create(self.storage(), table, day_of(fetched));
-        let (mut snapshots, mut records) = (create(Table::Snapshots)?, create(Table::Records)?);
-        let mut sealed = Sealed::default();
-        for repository in &repositories {
-            snapshots.write(&snapshot_row(repository))?;
-            write_records(repository, &mut records)?;
+        repositories.dedup_by(|a, b| a.place() == b.place());
+        Ok(repositories)
+    }
+
+    /// Writes a file of one of the two tables; `None` without a repository. The file of records can have no row.
+    async fn write_repositories(
+        &self,
+        table: Table,
+        repositories: &[&ArchivedRepository<'_>],
+    ) -> Result<Option<Vec<Add>>, ArchiveError> {
+        let Some(fetched) = repositories.iter().map(|archived| archived.fetched).min() else {
+            return Ok(None);
+        };
+        let mut file = TableFile::create(self.storage(), table, day_of(fetched))?;
+        for archived in repositories {
+            match table {
+                Table::Records => write_records(archived, &mut file)?,
+                _ => file.write(&snapshot_row(archived))?,
+            }
         }
-        // Records first: a snapshot that a reader sees has its records.
-        for (table, file) in [(Table::Records, records), (Table::Snapshots, snapshots)] {
-            let add = file.finish(self.storage()).await?;
-            sealed.files += u64::from(add.is_some());
-            sealed.bytes += add.as_ref().map_or(0, |add| add.size);
-            let txn = work.map(|work| (work.writer.clone(), work.number));
-            let change = Change {
-                operation: "WRITE",
-                add: add.into_iter().collect(),
-                txn,
-                ..Change::default()
-            };
-            self.commit(table, &change).await?;
+        Ok(Some(file.finish(self.storage()).await?.into_iter().collect()))
+    }
+
+    /// Commits a file; `false` if one of the works was committed before.
+    async fn commit_repositories(
+        &self,
+        table: Table,
+        add: Vec<Add>,
+        txns: Vec<(String, i64)>,
+        sealed: &mut Sealed,
+    ) -> Result<bool, ArchiveError> {
+        let (files, bytes) = (add.len() as u64, add.iter().map(|add| add.size).sum::<u64>());
+        let change = Change { operation: "WRITE", add, txns, ..Change::default() };
+        let is_new = self.commit(table, &change).await? != Committed::Before;
+        if is_new {
+            (sealed.files, sealed.bytes) = (sealed.files + files, sealed.bytes + bytes);
         }
-        Ok(sealed)
+        Ok(is_new)
     }
 }
 
@@ -177,6 +252,12 @@ impl RecordColumnBuilders {
         RecordBatch::try_new(Table::Records.schema(), columns).expect("the columns of the table")
     }
 }
+
+/// Records first: a snapshot that a reader sees has its records.
+const TABLES: [Table; 2] = [Table::Records, Table::Snapshots];
+
+/// Attempts while other processes store the same repositories.
+const MAX_ATTEMPTS: u32 = 100;
 
 /// Bytes of records whose rows are built at once.
 const GROUP_BYTES: usize = 1 << 20;

@@ -1,7 +1,11 @@
 //! Reads a table in its order: a merge of files that are sorted so.
+//!
+//! A file is opened when the merge gets to its first account, by what the log states, and closed at its end. Files that another
+//! program wrote need not be sorted, and more files can overlap than should be open: [`runs`](crate::runs) sorts and merges these first.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
+use std::fs::File;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -14,6 +18,7 @@ use arrow_array::{
 use arrow_schema::{ArrowError, Schema};
 use futures_util::{Stream, StreamExt, TryStreamExt};
 use parquet::arrow::ParquetRecordBatchStreamBuilder;
+use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::errors::ParquetError;
 
 use crate::archive::Archive;
@@ -23,6 +28,7 @@ use crate::event::ArchivedEvent;
 use crate::hidden::HideList;
 use crate::object_file::ObjectFile;
 use crate::row_groups::{groups_of, rows_before};
+use crate::runs::{self, Origin};
 use crate::signed_commit::StoredCommit;
 use crate::table::{DAY, Table};
 use crate::uploads::content_hash;
@@ -48,6 +54,8 @@ pub(crate) struct Selection {
     pub(crate) did: Option<String>,
     /// The day of the files, as the log states it.
     pub(crate) day: Option<String>,
+    /// Files that are left out, by path within the archive.
+    pub(crate) without: Arc<BTreeSet<String>>,
 }
 
 impl Selection {
@@ -117,7 +125,10 @@ impl<C> Row<C> {
 
     /// The path of the file within the archive, and the row in it from 0.
     pub(crate) fn place(&self) -> (&str, u64) {
-        (&self.rows.file, self.rows.first + self.index as u64)
+        match &self.rows.origin {
+            Some(origin) => origin.place(self.index),
+            None => (&self.rows.file, self.rows.first + self.index as u64),
+        }
     }
 }
 
@@ -129,13 +140,42 @@ struct FileRows<C> {
     first: u64,
     batch: RecordBatch,
     columns: C,
+    /// Where the rows are from, if those of several files were merged before.
+    origin: Option<Origin>,
 }
 
 /// The rows of a table in its order.
 pub(crate) struct Scan<C> {
-    files: Vec<ScannedFile<C>>,
+    archive: Archive,
+    /// The account; rows of others can come too.
+    did: Option<String>,
+    /// The files that are yet to be opened; the next one is the last.
+    pending: Vec<PendingFile>,
+    /// The open files, by their number.
+    files: HashMap<usize, ScannedFile<C>>,
     /// The files that have a row, by its place.
     heads: BinaryHeap<Reverse<(Key, usize)>>,
+}
+
+/// A file that a scan is to read.
+#[derive(Debug)]
+pub(crate) struct PendingFile {
+    /// Decides which of several rows of one place is first.
+    pub(crate) number: usize,
+    pub(crate) source: Source,
+    /// A place that is not after the first row.
+    pub(crate) first: Key,
+    /// The greatest account; `None` if it is not known.
+    pub(crate) last: Option<Box<str>>,
+}
+
+/// Where the rows of a scanned file are.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// A file of the table, by its path in the table's folder.
+    Stored(String),
+    /// A temporary file of [`runs`](crate::runs).
+    Run(File),
 }
 
 impl Archive {
@@ -145,31 +185,46 @@ impl Archive {
         selection: &Selection,
     ) -> Result<Scan<C>, ArchiveError> {
         let snapshot = self.snapshot(C::TABLE).await?;
-        let selected = snapshot.files.values().filter(|add| selection.has(add));
-        let paths: Vec<String> = selected.map(|add| add.path.clone()).collect();
-        self.scan_selected(paths, selection.did.as_deref()).await
+        let is_left_out = |add: &Add| {
+            !selection.without.is_empty()
+                && selection.without.contains(&format!("{}/{}", C::TABLE.name(), add.path))
+        };
+        let files = snapshot.files.values();
+        let selected: Vec<&Add> =
+            files.filter(|add| selection.has(add) && !is_left_out(add)).collect();
+        let scan = self.scan_files(selected).await?;
+        Ok(Scan { did: selection.did.clone(), ..scan })
     }
 
-    /// Scans files of a table, by their paths in its folder.
-    pub(crate) async fn scan_files<C: Columns>(
+    /// Scans files of a table.
+    pub(crate) async fn scan_files<'a, C: Columns>(
         &self,
-        paths: impl IntoIterator<Item = String>,
+        files: impl IntoIterator<Item = &'a Add>,
     ) -> Result<Scan<C>, ArchiveError> {
-        self.scan_selected(paths, None).await
-    }
-
-    async fn scan_selected<C: Columns>(
-        &self,
-        paths: impl IntoIterator<Item = String>,
-        did: Option<&str>,
-    ) -> Result<Scan<C>, ArchiveError> {
-        let mut scan = Scan { files: Vec::new(), heads: BinaryHeap::new() };
-        for path in paths {
-            let path = format!("{}/{path}", C::TABLE.name());
-            scan.files.push(ScannedFile::open(self, path, did).await?);
-            scan.push_head(scan.files.len() - 1).await?;
+        let mut pending = Vec::new();
+        for add in files {
+            let runs = match content_hash(&add.path) {
+                Some(_) => None,
+                None => self.sorted_runs::<C>(&add.path).await?,
+            };
+            let (first, last) = bounds::<C>(add);
+            match runs {
+                None => pending.push((Source::Stored(add.path.clone()), first, last)),
+                Some(runs) => pending.extend(
+                    runs.into_iter().map(|run| (Source::Run(run), first.clone(), last.clone())),
+                ),
+            }
         }
-        Ok(scan)
+        let number = |(number, (source, first, last))| PendingFile { number, source, first, last };
+        let pending = pending.into_iter().enumerate().map(number).collect();
+        Ok(Scan::new(self, self.with_few_open::<C>(pending).await?))
+    }
+
+    /// Scans a file of a table, by its path in the table's folder, in the order of the file.
+    pub(crate) async fn scan_file<C: Columns>(&self, path: &str) -> Result<Scan<C>, ArchiveError> {
+        let first = Key { did: None, number: i64::MIN, text: None };
+        let source = Source::Stored(path.to_owned());
+        Ok(Scan::new(self, vec![PendingFile { number: 0, source, first, last: None }]))
     }
 
     /// The rows of a file of a table, by its path in the table's folder, with the columns of the table in their order.
@@ -179,14 +234,8 @@ impl Archive {
         path: &str,
     ) -> Result<impl Stream<Item = Result<RecordBatch, ArchiveError>> + use<>, ArchiveError> {
         let path = format!("{}/{path}", table.name());
-        let names: Vec<String> =
-            table.schema().fields().iter().map(|field| field.name().clone()).collect();
         let (_, batches) = open(self, table, &path, None).await?;
-        Ok(batches.map(move |batch| {
-            let batch = batch.map_err(ArchiveError::at(&path))?;
-            let columns = names.iter().map(|name| column(&batch, name).clone()).collect();
-            RecordBatch::try_new(table.schema(), columns).map_err(ArchiveError::at(&path))
-        }))
+        Ok(batches.map(move |batch| batch.map_err(ArchiveError::at(&path))))
     }
 
     /// A file, by its path within the archive, for the Parquet reader.
@@ -206,22 +255,36 @@ impl Archive {
 }
 
 impl<C: Columns> Scan<C> {
+    /// A scan of these files.
+    pub(crate) fn new(archive: &Archive, mut pending: Vec<PendingFile>) -> Self {
+        pending.sort_by(|a, b| (&b.first, b.number).cmp(&(&a.first, a.number)));
+        let (files, heads) = (HashMap::new(), BinaryHeap::new());
+        Self { archive: archive.clone(), did: None, pending, files, heads }
+    }
+
     /// The next row; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Row<C>>, ArchiveError> {
+        self.open_due(None).await?;
         let Some(Reverse((_, file))) = self.heads.pop() else { return Ok(None) };
-        let row = self.files[file].head.pop_front().expect("the heap has files with a row");
+        let open = self.files.get_mut(&file).expect("the heap has open files");
+        let row = open.head.pop_front().expect("the heap has files with a row");
         self.push_head(file).await?;
         Ok(Some(row))
     }
 
     /// Skips the rows before a place.
     pub(crate) async fn skip_to(&mut self, place: &Key) -> Result<(), ArchiveError> {
-        while self.heads.peek().is_some_and(|Reverse((key, _))| key < place) {
-            let Some(Reverse((_, file))) = self.heads.pop() else { break };
-            self.files[file].skip_to(place).await?;
+        loop {
+            self.open_due(Some(place)).await?;
+            match self.heads.peek() {
+                Some(Reverse((key, _))) if key < place => {}
+                _ => return Ok(()),
+            }
+            let Some(Reverse((_, file))) = self.heads.pop() else { return Ok(()) };
+            let open = self.files.get_mut(&file).expect("the heap has open files");
+            open.skip_to(place).await?;
             self.push_head(file).await?;
         }
-        Ok(())
     }
 
     /// The next row, if it is before a place; it stays the next one if it is not.
@@ -229,22 +292,60 @@ impl<C: Columns> Scan<C> {
         &mut self,
         place: &Key,
     ) -> Result<Option<Row<C>>, ArchiveError> {
+        self.open_due(None).await?;
         match self.heads.peek() {
             Some(Reverse((key, _))) if key < place => self.next().await,
             _ => Ok(None),
         }
     }
 
+    /// Opens the files that can have the next row. Those that end before a place to which is skipped are left out.
+    async fn open_due(&mut self, skip_to: Option<&Key>) -> Result<(), ArchiveError> {
+        let is_due = |pending: &PendingFile, heads: &BinaryHeap<Reverse<(Key, usize)>>| {
+            heads.peek().is_none_or(|Reverse((key, _))| pending.first <= *key)
+        };
+        while self.pending.last().is_some_and(|pending| is_due(pending, &self.heads)) {
+            let Some(pending) = self.pending.pop() else { break };
+            let is_before = |place: &Key| pending.last.is_some() && pending.last < place.did;
+            if !skip_to.is_some_and(is_before) {
+                let file = ScannedFile::open(&self.archive, pending.source, self.did.as_deref());
+                let file = file.await?;
+                self.files.insert(pending.number, file);
+                self.push_head(pending.number).await?;
+            }
+        }
+        Ok(())
+    }
+
     async fn push_head(&mut self, file: usize) -> Result<(), ArchiveError> {
-        if let Some(row) = self.files[file].fill().await? {
-            let key = row.columns().key(row.index());
-            self.heads.push(Reverse((key, file)));
+        let Some(open) = self.files.get_mut(&file) else { return Ok(()) };
+        match open.fill().await? {
+            Some(row) => {
+                let key = row.columns().key(row.index());
+                self.heads.push(Reverse((key, file)));
+            }
+            None => drop(self.files.remove(&file)),
         }
         Ok(())
     }
 }
 
-type Batches = Pin<Box<dyn Stream<Item = Result<RecordBatch, ParquetError>> + Send>>;
+/// A place that is not after the first row of a file, and its greatest account, by what the log states. Accounts that are null
+/// have no bounds, and what another program states of its file is not relied upon.
+fn bounds<C: Columns>(add: &Add) -> (Key, Option<Box<str>>) {
+    let (stats, start) = (add.stats(), Key { did: None, number: i64::MIN, text: None });
+    let has_nulls =
+        C::TABLE == Table::Events && stats.null_count.get("did").is_none_or(|count| *count != 0);
+    match stats.dids().filter(|_| content_hash(&add.path).is_some()) {
+        Some((first, last)) if !has_nulls => {
+            (Key { did: Some(first.into()), ..start }, Some(last.into()))
+        }
+        Some((_, last)) => (start, Some(last.into())),
+        None => (start, None),
+    }
+}
+
+pub(crate) type Batches = Pin<Box<dyn Stream<Item = Result<RecordBatch, ParquetError>> + Send>>;
 
 /// A file that is being read.
 struct ScannedFile<C> {
@@ -258,10 +359,19 @@ struct ScannedFile<C> {
 impl<C: Columns> ScannedFile<C> {
     async fn open(
         archive: &Archive,
-        path: String,
+        source: Source,
         did: Option<&str>,
     ) -> Result<Self, ArchiveError> {
-        let (rows, batches) = open(archive, C::TABLE, &path, did).await?;
+        let (path, rows, batches) = match source {
+            Source::Stored(path) => {
+                // Only the files of this program are sorted, and say what they hold.
+                let did = did.filter(|_| content_hash(&path).is_some());
+                let path = format!("{}/{path}", C::TABLE.name());
+                let (rows, batches) = open(archive, C::TABLE, &path, did).await?;
+                (path, rows, batches)
+            }
+            Source::Run(file) => (C::TABLE.name().to_owned(), 0, runs::read(file, BATCH_ROWS)?),
+        };
         Ok(Self { path: path.into(), batches, rows, head: VecDeque::new() })
     }
 
@@ -270,9 +380,10 @@ impl<C: Columns> ScannedFile<C> {
         while self.head.is_empty() {
             let batch = self.batches.try_next().await.map_err(ArchiveError::at(&self.path))?;
             let Some(batch) = batch else { return Ok(None) };
+            let (batch, origin) = Origin::split(batch, &C::TABLE.schema());
             let count = batch.num_rows();
             let (file, columns) = (self.path.clone(), C::new(&batch));
-            let rows = Arc::new(FileRows { file, first: self.rows, batch, columns });
+            let rows = Arc::new(FileRows { file, first: self.rows, batch, columns, origin });
             self.rows += count as u64;
             self.head.extend((0..count).map(|index| Row { rows: rows.clone(), index }));
         }
@@ -293,14 +404,17 @@ impl<C: Columns> ScannedFile<C> {
 }
 
 /// Opens a file of a table, by its path within the archive, at the first row group that can have rows of an account. Returns
-/// the number of rows before it, and the rows.
+/// the number of rows before it, and the rows with the columns of the table in their order.
 async fn open(
     archive: &Archive,
     table: Table,
     path: &str,
     did: Option<&str>,
 ) -> Result<(u64, Batches), ArchiveError> {
-    let builder = ParquetRecordBatchStreamBuilder::new(archive.object_file(path)).await;
+    // The types of Arrow that another program has noted are those of its own reader.
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let file = archive.object_file(path);
+    let builder = ParquetRecordBatchStreamBuilder::new_with_options(file, options).await;
     let mut builder = builder.map_err(ArchiveError::at(path))?.with_batch_size(BATCH_ROWS);
     check_columns(builder.schema(), &table.schema()).map_err(ArchiveError::at(path))?;
     let mut rows = 0;
@@ -310,7 +424,14 @@ async fn open(
         builder = builder.with_row_groups(groups.collect());
     }
     let stream = builder.build().map_err(ArchiveError::at(path))?;
-    Ok((rows, Box::pin(stream)))
+    let schema = table.schema();
+    let batches = stream.map(move |batch| {
+        let batch = batch?;
+        let fields = schema.fields().iter();
+        let columns = fields.map(|field| column(&batch, field.name()).clone()).collect();
+        Ok(RecordBatch::try_new(schema.clone(), columns)?)
+    });
+    Ok((rows, Box::pin(batches)))
 }
 
 /// Checks that a file has the columns of its table with their types, whoever wrote it.

@@ -93,8 +93,8 @@ impl Archive {
         // Operations first: an event that a reader sees has its operations.
         for table in [Table::Ops, Table::Events] {
             let add = added.remove(&table).unwrap_or_default();
-            let txn = Some((work.writer.clone(), work.number));
-            let change = Change { operation: "WRITE", add, txn, ..Change::default() };
+            let txns = vec![(work.writer.clone(), work.number)];
+            let change = Change { operation: "WRITE", add, txns, ..Change::default() };
             let committed = self.commit(table, &change).await?;
             debug_assert_ne!(committed, Committed::Superseded, "nothing is removed");
             crash_point("archive/committed");

@@ -145,7 +145,7 @@ async fn spill(archive: &Archive, path: &str) -> Result<SpilledFile, ArchiveErro
     let failed = |error: io::Error| ArchiveError::new(archive.storage().address(), error);
     let mut file = BufWriter::new(tempfile::tempfile().map_err(failed)?);
     let (mut index, mut start, mut record) = (Vec::new(), 0, Vec::new());
-    let mut scan: Scan<EventColumns> = archive.scan_files([path.to_owned()]).await?;
+    let mut scan: Scan<EventColumns> = archive.scan_file(path).await?;
     while let Some(row) = scan.next().await? {
         let row = EventRow(row);
         let event = row.event();

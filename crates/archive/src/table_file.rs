@@ -48,6 +48,11 @@ impl TableFile {
     pub(crate) fn write(&mut self, rows: &RecordBatch) -> Result<(), ArchiveError> {
         self.writer.write(rows).map_err(ArchiveError::at(self.table.name()))?;
         self.stats.num_records += rows.num_rows() as u64;
+        if let Some(dids) = rows.column_by_name("did") {
+            let nulls = self.stats.null_count.get("did").and_then(Value::as_u64).unwrap_or(0);
+            let nulls = nulls + dids.null_count() as u64;
+            self.stats.null_count.insert("did".to_owned(), nulls.into());
+        }
         for name in &self.table.sorting()[..2] {
             if let Some((min, max)) = rows.column_by_name(name).and_then(bounds) {
                 widen(&mut self.stats.min_values, name, min, is_less);

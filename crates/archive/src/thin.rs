@@ -80,6 +80,8 @@ impl Archive {
             // Operations are committed before their events, so these are the ones of all events, and perhaps of more.
             let events = files_of_day(&*self.snapshot(Table::Events).await?, day);
             let ops = files_of_day(&*self.snapshot(Table::Ops).await?, day);
+            self.check_content(Table::Events, &events).await?;
+            self.check_content(Table::Ops, &ops).await?;
             let mut rewrite = Rewrite::open(self, day, [&events, &ops]).await?;
             rewrite.run(plan, commits).await?;
             let (event_files, op_files) = rewrite.finish().await?;
@@ -279,10 +281,9 @@ impl<'a> Rewrite<'a> {
         day: Date,
         [events, ops]: [&[Add]; 2],
     ) -> Result<Self, ArchiveError> {
-        let paths = |files: &[Add]| files.iter().map(|add| add.path.clone()).collect::<Vec<_>>();
         Ok(Self {
-            events: archive.scan_files(paths(events)).await?,
-            ops: archive.scan_files(paths(ops)).await?,
+            events: archive.scan_files(events).await?,
+            ops: archive.scan_files(ops).await?,
             event_files: MergedFiles::create(archive, day)?,
             op_files: MergedFiles::create(archive, day)?,
             event_rows: EventRows::default(),

@@ -1,22 +1,24 @@
 //! Proves an archive again: every file has the bytes that its name says, every verified event is judged again under the
-//! key that is stored with it, and every row and column that is derived from a frame is what the frame says.
+//! key that is stored with it, and every row and column that is derived from a frame is what the frame says. A file that is not
+//! what its name says does not end the proof of the others.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
 use crypto::CompressedKey;
 use sha2::{Digest, Sha256};
 use verify::sync::{Chain, FutureWindow, Ignored, Judge, Judged, MemoryState, Outcome, Policy};
 
 use crate::archive::Archive;
-use crate::error::{ArchiveError, ArchiveFault};
+use crate::error::ArchiveError;
 use crate::event::ArchivedEvent;
 use crate::key_history::KeyHistories;
 use crate::prove_compact::CompactProver;
 use crate::prove_derived::DerivedProver;
 use crate::rows::{COMPACT, FULL};
 use crate::scan::{EventColumns, EventRow, Scan, Selection};
-use crate::table::Table;
+use crate::verify_files::Repeats;
 
 /// What is verified: all of the archive by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,6 +62,9 @@ impl VerifyOptions {
 pub struct VerifyReport {
     /// Number of versions of the tables' logs.
     pub versions: u64,
+    /// Number of files that another program wrote, by its name and operation. Their rows are proved by their content; nothing proves
+    /// those without a signature.
+    pub rewritten: BTreeMap<String, u64>,
     /// Number of Parquet files in the tables' folders that no log names: of a writer at work, of one that ended, or of whoever put
     /// them there.
     pub unnamed_files: u64,
@@ -110,6 +115,8 @@ pub(crate) type Refusal = (&'static str, String);
 pub(crate) enum Rule {
     /// A file has the bytes that its name says.
     File,
+    /// A row is in the table once.
+    Repeated,
     /// A checkpoint of a log says what its entries say.
     Checkpoint,
     /// Nothing in an archive is a symbolic link.
@@ -147,6 +154,7 @@ impl Rule {
     pub(crate) fn code(self) -> &'static str {
         match self {
             Self::File => "archive/file",
+            Self::Repeated => "archive/repeated",
             Self::Checkpoint => "archive/checkpoint",
             Self::Link => "archive/link",
             Self::Account => "archive/account",
@@ -233,51 +241,30 @@ impl Archive {
         let report = VerifyReport::default();
         let mut verification = Verification { report, options, on_finding };
         self.check_layout(&mut verification).await?;
-        for table in Table::ALL {
-            self.check_files(table, &mut verification).await?;
-        }
-        // Rows of changed files would be read as what they are not.
-        if !verification.report.is_refused() {
-            self.prove_events(&mut verification).await?;
-            self.prove_snapshots(&options.selection(), &mut verification).await?;
-            self.prove_key_histories(&options.selection(), &mut verification).await?;
-        }
+        // Rows that cannot be read are left out; all others are proved by their content.
+        let without = self.check_files(&options.selection(), &mut verification).await?;
+        let selection = Selection { without: Arc::new(without), ..options.selection() };
+        self.prove_events(&selection, &mut verification).await?;
+        self.prove_snapshots(&selection, &mut verification).await?;
+        self.prove_key_histories(&selection, &mut verification).await?;
         Ok(verification.report)
     }
 
-    async fn check_files(
+    async fn prove_events(
         &self,
-        table: Table,
+        selection: &Selection,
         verification: &mut Verification<'_>,
     ) -> Result<(), ArchiveError> {
-        // The rows of `hidden` are sorted by time, and decide about every account.
-        let selection = match table {
-            Table::Hidden => Selection::default(),
-            _ => verification.options.selection(),
-        };
-        let snapshot = self.snapshot(table).await?;
-        for (path, _) in snapshot.files.iter().filter(|(_, add)| selection.has(add)) {
-            let file = format!("{}/{path}", table.name());
-            let found = self.hash(&file).await?;
-            verification.report.files += 1;
-            if path.rsplit('/').next() != Some(&*format!("{found}.parquet")) {
-                let fault = ArchiveFault::ChangedFile(found);
-                let (row, did, code) = (None, None, Rule::File.code());
-                verification.refuse(Finding { file, row, did, code, message: fault.to_string() });
-            }
-        }
-        Ok(())
-    }
-
-    async fn prove_events(&self, verification: &mut Verification<'_>) -> Result<(), ArchiveError> {
-        let selection = verification.options.selection();
-        let mut scan: Scan<EventColumns> = self.scan(&selection).await?;
-        let (list, mut prover, mut compact) = (self.hide_list().await?, Prover::new(), None);
-        let mut histories = KeyHistories::open(self, &selection).await?;
-        let mut derived = DerivedProver::open(self, &selection).await?;
+        let mut scan: Scan<EventColumns> = self.scan(selection).await?;
+        let list = self.hide_list_without(&selection.without).await?;
+        let (mut prover, mut compact) = (Prover::new(), None);
+        let mut histories = KeyHistories::open(self, selection).await?;
+        let mut derived = DerivedProver::open(self, selection).await?;
+        let mut repeats = Repeats::default();
         while let Some(row) = scan.next().await? {
             let row = EventRow(row);
             derived.add(&row, verification).await?;
+            repeats.check(&row, verification);
             let (event, is_selected) = (row.event(), verification.has(&row.event()));
             verification.report.events += u64::from(is_selected);
             if is_selected && event.did.is_some_and(|did| list.is_erased(did)) {
@@ -293,7 +280,7 @@ impl Archive {
                 // What a later commit of its account continues.
                 (true, COMPACT) if event.did.is_some_and(|did| verification.has_account(did)) => {
                     if compact.is_none() {
-                        compact = Some(CompactProver::open(self, &selection).await?);
+                        compact = Some(CompactProver::open(self, selection).await?);
                     }
                     if let Some(compact) = &mut compact {
                         compact.prove(row, is_selected, verification).await?;

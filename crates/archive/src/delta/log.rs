@@ -35,8 +35,8 @@ pub(crate) struct Change {
     pub(crate) operation: &'static str,
     pub(crate) add: Vec<Add>,
     pub(crate) remove: Vec<Remove>,
-    /// The application and the version of its work: a version that the log has already is not committed again.
-    pub(crate) txn: Option<(String, i64)>,
+    /// The applications and the versions of their work: a version that the log has already is not committed again.
+    pub(crate) txns: Vec<(String, i64)>,
 }
 
 /// The result of a commit.
@@ -44,7 +44,7 @@ pub(crate) struct Change {
 pub(crate) enum Committed {
     /// As this version of the log.
     Version(u64),
-    /// The log had this version of the application's work.
+    /// The log had this version of an application's work.
     Before,
     /// A file that was to be removed is no longer of the table.
     Superseded,
@@ -341,7 +341,7 @@ impl Change {
         let is_before = |(app, version): &(String, i64)| {
             snapshot.txns.get(app).is_some_and(|last| last >= version)
         };
-        if self.txn.as_ref().is_some_and(is_before) {
+        if self.txns.iter().any(is_before) {
             return Some(Committed::Before);
         }
         let is_gone = |remove: &Remove| !snapshot.files.contains_key(&remove.path);
@@ -369,12 +369,12 @@ fn entry(change: &Change, created: Option<MetaData>) -> Bytes {
         actions.push(Action::Protocol(PROTOCOL));
         actions.push(Action::MetaData(Box::new(metadata)));
     }
-    let txn = change.txn.clone().map(|(app_id, version)| Txn {
-        app_id,
-        version,
+    let txns = change.txns.iter().map(|(app_id, version)| Txn {
+        app_id: app_id.clone(),
+        version: *version,
         last_updated: Some(now),
     });
-    actions.extend(txn.map(Action::Txn));
+    actions.extend(txns.map(Action::Txn));
     actions.extend(change.remove.iter().cloned().map(|remove| Action::Remove(Box::new(remove))));
     actions.extend(change.add.iter().cloned().map(|add| Action::Add(Box::new(add))));
     let mut lines = Vec::new();

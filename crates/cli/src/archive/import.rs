@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
+use mapping::MappedFile;
 use serde::{Deserialize, Serialize};
 use wireproof::archive::{Archive, ArchivedRepository, ImportOptions, WorkId};
 use wireproof::atproto::corpus;
@@ -69,14 +70,20 @@ pub(super) async fn run(args: &ImportArgs, output: Output) -> Result<(), Failure
     };
     import.archive.check_logs().await?;
     let (paths, mut progress) = (files_of(&args.paths)?, ProgressLine::new());
+    let mut part = RepositoryPart::default();
     for (done, path) in paths.iter().enumerate() {
         progress.at(path.display().to_string(), done as u64, paths.len() as u64);
         import.summary.file_count += 1;
         match path.extension().is_some_and(|extension| extension == "car") {
-            true => progress.during(import.repository(path)).await?,
+            true => part.push(path)?,
             false => import.frames(path, &mut progress).await?,
         }
+        if part.is_full() {
+            progress.during(import.repositories(&part)).await?;
+            part = RepositoryPart::default();
+        }
     }
+    progress.during(import.repositories(&part)).await?;
     for path in &args.plc_log {
         import.summary.file_count += 1;
         progress.step(files::name(path));
@@ -95,6 +102,26 @@ pub(super) async fn run(args: &ImportArgs, output: Output) -> Result<(), Failure
         (repositories, histories) => Err(Failure::Refused(format!(
             "{repositories} repositories and {histories} histories of keys were refused"
         ))),
+    }
+}
+
+/// Repositories that are verified and stored together, so that small ones share files.
+#[derive(Default)]
+struct RepositoryPart {
+    files: Vec<(PathBuf, MappedFile)>,
+    bytes: u64,
+}
+
+impl RepositoryPart {
+    fn push(&mut self, path: &Path) -> Result<(), Failure> {
+        let file = files::map(path)?;
+        self.bytes += file.len() as u64;
+        self.files.push((path.to_owned(), file));
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes >= MAX_PART_BYTES || self.files.len() >= MAX_PART_FILES
     }
 }
 
@@ -156,31 +183,32 @@ impl Import<'_> {
         Ok(())
     }
 
-    async fn repository(&mut self, path: &Path) -> Result<(), Failure> {
-        let file = files::map(path)?;
-        let options = Options::default();
-        let proved = self.key_of(&file, &options).and_then(|key| {
-            let whole = repository::verify(&file, None, &key, &options);
-            Ok((key, whole.map_err(|why| format!("refused ({}): {why}", why.code()))?))
-        });
-        let (key, whole) = match proved {
-            Ok(proved) => proved,
-            Err(why) => {
-                self.summary.refused_repository_count += 1;
-                log::print(Level::Warning, &format!("{}: {why}", path.display())).ok();
-                return Ok(());
+    /// Verifies the repositories of a part, and stores them together.
+    async fn repositories(&mut self, part: &RepositoryPart) -> Result<(), Failure> {
+        let (options, fetched) = (Options::default(), now_micros());
+        let mut proved = Vec::with_capacity(part.files.len());
+        for (path, file) in &part.files {
+            let whole = self.key_of(file, &options).and_then(|key| {
+                let whole = repository::verify(file, None, &key, &options);
+                Ok((key, whole.map_err(|why| format!("refused ({}): {why}", why.code()))?))
+            });
+            match whole {
+                Ok((key, whole)) => {
+                    self.summary.repository_count += 1;
+                    self.summary.record_count += whole.tree().records;
+                    proved.push((key, whole, name(file)));
+                }
+                Err(why) => {
+                    self.summary.refused_repository_count += 1;
+                    log::print(Level::Warning, &format!("{}: {why}", path.display())).ok();
+                }
             }
-        };
-        let archived = ArchivedRepository {
-            repository: &whole,
-            key: &key,
-            host: self.host,
-            fetched: now_micros(),
-        };
-        let work = WorkId { writer: format!("import-{}", name(&file)), number: 0 };
-        let sealed = self.archive.seal_repositories(vec![archived], Some(&work)).await?;
-        self.summary.repository_count += 1;
-        self.summary.record_count += whole.tree().records;
+        }
+        let archived = proved.iter().map(|(key, repository, name)| {
+            let archived = ArchivedRepository { repository, key, host: self.host, fetched };
+            (archived, WorkId { writer: format!("import-{name}"), number: 0 })
+        });
+        let sealed = self.archive.import_repositories(archived.collect()).await?;
         self.summary.stored_files += sealed.files;
         self.summary.stored_bytes += sealed.bytes;
         Ok(())
@@ -302,6 +330,12 @@ impl ImportSummary {
 
 /// Bytes of a file of histories, which is read whole: some 500,000 operations.
 const MAX_EXPORT_BYTES: usize = 512 << 20;
+
+/// Size of the repositories that are stored together: two files of the archive.
+const MAX_PART_BYTES: u64 = 64 << 20;
+
+/// Number of repositories that are stored together.
+const MAX_PART_FILES: usize = 4_096;
 
 /// Frames between two updates of the progress.
 const PROGRESS_FRAMES: u64 = 256;

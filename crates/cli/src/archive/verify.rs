@@ -115,6 +115,8 @@ struct VerifySummary {
     /// Versions of the tables' logs.
     version_count: u64,
     file_count: u64,
+    /// Files that another program wrote, by its name and operation.
+    rewritten: BTreeMap<String, u64>,
     /// Parquet files in the tables' folders that no log names.
     unnamed_file_count: u64,
     event_count: u64,
@@ -141,6 +143,7 @@ impl VerifySummary {
         Self {
             version_count: report.versions,
             file_count: report.files,
+            rewritten: report.rewritten.clone(),
             unnamed_file_count: report.unnamed_files,
             event_count: report.events,
             proved_count: report.proved,
@@ -162,7 +165,14 @@ impl VerifySummary {
             counts.iter().map(|(code, count)| format!("  {count} {code}\n")).collect()
         };
         let unverified: u64 = self.unverified.values().sum();
-        format!(
+        let rewritten: String = self
+            .rewritten
+            .iter()
+            .map(|(writer, count)| {
+                format!("  {count} written by {writer}: proved by their content, without their unsigned rows\n")
+            })
+            .collect();
+        rewritten + &format!(
             "{} versions, {} files{}, {} events: {} proved again ({} in compact form), {} after a gap, {unverified} stored as not verified\n{}\
              {} repositories: {} proved again\n{} keys compared with {} histories of keys\n{} refused\n{}",
             self.version_count,

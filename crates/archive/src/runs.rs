@@ -1,0 +1,355 @@
+//! Sorted runs: temporary files with rows of a table in its order, and where each row is from.
+//!
+//! ```text
+//! a file that another program wrote ── sorted in parts ──> runs
+//! more files than should be open ── merged, some at a time ──> runs ── merged ──> one scan
+//! ```
+
+use std::fs::File;
+use std::io::Seek;
+use std::sync::Arc;
+
+use arrow_array::builder::{Int64Builder, StringBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int16Type, Int64Type};
+use arrow_array::{Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::interleave::interleave_record_batch;
+use futures_util::{TryStreamExt, stream};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+
+use crate::archive::Archive;
+use crate::error::ArchiveError;
+use crate::delta::Add;
+use crate::scan::{
+    Batches, Columns, EventColumns, HiddenColumns, Key, OpColumns, PendingFile, PlcColumns,
+    RecordColumns, Row, Scan, SnapshotColumns, Source,
+};
+use crate::table::Table;
+use crate::uploads::content_hash;
+
+/// Where the rows of a batch are from.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    files: StringArray,
+    rows: Int64Array,
+}
+
+impl Origin {
+    /// The columns of the table in a batch, and where its rows are from if it is one of a run.
+    pub(crate) fn split(batch: RecordBatch, table: &SchemaRef) -> (RecordBatch, Option<Self>) {
+        let columns = table.fields().len();
+        let [files, rows] = &batch.columns()[columns..] else { return (batch, None) };
+        let files = files.as_string::<i32>().clone();
+        let rows = rows.as_primitive::<Int64Type>().clone();
+        let of_table = RecordBatch::try_new(table.clone(), batch.columns()[..columns].to_vec());
+        (of_table.expect("a run has the columns of the table first"), Some(Self { files, rows }))
+    }
+
+    /// The path of the file of a row within the archive, and the row in it from 0.
+    pub(crate) fn place(&self, row: usize) -> (&str, u64) {
+        (self.files.value(row), self.rows.value(row) as u64)
+    }
+}
+
+/// Reads a run.
+pub(crate) fn read(file: File, batch_rows: usize) -> Result<Batches, ArchiveError> {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file);
+    let reader = reader.and_then(|reader| reader.with_batch_size(batch_rows).build());
+    let reader = reader.map_err(ArchiveError::at(RUN))?;
+    Ok(Box::pin(stream::iter(reader).map_err(ParquetError::from)))
+}
+
+impl Archive {
+    /// The rows of a file in runs; `None` if it is sorted already.
+    pub(crate) async fn sorted_runs<C: Columns>(
+        &self,
+        path: &str,
+    ) -> Result<Option<Vec<File>>, ArchiveError> {
+        if self.is_sorted::<C>(path).await? {
+            return Ok(None);
+        }
+        let (mut runs, mut part) = (Vec::new(), Part::<C>::new(C::TABLE, path));
+        let mut batches = self.batches(C::TABLE, path).await?;
+        while let Some(batch) = batches.try_next().await? {
+            part.add(batch);
+            if part.bytes >= PART_BYTES {
+                runs.push(part.sort()?);
+            }
+        }
+        if !part.batches.is_empty() {
+            runs.push(part.sort()?);
+        }
+        Ok(Some(runs))
+    }
+
+    async fn is_sorted<C: Columns>(&self, path: &str) -> Result<bool, ArchiveError> {
+        let mut batches = self.batches(C::TABLE, path).await?;
+        let mut last = None;
+        while let Some(batch) = batches.try_next().await? {
+            let columns = C::new(&batch);
+            for row in 0..batch.num_rows() {
+                let place = Some((columns.key(row), within(C::TABLE, &batch, row)));
+                if place < last {
+                    return Ok(false);
+                }
+                last = place;
+            }
+        }
+        Ok(true)
+    }
+
+    /// The rows of a file of a table in the table's order, whoever wrote it.
+    pub(crate) async fn ordered_batches(
+        &self,
+        table: Table,
+        add: &Add,
+    ) -> Result<Batches, ArchiveError> {
+        if content_hash(&add.path).is_some() {
+            let batches = self.batches(table, &add.path).await?;
+            return Ok(Box::pin(batches.map_err(|error| ParquetError::External(Box::new(error)))));
+        }
+        match table {
+            Table::Events => self.reordered::<EventColumns>(add).await,
+            Table::Ops => self.reordered::<OpColumns>(add).await,
+            Table::Snapshots => self.reordered::<SnapshotColumns>(add).await,
+            Table::Records => self.reordered::<RecordColumns>(add).await,
+            Table::Hidden => self.reordered::<HiddenColumns>(add).await,
+            Table::PlcOps => self.reordered::<PlcColumns>(add).await,
+        }
+    }
+
+    async fn reordered<C: Columns>(&self, add: &Add) -> Result<Batches, ArchiveError> {
+        let run = write_run(&mut self.scan_files::<C>([add]).await?).await?;
+        let batches = read(run, GROUP_ROWS)?;
+        Ok(Box::pin(batches.map_ok(|batch| Origin::split(batch, &C::TABLE.schema()).0)))
+    }
+
+    /// Merges files into runs, until no more are open at a time than a scan should have.
+    pub(crate) async fn with_few_open<C: Columns>(
+        &self,
+        mut files: Vec<PendingFile>,
+    ) -> Result<Vec<PendingFile>, ArchiveError> {
+        while most_open(&files) > MAX_OPEN {
+            let (mut merged, mut rest) = (Vec::new(), files.into_iter());
+            loop {
+                let group: Vec<PendingFile> = rest.by_ref().take(MAX_OPEN).collect();
+                let Some(first) = group.iter().map(|file| file.first.clone()).min() else { break };
+                let is_known = group.iter().all(|file| file.last.is_some());
+                let last = group.iter().filter_map(|file| file.last.clone()).max();
+                let number = group[0].number;
+                let run = write_run(&mut Scan::<C>::new(self, group)).await?;
+                let last = last.filter(|_| is_known);
+                merged.push(PendingFile { number, source: Source::Run(run), first, last });
+            }
+            files = merged;
+        }
+        Ok(files)
+    }
+}
+
+/// How many of these files a merge has open at a time, at most.
+fn most_open(files: &[PendingFile]) -> usize {
+    let mut starts: Vec<Option<&str>> = files.iter().map(|file| file.first.did.as_deref()).collect();
+    let ends = files.iter().filter_map(|file| file.last.as_deref());
+    let mut ends: Vec<&str> = ends.collect();
+    starts.sort_unstable();
+    ends.sort_unstable();
+    let (mut ended, mut most) = (0, 0);
+    for (started, start) in (1..).zip(starts) {
+        while ends.get(ended).is_some_and(|end| start.is_some_and(|start| *end < start)) {
+            ended += 1;
+        }
+        most = most.max(started - ended);
+    }
+    most
+}
+
+/// Rows of a file that are sorted together.
+struct Part<C> {
+    table: Table,
+    /// The path of the file within the archive.
+    file: String,
+    batches: Vec<RecordBatch>,
+    rows: Vec<(Key, Vec<u8>, (usize, usize))>,
+    /// Rows of the file before the part.
+    before: u64,
+    bytes: usize,
+    columns: std::marker::PhantomData<C>,
+}
+
+impl<C: Columns> Part<C> {
+    fn new(table: Table, path: &str) -> Self {
+        let file = format!("{}/{path}", table.name());
+        let (batches, rows, columns) = (Vec::new(), Vec::new(), std::marker::PhantomData);
+        Self { table, file, batches, rows, before: 0, bytes: 0, columns }
+    }
+
+    fn add(&mut self, batch: RecordBatch) {
+        let (columns, at) = (C::new(&batch), self.batches.len());
+        let place = |row| (columns.key(row), within(self.table, &batch, row), (at, row));
+        self.rows.extend((0..batch.num_rows()).map(place));
+        self.bytes += batch.get_array_memory_size();
+        self.batches.push(batch);
+    }
+
+    /// Writes the rows in order, and begins the next part.
+    fn sort(&mut self) -> Result<File, ArchiveError> {
+        let starts: Vec<u64> = self
+            .batches
+            .iter()
+            .scan(self.before, |start, batch| {
+                Some(std::mem::replace(start, *start + batch.num_rows() as u64))
+            })
+            .collect();
+        // Equal rows stay in their order.
+        self.rows.sort();
+        let mut writer = RunWriter::create(self.table)?;
+        let batches: Vec<&RecordBatch> = self.batches.iter().collect();
+        for rows in self.rows.chunks(GROUP_ROWS) {
+            let picks: Vec<(usize, usize)> = rows.iter().map(|(_, _, pick)| *pick).collect();
+            let origins = picks.iter().map(|(batch, row)| (&*self.file, starts[*batch] + *row as u64));
+            writer.write(&batches, &picks, origins)?;
+        }
+        self.before += self.rows.len() as u64;
+        self.batches.clear();
+        self.rows.clear();
+        self.bytes = 0;
+        writer.finish()
+    }
+}
+
+/// Writes the rows of a scan.
+async fn write_run<C: Columns>(scan: &mut Scan<C>) -> Result<File, ArchiveError> {
+    let mut writer = RunWriter::create(C::TABLE)?;
+    let mut rows: Vec<Row<C>> = Vec::new();
+    loop {
+        let row = scan.next().await?;
+        if row.is_none() || rows.len() == GROUP_ROWS {
+            let mut sources: Vec<&Row<C>> = Vec::new();
+            let mut picks = Vec::with_capacity(rows.len());
+            for row in &rows {
+                let known = sources.iter().rposition(|source| source.is_beside(row));
+                let source = known.unwrap_or_else(|| {
+                    sources.push(row);
+                    sources.len() - 1
+                });
+                picks.push((source, row.index()));
+            }
+            let batches: Vec<&RecordBatch> = sources.iter().map(|row| row.batch()).collect();
+            if !picks.is_empty() {
+                writer.write(&batches, &picks, rows.iter().map(Row::place))?;
+            }
+            rows.clear();
+        }
+        match row {
+            Some(row) => rows.push(row),
+            None => return writer.finish(),
+        }
+    }
+}
+
+/// A run that is being written.
+struct RunWriter {
+    schema: SchemaRef,
+    writer: ArrowWriter<File>,
+}
+
+impl RunWriter {
+    fn create(table: Table) -> Result<Self, ArchiveError> {
+        let fields = table.schema().fields().iter().map(|field| (**field).clone()).collect();
+        let origin =
+            [Field::new("file", DataType::Utf8, false), Field::new("row", DataType::Int64, false)];
+        let fields: Vec<Field> = [fields, origin.to_vec()].concat();
+        let schema = Arc::new(Schema::new(fields));
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_statistics_enabled(EnabledStatistics::None)
+            .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
+            .build();
+        let file = tempfile::tempfile().map_err(ArchiveError::at(RUN))?;
+        let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties));
+        Ok(Self { schema, writer: writer.map_err(ArchiveError::at(RUN))? })
+    }
+
+    fn write<'a>(
+        &mut self,
+        batches: &[&RecordBatch],
+        picks: &[(usize, usize)],
+        origins: impl Iterator<Item = (&'a str, u64)>,
+    ) -> Result<(), ArchiveError> {
+        let (mut files, mut rows) = (StringBuilder::new(), Int64Builder::new());
+        for (file, row) in origins {
+            files.append_value(file);
+            rows.append_value(row as i64);
+        }
+        let picked = interleave_record_batch(batches, picks).map_err(ArchiveError::at(RUN))?;
+        let mut columns = picked.columns().to_vec();
+        columns.push(Arc::new(files.finish()));
+        columns.push(Arc::new(rows.finish()));
+        let batch = RecordBatch::try_new(self.schema.clone(), columns);
+        let batch = batch.map_err(ArchiveError::at(RUN))?;
+        self.writer.write(&batch).map_err(ArchiveError::at(RUN))
+    }
+
+    fn finish(self) -> Result<File, ArchiveError> {
+        let mut file = self.writer.into_inner().map_err(ArchiveError::at(RUN))?;
+        file.rewind().map_err(ArchiveError::at::<std::io::Error>(RUN))?;
+        Ok(file)
+    }
+}
+
+/// The place of a row among those of its key.
+fn within(table: Table, batch: &RecordBatch, row: usize) -> Vec<u8> {
+    let column = |name: &str| batch.column_by_name(name).expect("the columns of the table");
+    let order = |number: i64| ((number as u64) ^ (1 << 63)).to_be_bytes().to_vec();
+    match table {
+        Table::Ops => order(column("idx").as_primitive::<Int16Type>().value(row).into()),
+        Table::PlcOps => order(column("seq").as_primitive::<Int64Type>().value(row)),
+        Table::Records => {
+            let text = |name: &str| column(name).as_string::<i32>().value(row).as_bytes().to_vec();
+            [text("collection"), b"/".to_vec(), text("rkey")].concat()
+        }
+        Table::Events | Table::Snapshots | Table::Hidden => Vec::new(),
+    }
+}
+
+/// The name of a run in messages.
+const RUN: &str = "a temporary file";
+
+/// Files that a scan has open at a time: each takes some 250 KiB.
+const MAX_OPEN: usize = 96;
+
+/// Rows that are written at once.
+const GROUP_ROWS: usize = 256;
+
+/// Size of the rows in memory that are sorted together.
+const PART_BYTES: usize = 64 << 20;
+
+/// Size of a row group of a run before compression.
+const ROW_GROUP_BYTES: usize = 4 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(first: Option<&str>, last: Option<&str>) -> PendingFile {
+        let first = Key { did: first.map(Box::from), number: 0, text: None };
+        PendingFile { number: 0, source: Source::Stored(String::new()), first, last: last.map(Box::from) }
+    }
+
+    #[test]
+    fn files_are_open_from_their_first_account_to_their_last() {
+        let apart: Vec<_> = ["a", "b", "c"].map(|did| file(Some(did), Some(did))).into();
+        assert_eq!(most_open(&apart), 1);
+        let beside = [file(Some("a"), Some("c")), file(Some("b"), Some("b")), file(Some("c"), Some("d"))];
+        assert_eq!(most_open(&beside), 2);
+        let unknown = [file(None, None), file(Some("b"), None), file(Some("c"), Some("c"))];
+        assert_eq!(most_open(&unknown), 3);
+        assert_eq!(most_open(&[]), 0);
+    }
+}
