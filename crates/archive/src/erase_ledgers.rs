@@ -5,19 +5,17 @@ use serde_json::Value;
 
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::ledger::FOLDER;
-use crate::replace::path_in;
 use crate::storage::Storage;
 
 /// Writes the rows of all ledgers that name an account anew without it. Returns how many there were.
 pub(crate) async fn erase_from_ledgers(storage: &Storage, did: &str) -> Result<u64, ArchiveError> {
-    let (objects, inside) = (storage.list(FOLDER).await?, storage.object(FOLDER));
     let mut rows = 0;
-    for name in objects.iter().filter_map(|object| path_in(&object.location, &inside)) {
-        let path = format!("{FOLDER}/{name}");
+    for object in storage.list(FOLDER).await? {
+        let path = &*object.path;
         // A lease can be deleted meanwhile.
-        let Some(json) = storage.get(&path).await? else { continue };
-        if let Some(without) = row_without(&path, &json, did)? {
-            storage.put(&path, without).await?;
+        let Some(json) = storage.get(path).await? else { continue };
+        if let Some(without) = row_without(path, &json, did)? {
+            storage.put(path, without).await?;
             rows += 1;
         }
     }

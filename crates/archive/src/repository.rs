@@ -56,7 +56,8 @@ impl Archive {
             let repositories: Vec<_> = repositories.iter().collect();
             if let Some(add) = self.write_repositories(table, &repositories).await? {
                 let txns = work.map(|work| (work.writer.clone(), work.number));
-                self.commit_repositories(table, add, txns.into_iter().collect(), &mut sealed).await?;
+                self.commit_repositories(table, add, txns.into_iter().collect(), &mut sealed)
+                    .await?;
             }
         }
         Ok(sealed)

@@ -23,8 +23,8 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
 use crate::archive::Archive;
-use crate::error::ArchiveError;
 use crate::delta::Add;
+use crate::error::ArchiveError;
 use crate::scan::{
     Batches, Columns, EventColumns, HiddenColumns, Key, OpColumns, PendingFile, PlcColumns,
     RecordColumns, Row, Scan, SnapshotColumns, Source,
@@ -154,7 +154,8 @@ impl Archive {
 
 /// How many of these files a merge has open at a time, at most.
 fn most_open(files: &[PendingFile]) -> usize {
-    let mut starts: Vec<Option<&str>> = files.iter().map(|file| file.first.did.as_deref()).collect();
+    let mut starts: Vec<Option<&str>> =
+        files.iter().map(|file| file.first.did.as_deref()).collect();
     let ends = files.iter().filter_map(|file| file.last.as_deref());
     let mut ends: Vec<&str> = ends.collect();
     starts.sort_unstable();
@@ -212,7 +213,8 @@ impl<C: Columns> Part<C> {
         let batches: Vec<&RecordBatch> = self.batches.iter().collect();
         for rows in self.rows.chunks(GROUP_ROWS) {
             let picks: Vec<(usize, usize)> = rows.iter().map(|(_, _, pick)| *pick).collect();
-            let origins = picks.iter().map(|(batch, row)| (&*self.file, starts[*batch] + *row as u64));
+            let origins =
+                picks.iter().map(|(batch, row)| (&*self.file, starts[*batch] + *row as u64));
             writer.write(&batches, &picks, origins)?;
         }
         self.before += self.rows.len() as u64;
@@ -339,14 +341,20 @@ mod tests {
 
     fn file(first: Option<&str>, last: Option<&str>) -> PendingFile {
         let first = Key { did: first.map(Box::from), number: 0, text: None };
-        PendingFile { number: 0, source: Source::Stored(String::new()), first, last: last.map(Box::from) }
+        PendingFile {
+            number: 0,
+            source: Source::Stored(String::new()),
+            first,
+            last: last.map(Box::from),
+        }
     }
 
     #[test]
     fn files_are_open_from_their_first_account_to_their_last() {
         let apart: Vec<_> = ["a", "b", "c"].map(|did| file(Some(did), Some(did))).into();
         assert_eq!(most_open(&apart), 1);
-        let beside = [file(Some("a"), Some("c")), file(Some("b"), Some("b")), file(Some("c"), Some("d"))];
+        let beside =
+            [file(Some("a"), Some("c")), file(Some("b"), Some("b")), file(Some("c"), Some("d"))];
         assert_eq!(most_open(&beside), 2);
         let unknown = [file(None, None), file(Some("b"), None), file(Some("c"), Some("c"))];
         assert_eq!(most_open(&unknown), 3);

@@ -102,10 +102,12 @@ impl Archive {
 
     async fn content(&self, add: &Add, file: &str) -> Result<Content, ArchiveError> {
         let hash = match content_hash(&add.path) {
-            None => match self.storage().read(file).try_for_each(|_| std::future::ready(Ok(()))).await {
-                Err(error) if error.is_missing_file() => return Ok(Content::Missing),
-                read => return read.map(|()| Content::Foreign),
-            },
+            None => {
+                match self.storage().read(file).try_for_each(|_| std::future::ready(Ok(()))).await {
+                    Err(error) if error.is_missing_file() => return Ok(Content::Missing),
+                    read => return read.map(|()| Content::Foreign),
+                }
+            }
             Some(hash) => hash,
         };
         match self.hash(file).await {
@@ -175,7 +177,8 @@ impl Repeats {
         };
         let is_same = |other: &&EventRow| {
             let (one, other_event) = (event, other.event());
-            (one.host, one.seq, one.received) == (other_event.host, other_event.seq, other_event.received)
+            (one.host, one.seq, one.received)
+                == (other_event.host, other_event.seq, other_event.received)
                 && one.frame == other_event.frame
                 && (is_foreign(row) || is_foreign(other))
         };

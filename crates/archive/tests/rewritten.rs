@@ -56,8 +56,7 @@ fn optimize(archive: &Path, table: &str, order: Order) -> Option<PathBuf> {
     let add = json!({"add": {"path": name, "partitionValues": {"day": "2026-07-01"},
         "size": fs::metadata(&path).unwrap().len(), "modificationTime": 7, "dataChange": false,
         "stats": stats, "tags": null, "baseRowId": null}});
-    let lines: Vec<Value> =
-        [info].into_iter().chain(old.iter().map(remove)).chain([add]).collect();
+    let lines: Vec<Value> = [info].into_iter().chain(old.iter().map(remove)).chain([add]).collect();
     commit(archive, table, &lines);
     for path in old {
         fs::remove_file(path).unwrap();
@@ -69,8 +68,7 @@ fn optimize(archive: &Path, table: &str, order: Order) -> Option<PathBuf> {
 fn write(path: &Path, rows: &RecordBatch) {
     let properties = WriterProperties::builder().set_created_by("another-writer 1.2".to_owned());
     let file = fs::File::create(path).unwrap();
-    let mut writer =
-        ArrowWriter::try_new(file, rows.schema(), Some(properties.build())).unwrap();
+    let mut writer = ArrowWriter::try_new(file, rows.schema(), Some(properties.build())).unwrap();
     writer.write(rows).unwrap();
     writer.close().unwrap();
 }
@@ -183,8 +181,10 @@ async fn a_file_that_is_gone_or_cannot_be_read_ends_the_proof_of_no_other() {
             "gone" => fs::remove_file(path).unwrap(),
             "no Parquet" => fs::write(path, "no Parquet file").unwrap(),
             _ => {
-                let reader = ParquetRecordBatchReaderBuilder::try_new(fs::File::open(path).unwrap());
-                let batches: Vec<_> = reader.unwrap().build().unwrap().map(Result::unwrap).collect();
+                let reader =
+                    ParquetRecordBatchReaderBuilder::try_new(fs::File::open(path).unwrap());
+                let batches: Vec<_> =
+                    reader.unwrap().build().unwrap().map(Result::unwrap).collect();
                 write(path, &concat_batches(&batches[0].schema(), &batches).unwrap());
             }
         }
@@ -194,7 +194,10 @@ async fn a_file_that_is_gone_or_cannot_be_read_ends_the_proof_of_no_other() {
         match damage {
             "other rows" => {
                 assert_eq!((found.events, found.proved), (before.events, before.proved));
-                assert!(findings[0].message.contains("another-writer 1.2 wrote it"), "{findings:?}");
+                assert!(
+                    findings[0].message.contains("another-writer 1.2 wrote it"),
+                    "{findings:?}"
+                );
             }
             _ => assert!(found.proved > 0 && found.proved < before.proved, "{damage}: {found:?}"),
         }
@@ -213,9 +216,14 @@ async fn what_is_damaged_gets_no_new_name_from_compact() {
     bytes[middle] ^= 1;
     fs::write(path, bytes).unwrap();
     let before = files(folder.path());
-    for result in [archive.compact(after(0)).await.map(drop), archive.thin(after(0)).await.map(drop)] {
+    for result in
+        [archive.compact(after(0)).await.map(drop), archive.thin(after(0)).await.map(drop)]
+    {
         let error = result.unwrap_err();
-        assert!(error.fault.code() == Some("archive/file") || error.file.starts_with("ops"), "{error}");
+        assert!(
+            error.fault.code() == Some("archive/file") || error.file.starts_with("ops"),
+            "{error}"
+        );
     }
     assert_eq!(files(folder.path()), before);
 }

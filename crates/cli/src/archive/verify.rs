@@ -172,27 +172,28 @@ impl VerifySummary {
                 format!("  {count} written by {writer}: proved by their content, without their unsigned rows\n")
             })
             .collect();
-        rewritten + &format!(
-            "{} versions, {} files{}, {} events: {} proved again ({} in compact form), {} after a gap, {unverified} stored as not verified\n{}\
+        rewritten
+            + &format!(
+                "{} versions, {} files{}, {} events: {} proved again ({} in compact form), {} after a gap, {unverified} stored as not verified\n{}\
              {} repositories: {} proved again\n{} keys compared with {} histories of keys\n{} refused\n{}",
-            self.version_count,
-            self.file_count,
-            match self.unnamed_file_count {
-                0 => String::new(),
-                count => format!(" and {count} that no log names"),
-            },
-            self.event_count,
-            self.proved_count,
-            self.compact_count,
-            self.gap_count,
-            counts(&self.unverified),
-            self.snapshot_count,
-            self.proved_snapshot_count,
-            self.compared_key_count,
-            self.key_history_count,
-            self.refused_count,
-            counts(&self.refused),
-        )
+                self.version_count,
+                self.file_count,
+                match self.unnamed_file_count {
+                    0 => String::new(),
+                    count => format!(" and {count} that no log names"),
+                },
+                self.event_count,
+                self.proved_count,
+                self.compact_count,
+                self.gap_count,
+                counts(&self.unverified),
+                self.snapshot_count,
+                self.proved_snapshot_count,
+                self.compared_key_count,
+                self.key_history_count,
+                self.refused_count,
+                counts(&self.refused),
+            )
     }
 }
 
