@@ -263,10 +263,12 @@ impl Archive {
         let mut repeats = Repeats::default();
         while let Some(row) = scan.next().await? {
             let row = EventRow(row);
-            derived.add(&row, verification).await?;
-            repeats.check(&row, verification);
             let (event, is_selected) = (row.event(), verification.has(&row.event()));
             verification.report.events += u64::from(is_selected);
+            if !repeats.admit(&row, verification) {
+                continue;
+            }
+            derived.add(&row, verification).await?;
             if is_selected && event.did.is_some_and(|did| list.is_erased(did)) {
                 let message = "the account was erased, and has a row again: erase it again";
                 verification.refuse(Finding::of(&row, Rule::Erased.code(), message.to_owned()));

@@ -162,7 +162,8 @@ pub(crate) struct Repeats {
 }
 
 impl Repeats {
-    pub(crate) fn check(&mut self, row: &EventRow, verification: &mut Verification<'_>) {
+    /// Refuses a row that repeats an earlier one; whether it does not.
+    pub(crate) fn admit(&mut self, row: &EventRow, verification: &mut Verification<'_>) -> bool {
         let event = row.event();
         let is_at_place = |other: &EventRow| {
             let other = other.event();
@@ -186,9 +187,12 @@ impl Repeats {
             let (file, number) = other.place();
             let message = format!("row {number} of {file} is the same event");
             verification.refuse(Finding::of(row, Rule::Repeated.code(), message));
-        } else if self.rows.len() < MAX_ROWS {
+            return false;
+        }
+        if self.rows.len() < MAX_ROWS {
             self.rows.push(row.clone());
         }
+        true
     }
 }
 

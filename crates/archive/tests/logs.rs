@@ -28,7 +28,7 @@ struct Made {
 impl Made {
     async fn with_events(count: i64) -> Self {
         let made = Self { folder: tempfile::tempdir().unwrap() };
-        let archive = Archive::open(made.address()).unwrap();
+        let archive = made.open();
         for number in 0..count {
             seal(&archive, number).await.unwrap();
         }
@@ -41,7 +41,8 @@ impl Made {
 
     /// As another process opens it.
     fn open(&self) -> Archive {
-        Archive::open(self.address()).unwrap()
+        let archive = Archive::open(self.address()).unwrap();
+        archive.with_erasure_key(Some(common::erasure_key()))
     }
 
     fn log(&self, table: Table) -> PathBuf {

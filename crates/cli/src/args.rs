@@ -13,6 +13,7 @@ use crate::bench::BenchArgs;
 use crate::capture::CaptureArgs;
 use crate::config::ConfigCommand;
 use crate::corpus::CorpusCommand;
+use crate::delivery::DeliveryCommand;
 use crate::doctor::DoctorArgs;
 use crate::follow::FollowArgs;
 use crate::frames::FramesCommand;
@@ -77,6 +78,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Archive(ArchiveCommand),
     Backfill(Box<BackfillArgs>),
+    #[command(subcommand)]
+    Delivery(DeliveryCommand),
     #[command(subcommand)]
     Accounts(AccountsCommand),
     #[command(subcommand)]

@@ -14,6 +14,7 @@ mod capture;
 mod config;
 mod connection;
 mod corpus;
+mod delivery;
 mod doctor;
 mod download;
 mod failure;
@@ -89,6 +90,7 @@ fn execute(args: Args, program: PathBuf) -> Result<(), Failure> {
         Command::Follow(args) => follow::run(&args),
         Command::Archive(command) => archive::run(command, output),
         Command::Backfill(args) => backfill::run(&args, output),
+        Command::Delivery(command) => delivery::run(&command, output),
         Command::Accounts(command) => admin::accounts(&command, output),
         Command::Collections(command) => admin::collections(&command, output),
         Command::Status(args) => admin::status(&args, output),

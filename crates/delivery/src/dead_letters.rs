@@ -5,12 +5,12 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use store::crash_point;
 
 use crate::database::now_micros;
-use crate::event::Event;
+use crate::event::{Event, EventId, NewEvent};
 
 /// A file of refused events, one JSON object a line: `time` in microseconds since 1970, `consumer`, `id`, `account`,
 /// `position`, `attempts`, `reason`, and the payload as `event`, or as `text` where it is not JSON. Clones share it.
@@ -37,6 +37,45 @@ pub enum DeadLetterError {
         "dead letters {0}: the file has {1} bytes, which is its limit: move it away and restart"
     )]
     Full(PathBuf, u64),
+}
+
+/// Reads the events of a file of dead letters, with their ids, in their order. Lines without an end are left out.
+///
+/// # Errors
+/// If the file cannot be read, or a line is no dead letter: its number.
+pub fn read_dead_letters(path: &Path) -> Result<Vec<NewEvent>, DeadLetterError> {
+    let at = |what: String| DeadLetterError::Io(path.to_owned(), what);
+    let text = std::fs::read(path).map_err(|error| at(error.to_string()))?;
+    let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let lines = (1..).zip(text[..whole].split(|byte| *byte == b'\n'));
+    let lines = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
+    let read = |(number, line): (usize, &[u8])| {
+        let event = event_of(line).map_err(|why| at(format!("line {number}: {why}")));
+        event
+    };
+    lines.map(read).collect()
+}
+
+fn event_of(line: &[u8]) -> Result<NewEvent, String> {
+    let letter: StoredLetter<'_> =
+        serde_json::from_slice(line).map_err(|error| format!("not a dead letter: {error}"))?;
+    let payload = match (letter.event, letter.text) {
+        (Some(event), None) => event.get().to_owned(),
+        (None, Some(text)) => text,
+        _ => return Err("not a dead letter: one of event and text is required".to_owned()),
+    };
+    let id = EventId::stored(&letter.id);
+    NewEvent::new(id, &letter.account, payload).map_err(|error| error.to_string())
+}
+
+/// What is read of a letter.
+#[derive(Deserialize)]
+struct StoredLetter<'a> {
+    id: String,
+    account: String,
+    #[serde(borrow)]
+    event: Option<&'a RawValue>,
+    text: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -136,7 +175,6 @@ fn end_last_line(file: &mut File) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{EventId, NewEvent};
 
     fn event(payload: &'static str) -> Event {
         let id = EventId::of_commit("did:web:a.test", "3k");
@@ -162,6 +200,30 @@ mod tests {
         assert_eq!((&letter["position"], &letter["reason"]), (&7.into(), &"status 422".into()));
         let letter: serde_json::Value = serde_json::from_str(lines[2]).unwrap();
         assert_eq!(letter["text"], "no JSON");
+    }
+
+    #[tokio::test]
+    async fn letters_are_read_as_the_events_that_they_were() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("refused.ndjson");
+        let letters = DeadLetters::open(&path, "hook", 10_000).unwrap();
+        let payloads = ["{\"b\":1.0,\"a\":\"\\u202e\"}", "no JSON"];
+        for payload in payloads {
+            letters.write(&event(payload), 5, "status 422").await.unwrap();
+        }
+        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(b"{\"cut").unwrap();
+        let read = read_dead_letters(&path).unwrap();
+        let expected = payloads.map(|payload| {
+            let id = EventId::of_commit("did:web:a.test", "3k");
+            NewEvent::new(id, "did:web:a.test", payload).unwrap()
+        });
+        assert_eq!(read, expected);
+        for (text, what) in [("{}\n", "line 1"), ("\n[]\n", "line 2")] {
+            std::fs::write(&path, text).unwrap();
+            let error = read_dead_letters(&path).unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+        }
     }
 
     #[tokio::test]

@@ -46,6 +46,11 @@ impl EventId {
         Self(hex::encode(id).into())
     }
 
+    /// An id that was stored.
+    pub(crate) fn stored(id: &str) -> Self {
+        Self(id.into())
+    }
+
     /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0

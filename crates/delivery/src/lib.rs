@@ -117,7 +117,7 @@ mod writer;
 
 pub use consumer::Consumer;
 pub use database::OutboxIdentity;
-pub use dead_letters::{DeadLetterError, DeadLetters};
+pub use dead_letters::{DeadLetterError, DeadLetters, read_dead_letters};
 pub use delivered_records::{
     AwaitedHistory, DeliveredRecord, DeliveredRecords, Histories, HistoryCounts, RecordEffects,
 };

@@ -41,7 +41,7 @@ impl Deliveries {
         outbox_binding::check_level(&state, &outbox, args.verify_level(), WITHOUT_OUTBOX)?;
         stored.forget.iter().try_for_each(|name| outbox.remove(name))?;
         let options = DestinationOptions {
-            args: stored,
+            args: &stored.sinks,
             network: &args.stream.network,
             form: args.line_form(),
             content: TableContent::Records,

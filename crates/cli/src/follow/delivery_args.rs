@@ -93,6 +93,13 @@ pub(crate) struct OutboxArgs {
     /// Remove this destination of an earlier run from the outbox, with the events that only it awaits.
     #[arg(long, value_name = "NAME", help_heading = DELIVERY)]
     pub(crate) forget: Vec<String>,
+    #[command(flatten)]
+    pub(crate) sinks: SinkArgs,
+}
+
+/// What destinations need.
+#[derive(Debug, Args)]
+pub(crate) struct SinkArgs {
     /// File with the secret that signs webhooks: `whsec_` and base64, or 24 to 64 bytes of text.
     #[arg(long, env = "WIREPROOF_WEBHOOK_SECRET_FILE", value_name = "FILE")]
     #[arg(value_hint = ValueHint::FilePath, help_heading = DELIVERY)]
@@ -121,14 +128,6 @@ enum WebhookForm {
 }
 
 impl OutboxArgs {
-    /// The form of the body of a webhook.
-    pub(crate) fn webhook_body(&self) -> WebhookBody {
-        match self.webhook_body {
-            WebhookForm::Json => WebhookBody::Json,
-            WebhookForm::Ndjson => WebhookBody::Ndjson,
-        }
-    }
-
     /// The bounds of the outbox.
     pub(crate) fn outbox_options(&self) -> Options {
         let mut options = Options::default();
@@ -136,6 +135,16 @@ impl OutboxArgs {
         options.max_bytes = self.outbox_bytes;
         options.max_age = Duration::from_secs(self.outbox_hours * 3600);
         options
+    }
+}
+
+impl SinkArgs {
+    /// The form of the body of a webhook.
+    pub(crate) fn webhook_body(&self) -> WebhookBody {
+        match self.webhook_body {
+            WebhookForm::Json => WebhookBody::Json,
+            WebhookForm::Ndjson => WebhookBody::Ndjson,
+        }
     }
 
     /// The bounds of files.

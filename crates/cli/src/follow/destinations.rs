@@ -18,7 +18,7 @@ use wireproof::delivery::{NatsOptions, NatsSink};
 use wireproof::net::firehose::StopSignal;
 
 use super::ack_stdin;
-use super::delivery_args::OutboxArgs;
+use super::delivery_args::SinkArgs;
 use super::destination::Destination;
 use super::metrics::bound_text;
 use super::status::Status;
@@ -29,7 +29,7 @@ use crate::{files, network};
 
 /// How destinations are opened.
 pub(crate) struct DestinationOptions<'a> {
-    pub(crate) args: &'a OutboxArgs,
+    pub(crate) args: &'a SinkArgs,
     pub(crate) network: &'a NetworkArgs,
     /// What is one line.
     pub(crate) form: LineForm,
@@ -184,6 +184,7 @@ impl Destinations {
                     start(&mut tasks, &name, delivery, stop)
                 }
             };
+            tasks.metrics.push(metrics.clone());
             watched.push((name, metrics));
         }
         tasks.helpers.spawn(watch(self.outbox, watched, status.clone()));
@@ -198,6 +199,8 @@ pub(crate) struct Tasks {
     pub(crate) deliveries: JoinSet<Result<(), Failure>>,
     /// What runs beside them; it ends when this value is dropped.
     pub(crate) helpers: JoinSet<()>,
+    /// The counters of the destinations.
+    pub(crate) metrics: Vec<Arc<DeliveryMetrics>>,
 }
 
 impl Tasks {
@@ -300,7 +303,7 @@ fn unavailable(name: &str, failure: SendFailure) -> Failure {
     }
 }
 
-fn webhook_secret(args: &OutboxArgs) -> Result<WebhookSecret, Failure> {
+fn webhook_secret(args: &SinkArgs) -> Result<WebhookSecret, Failure> {
     let Some(path) = &args.webhook_secret_file else {
         let text = "--to: a webhook needs --webhook-secret-file, to sign its requests";
         return Err(Failure::Usage(text.to_owned()));

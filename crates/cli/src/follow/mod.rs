@@ -65,7 +65,7 @@ use run::{Run, Setup};
 
 pub(crate) use archive::{ArchiveFollowArgs, run_to_archive, seal_all, wal_folder};
 pub(crate) use args::FollowArgs;
-pub(crate) use delivery_args::{DELIVERY, OutboxArgs};
+pub(crate) use delivery_args::{DELIVERY, OutboxArgs, SinkArgs};
 pub(crate) use destination::{Destination, DestinationParser};
 pub(crate) use destinations::{
     DestinationOptions, Destinations, drain, report_undelivered, stop_appends,

@@ -387,3 +387,44 @@ fn options_that_do_not_fit_are_refused_with_the_reason() {
         assert!(code == Some(2) && message.contains(expected), "{args:?}: {message}");
     }
 }
+
+#[test]
+fn refused_events_are_sent_again_with_their_ids_and_a_file_of_something_else_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (url, requests) = receiver();
+    let secret = dir.path().join("secret");
+    fs::write(&secret, "a secret of twenty-four bytes").unwrap();
+    let letters = dir.path().join("refused-webhook.ndjson");
+    let letter = |number: u32| {
+        let id = format!("did:web:a.test/{number}");
+        let event = serde_json::json!({"id": id, "n": number, "record": {"$type": "a.b.c"}});
+        serde_json::json!({
+            "time": 1, "consumer": "webhook", "id": id, "account": "did:web:a.test", "position": number,
+            "attempts": 5, "reason": "status 422", "event": event,
+        })
+    };
+    let text: String = (1..=3).map(|number| format!("{}\n", letter(number))).collect();
+    fs::write(&letters, text.clone() + "{\"cut").unwrap();
+    let replay = |to: &str, json: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+        command.args(["delivery", "replay"]).arg(&letters).args(["--to", to]).args(json);
+        command.arg("--webhook-secret-file").arg(&secret);
+        command.env("XDG_CONFIG_HOME", "/nonexistent").output().unwrap()
+    };
+    let output = replay(&url, &["--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    crate::schemas::check("delivery-replay", &document);
+    assert_eq!((&document["event_count"], &document["accepted_count"]), (&3.into(), &3.into()));
+    let lines: Vec<Value> = requests.try_iter().flat_map(|request| request.lines()).collect();
+    let expected: Vec<Value> = (1..=3).map(|number| letter(number)["event"].clone()).collect();
+    assert_eq!(lines, expected);
+    // The file stays as it is.
+    assert_eq!(fs::read_to_string(&letters).unwrap(), text + "{\"cut");
+    let tables = format!("sqlite:{}", dir.path().join("tables.db").display());
+    assert_eq!(replay(&tables, &[]).status.code(), Some(2));
+    fs::write(&letters, "{\"id\":1}\n").unwrap();
+    let refused = replay(&url, &[]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("line 1"), "{}", stderr(&refused));
+}

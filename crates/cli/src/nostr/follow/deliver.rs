@@ -68,7 +68,7 @@ async fn open_destinations(
     folder: &Path,
 ) -> Result<Destinations, Failure> {
     let options = DestinationOptions {
-        args: &args.delivery,
+        args: &args.delivery.sinks,
         network: &args.network,
         form: LineForm::Events,
         content: TableContent::NostrEvents,

@@ -1,0 +1,21 @@
+//! `wireproof delivery`: what deliveries left behind.
+
+mod replay;
+
+use clap::Subcommand;
+
+use crate::failure::Failure;
+use crate::output::Output;
+use replay::ReplayArgs;
+
+/// Work with what deliveries of `follow` left behind.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DeliveryCommand {
+    Replay(Box<ReplayArgs>),
+}
+
+pub(crate) fn run(command: &DeliveryCommand, output: Output) -> Result<(), Failure> {
+    match command {
+        DeliveryCommand::Replay(args) => replay::run(args, output),
+    }
+}
