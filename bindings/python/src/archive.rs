@@ -70,9 +70,10 @@ type ErasedHashes<'py> = (Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>);
 
 /// The secret of erasures: in the file that `WIREPROOF_ERASURE_KEY` names, or where the command keeps it.
 fn erasure_key() -> Result<Option<ErasureKey>, ArchiveError> {
-    let named = std::env::var_os("WIREPROOF_ERASURE_KEY").map(PathBuf::from);
-    let path = named.or_else(ErasureKey::default_path);
-    path.map_or(Ok(None), |path| ErasureKey::read(&path))
+    match std::env::var_os("WIREPROOF_ERASURE_KEY").map(PathBuf::from) {
+        Some(path) => ErasureKey::read(&path),
+        None => Ok(ErasureKey::read_default()),
+    }
 }
 
 #[pymethods]

@@ -70,6 +70,11 @@ impl ErasureKey {
         Some(folder.join("wireproof").join("erasure.key"))
     }
 
+    /// The key of this user, if there is one that can be read.
+    pub fn read_default() -> Option<Self> {
+        Self::read(&Self::default_path()?).ok().flatten()
+    }
+
     /// The name of the key, which tells nothing about it.
     fn id(&self) -> KeyId {
         let digest = hash(&self.0, b"wireproof erasure key");

@@ -472,7 +472,12 @@ impl<S: Sink> Sender<S> {
     /// Writes a refused event to the dead letters, and acknowledges it. Whether that is done.
     async fn set_aside(&self, event: &Event, refusals: u32, failure: &SendFailure) -> bool {
         let Some(dead_letters) = &self.dead_letters else { return false };
-        match dead_letters.write(event, refusals, &failure.reason).await {
+        let written = dead_letters.write(event, refusals, &failure.reason).await;
+        let skipped = match written {
+            Ok(()) => self.sink.skip(event).await.map_err(|failure| failure.reason),
+            Err(error) => Err(error.to_string()),
+        };
+        match skipped {
             Ok(()) => {
                 crash_point("delivery/set-aside");
                 self.metrics.set_aside.fetch_add(1, Relaxed);

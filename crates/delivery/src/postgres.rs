@@ -24,6 +24,7 @@ mod tables;
 use std::sync::Arc;
 use std::time::Duration;
 
+use net::remote_text::{MAX_MESSAGE_CHARS, sanitize};
 use store::crash_point;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
@@ -153,6 +154,15 @@ impl Sink for PostgresSink {
         self.run(async move |shared, connection| shared.apply(connection, &events).await).await
     }
 
+    async fn skip(&self, event: &Event) -> Result<(), SendFailure> {
+        let event = event.clone();
+        let skip = async move |shared: &Shared, connection: &mut Connection| {
+            let skipped = shared.skip(connection, &event).await;
+            skipped.map_err(|error| failure(&error))
+        };
+        self.run(skip).await
+    }
+
     async fn stored(&self, outbox: OutboxIdentity) -> Result<Option<u64>, SendFailure> {
         let read = async move |_: &Shared, connection: &mut Connection| {
             let Connection { client, cursor, .. } = connection;
@@ -199,6 +209,7 @@ impl Shared {
         let mut driver = JoinSet::new();
         // Its error is reported by the statement that it ends.
         driver.spawn(async move { drop(connection.await) });
+        check_encoding(&client).await?;
         client.batch_execute(SETTINGS).await.map_err(failed)?;
         client.batch_execute(LOCK).await.map_err(failed)?;
         let content = self.options.content;
@@ -217,7 +228,8 @@ impl Shared {
         Ok(Connection { client, cursor, tables, _driver: driver })
     }
 
-    /// Applies events. One with JSON that PostgreSQL cannot hold is found by halving the batch, and stored as text.
+    /// Applies events. One with JSON that PostgreSQL cannot hold is found by halving the batch, and stored as text; one that
+    /// it does not take so either is refused, after those before it.
     async fn apply(
         &self,
         connection: &mut Connection,
@@ -236,9 +248,32 @@ impl Shared {
                 }
                 applied => applied,
             };
-            applied.map_err(|error| failure(&error))?;
+            applied.map_err(|error| {
+                let first = part.first().map_or(0, Event::position);
+                let before = events.iter().map(Event::position).take_while(|of| *of < first);
+                let failed = match is_of_event(&error) {
+                    true => refusal(&error, part),
+                    false => failure(&error),
+                };
+                SendFailure { accepted: before.collect(), ..failed }
+            })?;
         }
         Ok(())
+    }
+
+    /// Stores the position of an event without its effect. Its account then lacks something.
+    async fn skip(&self, connection: &mut Connection, event: &Event) -> Result<(), Error> {
+        let Connection { client, cursor, .. } = connection;
+        let transaction = client.transaction().await?;
+        let stored = cursor.position(&transaction, self.outbox).await?.unwrap_or(0);
+        if self.options.content == TableContent::Records {
+            let statement = "UPDATE account SET complete = FALSE WHERE did = $1";
+            transaction.execute(statement, &[&event.account()]).await?;
+        }
+        if stored < event.position() {
+            cursor.set_position(&transaction, self.outbox, event.position()).await?;
+        }
+        transaction.commit().await
     }
 
     /// Applies the events that are not applied yet, in one transaction.
@@ -310,10 +345,51 @@ fn is_of_data(error: &Error) -> bool {
     error.code().is_some_and(|code| matches!(code.code().get(..2), Some("22" | "54")))
 }
 
+/// Whether the server refuses an event, whatever it is stored as: its data, or a constraint or trigger of the operator.
+fn is_of_event(error: &Error) -> bool {
+    let is_of_rows = |code: &SqlState| matches!(code.code().get(..2), Some("23" | "P0"));
+    is_of_data(error) || error.code().is_some_and(is_of_rows)
+}
+
+/// The server refuses an event.
+#[cold]
+fn refusal(error: &Error, part: &[Event]) -> SendFailure {
+    let id = part.first().map_or("", Event::id);
+    let text = format!("{}: {}", sanitize(id, MAX_MESSAGE_CHARS), text_of(error));
+    SendFailure::new(FailureKind::Refused, text)
+}
+
+/// A database in another encoding cannot hold all texts.
+async fn check_encoding(client: &Client) -> Result<(), SendFailure> {
+    let failed = |error: Error| failure(&error);
+    let row = client.query_one("SELECT current_setting('server_encoding')", &[]).await;
+    let encoding: String = row.map_err(failed)?.try_get(0).map_err(failed)?;
+    match encoding == "UTF8" {
+        true => Ok(()),
+        false => {
+            let text = format!(
+                "the database has the encoding {encoding}, in which many texts cannot be written: name one in UTF8 \
+                 (createdb --encoding UTF8 --template template0 NAME)"
+            );
+            Err(SendFailure::new(FailureKind::Fatal, text))
+        }
+    }
+}
+
+/// The message of an error. The server quotes texts of strangers in it.
+fn text_of(error: &Error) -> String {
+    let text = sanitize(&address::message(error), MAX_MESSAGE_CHARS);
+    match error.code().map(SqlState::code) {
+        // A pooler has given the session of another client, in which statements are or are not prepared.
+        Some("42P05" | "26000") => format!("{text}; {OF_POOLER}"),
+        _ => text,
+    }
+}
+
 /// What follows from an error: one of the access or the tables needs the operator; anything else may pass.
 #[cold]
 fn failure(error: &Error) -> SendFailure {
-    let text = address::message(error);
+    let text = text_of(error);
     let Some(code) = error.code() else {
         return match is_refused_here(error) {
             true => SendFailure::new(FailureKind::Fatal, text),
@@ -323,7 +399,7 @@ fn failure(error: &Error) -> SendFailure {
     if *code == SqlState::LOCK_NOT_AVAILABLE {
         return SendFailure::temporary(IN_USE);
     }
-    let of_access = ["28", "3D", "3F", "42"];
+    let of_access = ["26", "28", "3D", "3F", "42"];
     let kind = match code.code().get(..2) {
         Some(class) if of_access.contains(&class) => FailureKind::Fatal,
         _ => FailureKind::Temporary(Duration::ZERO),
@@ -351,6 +427,8 @@ SELECT set_config('synchronous_commit', 'local', false) WHERE current_setting('s
 /// The first number is that of this program; the second one the schema.
 const LOCK: &str = "SELECT pg_advisory_lock(1465938018, hashtext(current_schema()))";
 
+const OF_POOLER: &str = "the address is that of a pooler in transaction mode, such as PgBouncer: name the server itself, or a pool \
+                         in session mode";
 const IN_USE: &str =
     "another process writes to these tables: stop it, or name another database or schema";
 const NOT_OURS: &str = "the schema has other tables or views with the names that it needs";

@@ -26,7 +26,7 @@ pub trait Sink: Send + Sync + 'static {
 
     /// The position that the sink has stored with its data, for an outbox of this identity. The delivery continues
     /// after it, whatever was acknowledged later; one before the last acknowledged event is an error. So a sink that
-    /// stores positions must not refuse events. The default has none.
+    /// stores positions and refuses events must [`skip`](Self::skip) them. The default has none.
     ///
     /// # Errors
     /// If the sink cannot tell: the delivery tries again.
@@ -36,6 +36,16 @@ pub trait Sink: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Option<u64>, SendFailure>> + Send {
         let _ = outbox;
         async { Ok(None) }
+    }
+
+    /// Passes over an event that was refused and is now set aside. A sink that stores positions stores this one, so that the event does not
+    /// come again. The default does nothing.
+    ///
+    /// # Errors
+    /// If it fails: the event is sent again.
+    fn skip(&self, event: &Event) -> impl Future<Output = Result<(), SendFailure>> + Send {
+        let _ = event;
+        async { Ok(()) }
     }
 
     /// Does what is due by time, about once a second while nothing is sent. The default does nothing.

@@ -7,8 +7,8 @@ use simnet::servers::{Simulation, Spec};
 use tokio::time::sleep;
 use tokio_postgres::Client;
 use wireproof::delivery::{
-    Delivery, DeliveryOptions, EventId, NewEvent, Options, Outbox, PostgresAddress,
-    PostgresOptions, PostgresSink, SqliteOptions, SqliteSink, StartAt,
+    DeadLetters, Delivery, DeliveryOptions, EventId, FailureKind, NewEvent, Options, Outbox,
+    PostgresAddress, PostgresOptions, PostgresSink, SqliteOptions, SqliteSink, StartAt,
 };
 use wireproof::net::firehose::StopSignal;
 use wireproof_interop::kit;
@@ -96,6 +96,75 @@ async fn after_kills_of_either_side_and_of_the_source_the_tables_have_every_reco
     let statement = statement.expect("the statement of the guide").trim().trim_end_matches(';');
     let texts = client.query(statement, &[]).await.expect("rows");
     assert!(texts.iter().any(|row| row.get::<_, Option<&str>>(1).is_some()), "texts of posts");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_in_another_encoding_is_refused_at_the_start_with_the_remedy() {
+    let kit = kit!(Postgres);
+    let postgres = Postgres::start(&kit, &[]).await;
+    let client = postgres.connect("postgres").await;
+    let create =
+        "CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0";
+    client.batch_execute(create).await.expect("a database");
+    let dir = tempfile::tempdir().expect("a folder");
+    let outbox = Outbox::open(&dir.path().join("outbox.sqlite"), Options::default());
+    let identity = outbox.expect("an outbox").identity();
+    let address = PostgresAddress::parse(&postgres.uri("latin")).expect("an address");
+    let opened = PostgresSink::open(address, identity, PostgresOptions::default()).await;
+    let failure = opened.expect_err("refused");
+    assert_eq!(failure.kind, FailureKind::Fatal);
+    assert!(failure.reason.contains("LATIN1") && failure.reason.contains("UTF8"), "{failure}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_the_server_refuses_is_set_aside_and_the_others_are_stored() {
+    let kit = kit!(Postgres);
+    let postgres = Postgres::start(&kit, &[]).await;
+    postgres.create_database("posts").await;
+    let dir = tempfile::tempdir().expect("a folder");
+    let outbox = Outbox::open(&dir.path().join("outbox.sqlite"), Options::default());
+    let outbox = outbox.expect("an outbox");
+    outbox.register("postgres", StartAt::Oldest).expect("a consumer");
+    let address = PostgresAddress::parse(&postgres.uri("posts")).expect("an address");
+    let sink = PostgresSink::open(address, outbox.identity(), PostgresOptions::default()).await;
+    let sink = sink.expect("PostgreSQL");
+    let client = postgres.connect("posts").await;
+    let constraint = "ALTER TABLE event ADD CONSTRAINT mine CHECK (id NOT LIKE '%\u{202e}3%')";
+    client.batch_execute(constraint).await.expect("a constraint");
+    let events = (1..=6).map(|number| {
+        let did = "did:web:a.test";
+        let rev = format!("\u{202e}{number}");
+        let line = serde_json::json!({
+            "v": 1, "id": format!("{did}/{rev}"), "live": true, "host": "https://a.test", "seq": number,
+            "kind": "identity", "did": did, "verdict": "unchecked", "code": "unchecked",
+        });
+        NewEvent::new(EventId::of_commit(did, &rev), did, line.to_string()).expect("an event")
+    });
+    outbox.append_all(events).expect("stored");
+    let path = dir.path().join("refused.ndjson");
+    let letters = DeadLetters::open(&path, "postgres", 1 << 20).expect("a file");
+    let mut options = DeliveryOptions::default();
+    options.max_refusals = 2;
+    let consumer = outbox.consumer("postgres").expect("a consumer");
+    let delivery = Delivery::new(consumer, sink, Some(letters), options);
+    let (metrics, stop) = (delivery.metrics(), StopSignal::new());
+    let running = tokio::spawn(delivery.run(stop.clone()));
+    while metrics.accepted() + metrics.set_aside() < 6 {
+        sleep(Duration::from_millis(20)).await;
+    }
+    stop.request();
+    running.await.expect("no panic").expect("delivered");
+    assert_eq!((metrics.accepted(), metrics.set_aside()), (5, 1));
+    assert_eq!(number(&client, "SELECT count(*) FROM event").await, 5);
+    let letters = std::fs::read_to_string(&path).expect("the letters");
+    assert!(letters.contains("mine"), "the reason: {letters}");
+    let reason = letters.split("\"reason\":").nth(1).expect("a reason");
+    let reason = reason.split("\"event\":").next().expect("a reason");
+    assert!(!reason.contains('\u{202e}'), "texts of strangers are escaped: {reason}");
+    // A new run goes on behind it.
+    let address = PostgresAddress::parse(&postgres.uri("posts")).expect("an address");
+    let sink = PostgresSink::open(address, outbox.identity(), PostgresOptions::default()).await;
+    assert_eq!(sink.expect("PostgreSQL").position().await, Ok(Some(6)));
 }
 
 /// Delivers lines to both kinds of tables.

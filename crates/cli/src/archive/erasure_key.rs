@@ -17,19 +17,20 @@ pub(crate) struct ErasureKeyArgs {
 }
 
 impl ErasureKeyArgs {
-    /// The archive with the secret, if there is one.
+    /// The archive with the secret, if there is one. Without the one of its erasures it cannot be written to.
     ///
     /// # Errors
-    /// If the file that was named is missing, or a file cannot be read.
+    /// If the file that was named is missing or cannot be read.
     pub(crate) fn add_to(&self, archive: Archive) -> Result<Archive, Failure> {
-        let Some(path) = self.path() else { return Ok(archive) };
-        let key = ErasureKey::read(&path)?;
-        match (&key, &self.erasure_key) {
-            (None, Some(_)) => {
+        let Some(path) = &self.erasure_key else {
+            return Ok(archive.with_erasure_key(ErasureKey::read_default()));
+        };
+        match ErasureKey::read(path)? {
+            None => {
                 let what = "no erasure key: `archive erase` creates it with the first erasure";
                 Err(Failure::Local(format!("{}: {what}", path.display())))
             }
-            _ => Ok(archive.with_erasure_key(key)),
+            key => Ok(archive.with_erasure_key(key)),
         }
     }
 

@@ -64,7 +64,7 @@ enum Output {
     #[cfg(feature = "nats")]
     Nats(Box<NatsSink>, DeadLetters),
     Sqlite(SqliteSink),
-    Postgres(PostgresSink),
+    Postgres(Box<PostgresSink>, DeadLetters),
     /// Standard output, with acknowledgements on standard input.
     Stdout,
     /// A client of the WebSocket server.
@@ -166,8 +166,9 @@ impl Destinations {
                 Output::Sqlite(sink) => {
                     start(&mut tasks, &name, Delivery::new(consumer()?, sink, None, options), stop)
                 }
-                Output::Postgres(sink) => {
-                    start(&mut tasks, &name, Delivery::new(consumer()?, sink, None, options), stop)
+                Output::Postgres(sink, letters) => {
+                    let delivery = Delivery::new(consumer()?, *sink, Some(letters), options);
+                    start(&mut tasks, &name, delivery, stop)
                 }
                 Output::Webhook(sink, letters) => {
                     let delivery = Delivery::new(consumer()?, *sink, Some(letters), options);
@@ -257,7 +258,8 @@ async fn open_output(
             let mut tables = PostgresOptions::default();
             tables.content = content;
             let sink = PostgresSink::open(*address.clone(), outbox.identity(), tables).await;
-            sink.map(Output::Postgres).map_err(|failure| unavailable(consumer, failure))
+            let sink = sink.map_err(|failure| unavailable(consumer, failure))?;
+            Ok(Output::Postgres(Box::new(sink), dead_letters(folder, consumer)?))
         }
         Destination::Webhook(url) => {
             let client = network::operator_client(options.network)?;
@@ -319,7 +321,7 @@ impl Output {
     async fn is_empty(&self) -> Result<bool, Failure> {
         let position = match self {
             Self::Sqlite(sink) => sink.position(),
-            Self::Postgres(sink) => sink.position().await,
+            Self::Postgres(sink, _) => sink.position().await,
             _ => return Ok(false),
         };
         let position = position.map_err(|error| Failure::Local(error.to_string()))?;
