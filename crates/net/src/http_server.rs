@@ -1,28 +1,30 @@
 //! The common part of small HTTP servers: bounds of connections, responses, and the token of those who may use them.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use data_encoding::BASE64;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use kernels::sha256;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
 /// Bounds of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectionLimits {
-    /// Maximum time until the headers of the request have arrived. Default: 10 seconds.
+    /// Maximum time until the headers of the request have arrived. Default: 3 seconds.
     pub header_timeout: Duration,
     /// Maximum time of the connection, or until it is upgraded. Default: 10 seconds.
     pub max_time: Duration,
@@ -34,32 +36,100 @@ pub struct ConnectionLimits {
 
 impl Default for ConnectionLimits {
     fn default() -> Self {
-        let time = Duration::from_secs(10);
-        Self { header_timeout: time, max_time: time, max_header_bytes: 16 << 10, max_headers: 64 }
+        let [header_timeout, max_time] = [3, 10].map(Duration::from_secs);
+        Self { header_timeout, max_time, max_header_bytes: 16 << 10, max_headers: 64 }
     }
 }
 
-/// Accepts a connection when there is a permit for one more. An attempt that fails is repeated: it concerns one
-/// connection, or the number of open files, which may become less. Cancel-safe if `accept` is.
-pub async fn accept<S, F>(
-    permits: &Arc<Semaphore>,
-    accept: impl Fn() -> F,
-) -> (S, Option<OwnedSemaphorePermit>)
-where
-    F: Future<Output = io::Result<S>>,
-{
-    // The semaphore is never closed.
-    let permit = permits.clone().acquire_owned().await.ok();
-    loop {
-        match accept().await {
-            Ok(stream) => return (stream, permit),
-            Err(_) => sleep(ACCEPT_PAUSE).await,
+/// The connections of a server, of which a number may be open. When the last place is taken, the connection that has waited
+/// longest without a request gives way, so that connections that send none keep nobody out.
+#[derive(Debug)]
+pub struct Connections {
+    places: Arc<Semaphore>,
+    /// The connections without a request, oldest first.
+    idle: Mutex<VecDeque<Arc<Notify>>>,
+}
+
+/// A place among the connections of a server, until it is dropped.
+#[derive(Debug)]
+pub struct Place {
+    connections: Arc<Connections>,
+    gives_way: Arc<Notify>,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Connections {
+    /// Room for a number of connections, at least two.
+    pub fn new(max: usize) -> Arc<Self> {
+        Arc::new(Self { places: Arc::new(Semaphore::new(max.max(2))), idle: Mutex::default() })
+    }
+
+    /// Accepts a connection when there is a place for one more. An attempt that fails is repeated: it concerns one
+    /// connection, or the number of open files, which may become less. Cancel-safe if `accept` is.
+    pub async fn accept<S, F>(self: &Arc<Self>, accept: impl Fn() -> F) -> (S, Place)
+    where
+        F: Future<Output = io::Result<S>>,
+    {
+        // The semaphore is never closed.
+        let permit = self.places.clone().acquire_owned().await.ok();
+        loop {
+            match accept().await {
+                Ok(stream) => return (stream, self.place(permit)),
+                Err(_) => sleep(ACCEPT_PAUSE).await,
+            }
         }
     }
+
+    fn place(self: &Arc<Self>, permit: Option<OwnedSemaphorePermit>) -> Place {
+        let gives_way = Arc::<Notify>::default();
+        let mut idle = self.idle();
+        if self.places.available_permits() == 0
+            && let Some(oldest) = idle.pop_front()
+        {
+            oldest.notify_one();
+        }
+        idle.push_back(gives_way.clone());
+        drop(idle);
+        Place { connections: self.clone(), gives_way, _permit: permit }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, VecDeque<Arc<Notify>>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-/// Serves the request of a connection, which may be upgraded. A connection that fails or takes too long is closed.
-pub async fn serve_request<S, R, F>(stream: S, limits: &ConnectionLimits, respond: R)
+impl Place {
+    /// Serves the request of the connection, which may be upgraded. A connection that fails, takes too long or gives way is closed.
+    pub async fn serve<S, R, F>(&self, stream: S, limits: &ConnectionLimits, respond: R)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        R: Fn(Request<Incoming>) -> F,
+        F: Future<Output = Response<Full<Bytes>>>,
+    {
+        let respond = |request| {
+            self.leave_idle();
+            respond(request)
+        };
+        tokio::select! {
+            () = self.gives_way.notified() => {}
+            () = serve_request(stream, limits, respond) => {}
+        }
+    }
+
+    /// From now on the connection does not give way.
+    fn leave_idle(&self) {
+        self.connections.idle().retain(|idle| !Arc::ptr_eq(idle, &self.gives_way));
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.leave_idle();
+    }
+}
+
+/// Serves the request of a connection. A connection that fails or takes too long is closed.
+async fn serve_request<S, R, F>(stream: S, limits: &ConnectionLimits, respond: R)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     R: Fn(Request<Incoming>) -> F,
@@ -158,12 +228,75 @@ pub enum InvalidToken {
     NotPrintable,
 }
 
+/// Whether a `Host` is an IP address or `localhost`, with a port or without one. At a server that only this machine reaches, any
+/// other name is that of a page whose DNS answers with this machine.
+pub fn is_local_host(headers: &HeaderMap) -> bool {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let Some(host) = host else { return false };
+    let is_address = host.parse::<SocketAddr>().is_ok()
+        || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    is_address || name == "localhost"
+}
+
 /// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::sync::mpsc;
+    use tokio::time::Instant;
+
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_without_a_request_give_way_to_one_that_has_one() {
+        let (connect, accepted) = mpsc::unbounded_channel::<DuplexStream>();
+        tokio::spawn(async move {
+            let (connections, accepted) = (Connections::new(4), tokio::sync::Mutex::new(accepted));
+            let accept = || async {
+                let next = accepted.lock().await.recv().await;
+                next.ok_or_else(|| io::Error::other("the end"))
+            };
+            loop {
+                let (stream, place) = connections.accept(accept).await;
+                tokio::spawn(async move {
+                    let respond = async |_| text_response(StatusCode::OK, "ok");
+                    place.serve(stream, &ConnectionLimits::default(), respond).await;
+                });
+            }
+        });
+        let (started, mut idle) = (Instant::now(), Vec::new());
+        for _ in 0..100 {
+            for _ in 0..20 {
+                let (client, server) = duplex(1 << 16);
+                connect.send(server).unwrap();
+                idle.push(client);
+            }
+            let (mut client, server) = duplex(1 << 16);
+            client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+            connect.send(server).unwrap();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        }
+        assert_eq!(started.elapsed(), Duration::ZERO, "nobody waited");
+    }
+
+    #[test]
+    fn a_name_of_somebody_else_is_no_local_host() {
+        let of = |host: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, host.parse().unwrap());
+            is_local_host(&headers)
+        };
+        assert!(
+            ["127.0.0.1", "127.0.0.1:80", "[::1]:80", "::1", "localhost:1"].into_iter().all(of)
+        );
+        assert!(!["evil.test", "evil.test:80", "localhost.evil.test", ""].into_iter().any(of));
+        assert!(!is_local_host(&HeaderMap::new()));
+    }
 
     #[test]
     fn a_token_is_a_bearer_token_or_the_password_of_admin() {

@@ -20,9 +20,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use net::firehose::StopSignal;
-use net::http_server::{self, ConnectionLimits};
+use net::http_server::{ConnectionLimits, Connections, Place};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
@@ -128,7 +128,7 @@ impl ArchiveServer {
     /// If the archive could not be read for a minute: what is hidden meanwhile would be shown.
     pub async fn run(self, stop: StopSignal) -> Result<(), ArchiveError> {
         let (listener, shared) = (self.listener, Arc::new(self.shared));
-        let handshakes = Arc::new(Semaphore::new(MAX_HANDSHAKES));
+        let handshakes = Connections::new(MAX_HANDSHAKES);
         let accept = || async { listener.accept().await.map(|(stream, _)| stream) };
         let mut connections = JoinSet::new();
         let polled = poll(&shared);
@@ -143,8 +143,8 @@ impl ArchiveServer {
                         break Ok(());
                     }
                 }
-                (stream, permit) = http_server::accept(&handshakes, accept) => {
-                    connections.spawn(serve(shared.clone(), stream, permit, stop.clone()));
+                (stream, place) = handshakes.accept(accept) => {
+                    connections.spawn(serve(shared.clone(), stream, place, stop.clone()));
                 }
             }
         };
@@ -201,21 +201,16 @@ fn delay_micros(shared: &Shared) -> i64 {
 }
 
 /// Serves a connection: its request, and its WebSocket if it is upgraded.
-async fn serve(
-    shared: Arc<Shared>,
-    stream: TcpStream,
-    permit: Option<OwnedSemaphorePermit>,
-    stop: StopSignal,
-) {
+async fn serve(shared: Arc<Shared>, stream: TcpStream, place: Place, stop: StopSignal) {
     // It only delays small messages.
     let _ = stream.set_nodelay(true);
     let accepted = tokio::select! {
         () = stop.requested() => None,
-        accepted = shake_hands(&shared, stream) => accepted,
+        accepted = shake_hands(&shared, stream, &place) => accepted,
     };
     let Some(Accepted { cursor, upgrade, connected }) = accepted else { return };
     let Ok(upgraded) = upgrade.await else { return };
-    drop(permit);
+    drop(place);
     let metrics = shared.metrics.clone();
     metrics.opened.fetch_add(1, Relaxed);
     metrics.open.fetch_add(1, Relaxed);
@@ -225,7 +220,7 @@ async fn serve(
 }
 
 /// Answers one request; what to do with its connection if it is to be upgraded.
-async fn shake_hands(shared: &Shared, stream: TcpStream) -> Option<Accepted> {
+async fn shake_hands(shared: &Shared, stream: TcpStream, place: &Place) -> Option<Accepted> {
     let accepted = Mutex::new(None);
     let respond = |request| {
         let (response, upgrade) = handshake::respond(shared, request);
@@ -235,7 +230,7 @@ async fn shake_hands(shared: &Shared, stream: TcpStream) -> Option<Accepted> {
     let mut limits = ConnectionLimits::default();
     limits.header_timeout = shared.options.handshake_timeout;
     limits.max_time = shared.options.handshake_timeout;
-    http_server::serve_request(stream, &limits, respond).await;
+    place.serve(stream, &limits, respond).await;
     accepted.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -245,7 +240,7 @@ const FRAMES_PATH: &str = "/xrpc/com.atproto.sync.subscribeRepos";
 /// The path of the stream of lines.
 const LINES_PATH: &str = "/lines";
 
-/// Maximum number of connections that are not upgraded yet; others wait.
+/// Maximum number of connections that are not upgraded yet: of more, the oldest without a request gives way.
 const MAX_HANDSHAKES: usize = 64;
 
 /// Maximum time for which the archive cannot be read.

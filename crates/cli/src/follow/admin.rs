@@ -14,20 +14,21 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{HOST, HeaderMap, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
+use hyper::header::{HeaderMap, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
 use hyper::{Method, Request, Response, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
 #[cfg(unix)]
 use tokio::net::UnixListener;
-use tokio::sync::Semaphore;
-use wireproof::net::http_server::{self, AccessToken, ConnectionLimits};
+use wireproof::net::http_server::{
+    AccessToken, ConnectionLimits, Connections, is_local_host, response,
+};
 
 use super::control::{Control, Edit};
 use super::status::Status;
@@ -133,16 +134,15 @@ impl AdminServer {
     /// Serves requests forever; without a server, waits forever.
     pub(super) async fn run(server: Option<Self>) -> Infallible {
         let Some(server) = server else { return std::future::pending().await };
-        let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let connections = Connections::new(MAX_CONNECTIONS);
         let server = Arc::new(server);
         loop {
             let accept = || server.socket.listener.accept();
-            let (stream, permit) = http_server::accept(&permits, accept).await;
+            let (stream, place) = connections.accept(accept).await;
             let server = server.clone();
             tokio::spawn(async move {
                 let respond = |request| server.respond(request);
-                http_server::serve_request(stream, &ConnectionLimits::default(), respond).await;
-                drop(permit);
+                place.serve(stream, &ConnectionLimits::default(), respond).await;
             });
         }
     }
@@ -195,7 +195,7 @@ impl AdminServer {
         if headers.contains_key(ORIGIN) || headers.contains_key("sec-fetch-site") {
             return Err(refuse(StatusCode::FORBIDDEN, "web pages may not use this API"));
         }
-        if self.socket.listener.is_loopback() && !is_local_name(headers.get(HOST)) {
+        if self.socket.listener.is_loopback() && !is_local_host(headers) {
             return Err(refuse(
                 StatusCode::FORBIDDEN,
                 "expected an IP address or localhost as Host",
@@ -206,15 +206,6 @@ impl AdminServer {
             false => Err(refuse(StatusCode::UNAUTHORIZED, "expected Authorization: Bearer TOKEN")),
         }
     }
-}
-
-/// Whether a `Host` is an IP address or `localhost`, with a port or without one.
-fn is_local_name(host: Option<&HeaderValue>) -> bool {
-    let Some(host) = host.and_then(|host| host.to_str().ok()) else { return false };
-    let is_address = host.parse::<SocketAddr>().is_ok()
-        || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    is_address || name == "localhost"
 }
 
 /// Why a request is refused.
@@ -259,33 +250,15 @@ async fn read<T: DeserializeOwned>(body: Incoming) -> Result<T, Refused> {
 
 fn json(status: StatusCode, document: &impl Serialize) -> Response<Full<Bytes>> {
     let body = serde_json::to_vec(document).unwrap_or_default();
-    let mut response = http_server::response(status, "application/json", body);
+    let mut response = response(status, "application/json", body);
     if status == StatusCode::UNAUTHORIZED {
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     response
 }
 
-/// Maximum number of open connections; others wait.
+/// Maximum number of open connections: of more, the oldest without a request gives way.
 const MAX_CONNECTIONS: usize = 16;
 
 /// Maximum size of a body in bytes: some 30,000 accounts.
 const MAX_BODY_BYTES: usize = 1 << 20;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_host_is_local_if_it_is_an_address_or_localhost() {
-        let is_local = |text: &str| is_local_name(Some(&HeaderValue::from_str(text).unwrap()));
-        for local in ["127.0.0.1:1", "127.0.0.1", "[::1]:80", "[::1]", "localhost", "localhost:1"] {
-            assert!(is_local(local), "{local}");
-        }
-        for other in ["evil.test", "evil.test:80", "localhost.evil.test", "", "127.0.0.1.evil.test"]
-        {
-            assert!(!is_local(other), "{other}");
-        }
-        assert!(!is_local_name(None));
-    }
-}

@@ -351,12 +351,12 @@ fn values_without_canonical_bytes_are_rejected() {
     }
     let arena = Arena::new();
     let nested = |levels| (0..levels).fold(Value::Null, |v, _| Value::Array(arena.alloc([v])));
-    assert!(encode(&nested(64)).is_ok());
-    assert_eq!(encode(&nested(65)), Err(EncodeError::Depth));
+    assert!(encode(&nested(MAX_DEPTH)).is_ok());
+    assert_eq!(encode(&nested(MAX_DEPTH + 1)), Err(EncodeError::Depth));
     let in_map = |value| Value::Map(Map::from_entries(arena.alloc([("a", value)])).unwrap());
     let nested = |levels| (0..levels).fold(Value::Null, |value, _| in_map(value));
-    assert!(encode(&nested(64)).is_ok());
-    assert_eq!(encode(&nested(65)), Err(EncodeError::Depth));
+    assert!(encode(&nested(MAX_DEPTH)).is_ok());
+    assert_eq!(encode(&nested(MAX_DEPTH + 1)), Err(EncodeError::Depth));
 }
 
 #[test]

@@ -28,11 +28,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use net::firehose::StopSignal;
-use net::http_server::{self, ConnectionLimits};
+use net::http_server::{ConnectionLimits, Connections, Place};
 use net::identity::Resolver;
 use net::websocket_server::Socket;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 use crate::error::OutboxError;
@@ -96,7 +95,7 @@ impl WebSocketServer {
     /// # Errors
     /// If the outbox fails.
     pub async fn run(self, stop: StopSignal) -> Result<(), OutboxError> {
-        let handshakes = Arc::new(Semaphore::new(self.shared.options.max_handshakes.max(1)));
+        let handshakes = Connections::new(self.shared.options.max_handshakes);
         let listener = &self.listener;
         let accept = || async { listener.accept().await.map(|(stream, _)| stream) };
         let (mut connections, mut result) = (JoinSet::new(), Ok(()));
@@ -104,10 +103,10 @@ impl WebSocketServer {
             tokio::select! {
                 () = stop.requested() => break,
                 Some(ended) = connections.join_next() => result = ended.unwrap_or(Ok(())),
-                (stream, permit) = http_server::accept(&handshakes, accept) => {
+                (stream, place) = handshakes.accept(accept) => {
                     let handles = HandleLookups::new(self.resolver.clone());
                     let shared = self.shared.clone();
-                    connections.spawn(serve(shared, handles, stream, permit, stop.clone()));
+                    connections.spawn(serve(shared, handles, stream, place, stop.clone()));
                 }
             }
         }
@@ -125,19 +124,19 @@ async fn serve(
     shared: Arc<Shared>,
     handles: HandleLookups,
     stream: TcpStream,
-    permit: Option<OwnedSemaphorePermit>,
+    place: Place,
     stop: StopSignal,
 ) -> Result<(), OutboxError> {
     // It only delays small messages.
     let _ = stream.set_nodelay(true);
-    let shaking = shake_hands(&shared, stream);
+    let shaking = shake_hands(&shared, stream, &place);
     let accepted = tokio::select! {
         () = stop.requested() => None,
         accepted = shaking => accepted,
     };
     let Some(Accepted { protocol, upgrade, consumer, lock }) = accepted else { return Ok(()) };
     let Ok(upgraded) = upgrade.await else { return Ok(()) };
-    drop(permit);
+    drop(place);
     let (options, metrics) = (shared.options.clone(), shared.metrics.clone());
     metrics.connections.fetch_add(1, Relaxed);
     let socket = Socket::new(upgraded, options.max_message_bytes).await;
@@ -148,7 +147,7 @@ async fn serve(
 }
 
 /// Answers one request; what to do with its connection if it is to be upgraded.
-async fn shake_hands(shared: &Arc<Shared>, stream: TcpStream) -> Option<Accepted> {
+async fn shake_hands(shared: &Arc<Shared>, stream: TcpStream, place: &Place) -> Option<Accepted> {
     let accepted = Mutex::new(None);
     let respond = async |request| {
         let (response, upgrade) = shared.respond(request).await;
@@ -158,7 +157,7 @@ async fn shake_hands(shared: &Arc<Shared>, stream: TcpStream) -> Option<Accepted
     let (mut limits, options) = (ConnectionLimits::default(), &shared.options);
     limits.header_timeout = options.handshake_timeout;
     limits.max_time = options.handshake_timeout + options.takeover_timeout;
-    http_server::serve_request(stream, &limits, respond).await;
+    place.serve(stream, &limits, respond).await;
     accepted.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -11,16 +11,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http_body_util::Full;
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper::{Method, Request, Response, StatusCode};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use wireproof::delivery::{Bound, Outbox};
 use wireproof::net::firehose::{PauseSignal, StopSignal};
-use wireproof::net::http_server::{self, ConnectionLimits, response, text_response as one_line};
+use wireproof::net::http_server::{
+    ConnectionLimits, Connections, is_local_host, response, text_response as one_line,
+};
 
 use super::stats::RunStats;
 use super::status::Status;
@@ -130,15 +131,24 @@ impl Metrics {
     }
 
     async fn accept_all(self) -> Infallible {
-        let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let connections = Connections::new(MAX_CONNECTIONS);
+        let is_loopback = self.listener.local_addr().is_ok_and(is_loopback);
         let accept = || async { Ok(self.listener.accept().await?.0) };
         loop {
-            let (stream, permit) = http_server::accept(&permits, accept).await;
+            let (stream, place) = connections.accept(accept).await;
             let pages = self.pages.clone();
             tokio::spawn(async move {
-                let respond = |request| std::future::ready(pages.respond(&request));
-                http_server::serve_request(stream, &ConnectionLimits::default(), respond).await;
-                drop(permit);
+                let respond = |request: Request<Incoming>| {
+                    let is_local = !is_loopback || is_local_host(request.headers());
+                    std::future::ready(match is_local {
+                        true => pages.respond(&request),
+                        false => one_line(
+                            StatusCode::FORBIDDEN,
+                            "expected an IP address or localhost as Host",
+                        ),
+                    })
+                };
+                place.serve(stream, &ConnectionLimits::default(), respond).await;
             });
         }
     }
@@ -146,13 +156,16 @@ impl Metrics {
 
 /// Why an address is named in a warning; `None` for one that only this machine reaches.
 fn warning(address: SocketAddr) -> Option<String> {
-    let is_loopback = address.ip().to_canonical().is_loopback();
-    (!is_loopback).then(|| {
+    (!is_loopback(address)).then(|| {
         format!(
             "--metrics {address} is not a loopback address: whoever reaches it can read the metrics, which name hosts and \
              destinations"
         )
     })
+}
+
+fn is_loopback(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
 }
 
 impl Pages {
@@ -182,7 +195,7 @@ impl Pages {
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Maximum number of open connections; others wait.
+/// Maximum number of open connections: of more, the oldest without a request gives way.
 const MAX_CONNECTIONS: usize = 64;
 
 #[cfg(test)]
