@@ -15,6 +15,7 @@
 //! # }
 //! ```
 
+mod cut;
 #[cfg(feature = "lmdb")]
 pub mod lmdb;
 
@@ -23,19 +24,25 @@ use std::io::{self, Read, Seek};
 use std::ops::Deref;
 use std::path::Path;
 
+use cut::Listed;
 use memmap2::Mmap;
+
+pub use cut::exit_on_cut_files;
 
 /// The bytes of a file, mapped into memory if possible.
 ///
 /// The system reads pages on first access and may evict them again. If another process truncates the file
-/// meanwhile, an access beyond its new end terminates the process with a signal: map only files that are
-/// complete.
+/// meanwhile, an access beyond its new end terminates the process, with a signal unless [`exit_on_cut_files`] was called: map only
+/// files that are complete.
 #[derive(Debug)]
 pub struct MappedFile(Bytes);
 
 #[derive(Debug)]
 enum Bytes {
-    Mapped(Mmap),
+    Mapped {
+        mapped: Mmap,
+        _listed: Listed,
+    },
     /// The content of a file that cannot be mapped: a pipe, an empty file.
     Read(Vec<u8>),
 }
@@ -46,16 +53,23 @@ impl MappedFile {
     /// # Errors
     /// If the file cannot be opened or read.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Self::of(&File::open(path)?)
+        Self::named(&File::open(path)?, Some(path))
     }
 
     /// Maps an open file, or reads it from its beginning, a pipe from where it is, if it cannot be mapped.
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn of(mut file: &File) -> io::Result<Self> {
+    pub fn of(file: &File) -> io::Result<Self> {
+        Self::named(file, None)
+    }
+
+    fn named(mut file: &File, path: Option<&Path>) -> io::Result<Self> {
         match map(file) {
-            Some(mapped) => Ok(Self(Bytes::Mapped(mapped))),
+            Some(mapped) => {
+                let _listed = Listed::new(&mapped, path);
+                Ok(Self(Bytes::Mapped { mapped, _listed }))
+            }
             None => {
                 rewind(file)?;
                 let mut bytes = Vec::new();
@@ -98,7 +112,7 @@ impl Deref for MappedFile {
 
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            Bytes::Mapped(mapped) => mapped,
+            Bytes::Mapped { mapped, .. } => mapped,
             Bytes::Read(bytes) => bytes,
         }
     }
@@ -114,7 +128,7 @@ mod tests {
         let path = folder.path().join("file");
         std::fs::write(&path, b"content").unwrap();
         let file = MappedFile::open(&path).unwrap();
-        assert!(matches!(file.0, Bytes::Mapped(_)));
+        assert!(matches!(file.0, Bytes::Mapped { .. }));
         assert_eq!(&*file, b"content");
     }
 
