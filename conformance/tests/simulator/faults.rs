@@ -272,6 +272,17 @@ async fn a_host_states_an_old_revision_of_an_account() {
 }
 
 #[tokio::test]
+async fn a_list_has_odd_entries_among_all_accounts() {
+    let sim = sim_with(PDS, Fault::OddEntries, FaultSchedule::ONCE);
+    let path = "/xrpc/com.atproto.sync.listRepos?limit=1000";
+    let lists = [get(&sim, PDS, path).await.json(), get(&sim, PDS, path).await.json()];
+    let [odd, plain] = lists.each_ref().map(|list| list["repos"].as_array().unwrap());
+    assert!(odd.len() > plain.len() && odd.iter().any(serde_json::Value::is_null));
+    let is_listed = |did: &serde_json::Value| odd.iter().any(|entry| entry["did"] == *did);
+    assert!(plain.iter().all(|entry| is_listed(&entry["did"])));
+}
+
+#[tokio::test]
 async fn a_handle_resolves_to_somebody_else() {
     let sim = sim_with(PDS, Fault::WrongHandle, FaultSchedule::times(2));
     let account = sim.account(0);

@@ -27,9 +27,9 @@ const POINTS: [&str; 8] = [
 const POINTS: [&str; 0] = [];
 
 /// What the tables say.
-struct Tables {
-    records: Records,
-    incomplete: i64,
+pub(crate) struct Tables {
+    pub(crate) records: Records,
+    pub(crate) incomplete: i64,
     /// Number of rows of verified events of the stream, and of their ids. Others are judged again after an end.
     live: i64,
     live_ids: i64,
@@ -38,7 +38,7 @@ struct Tables {
 }
 
 impl Tables {
-    fn read(path: &Path) -> Option<Self> {
+    pub(crate) fn read(path: &Path) -> Option<Self> {
         let file = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).ok()?;
         file.busy_timeout(Duration::from_secs(5)).ok()?;
         let reading = file.unchecked_transaction().ok()?;

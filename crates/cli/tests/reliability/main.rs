@@ -5,6 +5,7 @@
 //!
 //! | module | claim |
 //! |---|---|
+//! | `changed_runs` | other selections, resets of sequences and kills in any order leave no record missing |
 //! | `crash_points` | an end between any two durable steps loses nothing and repeats what is not acknowledged |
 //! | `delivered_tables` | a delivery to SQLite has every record and no event twice, through kills at any moment |
 //! | `disconnects` | every event is delivered through disconnects, host switches and a kill |
@@ -14,12 +15,14 @@
 //! | `hostile_hosts` | no host can mute an account, or keep others from being resynced |
 //! | `resync_records` | the lines of commits and resyncs have every record |
 //! | `schemas` | lines follow the schema of their kind |
+//! | `server_limits` | histories come as fast as servers allow, and odd entries of lists cost none |
 //! | `stalled_resync` | an account with a stalled resync does not delay others |
 //! | `missing_keys` | events wait for keys that cannot be looked up, others do not, and none is lost |
 //! | `misbehaviour` | faulty frames and silence are reported and lose nothing |
 //! | `false_claims` | a host cannot deactivate an account of another host, and invented accounts take no space |
 //! | `stops` | a stop ends in its time under any load, and the next run loses nothing |
 //! | `full_disk` | a cursor or a line that cannot be written ends the run |
+//! | `kept_archives` | an archive keeps its events while its logs expire or miss entries, and claims bring no erased account back |
 //! | `lost_state` | a state that is deleted, emptied or opened twice during a run ends it, with the cursor |
 //! | `webhook_receivers` | a receiver of webhooks has every record, through kills of either side, failures and slow answers |
 //! | `websocket_clients` | WebSocket clients have every record, through kills of the process and of clients |
@@ -34,6 +37,7 @@ mod consumed;
 mod event_log;
 mod follow;
 
+mod changed_runs;
 // Other builds have no crash points.
 #[cfg(debug_assertions)]
 mod crash_points;
@@ -43,6 +47,7 @@ mod disconnects;
 mod false_claims;
 mod full_disk;
 mod hostile_hosts;
+mod kept_archives;
 mod lost_state;
 mod memory;
 mod misbehaviour;

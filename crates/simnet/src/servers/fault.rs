@@ -90,6 +90,8 @@ faults! {
     RequestUnavailable "503" Request 0..=0,
     /// A host states a revision of an account that is the amount of days older than the current one.
     OldRev "old-rev" Request 1..=30,
+    /// A page of a list has entries that name no account or host, and others with optional values of no use.
+    OddEntries "odd-entries" Request 0..=0,
     /// A request is redirected to an address of a private network.
     PrivateRedirect "private-redirect" Request 0..=0,
     /// A repository is sent in pieces of 256 bytes, the amount of milliseconds apart.

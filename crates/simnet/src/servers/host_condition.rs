@@ -35,7 +35,8 @@ macro_rules! conditions {
 conditions! {
     /// It answers at once, without a limit.
     Steady "steady" 8,
-    /// It answers at once, and hosts repositories of the hostile set too. Of varied hosts the first is of this kind.
+    /// It answers at once, hosts repositories of the hostile set too, and its lists have odd entries. Of varied hosts the first is of
+    /// this kind.
     Hostile "hostile" 0,
     /// It answers 40 requests in two seconds, and 429 with `Retry-After` and `RateLimit-*` beyond.
     Limited "limited" 4,
@@ -79,6 +80,7 @@ impl HostCondition {
     /// Enables its faults.
     pub(super) fn enable_faults(self, server: Server, faults: &Faults) {
         let fault = match self {
+            Self::Hostile => (Fault::OddEntries, FaultSchedule::ALWAYS),
             Self::Slow => (Fault::LateAnswer, FaultSchedule::ALWAYS),
             Self::Breaking => (Fault::CutRepo, FaultSchedule::ALWAYS.every(50)),
             Self::Silent => (Fault::Silence, FaultSchedule::ALWAYS),

@@ -44,6 +44,7 @@ mod http;
 mod jetstream;
 mod listener;
 mod network;
+mod odd_list;
 mod plc;
 mod plc_export;
 mod population;

@@ -14,6 +14,7 @@ use super::fault::{Fault, UNPOISONED};
 use super::hosted_account::{AccountStatus, HostedAccount};
 use super::http::{self, HttpRequest, HttpResponse, QueryParams, XrpcError, error, into_response};
 use super::network::{NetworkState, lock, now};
+use super::odd_list;
 use super::spec::Server;
 use crate::time::DAY_MICROS;
 
@@ -160,7 +161,16 @@ impl Endpoints<'_> {
         if cursor.is_none() && self.server == Server::Pds(0) {
             repos.extend(self.listed_guests());
         }
-        Ok(ok(with_cursor(json!({ "repos": repos }), cursor)))
+        Ok(self.list("repos", repos, cursor))
+    }
+
+    /// A page of a list.
+    fn list(&self, name: &str, entries: Vec<Value>, cursor: Option<usize>) -> HttpResponse {
+        let entries = match self.network.faults.inject(self.server, Fault::OddEntries) {
+            Some(_) => odd_list::with_odd_entries(entries),
+            None => entries,
+        };
+        ok(with_cursor(json!({ name: entries }), cursor))
     }
 
     /// The guests that have a repository; what the host states of it is of no repository.
@@ -185,7 +195,7 @@ impl Endpoints<'_> {
             let has = account.status == AccountStatus::Active && account.has_collection(collection);
             has.then(|| json!({ "did": account.did() }))
         });
-        Ok(ok(with_cursor(json!({ "repos": repos }), cursor)))
+        Ok(self.list("repos", repos, cursor))
     }
 
     /// Up to `limit` results of `select` for the numbers of accounts from `position` on, and the next position.
@@ -266,7 +276,7 @@ impl Endpoints<'_> {
         let count = self.network.spec.pds;
         let hosts: Vec<Value> = (position..count).take(limit).map(|host| self.host(host)).collect();
         let next = Some(position + hosts.len()).filter(|next| *next < count);
-        Ok(ok(with_cursor(json!({ "hosts": hosts }), next)))
+        Ok(self.list("hosts", hosts, next))
     }
 
     fn host_status(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {

@@ -1,0 +1,77 @@
+//! Runs with other selections, after kills and after hosts that began another sequence: nothing that is selected stays missing.
+
+use std::path::Path;
+use std::time::Duration;
+
+use simnet::servers::{CursorPolicy, Simulation, Spec};
+use wireproof::store::{Options, Store};
+use wireproof::verify::sync::AccountState;
+
+use crate::delivered_tables::Tables;
+use crate::follow::{self, Follow};
+use crate::resync_records::expected;
+use crate::{report, scaled};
+
+/// Writes commits of all accounts, and leaves a gap in one that no later event mends.
+fn write(sim: &Simulation, round: usize) {
+    sim.write_commits(12);
+    sim.write_unannounced(round % sim.account_count());
+}
+
+/// Stores cursors that no host has reached, as of a sequence that was reset.
+fn set_ahead(state: &Path, by: u64) {
+    let path = state.join("state.sqlite");
+    let store = Store::open(&path, Options::default()).unwrap();
+    let ahead = |(stream, cursor): (String, u64)| (stream, cursor + by);
+    let cursors: Vec<(String, u64)> = store.cursors().unwrap().into_iter().map(ahead).collect();
+    store.checkpoint(&cursors, &[] as &[(&str, AccountState)]).unwrap();
+}
+
+#[test]
+fn after_other_selections_resets_and_kills_the_tables_have_every_record() {
+    for policy in [CursorPolicy::SPECIFIED, CursorPolicy::DEPLOYED_RELAY] {
+        run_changed(policy, scaled(6, 120));
+    }
+}
+
+fn run_changed(policy: CursorPolicy, rounds: usize) {
+    let spec = Spec { accounts: 5, records: 60, pds: 1, jetstreams: 0, ..Spec::default() };
+    let spec = Spec { relay_cursor_policy: policy, initial_commits: 10, ..spec };
+    let (sim, folder) = (Simulation::start(spec).unwrap(), tempfile::tempdir().unwrap());
+    let (tables, state) = (folder.path().join("tables.db"), folder.path().join("state"));
+    let to = format!("sqlite://{}", tables.display());
+    let dids: Vec<String> = (0..sim.account_count()).map(|at| sim.account(at).did).collect();
+    let (all, some) = (dids.join(","), dids[1..].join(","));
+    let posts = ["--collections", "app.bsky.feed.post"];
+    let selections: [(&str, &[&str]); 4] =
+        [(&all, &[]), (&all, &posts), (&some, &[]), (&some, &posts)];
+    let spawn = |run: usize, (dids, more): (&str, &[&str])| {
+        let args = [&["--to", &*to, "--backfill", "--dids", dids], more].concat();
+        Follow::spawn(follow::command(&sim, &state, &args), run)
+    };
+
+    let mut resets = 0;
+    for round in 0..rounds {
+        let mut running = spawn(round, selections[round * 7 % 4]);
+        write(&sim, round);
+        running.wait_for_connection(&sim);
+        std::thread::sleep(Duration::from_millis(97 * (round as u64 % 7)));
+        running.kill();
+        if round % 3 == 1 && state.join("state.sqlite").exists() {
+            set_ahead(&state, 1_000_000 * (round as u64 + 1));
+            resets += 1;
+        }
+    }
+    let mut last = spawn(rounds, selections[0]);
+    last.wait_for_connection(&sim);
+    // A relay that says nothing about a cursor ahead of it is noticed by its next event.
+    (0..sim.account_count()).for_each(|account| sim.write_commit_as(account));
+    let expected = expected(&sim);
+    last.wait_until("every record and history", |_| {
+        Tables::read(&tables)
+            .is_some_and(|tables| tables.records == expected && tables.incomplete == 0)
+    });
+    let ended = last.interrupt();
+    assert!(ended.is_orderly(), "{}", ended.errors);
+    report(&format!("{policy:?}: {rounds} selections, {resets} resets"));
+}
