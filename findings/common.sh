@@ -4,7 +4,7 @@
 set -eu
 findings=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
-trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 cd "$work"
 export CARGO_TARGET_DIR="$work/target" GOFLAGS=-mod=mod GOWORK=off

@@ -5,7 +5,8 @@
 needs python3 java mvn
 python3 -m venv venv
 venv/bin/python -m pip download --quiet --disable-pip-version-check --no-deps delta-spark==4.4.1 >&2
-requirement() { unzip -p delta_spark-4.4.1-py3-none-any.whl '*/METADATA' | grep 'Requires-Dist: pyspark'; }
+venv/bin/python -m zipfile --extract delta_spark-4.4.1-py3-none-any.whl wheel
+requirement() { grep 'Requires-Dist: pyspark' wheel/*.dist-info/METADATA; }
 on_maven() {
     mvn --quiet --batch-mode --update-snapshots org.apache.maven.plugins:maven-dependency-plugin:3.8.1:get -Dtransitive=false \
         -Dartifact="io.delta:$1" > maven.log 2>&1 && echo found && return
