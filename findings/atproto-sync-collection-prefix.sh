@@ -5,10 +5,11 @@
 needs node npm
 npm_packages @atproto/sync@0.4.11 @ipld/dag-cbor@10.0.2 @ipld/car@5.4.7 multiformats@14.0.5 ws@8.23.0
 newer_node
-cp "$findings/commit-server.mjs" .
+cp "$findings/stream-server.mjs" .
 cat > follow.mjs <<'JS'
 import { Firehose } from '@atproto/sync';
-import { service } from './commit-server.mjs';
+import { commit, serve } from './stream-server.mjs';
+const service = await serve(['#commit', commit]);
 const seen = [];
 const handleEvent = (event) => {
   seen.push(event.collection);
