@@ -129,43 +129,61 @@ impl Archive {
         Ok(Box::pin(batches.map_ok(|batch| Origin::split(batch, &C::TABLE.schema()).0)))
     }
 
-    /// Merges files into runs, until no more are open at a time than a scan should have.
+    /// Merges small files into runs, until no more of them are open at a time than a scan should have. Large files stay: there
+    /// are fewer of them, and to merge them would be to write the table again.
     pub(crate) async fn with_few_open<C: Columns>(
         &self,
         mut files: Vec<PendingFile>,
     ) -> Result<Vec<PendingFile>, ArchiveError> {
-        while most_open(&files) > MAX_OPEN {
-            let (mut merged, mut rest) = (Vec::new(), files.into_iter());
+        loop {
+            let is_small = |file: &PendingFile| file.bytes <= SMALL_BYTES;
+            let (small, mut all): (Vec<_>, Vec<_>) = files.into_iter().partition(is_small);
+            let open = most_open(&small);
+            if small.len() < 2 || (open.files <= MAX_OPEN && open.bytes <= MAX_OPEN_BYTES) {
+                all.extend(small);
+                return Ok(all);
+            }
+            let mut rest = small.into_iter();
             loop {
                 let group: Vec<PendingFile> = rest.by_ref().take(MAX_OPEN).collect();
-                let Some(first) = group.iter().map(|file| file.first.clone()).min() else { break };
+                let Some(number) = group.first().map(|file| file.number) else { break };
+                let first = group.iter().map(|file| file.first.clone()).min();
+                let first = first.expect("a group has files");
                 let is_known = group.iter().all(|file| file.last.is_some());
                 let last = group.iter().filter_map(|file| file.last.clone()).max();
-                let number = group[0].number;
-                let run = write_run(&mut Scan::<C>::new(self, group)).await?;
+                let source = Source::Run(write_run(&mut Scan::<C>::new(self, group)).await?);
                 let last = last.filter(|_| is_known);
-                merged.push(PendingFile { number, source: Source::Run(run), first, last });
+                all.push(PendingFile { number, source, bytes: 0, first, last });
             }
-            files = merged;
+            files = all;
         }
-        Ok(files)
     }
 }
 
-/// How many of these files a merge has open at a time, at most.
-fn most_open(files: &[PendingFile]) -> usize {
-    let mut starts: Vec<Option<&str>> =
-        files.iter().map(|file| file.first.did.as_deref()).collect();
-    let ends = files.iter().filter_map(|file| file.last.as_deref());
-    let mut ends: Vec<&str> = ends.collect();
+/// What a merge has open at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Open {
+    files: usize,
+    bytes: u64,
+}
+
+/// How much of these files a merge has open at a time, at most.
+fn most_open(files: &[PendingFile]) -> Open {
+    let mut starts: Vec<(Option<&str>, u64)> =
+        files.iter().map(|file| (file.first.did.as_deref(), file.bytes)).collect();
+    let ends = files.iter().filter_map(|file| Some((file.last.as_deref()?, file.bytes)));
+    let mut ends: Vec<(&str, u64)> = ends.collect();
     starts.sort_unstable();
     ends.sort_unstable();
-    let (mut ended, mut most) = (0, 0);
-    for (started, start) in (1..).zip(starts) {
-        while ends.get(ended).is_some_and(|end| start.is_some_and(|start| *end < start)) {
-            ended += 1;
+    let (mut ends, mut open, mut most) =
+        (ends.into_iter().peekable(), Open::default(), Open::default());
+    for (start, bytes) in starts {
+        let is_before = |end: &(&str, u64)| start.is_some_and(|start| end.0 < start);
+        while let Some((_, ended)) = ends.next_if(is_before) {
+            (open.files, open.bytes) = (open.files - 1, open.bytes - ended);
         }
-        most = most.max(started - ended);
+        (open.files, open.bytes) = (open.files + 1, open.bytes + bytes);
+        most = Open { files: most.files.max(open.files), bytes: most.bytes.max(open.bytes) };
     }
     most
 }
@@ -272,6 +290,9 @@ impl RunWriter {
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .set_statistics_enabled(EnabledStatistics::None)
             .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
+            .set_data_page_size_limit(PAGE_BYTES)
+            .set_dictionary_page_size_limit(PAGE_BYTES)
+            .set_write_batch_size(64)
             .build();
         let file = tempfile::tempfile().map_err(ArchiveError::at(RUN))?;
         let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties));
@@ -323,8 +344,17 @@ fn within(table: Table, batch: &RecordBatch, row: usize) -> Vec<u8> {
 /// The name of a run in messages.
 const RUN: &str = "a temporary file";
 
-/// Files that a scan has open at a time: each takes some 250 KiB.
+/// Small files that a scan has open at a time: each takes some 250 KiB and twice its size.
 const MAX_OPEN: usize = 96;
+
+/// Size of the small files that a scan has open at a time.
+const MAX_OPEN_BYTES: u64 = 16 << 20;
+
+/// Size up to which a file is a small one. A merge of all small files costs less than to read the large ones.
+const SMALL_BYTES: u64 = 4 << 20;
+
+/// Size of a page of a run.
+const PAGE_BYTES: usize = 64 << 10;
 
 /// Rows that are written at once.
 const GROUP_ROWS: usize = 256;
@@ -341,23 +371,20 @@ mod tests {
 
     fn file(first: Option<&str>, last: Option<&str>) -> PendingFile {
         let first = Key { did: first.map(Box::from), number: 0, text: None };
-        PendingFile {
-            number: 0,
-            source: Source::Stored(String::new()),
-            first,
-            last: last.map(Box::from),
-        }
+        let source = Source::Stored(String::new());
+        PendingFile { number: 0, source, bytes: 7, first, last: last.map(Box::from) }
     }
 
     #[test]
     fn files_are_open_from_their_first_account_to_their_last() {
-        let apart: Vec<_> = ["a", "b", "c"].map(|did| file(Some(did), Some(did))).into();
-        assert_eq!(most_open(&apart), 1);
-        let beside =
-            [file(Some("a"), Some("c")), file(Some("b"), Some("b")), file(Some("c"), Some("d"))];
-        assert_eq!(most_open(&beside), 2);
+        let most = |files: &[PendingFile]| most_open(files);
+        let open = |files: usize| Open { files, bytes: 7 * files as u64 };
+        let apart = ["a", "b", "c"].map(|did| file(Some(did), Some(did)));
+        assert_eq!(most(&apart), open(1));
+        let beside = [("a", "c"), ("b", "b"), ("c", "d")];
+        assert_eq!(most(&beside.map(|(first, last)| file(Some(first), Some(last)))), open(2));
         let unknown = [file(None, None), file(Some("b"), None), file(Some("c"), Some("c"))];
-        assert_eq!(most_open(&unknown), 3);
-        assert_eq!(most_open(&[]), 0);
+        assert_eq!(most(&unknown), open(3));
+        assert_eq!(most(&[]), open(0));
     }
 }

@@ -163,6 +163,8 @@ pub(crate) struct PendingFile {
     /// Decides which of several rows of one place is first.
     pub(crate) number: usize,
     pub(crate) source: Source,
+    /// Size in bytes; 0 of a temporary file, of which little is held at a time.
+    pub(crate) bytes: u64,
     /// A place that is not after the first row.
     pub(crate) first: Key,
     /// The greatest account; `None` if it is not known.
@@ -192,8 +194,13 @@ impl Archive {
         let files = snapshot.files.values();
         let selected: Vec<&Add> =
             files.filter(|add| selection.has(add) && !is_left_out(add)).collect();
-        let scan = self.scan_files(selected).await?;
-        Ok(Scan { did: selection.did.clone(), ..scan })
+        let pending = self.pending::<C>(selected).await?;
+        // Of one account, little of each file is read.
+        let pending = match selection.did {
+            Some(_) => pending,
+            None => self.with_few_open::<C>(pending).await?,
+        };
+        Ok(Scan { did: selection.did.clone(), ..Scan::new(self, pending) })
     }
 
     /// Scans files of a table.
@@ -201,6 +208,15 @@ impl Archive {
         &self,
         files: impl IntoIterator<Item = &'a Add>,
     ) -> Result<Scan<C>, ArchiveError> {
+        let pending = self.pending::<C>(files).await?;
+        Ok(Scan::new(self, self.with_few_open::<C>(pending).await?))
+    }
+
+    /// Files that are to be scanned, in their order. Those that another program did not sort are sorted.
+    async fn pending<'a, C: Columns>(
+        &self,
+        files: impl IntoIterator<Item = &'a Add>,
+    ) -> Result<Vec<PendingFile>, ArchiveError> {
         let mut pending = Vec::new();
         for add in files {
             let runs = match content_hash(&add.path) {
@@ -208,23 +224,23 @@ impl Archive {
                 None => self.sorted_runs::<C>(&add.path).await?,
             };
             let (first, last) = bounds::<C>(add);
-            match runs {
-                None => pending.push((Source::Stored(add.path.clone()), first, last)),
-                Some(runs) => pending.extend(
-                    runs.into_iter().map(|run| (Source::Run(run), first.clone(), last.clone())),
-                ),
+            let (sources, bytes) = match runs {
+                None => (vec![Source::Stored(add.path.clone())], add.size),
+                Some(runs) => (runs.into_iter().map(Source::Run).collect(), 0),
+            };
+            for source in sources {
+                let (number, first, last) = (pending.len(), first.clone(), last.clone());
+                pending.push(PendingFile { number, source, bytes, first, last });
             }
         }
-        let number = |(number, (source, first, last))| PendingFile { number, source, first, last };
-        let pending = pending.into_iter().enumerate().map(number).collect();
-        Ok(Scan::new(self, self.with_few_open::<C>(pending).await?))
+        Ok(pending)
     }
 
     /// Scans a file of a table, by its path in the table's folder, in the order of the file.
     pub(crate) async fn scan_file<C: Columns>(&self, path: &str) -> Result<Scan<C>, ArchiveError> {
         let first = Key { did: None, number: i64::MIN, text: None };
         let source = Source::Stored(path.to_owned());
-        Ok(Scan::new(self, vec![PendingFile { number: 0, source, first, last: None }]))
+        Ok(Scan::new(self, vec![PendingFile { number: 0, source, bytes: 0, first, last: None }]))
     }
 
     /// The rows of a file of a table, by its path in the table's folder, with the columns of the table in their order.

@@ -242,6 +242,16 @@ impl Storage {
         self.create(path, &bytes).await
     }
 
+    /// Creates an empty file, unless it is there. It need not outlast a failure of the machine.
+    pub(crate) async fn mark(&self, path: &str) -> Result<(), ArchiveError> {
+        let Some(folder) = &self.folder else { return self.put(path, Bytes::new()).await };
+        self.refuse_links(path)?;
+        let target = folder.join(path);
+        let parent = target.parent().unwrap_or(folder);
+        let marked = fs::create_dir_all(parent).and_then(|()| File::create(&target).map(drop));
+        marked.map_err(ArchiveError::at(path))
+    }
+
     /// Creates an object; `false` if there is one. A put whose outcome is not known is repeated: the object can then be that
     /// of the first one.
     async fn create(&self, path: &str, bytes: &Bytes) -> Result<bool, ArchiveError> {
@@ -357,11 +367,7 @@ impl Storage {
     /// # Errors
     /// If it cannot be read, or has a symbolic link: what is behind it would be taken for absent.
     pub(crate) async fn list(&self, folder: &str) -> Result<Vec<StoredObject>, ArchiveError> {
-        let walked = self.walk(folder).await?;
-        match walked.links.into_iter().next() {
-            Some(link) => Err(ArchiveError::new(link, ArchiveFault::Link)),
-            None => Ok(walked.files),
-        }
+        without_links(folder, Ok(Ok(self.walk(folder).await?)))
     }
 
     /// The objects of a folder with names after this one, by path within the folder, in the order of names.
@@ -372,7 +378,11 @@ impl Storage {
     ) -> Result<Vec<StoredObject>, ArchiveError> {
         let after = format!("{folder}/{name}");
         let mut listed = match &self.folder {
-            Some(_) => self.list(folder).await?,
+            Some(root) => {
+                let (root, within, after) = (root.clone(), folder.to_owned(), after.clone());
+                let walk = move || walk::walk_after(&root, &within, &after);
+                without_links(folder, tokio::task::spawn_blocking(walk).await)?
+            }
             None => {
                 let listed = retried(folder, || {
                     let (objects, prefix) = (self.objects.clone(), self.object(folder));
@@ -442,6 +452,18 @@ impl Storage {
             }
         });
         deleted.await
+    }
+}
+
+/// The files of a folder that was walked through; a symbolic link is an error.
+fn without_links(
+    folder: &str,
+    walked: Result<io::Result<Walked>, tokio::task::JoinError>,
+) -> Result<Vec<StoredObject>, ArchiveError> {
+    let walked = walked.map_err(io::Error::from).flatten().map_err(ArchiveError::at(folder))?;
+    match walked.links.into_iter().next() {
+        Some(link) => Err(ArchiveError::new(link, ArchiveFault::Link)),
+        None => Ok(walked.files),
     }
 }
 

@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::TryStreamExt;
 use sha2::{Digest, Sha256};
 
@@ -22,7 +21,7 @@ pub(crate) async fn announce(
     path: &str,
 ) -> Result<(), ArchiveError> {
     // One that is there is of an earlier attempt at the same file.
-    storage.put_new(&announcement(table, path), Bytes::new()).await.map(drop)
+    storage.mark(&announcement(table, path)).await
 }
 
 /// Forgets a file that was committed.

@@ -27,6 +27,11 @@ pub(crate) struct Walked {
 /// Walks through a folder of an archive, by its path within the archive. One that does not exist is empty; one behind a link
 /// has this link alone.
 pub(crate) fn walk(root: &FilePath, folder: &str) -> io::Result<Walked> {
+    walk_after(root, folder, "")
+}
+
+/// As [`walk`], without files whose path is not after this one: they are not looked at.
+pub(crate) fn walk_after(root: &FilePath, folder: &str, after: &str) -> io::Result<Walked> {
     let mut walked = Walked::default();
     if let Some(link) = first_link(root, folder)? {
         walked.links.push(link);
@@ -52,7 +57,7 @@ pub(crate) fn walk(root: &FilePath, folder: &str) -> io::Result<Walked> {
                 walked.links.push(path);
             } else if kind.is_dir() {
                 folders.push(path);
-            } else if kind.is_file() {
+            } else if kind.is_file() && *path > *after {
                 walked.files.extend(stored_object(&entry, path)?);
             }
         }

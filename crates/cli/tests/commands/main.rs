@@ -42,6 +42,8 @@ mod report;
 #[path = "../schemas/mod.rs"]
 mod schemas;
 mod sim;
+#[cfg(target_os = "linux")]
+mod small_repositories;
 mod standard_streams;
 
 use std::path::Path;
