@@ -29,6 +29,15 @@ pub(crate) struct Replacement {
     pub(crate) changes_data: bool,
 }
 
+/// Files in the folder of a table, by path in that folder.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OtherFiles {
+    /// Those that the log has removed.
+    pub(crate) removed: Vec<String>,
+    /// Those that it does not name: of a writer at work, of one that ended, and of whoever put them there.
+    pub(crate) unnamed: Vec<String>,
+}
+
 impl Archive {
     /// Replaces files; `false` if another writer has replaced one of them.
     pub(crate) async fn replace(
@@ -78,14 +87,11 @@ impl Archive {
         let mut unnamed = 0;
         for table in Table::ALL {
             self.sweep_uploads(table).await?;
-            let paths = self.unnamed_files(table).await?;
-            let snapshot = self.snapshot(table).await?;
-            for path in paths {
-                match snapshot.removed.contains_key(&path) {
-                    true => self.delete_removed(table, &path).await?,
-                    false => unnamed += 1,
-                }
+            let others = self.other_files(table).await?;
+            for path in &others.removed {
+                self.delete_removed(table, path).await?;
             }
+            unnamed += others.unnamed.len() as u64;
         }
         match self.storage().staging() {
             Some(folder) => sweep_folder(&folder)
@@ -95,17 +101,18 @@ impl Archive {
         Ok(unnamed)
     }
 
-    /// The Parquet files in the folder of a table that its log does not name as of now, by path in that folder: those of a writer
-    /// at work, of one that ended, and of whoever put them there.
-    pub(crate) async fn unnamed_files(&self, table: Table) -> Result<Vec<String>, ArchiveError> {
+    /// The Parquet files in the folder of a table that are not of it as of now.
+    pub(crate) async fn other_files(&self, table: Table) -> Result<OtherFiles, ArchiveError> {
         let folder = format!("{}/", table.name());
         let walked = self.storage().walk(table.name()).await?;
         // After the list: a file that is committed meanwhile is named.
         let snapshot = self.snapshot(table).await?;
         let paths = walked.files.iter().filter_map(|file| file.path.strip_prefix(&*folder));
-        let unnamed =
+        let others =
             paths.filter(|path| is_table_file(path) && !snapshot.files.contains_key(*path));
-        Ok(unnamed.map(str::to_owned).collect())
+        let (removed, unnamed) =
+            others.map(str::to_owned).partition(|path| snapshot.removed.contains_key(path));
+        Ok(OtherFiles { removed, unnamed })
     }
 
     /// Deletes the objects that check conditional puts of a process that ended a day ago.

@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::io::Seek;
+use std::iter::Peekable;
 use std::sync::Arc;
 
 use arrow_array::builder::{Int64Builder, StringBuilder};
@@ -143,9 +144,9 @@ impl Archive {
                 all.extend(small);
                 return Ok(all);
             }
-            let mut rest = small.into_iter();
+            let mut rest = small.into_iter().peekable();
             loop {
-                let group: Vec<PendingFile> = rest.by_ref().take(MAX_OPEN).collect();
+                let group = next_group(&mut rest);
                 let Some(number) = group.first().map(|file| file.number) else { break };
                 let first = group.iter().map(|file| file.first.clone()).min();
                 let first = first.expect("a group has files");
@@ -158,6 +159,21 @@ impl Archive {
             files = all;
         }
     }
+}
+
+/// The next files that are merged together: at least two, if there are two.
+fn next_group(files: &mut Peekable<impl Iterator<Item = PendingFile>>) -> Vec<PendingFile> {
+    let (mut group, mut bytes) = (Vec::new(), 0);
+    while let Some(file) =
+        files.next_if(|file| group.len() < 2 || bytes + file.bytes <= MAX_OPEN_BYTES)
+    {
+        bytes += file.bytes;
+        group.push(file);
+        if group.len() == MAX_OPEN {
+            break;
+        }
+    }
+    group
 }
 
 /// What a merge has open at a time.

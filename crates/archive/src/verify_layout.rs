@@ -16,7 +16,8 @@ impl Archive {
         }
         for table in Table::ALL {
             verification.report.versions += self.version(table).await?;
-            verification.report.unnamed_files += self.unnamed_files(table).await?.len() as u64;
+            verification.report.unnamed_files +=
+                self.other_files(table).await?.unnamed.len() as u64;
             if let Some(message) = self.compare_checkpoint(table).await? {
                 let file = format!("{}/_delta_log", table.name());
                 verification.refuse(finding(file, Rule::Checkpoint, message));
