@@ -5,6 +5,7 @@ use std::io;
 use arrow_schema::ArrowError;
 use parquet::errors::ParquetError;
 
+use crate::decode_limits::DecodeLimit;
 use crate::store_fault::{StoreFault, StoreProblem};
 
 /// An error of an archive, and the file that it is about.
@@ -103,6 +104,9 @@ pub enum ArchiveFault {
         "the table has `delta.appendOnly=true`, so that no row of it may be deleted: unset it first"
     )]
     AppendOnly,
+    /// A file would decode to more than is read.
+    #[error("{0}: it is not decoded")]
+    DecodedSize(#[from] DecodeLimit),
     /// A part of a path is a symbolic link.
     #[error(
         "a symbolic link: an archive is listed, written and deleted without following links; put there what it points to, or \
@@ -171,7 +175,13 @@ impl From<ParquetError> for ArchiveFault {
         match error {
             ParquetError::External(error) => match error.downcast::<object_store::Error>() {
                 Ok(error) => Self::from(*error),
-                Err(error) => Self::Parquet(ParquetError::External(error)),
+                Err(error) => match error.downcast::<DecodeLimit>() {
+                    Ok(limit) => Self::DecodedSize(*limit),
+                    Err(error) => match error.downcast::<ArchiveError>() {
+                        Ok(error) => error.fault,
+                        Err(error) => Self::Parquet(ParquetError::External(error)),
+                    },
+                },
             },
             error => Self::Parquet(error),
         }
@@ -188,6 +198,7 @@ impl ArchiveFault {
             Self::Protocol { .. } | Self::AppendOnly => "archive/protocol",
             Self::Link => "archive/link",
             Self::ChangedFile(_) => "archive/file",
+            Self::DecodedSize(_) => "archive/decoded-size",
             _ => return None,
         })
     }

@@ -17,10 +17,11 @@ use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
 use parquet::file::metadata::PageIndexPolicy;
 
 use crate::archive::Archive;
+use crate::decode_limits::has_dictionaries;
 use crate::delta::Add;
 use crate::error::ArchiveError;
 use crate::row_groups::groups_of;
-use crate::scan::check_columns;
+use crate::scan::{DICTIONARY_ROWS, check_columns};
 use crate::table::Table;
 
 /// An operation whose record is looked for.
@@ -104,14 +105,15 @@ impl FrameRecords {
         let is_wanted =
             ArrowPredicateFn::new(columns(&["did", "arrival"]), move |rows| select(&rows, &places));
         let builder = ParquetRecordBatchStreamBuilder::new_with_metadata(
-            self.archive.object_file(path),
+            self.archive.object_file(path).with_metadata(end.metadata()),
             end.clone(),
         );
+        let rows = if has_dictionaries(end.metadata()) { DICTIONARY_ROWS } else { BATCH_FRAMES };
         let stream = builder
             .with_row_groups(groups.collect())
             .with_row_filter(RowFilter::new(vec![Box::new(is_wanted)]))
             .with_projection(columns(&["did", "arrival", "frame"]))
-            .with_batch_size(BATCH_FRAMES)
+            .with_batch_size(rows)
             .build();
         let mut stream = stream.map_err(ArchiveError::at(path))?;
         let mut decoder = Decoder::new(Options::default());

@@ -54,6 +54,7 @@
 mod archive;
 mod chain;
 mod compact;
+mod decode_limits;
 mod delta;
 mod erase;
 mod erase_ledgers;
@@ -104,6 +105,7 @@ mod walk;
 
 pub use archive::{Archive, TableStats};
 pub use compact::Compacted;
+pub use decode_limits::DecodeLimit;
 pub use erase::Erased;
 pub use erasures::{ActiveAccounts, ErasureKey, NoConfirmation};
 pub use error::{ArchiveError, ArchiveFault};

@@ -1,4 +1,4 @@
-//! A file of a table, for the Parquet reader.
+//! A file of a table, for the Parquet reader: what it fetches is checked before it is decoded.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,22 +14,29 @@ use object_store::{
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::async_reader::{AsyncFileReader, MetadataSuffixFetch};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
+
+use crate::decode_limits::{self, DecodeLimit, Writer};
+use crate::uploads::content_hash;
 
 /// Reads ranges of an object.
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectFile {
     pub(crate) objects: Arc<dyn ObjectStore>,
     pub(crate) path: Path,
+    /// The end of the file, once it is read: pages are compared with what it states.
+    pub(crate) metadata: Option<Arc<ParquetMetaData>>,
 }
 
 impl AsyncFileReader for ObjectFile {
     fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes, ParquetError>> {
         let bytes = async move {
-            let bytes = self.objects.get_range(&self.path, range.clone()).await?;
-            whole_range(&range, bytes)
+            let bytes = self.objects.get_range(&self.path, range.clone()).await;
+            let bytes = bytes.and_then(|bytes| whole_range(&range, bytes)).map_err(failed)?;
+            self.check_pages(range.start, &bytes)?;
+            Ok(bytes)
         };
-        bytes.map_err(failed).boxed()
+        bytes.boxed()
     }
 
     fn get_byte_ranges(
@@ -41,9 +48,14 @@ impl AsyncFileReader for ObjectFile {
             let fetch = |range: Range<u64>| async move {
                 whole_range(&range, objects.get_range(path, range.clone()).await?)
             };
-            coalesce_ranges(&ranges, fetch, OBJECT_STORE_COALESCE_DEFAULT).await
+            let fetched = coalesce_ranges(&ranges, fetch, OBJECT_STORE_COALESCE_DEFAULT).await;
+            let fetched = fetched.map_err(failed)?;
+            for (range, bytes) in ranges.iter().zip(&fetched) {
+                self.check_pages(range.start, bytes)?;
+            }
+            Ok(fetched)
         };
-        bytes.map_err(failed).boxed()
+        bytes.boxed()
     }
 
     fn get_metadata<'a>(
@@ -51,7 +63,13 @@ impl AsyncFileReader for ObjectFile {
         options: Option<&'a ArrowReaderOptions>,
     ) -> BoxFuture<'a, Result<Arc<ParquetMetaData>, ParquetError>> {
         let reader = ParquetMetaDataReader::new().with_arrow_reader_options(options);
-        reader.load_via_suffix_and_finish(self).map_ok(Arc::new).boxed()
+        async move {
+            let metadata = Arc::new(reader.load_via_suffix_and_finish(&mut *self).await?);
+            decode_limits::check_file(&metadata, self.writer()).map_err(over_limit)?;
+            self.metadata = Some(metadata.clone());
+            Ok(metadata)
+        }
+        .boxed()
     }
 }
 
@@ -62,6 +80,34 @@ impl MetadataSuffixFetch for &mut ObjectFile {
 }
 
 impl ObjectFile {
+    /// The file, whose end was read before.
+    pub(crate) fn with_metadata(self, metadata: &Arc<ParquetMetaData>) -> Self {
+        Self { metadata: Some(metadata.clone()), ..self }
+    }
+
+    /// Who wrote the file, by its name.
+    fn writer(&self) -> Writer {
+        let parts: Vec<_> = self.path.parts().map(|part| part.as_ref().to_owned()).collect();
+        let name = parts.last_chunk().map(|[day, name]| format!("{day}/{name}"));
+        match name.is_some_and(|name| content_hash(&name).is_some()) {
+            true => Writer::Ours,
+            false => Writer::Other,
+        }
+    }
+
+    /// Checks the pages at a place, if it is one of a column.
+    fn check_pages(&self, start: u64, bytes: &[u8]) -> Result<(), ParquetError> {
+        let groups = self.metadata.iter().flat_map(|metadata| metadata.row_groups());
+        let is_in = |column: &&ColumnChunkMetaData| {
+            let (first, len) = column.byte_range();
+            (first..first.saturating_add(len)).contains(&start)
+        };
+        match groups.flat_map(|group| group.columns()).find(is_in) {
+            Some(column) => decode_limits::check_pages(column, bytes).map_err(over_limit),
+            None => Ok(()),
+        }
+    }
+
     /// The last bytes.
     async fn end(&self, len: u64) -> Result<Bytes, Error> {
         let options = GetOptions { range: Some(GetRange::Suffix(len)), ..GetOptions::default() };
@@ -86,6 +132,10 @@ pub(crate) fn whole_range(range: &Range<u64>, bytes: Bytes) -> Result<Bytes, Err
             source: format!("{} bytes instead of {range:?}", bytes.len()).into(),
         }),
     }
+}
+
+fn over_limit(limit: DecodeLimit) -> ParquetError {
+    ParquetError::External(Box::new(limit))
 }
 
 fn failed(error: Error) -> ParquetError {

@@ -25,12 +25,13 @@ use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
 use parquet::errors::ParquetError;
 
 use crate::archive::Archive;
+use crate::decode_limits::has_dictionaries;
 use crate::delta::Add;
 use crate::error::ArchiveError;
 use crate::frame_records::{FrameRecords, OpPlace};
 use crate::hidden::HideList;
 use crate::row_groups::groups_of;
-use crate::scan::{can_have, check_columns};
+use crate::scan::{DICTIONARY_ROWS, can_have, check_columns};
 use crate::table::{DAY, Table};
 
 /// The rows and columns of a table that are read: all by default.
@@ -196,7 +197,11 @@ impl RowScan {
         let groups =
             self.filter.did.as_ref().map(|did| groups_of(end.metadata(), did, did).collect());
         let has_payload = PAYLOADS.iter().any(|name| has_column(&self.schema, name));
-        let rows = if has_payload { PAYLOAD_ROWS } else { BATCH_ROWS };
+        let rows = match has_payload {
+            true if has_dictionaries(end.metadata()) => DICTIONARY_ROWS,
+            true => PAYLOAD_ROWS,
+            false => BATCH_ROWS,
+        };
         let mut builder = ParquetRecordBatchStreamBuilder::new_with_metadata(file, end)
             .with_batch_size(rows)
             .with_projection(projection);

@@ -22,6 +22,7 @@ use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::errors::ParquetError;
 
 use crate::archive::Archive;
+use crate::decode_limits::has_dictionaries;
 use crate::delta::Add;
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::event::ArchivedEvent;
@@ -257,7 +258,11 @@ impl Archive {
     /// A file, by its path within the archive, for the Parquet reader.
     pub(crate) fn object_file(&self, path: &str) -> ObjectFile {
         let storage = self.storage();
-        ObjectFile { objects: storage.objects().clone(), path: storage.object(path) }
+        ObjectFile {
+            objects: storage.objects().clone(),
+            path: storage.object(path),
+            metadata: None,
+        }
     }
 
     /// The events that are not hidden, account by account, those of an account in order of arrival.
@@ -433,6 +438,9 @@ async fn open(
     let builder = ParquetRecordBatchStreamBuilder::new_with_options(file, options).await;
     let mut builder = builder.map_err(ArchiveError::at(path))?.with_batch_size(BATCH_ROWS);
     check_columns(builder.schema(), &table.schema()).map_err(ArchiveError::at(path))?;
+    if has_dictionaries(builder.metadata()) {
+        builder = builder.with_batch_size(DICTIONARY_ROWS);
+    }
     let mut rows = 0;
     if let Some(did) = did {
         let groups = groups_of(builder.metadata(), did, did);
@@ -915,6 +923,9 @@ fn bytes(rows: &RecordBatch, name: &str) -> BinaryArray {
 fn column<'r>(rows: &'r RecordBatch, name: &str) -> &'r Arc<dyn Array> {
     rows.column_by_name(name).expect("the file has the columns of its table")
 }
+
+/// Rows that are decoded at once where each can name one large value: 16 MiB at most.
+pub(crate) const DICTIONARY_ROWS: usize = 16;
 
 /// Rows that are decompressed at once: frames of some 5 kB.
 const BATCH_ROWS: usize = 256;

@@ -64,7 +64,7 @@ impl Archive {
         };
         let content = self.content(add, &file).await?;
         let found = match content {
-            Content::AsNamed => return Ok(true),
+            Content::AsNamed => return self.check_end(&file, verification).await,
             Content::Missing => {
                 verification.refuse(refused("the log names it, and it is not there".to_owned()));
                 return Ok(false);
@@ -98,6 +98,24 @@ impl Archive {
             }
         }
         Ok(rows.is_ok())
+    }
+
+    /// Checks that the rows of a file that is what its name says can be decoded, by the sizes at its end.
+    async fn check_end(
+        &self,
+        file: &str,
+        verification: &mut Verification<'_>,
+    ) -> Result<bool, ArchiveError> {
+        let opened = ParquetRecordBatchStreamBuilder::new(self.object_file(file)).await;
+        let error = match opened.map_err(ArchiveError::at(file)) {
+            Ok(_) => return Ok(true),
+            Err(error) if error.is_temporary() => return Err(error),
+            Err(error) => error,
+        };
+        let code = error.fault.code().unwrap_or(Rule::File.code());
+        let (file, message) = (file.to_owned(), error.fault.to_string());
+        verification.refuse(Finding { file, row: None, did: None, code, message });
+        Ok(false)
     }
 
     async fn content(&self, add: &Add, file: &str) -> Result<Content, ArchiveError> {

@@ -26,6 +26,7 @@ use wireproof::net::firehose::{Ack, ServerStatuses};
 use wireproof::verify::repository;
 
 use super::args::FollowArgs;
+use super::frame_quota::{FrameQuota, is_undecodable};
 use super::line::{EventLine, ResyncLines};
 use super::metrics::ArchiveCounts;
 use super::outbox_acks::Unstored;
@@ -158,7 +159,7 @@ async fn store(
             "{dropped} bytes of an incomplete group were dropped: its events were not acknowledged, and come again"
         ));
     }
-    let unstored = Unstored::new(run.stop.clone());
+    let (unstored, quota) = (Unstored::new(run.stop.clone()), Arc::<FrameQuota>::default());
     let servers: Servers = Arc::new(AccountServers(run.statuses.clone()));
     let sealer =
         Sealer::start(wal.clone(), archive.clone(), servers.clone(), counts, run.status.clone())?;
@@ -168,6 +169,7 @@ async fn store(
         runtime: Handle::current(),
         unstored: unstored.clone(),
         status: run.status.clone(),
+        quota: quota.clone(),
     };
     let status = run.status.clone();
     let followed = run.follow(recipient, None).await;
@@ -178,6 +180,9 @@ async fn store(
     }
     let sealed = seal_all(&wal, &archive, &*servers).await?;
     status.print(&sealed_text(&sealed));
+    if let Some(dropped) = quota.dropped_text() {
+        status.print(&dropped);
+    }
     shutdown.result()
 }
 
@@ -188,11 +193,19 @@ struct EventsToArchive {
     runtime: Handle,
     unstored: Arc<Unstored>,
     status: Status,
+    quota: Arc<FrameQuota>,
 }
 
 impl LineRecipient for EventsToArchive {
     fn event(&self, line: &EventLine<'_, '_>, _: &mut Vec<u8>, ack: Ack) {
         let event = line.event;
+        let received = micros(event.received) as i64;
+        if is_undecodable(event.verdict.code())
+            && !self.quota.admits(line.host, received, event.frame.len())
+        {
+            self.status.warn("frame-quota", || self.quota.message(line.host));
+            return ack.done();
+        }
         let key = event.key.map(|key| key.to_did_key());
         let archived = ArchivedEvent {
             did: event.did.filter(|did| wireproof::atproto::syntax::Did::parse(did).is_ok()),
@@ -200,7 +213,7 @@ impl LineRecipient for EventsToArchive {
             host: line.host,
             seq: event.seq.and_then(|seq| i64::try_from(seq).ok()),
             kind: archive::kind(event.frame),
-            received: micros(event.received) as i64,
+            received,
             verdict: event.verdict.code(),
             key: key.as_deref(),
             judge: JUDGE,

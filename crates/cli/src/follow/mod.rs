@@ -19,6 +19,7 @@ mod deliveries;
 mod delivery_args;
 mod destination;
 mod destinations;
+mod frame_quota;
 mod handles;
 mod histories;
 mod history_progress;
