@@ -91,8 +91,15 @@ const PROGRAMS: [&str; 4] = [
 ];
 
 /// The tests that [`build_all`] builds; `module` builds the Python module.
-const FEATURE_TESTS: [&str; 6] =
-    ["--lib", "--test=commands", "--test=files", "--test=interop", "--test=live", "--test=module"];
+const FEATURE_TESTS: [&str; 7] = [
+    "--lib",
+    "--test=commands",
+    "--test=files",
+    "--test=hidden",
+    "--test=interop",
+    "--test=live",
+    "--test=module",
+];
 
 /// Cargo's arguments for the test targets of the `wanted` packages of [`Selection::Default`]. They name targets because a selection
 /// of packages has other features. The command's own target is left out: Cargo would link it while other tests start it.

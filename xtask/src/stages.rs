@@ -241,7 +241,7 @@ fn command_tests() -> Result<(), String> {
 fn feature_tests(without: &Without) -> Result<(), String> {
     let targets = ["--lib", "--test=commands", "--test=live", "--no-fail-fast", "--"];
     run_tests(Selection::All.test(&targets).args(OF_FEATURES))?;
-    run_tests(&mut Selection::All.test(&["--test=files"]))?;
+    run_tests(&mut Selection::All.test(&["--test=files", "--test=hidden"]))?;
     if !without.has(Toolchain::Go) {
         return left_out::note("the vectors of indigo", Toolchain::Go.name());
     }

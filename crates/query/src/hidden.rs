@@ -1,107 +1,135 @@
-//! What the hide list leaves, as functions of SQL.
+//! What the hide list leaves of a table: rows and frames are removed as they are read, below everything that a statement does.
+//!
+//! A condition above a table does not do: the engine may evaluate a cast or a function on a row before the condition that
+//! removes it, and the error, or an aggregate of the files' statistics, then shows the row. So the files are read behind a plan
+//! into which the engine can move nothing.
 
-use std::hash::{Hash, Hasher};
+use std::fmt;
 use std::sync::Arc;
 
-use archive::HideList;
-use datafusion::arrow::array::{Array, ArrayRef, BooleanArray};
-use datafusion::arrow::datatypes::DataType;
-use datafusion::common::Result;
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use archive::{HideList, Table};
+use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use datafusion::arrow::compute::{filter_record_batch, nullif};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use futures_util::{StreamExt, stream};
 
-use crate::functions::{bytes, columns, texts};
+use crate::functions::{bytes, texts};
 
-/// A condition on rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Rule {
-    /// `shows_account(did)`: an event without an account is shown.
-    Account,
-    /// `shows_record(did, collection, rkey)`.
-    Record,
-    /// `shows_frame(did, frame)`: none of its operations is on a hidden record.
-    Frame,
+/// The columns that say whether a row of a table is shown; `None` for the hide list itself.
+pub(crate) fn place_columns(table: Table) -> Option<&'static [&'static str]> {
+    match table {
+        Table::Hidden => None,
+        Table::Events | Table::Snapshots | Table::PlcOps => Some(&["did"]),
+        Table::Ops | Table::Records => Some(&["did", "collection", "rkey"]),
+    }
 }
 
-/// A function that says whether a row is shown.
-#[derive(Debug)]
-pub(crate) struct Shown {
-    rule: Rule,
+/// Reads the rows of a plan that are shown, and of those the columns in `projection`. The plan has the place columns of its
+/// table.
+pub(crate) fn shown(
+    plan: &Arc<dyn ExecutionPlan>,
+    hidden: &Arc<HideList>,
+    projection: &Vec<usize>,
+    limit: Option<usize>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let partitions = (0..plan.output_partitioning().partition_count()).map(|partition| {
+        let (plan, hidden) = (plan.clone(), hidden.clone());
+        let rows: Arc<dyn PartitionStream> =
+            Arc::new(ShownRows { schema: plan.schema(), plan, partition, hidden });
+        rows
+    });
+    let (schema, partitions) = (plan.schema(), partitions.collect());
+    let plan = StreamingTableExec::try_new(schema, partitions, Some(projection), [], false, limit)?;
+    Ok(Arc::new(plan))
+}
+
+/// The shown rows of a partition.
+struct ShownRows {
+    plan: Arc<dyn ExecutionPlan>,
+    schema: SchemaRef,
+    partition: usize,
     hidden: Arc<HideList>,
-    signature: Signature,
 }
 
-impl Shown {
-    /// The functions `shows_account`, `shows_record` and `shows_frame`.
-    pub(crate) fn functions(hidden: &Arc<HideList>) -> [ScalarUDF; 3] {
-        [(Rule::Account, 1), (Rule::Record, 3), (Rule::Frame, 2)].map(|(rule, arguments)| {
-            let signature = Signature::any(arguments, Volatility::Immutable);
-            ScalarUDF::new_from_impl(Self { rule, hidden: hidden.clone(), signature })
-        })
-    }
-}
-
-impl ScalarUDFImpl for Shown {
-    fn name(&self) -> &str {
-        match self.rule {
-            Rule::Account => "shows_account",
-            Rule::Record => "shows_record",
-            Rule::Frame => "shows_frame",
-        }
+impl PartitionStream for ShownRows {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Boolean)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let columns = columns(&args)?;
-        let dids = texts(&columns[0])?;
-        let shown: BooleanArray = match self.rule {
-            Rule::Account => {
-                let shows =
-                    |row: usize| dids.is_null(row) || !self.hidden.has_account(dids.value(row));
-                (0..args.number_rows).map(|row| Some(shows(row))).collect()
-            }
-            Rule::Record => {
-                let (collections, rkeys) = (texts(&columns[1])?, texts(&columns[2])?);
-                let has = |row: usize| {
-                    let path = (collections.value(row), rkeys.value(row));
-                    self.hidden.has_record(dids.value(row), path.0, path.1)
-                };
-                (0..args.number_rows).map(|row| Some(!has(row))).collect()
-            }
-            Rule::Frame => {
-                let frames = bytes(&columns[1])?;
-                let shows = |row: usize| {
-                    dids.is_null(row)
-                        || frames.is_null(row)
-                        || !self.hidden.hides_frame(dids.value(row), frames.value(row))
-                };
-                (0..args.number_rows).map(|row| Some(shows(row))).collect()
-            }
+    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let hidden = self.hidden.clone();
+        let rows = match self.plan.execute(self.partition, context) {
+            Ok(rows) => rows.map(move |batch| without_hidden(&batch?, &hidden)).boxed(),
+            Err(error) => stream::iter([Err(error)]).boxed(),
         };
-        let shown: ArrayRef = Arc::new(shown);
-        Ok(ColumnarValue::Array(shown))
+        Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), rows))
     }
 }
 
-// Two functions are the same if they ask the same list.
-impl PartialEq for Shown {
-    fn eq(&self, other: &Self) -> bool {
-        self.rule == other.rule && Arc::ptr_eq(&self.hidden, &other.hidden)
+impl fmt::Debug for ShownRows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShownRows").field("partition", &self.partition).finish_non_exhaustive()
     }
 }
 
-impl Eq for Shown {}
+/// The shown rows of a batch. A frame with a hidden record is null: it cannot be shown in part.
+fn without_hidden(batch: &RecordBatch, hidden: &HideList) -> Result<RecordBatch> {
+    let column = |name: &str| batch.column_by_name(name);
+    let place = |name: &str| {
+        column(name).ok_or_else(|| internal_datafusion_err!("a table without the column {name}"))
+    };
+    let dids = texts(place("did")?)?;
+    let shown: BooleanArray = match column("rkey") {
+        None => {
+            let is_shown = |row: usize| dids.is_null(row) || !hidden.has_account(dids.value(row));
+            (0..batch.num_rows()).map(|row| Some(is_shown(row))).collect()
+        }
+        Some(rkeys) => {
+            let (collections, rkeys) = (texts(place("collection")?)?, texts(rkeys)?);
+            let is_hidden = |row: usize| {
+                hidden.has_record(dids.value(row), collections.value(row), rkeys.value(row))
+            };
+            (0..batch.num_rows()).map(|row| Some(!is_hidden(row))).collect()
+        }
+    };
+    let mut columns: Vec<ArrayRef> = batch.columns().to_vec();
+    if let Some((at, _)) = batch.schema().column_with_name("frame") {
+        let frames = bytes(&columns[at])?;
+        let is_hidden = |row: usize| {
+            let is_whole = dids.is_valid(row) && frames.is_valid(row);
+            is_whole && hidden.hides_frame(dids.value(row), frames.value(row))
+        };
+        let is_hidden: BooleanArray =
+            (0..batch.num_rows()).map(|row| Some(is_hidden(row))).collect();
+        columns[at] = nullif(&columns[at], &is_hidden)?;
+    }
+    let batch = RecordBatch::try_new(batch.schema(), columns)?;
+    Ok(filter_record_batch(&batch, &shown)?)
+}
 
-impl Hash for Shown {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.rule.hash(state);
+/// Whether a condition can be evaluated on hidden rows: it compares columns with values and has no cast, no function and nothing
+/// else that may fail.
+pub(crate) fn is_plain(condition: &Expr) -> bool {
+    let is_operand = |expr: &Expr| matches!(expr, Expr::Column(_) | Expr::Literal(..));
+    match condition {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => match op {
+            Operator::And | Operator::Or => is_plain(left) && is_plain(right),
+            Operator::Eq
+            | Operator::NotEq
+            | Operator::Lt
+            | Operator::LtEq
+            | Operator::Gt
+            | Operator::GtEq => is_operand(left) && is_operand(right),
+            _ => false,
+        },
+        Expr::InList(list) => is_operand(&list.expr) && list.list.iter().all(is_operand),
+        Expr::IsNull(of) | Expr::IsNotNull(of) => is_operand(of),
+        _ => false,
     }
 }

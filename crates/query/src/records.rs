@@ -3,7 +3,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use archive::{FrameRecords, OpPlace};
+use archive::{FrameRecords, HideList, OpPlace};
 use async_trait::async_trait;
 use datafusion::arrow::array::cast::AsArray;
 use datafusion::arrow::array::{Array, ArrayRef, BinaryViewBuilder};
@@ -22,21 +22,26 @@ use crate::functions::{bytes, columns, texts};
 #[derive(Debug)]
 pub(crate) struct StoredRecord {
     frames: Arc<FrameRecords>,
+    hidden: Arc<HideList>,
     signature: Signature,
 }
 
 impl StoredRecord {
-    pub(crate) fn function(frames: FrameRecords) -> ScalarUDF {
+    /// The name of the function.
+    pub(crate) const NAME: &str = "stored_record";
+
+    /// The function; a hidden record is null.
+    pub(crate) fn function(frames: FrameRecords, hidden: Arc<HideList>) -> ScalarUDF {
         // It reads files: nothing may run it once more than a row needs it.
         let signature = Signature::any(7, Volatility::Volatile);
-        let records = Self { frames: Arc::new(frames), signature };
+        let records = Self { frames: Arc::new(frames), hidden, signature };
         AsyncScalarUDF::new(Arc::new(records)).into_scalar_udf()
     }
 }
 
 impl ScalarUDFImpl for StoredRecord {
     fn name(&self) -> &str {
-        "stored_record"
+        Self::NAME
     }
 
     fn signature(&self) -> &Signature {
@@ -65,8 +70,14 @@ impl AsyncScalarUDFImpl for StoredRecord {
         let arrivals = cast(&columns[4], &DataType::Int64)?;
         let arrivals = arrivals.as_primitive::<Int64Type>();
         let [collections, rkeys] = [texts(&columns[5])?, texts(&columns[6])?];
+        let is_hidden = |row: usize| {
+            self.hidden.has_record(dids.value(row), collections.value(row), rkeys.value(row))
+        };
         let is_in_frame = |row: &usize| {
-            stored.is_null(*row) && cids.is_null(*row) && actions.value(*row) != "delete"
+            stored.is_null(*row)
+                && cids.is_null(*row)
+                && actions.value(*row) != "delete"
+                && !is_hidden(*row)
         };
         let rows: Vec<usize> = (0..args.number_rows).filter(is_in_frame).collect();
         let places: Vec<OpPlace<'_>> = rows
@@ -85,7 +96,10 @@ impl AsyncScalarUDFImpl for StoredRecord {
         for row in 0..args.number_rows {
             match found.next_if(|(place, _)| *place == row) {
                 Some((_, record)) => records.append_option(record),
-                None => records.append_option(stored.is_valid(row).then(|| stored.value(row))),
+                None => {
+                    let is_shown = stored.is_valid(row) && !is_hidden(row);
+                    records.append_option(is_shown.then(|| stored.value(row)));
+                }
             }
         }
         let records: ArrayRef = Arc::new(records.finish());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archive::{Archive, HideList, Table};
+use archive::{Archive, Table};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::datasource::{TableProvider, ViewTable};
@@ -14,7 +14,6 @@ use futures_util::TryStreamExt;
 
 use crate::error::QueryError;
 use crate::functions;
-use crate::hidden::Shown;
 use crate::lexicon::Lexicon;
 use crate::proof::Proof;
 use crate::records::StoredRecord;
@@ -76,22 +75,22 @@ impl Session {
         url: &ObjectStoreUrl,
     ) -> Result<(), QueryError> {
         let hidden = Arc::new(archive.hide_list().await?);
-        for function in Shown::functions(&hidden) {
-            self.context.register_udf(function);
-        }
         self.context.register_udf(Proof::function(archive));
-        self.context.register_udf(StoredRecord::function(archive.frame_records().await?));
+        let stored_record = StoredRecord::function(archive.frame_records().await?, hidden.clone());
+        self.context.register_udf(stored_record);
         for table in Table::ALL {
             let stored: Arc<dyn TableProvider> =
-                Arc::new(StoredTable::new(archive, table, url.clone()).await?);
+                Arc::new(StoredTable::new(archive, table, url.clone(), hidden.clone()).await?);
             self.register(&format!("stored_{}", table.name()), stored)?;
-            self.register_view(table.name(), &shown(table, &hidden)).await?;
+            self.register_view(table.name(), &view_of(table)).await?;
         }
         for table in Table::ALL {
             self.context
                 .deregister_table(format!("stored_{}", table.name()))
                 .map_err(QueryError::statement)?;
         }
+        // The plan of the view has it. A statement could ask it for any place.
+        self.context.deregister_udf(StoredRecord::NAME);
         Ok(())
     }
 
@@ -134,24 +133,15 @@ impl Session {
     }
 }
 
-/// The statement of what a table shows of its rows.
-fn shown(table: Table, hidden: &HideList) -> String {
+/// The statement of the columns of a table.
+fn view_of(table: Table) -> String {
     let schema = table.schema();
     let names = schema.fields().iter().map(|field| match (table, &**field.name()) {
-        // A frame cannot be shown in part.
-        (Table::Events, "frame") if !hidden.is_empty() => SHOWN_FRAME.to_owned(),
         (Table::Ops, "record") => STORED_RECORD.to_owned(),
         (_, name) => format!("\"{name}\""),
     });
     let columns: Vec<String> = names.chain(["day".to_owned()]).collect();
-    let condition = match (table, hidden.is_empty()) {
-        (Table::Hidden, _) | (_, true) => String::new(),
-        (Table::Events | Table::Snapshots | Table::PlcOps, _) => {
-            " WHERE shows_account(did)".to_owned()
-        }
-        (Table::Ops | Table::Records, _) => " WHERE shows_record(did, collection, rkey)".to_owned(),
-    };
-    format!("SELECT {} FROM stored_{}{condition}", columns.join(", "), table.name())
+    format!("SELECT {} FROM stored_{}", columns.join(", "), table.name())
 }
 
 /// The rows of an answer.
@@ -176,9 +166,6 @@ impl Rows {
 
 /// The address under which the files of the archive are known to the engine.
 const STORE: &str = "archive://local";
-
-/// The frame of an event, unless one of its operations is on a hidden record.
-const SHOWN_FRAME: &str = "CASE WHEN shows_frame(did, frame) THEN frame END AS frame";
 
 /// The record of an operation, from the frame where it is not stored apart.
 const STORED_RECORD: &str =

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use archive::{Archive, StoredFile, Table};
+use archive::{Archive, HideList, StoredFile, Table};
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::Session;
@@ -21,6 +21,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::error::QueryError;
+use crate::hidden;
 
 /// The files of a table as of when the session was opened.
 pub(crate) struct StoredTable {
@@ -28,20 +29,57 @@ pub(crate) struct StoredTable {
     url: ObjectStoreUrl,
     schema: TableSchema,
     files: Vec<StoredFile>,
+    hidden: Arc<HideList>,
 }
 
 impl StoredTable {
+    /// The rows that `hidden` leaves.
     pub(crate) async fn new(
         archive: &Archive,
         table: Table,
         url: ObjectStoreUrl,
+        hidden: Arc<HideList>,
     ) -> Result<Self, QueryError> {
         let files = archive.stored_files(table).await?;
         let day = Arc::new(Field::new("day", DataType::Utf8, true));
         let schema = TableSchema::builder(with_views(&table.schema()))
             .with_table_partition_cols(vec![day])
             .build();
-        Ok(Self { table, url, schema, files })
+        Ok(Self { table, url, schema, files, hidden })
+    }
+
+    /// The columns that say whether a row is shown, if rows are hidden.
+    fn place_columns(&self) -> Option<&'static [&'static str]> {
+        hidden::place_columns(self.table).filter(|_| !self.hidden.is_empty())
+    }
+
+    /// A plan that reads these columns of the files.
+    fn files_plan(
+        &self,
+        state: &dyn Session,
+        projection: Option<Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut source = ParquetSource::new(self.schema.clone())
+            .with_table_parquet_options(state.default_table_options().parquet);
+        if let Some(filter) =
+            conjunction(filters.iter().map(unqualified).collect::<Result<Vec<_>>>()?)
+        {
+            let schema = DFSchema::try_from(self.schema())?;
+            source = ParquetSource::with_predicate(
+                &source,
+                state.create_physical_expr(filter, &schema)?,
+            );
+        }
+        let jobs = state.config().target_partitions();
+        let group = FileGroup::new(self.files.iter().map(|stored| self.file(stored)).collect());
+        let config = FileScanConfigBuilder::new(self.url.clone(), Arc::new(source))
+            .with_file_groups(group.split_files(jobs))
+            .with_projection_indices(projection)?
+            .with_limit(limit)
+            .build();
+        Ok(DataSourceExec::from_data_source(config))
     }
 
     /// A file, with the day and the accounts of its rows: those without a row of an answer are not opened.
@@ -95,7 +133,13 @@ impl TableProvider for StoredTable {
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
-        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+        let hides = self.place_columns().is_some();
+        let of = |filter: &&Expr| match hides && !hidden::is_plain(filter) {
+            // It would be evaluated on hidden rows.
+            true => TableProviderFilterPushDown::Unsupported,
+            false => TableProviderFilterPushDown::Inexact,
+        };
+        Ok(filters.iter().map(of).collect())
     }
 
     async fn scan(
@@ -105,25 +149,23 @@ impl TableProvider for StoredTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let mut source = ParquetSource::new(self.schema.clone())
-            .with_table_parquet_options(state.default_table_options().parquet);
-        if let Some(filter) =
-            conjunction(filters.iter().map(unqualified).collect::<Result<Vec<_>>>()?)
-        {
-            let schema = DFSchema::try_from(self.schema())?;
-            source = ParquetSource::with_predicate(
-                &source,
-                state.create_physical_expr(filter, &schema)?,
-            );
+        let Some(place) = self.place_columns() else {
+            return self.files_plan(state, projection.cloned(), filters, limit);
+        };
+        let schema = self.schema();
+        let wanted = projection.cloned().unwrap_or_else(|| (0..schema.fields().len()).collect());
+        let mut read = wanted.clone();
+        for name in place {
+            let index = schema.index_of(name)?;
+            if !read.contains(&index) {
+                read.push(index);
+            }
         }
-        let jobs = state.config().target_partitions();
-        let group = FileGroup::new(self.files.iter().map(|stored| self.file(stored)).collect());
-        let config = FileScanConfigBuilder::new(self.url.clone(), Arc::new(source))
-            .with_file_groups(group.split_files(jobs))
-            .with_projection_indices(projection.cloned())?
-            .with_limit(limit)
-            .build();
-        Ok(DataSourceExec::from_data_source(config))
+        let plain: Vec<Expr> =
+            filters.iter().filter(|filter| hidden::is_plain(filter)).cloned().collect();
+        // A limit counts the rows that are shown.
+        let files = self.files_plan(state, Some(read), &plain, None)?;
+        hidden::shown(&files, &self.hidden, &(0..wanted.len()).collect(), limit)
     }
 }
 
