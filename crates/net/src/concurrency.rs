@@ -19,7 +19,7 @@ pub struct ConcurrencyLimit {
 /// The permission for one request, released when it is dropped.
 #[derive(Debug)]
 pub struct Permit {
-    _key: OwnedSemaphorePermit,
+    _key: Option<OwnedSemaphorePermit>,
     _total: OwnedSemaphorePermit,
 }
 
@@ -33,7 +33,8 @@ impl ConcurrencyLimit {
     /// Waits for a permit for `key`: a host, or its [registrable domain](registrable_domain).
     pub async fn acquire(&self, key: &str) -> Permit {
         // In this order, a request that waits for a busy key takes none of the total.
-        self.complete(self.acquire_key(key).await).await
+        let key = self.acquire_key(key).await;
+        Permit { _key: Some(key), ..self.acquire_shared().await }
     }
 
     /// Waits for the part of a permit that is of `key`.
@@ -41,10 +42,10 @@ impl ConcurrencyLimit {
         self.semaphore(key).acquire_owned().await.expect(NEVER_CLOSED)
     }
 
-    /// Waits for the part of the total.
-    pub(crate) async fn complete(&self, key: OwnedSemaphorePermit) -> Permit {
+    /// Waits for the part of a permit that is shared by all keys.
+    pub(crate) async fn acquire_shared(&self) -> Permit {
         let total = Arc::clone(&self.total).acquire_owned().await;
-        Permit { _key: key, _total: total.expect(NEVER_CLOSED) }
+        Permit { _key: None, _total: total.expect(NEVER_CLOSED) }
     }
 
     /// The semaphore of a key. Unused ones are removed from time to time.

@@ -55,6 +55,7 @@
     allow(dead_code, reason = "only streams upgrade to WebSocket")
 )]
 
+pub mod archive_space;
 #[doc(hidden)]
 pub mod bounded_map;
 #[cfg(feature = "firehose")]

@@ -101,6 +101,11 @@ pub(crate) struct FollowArgs {
     /// Download and verify the repository of an account whose chain is broken.
     #[arg(long, env = "WIREPROOF_RESYNC", value_parser = FalseyValueParser::new())]
     pub(super) resync: bool,
+    /// Maximum bytes of repositories that are received, verified or delivered at a time, in files in the state folder or in
+    /// TMPDIR; one has 16 MiB less at most, and no more than 512 MiB [default: 1 GiB].
+    #[arg(long, env = "WIREPROOF_RESYNC_BYTES", value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u64).range(MIN_RESYNC_BYTES..))]
+    pub(super) resync_bytes: Option<u64>,
     /// Folder for cursors, keys and account states [default: wireproof in $XDG_STATE_HOME or
     /// ~/.local/state].
     #[arg(long, env = "WIREPROOF_STATE", value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -142,6 +147,9 @@ pub(crate) struct FollowArgs {
     #[command(flatten)]
     pub(super) delivery: DeliveryArgs,
 }
+
+/// Bytes of repositories that resyncs have at least: half of them for one.
+const MIN_RESYNC_BYTES: u64 = 32 << 20;
 
 impl FollowArgs {
     /// What is proved of events.

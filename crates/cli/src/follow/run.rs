@@ -354,6 +354,12 @@ fn options(
         let mut resync = ResyncOptions::new(network.xrpc.clone(), network.resolver.clone());
         resync.repository.strict_records = args.strict_records;
         resync.retries = RESYNC_RETRIES;
+        resync.folder = state::archive_folder(args).unwrap_or(resync.folder);
+        if let Some(bytes) = args.resync_bytes {
+            resync.max_bytes_in_use = bytes;
+            let of_one = bytes.saturating_sub(OTHER_RESYNC_BYTES);
+            resync.limits.max_bytes = resync.limits.max_bytes.min(of_one);
+        }
         resync
     });
     options.verify = verify;
@@ -378,6 +384,9 @@ fn options(
 
 /// Concurrent fetches of repositories of a backfill.
 const BACKFILL_FETCHES: usize = 64;
+
+/// Bytes of other repositories than the largest.
+const OTHER_RESYNC_BYTES: u64 = 16 << 20;
 
 /// Retries of a failed resync during the run: some eight hours.
 const RESYNC_RETRIES: u32 = 12;

@@ -28,6 +28,13 @@ pub(super) fn folder(args: &FollowArgs) -> Result<PathBuf, Failure> {
     state_folder(args.state.as_deref())
 }
 
+/// The folder for repositories while they are in use, unless `TMPDIR` names one: the state folder, as the folder for temporary
+/// files can be in memory.
+pub(super) fn archive_folder(args: &FollowArgs) -> Option<PathBuf> {
+    let is_named = env::var_os("TMPDIR").is_some_and(|folder| !folder.is_empty());
+    folder(args).ok().filter(|_| !is_named)
+}
+
 /// The given state folder, or the default one.
 pub(crate) fn state_folder(given: Option<&Path>) -> Result<PathBuf, Failure> {
     given.map_or_else(default_folder, |folder| Ok(folder.to_owned()))

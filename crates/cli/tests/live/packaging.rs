@@ -138,3 +138,21 @@ fn check_compose(file: &str) {
     let output = docker.output().unwrap();
     assert!(output.status.success(), "{file}: {}", String::from_utf8_lossy(&output.stderr));
 }
+
+#[test]
+fn repositories_in_use_are_on_the_state_volume_and_not_in_memory() {
+    let unit = packaged("wireproof.service");
+    let of_unit = |name: &str| {
+        let mut variables = settings(&unit, "Environment").filter_map(|of| of.split_once('='));
+        variables.find(|(of, _)| *of == name).map(|(_, value)| value.to_owned())
+    };
+    assert_eq!(of_unit("TMPDIR").unwrap(), of_unit("WIREPROOF_STATE").unwrap());
+    let image = packaged("Containerfile");
+    assert!(image.contains("ENV TMPDIR=/state\n") && image.contains("VOLUME /state\n"));
+    for file in ["compose.yaml", "compose-queue.yaml"] {
+        let compose = packaged(file);
+        assert!(compose.contains("TMPDIR: /state\n"), "{file}");
+        assert!(compose.contains("- state:/state\n") && compose.contains("mem_limit"), "{file}");
+        assert!(!compose.contains("tmpfs"), "{file}");
+    }
+}

@@ -72,6 +72,10 @@ impl JobPool {
             Verification::Off { .. } => Policy::default(),
         };
         let resyncer = options.resync.clone().map(|resync| Resyncer::new(resync, policy));
+        if let Some(resyncer) = &resyncer {
+            // A run has one pool.
+            let _ = metrics.resyncs.space.set(resyncer.space().clone());
+        }
         let (statuses, max_hold) = (options.statuses.clone(), options.limits.max_hold);
         Self { inboxes, keys, metrics, resyncer, statuses, max_hold }
     }

@@ -9,6 +9,7 @@ use crypto::CacheStats;
 
 use super::ack::RunState;
 use super::feed_item::{FrameKind, Notice, ReceivedFrame};
+use crate::archive_space::ArchiveSpace;
 
 /// Live metrics of a run, to be read from any thread at any time.
 #[derive(Debug, Default)]
@@ -54,6 +55,8 @@ pub(super) struct ResyncMetrics {
     pub(super) done: AtomicU64,
     pub(super) failed: AtomicU64,
     pub(super) time: Histogram,
+    /// Set when resyncs begin.
+    pub(super) space: OnceLock<ArchiveSpace>,
 }
 
 /// The metrics at one moment.
@@ -114,6 +117,11 @@ pub struct MetricsSnapshot {
     pub resyncs_failed: u64,
     /// Failed resyncs that wait to be repeated.
     pub resyncs_delayed: u64,
+    /// Bytes of the repositories that are received or in use, as
+    /// [`ResyncOptions::max_bytes_in_use`](super::ResyncOptions::max_bytes_in_use) bounds them.
+    pub resync_bytes: u64,
+    /// The largest number of these bytes so far.
+    pub resync_bytes_peak: u64,
     /// Time to verify a batch.
     pub verify_time: DurationHistogram,
     /// Time of a batch in the handler.
@@ -138,6 +146,7 @@ impl RunMetrics {
             counters.map(|(kind, count)| (*kind, count.load(Relaxed))).collect()
         };
         let load = |counter: &AtomicU64| counter.load(Relaxed);
+        let space = self.resyncs.space.get();
         MetricsSnapshot {
             last_seqs: lock(&self.last_seqs).clone(),
             skipped_seqs: lock(&self.skipped_seqs).clone(),
@@ -165,6 +174,8 @@ impl RunMetrics {
             resyncs_done: load(&self.resyncs.done),
             resyncs_failed: load(&self.resyncs.failed),
             resyncs_delayed: load(&self.resyncs.delayed),
+            resync_bytes: space.map_or(0, ArchiveSpace::used_bytes),
+            resync_bytes_peak: space.map_or(0, ArchiveSpace::peak_bytes),
             verify_time: self.verify_time.snapshot(),
             handler_time: self.handler_time.snapshot(),
             lag: self.lag.snapshot(),

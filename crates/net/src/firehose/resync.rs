@@ -11,7 +11,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufWriter, IntoInnerError, Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,6 +31,9 @@ use super::jobs::Expected;
 use super::keys::host_domain;
 use super::resync_requests::ResyncRequests;
 use crate::DurationText;
+use crate::archive_space::{
+    ArchiveFile, ArchiveSpace, ArchiveWriter, SlotTurn, Space, is_out_of_space,
+};
 use crate::bounded_map::BoundedMap;
 use crate::clock::future_window;
 use crate::host_pacer::{Answer, HostPacer};
@@ -51,6 +54,9 @@ pub struct ResyncOptions {
     pub folder: PathBuf,
     /// Limits of an archive. [`Limits::REPOSITORY`].
     pub limits: Limits,
+    /// Bound of the bytes of all archives that are received, wait for their verification, or are held by the program as a
+    /// [`ResyncedRepo`]; at least the maximum size of one and 16 MiB: see [`ArchiveSpace`]. 1 GiB.
+    pub max_bytes_in_use: u64,
     /// Options of the verification of a repository.
     pub repository: repository::Options,
     /// Maximum number of concurrent fetches. 16.
@@ -91,6 +97,7 @@ impl ResyncOptions {
             resolver,
             folder: std::env::temp_dir(),
             limits: Limits::REPOSITORY,
+            max_bytes_in_use: 1 << 30,
             repository: repository::Options::default(),
             max_fetches: 16,
             max_fetches_per_domain: 8,
@@ -107,7 +114,8 @@ impl ResyncOptions {
     }
 }
 
-/// A fetched and verified repository.
+/// A fetched and verified repository. Its archive counts among [those in use](ResyncOptions::max_bytes_in_use) until this value is
+/// dropped: a program that keeps many leaves no space for other resyncs.
 #[derive(Debug)]
 pub struct ResyncedRepo {
     /// The account.
@@ -124,7 +132,7 @@ pub struct ResyncedRepo {
     pub bytes: u64,
     /// The host that served it.
     pub host: Box<str>,
-    file: Arc<File>,
+    file: Arc<ArchiveFile>,
 }
 
 impl ResyncedRepo {
@@ -141,7 +149,11 @@ impl ResyncedRepo {
     #[cfg(test)]
     pub(super) fn new(did: &str, head: Head) -> io::Result<Self> {
         let (records, invalid_records, bytes) = (0, 0, 0);
-        let (did, host, file) = (did.into(), "pds.test".into(), tempfile::tempfile()?.into());
+        let space = futures_util::FutureExt::now_or_never(
+            ArchiveSpace::new(0, 0).acquire("pds.test", None),
+        );
+        let writer = ArchiveWriter::new(tempfile::tempfile()?, space.ok_or(io::ErrorKind::Other)?);
+        let (did, host, file) = (did.into(), "pds.test".into(), writer.finish()?.into());
         let key =
             PublicKey::from_did_key("did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme");
         let key = key.map_err(io::Error::other)?;
@@ -176,7 +188,7 @@ impl ResyncedRepo {
     /// # }
     /// ```
     pub fn file(&self) -> &File {
-        &self.file
+        self.file.file()
     }
 }
 
@@ -326,6 +338,7 @@ pub(super) struct Resyncer {
     options: ResyncOptions,
     policy: Policy,
     fetches: FetchLimit,
+    space: ArchiveSpace,
     /// `None` if requests are not paced.
     hosts: Option<HostPacer>,
     /// Permits for lookups in the directory.
@@ -364,7 +377,19 @@ impl Resyncer {
         let hosts = options.is_paced.then(|| HostPacer::new(limiter));
         let (pacer, queued) = (Mutex::new(AccountPacer::new()), AtomicUsize::new(0));
         let (lookups, verifications) = (Semaphore::new(MAX_RESYNC_LOOKUPS), Semaphore::new(1));
-        Self { source, options, policy, fetches, hosts, lookups, verifications, pacer, queued }
+        let space = ArchiveSpace::new(options.max_bytes_in_use, options.limits.max_bytes);
+        Self {
+            source,
+            options,
+            policy,
+            fetches,
+            space,
+            hosts,
+            lookups,
+            verifications,
+            pacer,
+            queued,
+        }
     }
 
     /// Fetches the repository of `did`, at the revision of `known` or a later one.
@@ -377,6 +402,11 @@ impl Resyncer {
             Err(_) => lock(&self.pacer).failed(did, Instant::now()),
         }
         result.map(Arc::new)
+    }
+
+    /// The space of the archives that it fetches.
+    pub(super) fn space(&self) -> &ArchiveSpace {
+        &self.space
     }
 
     pub(super) fn enqueue(&self) -> Result<QueueSlot<'_>, ResyncError> {
@@ -447,16 +477,32 @@ impl Resyncer {
         }
     }
 
-    /// Fetches the repository. A rejection by the host of a paced fetch that says until when is no failure: the fetch is
-    /// repeated then, up to [`MAX_LIMITED`] times.
+    /// Fetches the repository; again with room for a whole one if the archives in use leave it no space.
     async fn fetch(&self, did: Did<'_>, host: &Url) -> Result<Archive, ResyncError> {
+        match self.fetch_within(did, host, None).await {
+            Err(ResyncError::Fetch(FetchError::Local(error))) if is_out_of_space(&error) => {
+                let slot = self.space.slot_turn(&authority(host)).await;
+                self.fetch_within(did, host, Some(&slot)).await
+            }
+            fetched => fetched,
+        }
+    }
+
+    /// A rejection by the host of a paced fetch that says until when is no failure: the fetch is repeated then, up to
+    /// [`MAX_LIMITED`] times.
+    async fn fetch_within(
+        &self,
+        did: Did<'_>,
+        host: &Url,
+        slot: Option<&SlotTurn>,
+    ) -> Result<Archive, ResyncError> {
         for _ in 0..MAX_LIMITED {
-            let fetched = self.fetch_in_turn(did, host).await;
+            let fetched = self.fetch_in_turn(did, host, slot).await;
             if !self.is_limited(host, &fetched) {
                 return fetched;
             }
         }
-        self.fetch_in_turn(did, host).await
+        self.fetch_in_turn(did, host, slot).await
     }
 
     /// Looks up an account. A host of a `did:web` account must not delay the directory, and is asked once a resync.
@@ -470,13 +516,26 @@ impl Resyncer {
         account
     }
 
-    async fn fetch_in_turn(&self, did: Did<'_>, host: &Url) -> Result<Archive, ResyncError> {
+    async fn fetch_in_turn(
+        &self,
+        did: Did<'_>,
+        host: &Url,
+        slot: Option<&SlotTurn>,
+    ) -> Result<Archive, ResyncError> {
         self.pace(host).await?;
-        let permit = self.fetches.acquire(host).await;
-        let permit = permit.map_err(|TooManyWaiting| ResyncError::QueueFull)?;
+        // The slots bound the fetches of archives that have one.
+        let permit = match slot {
+            Some(_) => None,
+            None => Some(self.fetches.acquire(host).await),
+        };
+        let permit = permit.transpose().map_err(|TooManyWaiting| ResyncError::QueueFull)?;
+        // It is returned by verifications and deliveries, which need no permit.
+        let space = self.space.acquire(&authority(host), slot).await;
         let started = Instant::now();
-        let fetched = self.download(did, host).await;
-        permit.record(started.elapsed(), fetched.is_ok());
+        let fetched = self.download(did, host, space).await;
+        if let Some(permit) = permit {
+            permit.record(started.elapsed(), fetched.is_ok());
+        }
         self.record_pace(host, &fetched);
         fetched
     }
@@ -513,10 +572,15 @@ impl Resyncer {
         hosts.record(&authority(host), answer);
     }
 
-    async fn download(&self, did: Did<'_>, host: &Url) -> Result<Archive, ResyncError> {
-        let mut out = BufWriter::new(tempfile::tempfile_in(&self.options.folder)?);
+    async fn download(
+        &self,
+        did: Did<'_>,
+        host: &Url,
+        space: Space,
+    ) -> Result<Archive, ResyncError> {
+        let mut out = ArchiveWriter::new(tempfile::tempfile_in(&self.options.folder)?, space);
         let fetched = self.source.fetch(host, did, &mut out).await?;
-        let file = out.into_inner().map_err(IntoInnerError::into_error)?.into();
+        let file = out.finish()?.into();
         Ok(Archive { host: fetched.host, bytes: fetched.bytes, file })
     }
 
@@ -530,7 +594,7 @@ impl Resyncer {
         let did = account.did().as_str().to_owned();
         let (file, options) = (archive.file.clone(), self.options.repository);
         let _permit = self.verifications.acquire().await;
-        let verify = move || verify_archive(&did, &key, &file, &options);
+        let verify = move || verify_archive(&did, &key, file.file(), &options);
         let verified = tokio::task::spawn_blocking(verify).await;
         let host = archive.host.clone();
         verified
@@ -544,7 +608,7 @@ impl Resyncer {
 struct Archive {
     host: Box<str>,
     bytes: u64,
-    file: Arc<File>,
+    file: Arc<ArchiveFile>,
 }
 
 /// The result of verifying an archive.

@@ -21,6 +21,7 @@
 //! | `queue_bytes`\*, `dropped_total`, `lines_total` | |
 //! | `resyncs_total`\* | `result`: done, failed |
 //! | `resyncs_running`\*, `resyncs_delayed`\* | |
+//! | `resync_bytes`\*, `resync_bytes_peak`\* | |
 //! | `histories`\* | `state`: awaited, done, failed |
 //! | `accounts_in_memory`\* | `state`: saved, unsaved |
 //! | `accounts_without_commit`\*, `accounts_without_commit_limit`\* | |
@@ -145,6 +146,9 @@ impl FirehoseSeries {
         page.gauge("resyncs_running", "Resyncs in progress", running)?;
         let delayed = metrics.resyncs_delayed as f64;
         page.gauge("resyncs_delayed", "Failed resyncs that wait to be repeated", delayed)?;
+        let (used, peak) = (metrics.resync_bytes as f64, metrics.resync_bytes_peak as f64);
+        page.gauge("resync_bytes", "Bytes of repositories that are received or in use", used)?;
+        page.gauge("resync_bytes_peak", "The largest number of these bytes", peak)?;
         let histories = self.stats.histories.counts().map(|(state, count)| (state, count as f64));
         page.gauges("histories", "Accounts with a history in this run", "state", histories)?;
         let (all, unsaved) = self.store.in_memory();

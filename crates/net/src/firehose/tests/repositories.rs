@@ -188,6 +188,67 @@ async fn a_fetched_archive_has_no_name_and_is_whole() {
     assert_eq!(bytes, archive);
 }
 
+#[tokio::test]
+async fn a_resynced_repository_counts_as_in_use_until_the_program_drops_it() {
+    let mut writer = Writer::new(0);
+    let source = Box::new(Source::of(&mut writer));
+    let resyncer = Resyncer::from_source(source, resync_options(), Policy::default());
+    let resynced = resyncer.resync(&writer.did, None).await.unwrap();
+    assert!(resyncer.space().used_bytes() >= resynced.bytes);
+    drop(resynced);
+    assert_eq!(resyncer.space().used_bytes(), 0);
+}
+
+/// A host that sends archives of zeros in pieces of a MiB.
+#[derive(Debug)]
+struct Zeros {
+    account: Arc<Account>,
+    mib: u64,
+}
+
+impl RepoSource for Zeros {
+    fn account<'a>(&'a self, _: Did<'a>, _: bool) -> AccountLookup<'a> {
+        Box::pin(std::future::ready(Ok(self.account.clone())))
+    }
+
+    fn fetch<'a>(
+        &'a self,
+        host: &'a Url,
+        _: Did<'a>,
+        out: &'a mut (dyn Write + Send),
+    ) -> RepoFetch<'a> {
+        Box::pin(async move {
+            for _ in 0..self.mib {
+                out.write_all(&[0; 1 << 20])?;
+                tokio::task::yield_now().await;
+            }
+            let bytes = self.mib << 20;
+            Ok(FetchedRepo { host: host.as_str().into(), bytes, wire_bytes: bytes })
+        })
+    }
+}
+
+#[tokio::test]
+async fn the_archives_of_all_resyncs_stay_within_one_bound_until_they_are_verified() {
+    const MIB: u64 = 1 << 20;
+    let writer = Writer::new(0);
+    let source = Zeros { account: Arc::new(account(&writer)), mib: 24 };
+    let mut options = ResyncOptions { attempts: 1, max_bytes_in_use: 48 * MIB, ..resync_options() };
+    options.limits.max_bytes = 24 * MIB;
+    (options.max_fetches_per_domain, options.max_fetches_per_host) = (16, 16);
+    let resyncer = Resyncer::from_source(Box::new(source), options, Policy::default());
+    let dids: Vec<String> = (0..16).map(|number| format!("did:web:a{number}.test")).collect();
+    let resyncs = dids.iter().map(|did| resyncer.resync(did, None));
+    for result in futures_util::future::join_all(resyncs).await {
+        assert!(matches!(result, Err(ResyncError::Rejected { .. })), "{result:?}");
+    }
+    let space = resyncer.space();
+    assert_eq!(space.max_bytes(), 48 * MIB);
+    assert!(space.peak_bytes() <= space.max_bytes(), "{}", space.peak_bytes());
+    assert!(space.peak_bytes() >= 24 * MIB, "{}", space.peak_bytes());
+    assert_eq!(space.used_bytes(), 0);
+}
+
 /// A directory and hosts that never answer, with the number of lookups.
 #[derive(Debug, Default)]
 struct Away(Arc<AtomicUsize>);
