@@ -318,7 +318,8 @@ async fn a_paced_client_gets_all_repositories_of_a_host_that_limits_requests() {
     let (host, client) = (url(&sim, PDS), PacedClient::new(client(), &PaceOptions::default()));
     let options = PageOptions { limit: Some(10), cursor: None };
     let (mut pages, mut repos) = (client.client().list_repos(&host, &options), Vec::new());
-    while let Some(page) = client.next_page(&host, &mut pages).await.unwrap() {
+    let mut answering = Duration::ZERO;
+    while let Some(page) = client.next_page(&host, &mut pages, &mut answering).await.unwrap() {
         repos.extend(page.items);
     }
     assert_eq!(repos.len(), 24);
@@ -326,7 +327,7 @@ async fn a_paced_client_gets_all_repositories_of_a_host_that_limits_requests() {
         repos.iter().map(|repo| client.fetch_repo(&host, repo.did.as_did(), &Limits::REPOSITORY));
     for fetched in futures_util::future::join_all(fetches).await {
         let (fetched, file) = fetched.unwrap();
-        assert_eq!(fetched.bytes, file.metadata().unwrap().len());
+        assert_eq!(fetched.bytes, file.file().metadata().unwrap().len());
     }
     let requests = sim.request_counts(PDS)["/xrpc/com.atproto.sync.getRepo"];
     // In each window, those under way when it is exhausted are rejected, and sent again in the next one.

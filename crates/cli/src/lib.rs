@@ -28,6 +28,7 @@ mod inspect;
 mod interrupt;
 mod json;
 mod key;
+mod list_floor;
 mod log;
 mod manual;
 mod network;

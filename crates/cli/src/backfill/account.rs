@@ -1,6 +1,5 @@
 //! One account of a page: skipped, or looked up and fetched from the host that its DID document names.
 
-use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
@@ -8,6 +7,7 @@ use mapping::MappedFile;
 use wireproof::archive::FailedAccount;
 use wireproof::atproto::syntax::{Did, DidBuf, Tid};
 use wireproof::crypto::PublicKey;
+use wireproof::net::archive_space::{ArchiveFile, Space};
 use wireproof::net::http::{HttpFault, Url};
 use wireproof::net::identity::IdentityError;
 use wireproof::net::xrpc::{ErrorName, FetchError, FetchedRepo, XrpcError, XrpcFault};
@@ -41,6 +41,8 @@ pub(super) struct FetchedAccount {
     /// The origin of the host that served it.
     pub(super) host: Box<str>,
     pub(super) archive: MappedFile,
+    /// Held until the archive is stored or refused.
+    pub(super) space: Space,
     /// Size of the archive in bytes.
     pub(super) bytes: u64,
     /// Size of the archive in bytes as it was received.
@@ -158,13 +160,15 @@ impl Run {
 fn fetched_account(
     did: Did<'_>,
     key: PublicKey,
-    (fetched, file): (FetchedRepo, File),
+    (fetched, archive): (FetchedRepo, ArchiveFile),
 ) -> io::Result<Outcome> {
+    let (file, space) = archive.into_parts();
     Ok(Outcome::Fetched(FetchedAccount {
         did: did.to_buf(),
         key,
         host: fetched.host,
         archive: MappedFile::of(&file)?,
+        space,
         bytes: fetched.bytes,
         wire_bytes: fetched.wire_bytes,
         fetched: now_micros(),

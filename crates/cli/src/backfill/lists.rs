@@ -16,6 +16,7 @@ use wireproof::net::xrpc::{
 use super::selection::{self, Selection};
 use super::stored;
 use crate::failure::Failure;
+use crate::list_floor::ListFloor;
 use crate::log::{self, Level};
 use crate::network;
 
@@ -95,10 +96,23 @@ async fn relay_hosts(
 ) -> Result<Vec<(Url, ListedHost)>, Failure> {
     let options = PageOptions { limit: Some(PAGE_ACCOUNTS), cursor: None };
     let (mut pages, mut hosts) = (client.client().list_hosts(relay, &options), Vec::new());
-    let mut odd = OddEntries::default();
-    while let Some(page) = client.next_page(relay, &mut pages).await? {
-        let (of_page, odd_of_page) = usable_hosts(page, policy);
+    let (mut odd, mut names) = (OddEntries::default(), HashSet::new());
+    let (mut answering, mut idle_pages) = (Duration::ZERO, 0);
+    while let Some(page) = client.next_page(relay, &mut pages, &mut answering).await? {
+        let has_next = page.cursor.is_some();
+        let (mut of_page, odd_of_page) = usable_hosts(page, policy);
+        of_page.retain(|(url, _)| names.insert(network::origin(url)));
+        idle_pages = if of_page.is_empty() { idle_pages + 1 } else { 0 };
         hosts.extend(of_page);
+        let fault = match idle_pages < MAX_IDLE_PAGES {
+            true => ListFloor::PAGES.fault(hosts.len() as u64, answering),
+            false => Some(format!("{MAX_IDLE_PAGES} pages in a row have no new host")),
+        };
+        if let Some(fault) = fault.filter(|_| has_next) {
+            return Err(Failure::Network(format!(
+                "{relay}: the list of hosts has no end: {fault}"
+            )));
+        }
         for entry in odd.append(odd_of_page) {
             // If standard error is closed, the list of hosts remains.
             let _ = log::print(Level::Warning, &format!("{relay}: host left out: {entry}"));
@@ -178,15 +192,16 @@ impl AccountList {
         self.collection.is_some() || host.origin() == self.host.origin()
     }
 
-    /// A page. An outage is passed over some times.
+    /// A page. An outage is passed over some times. The time in which the host answered is added to `answering`.
     pub(super) async fn page(
         &self,
         client: &PacedClient,
         cursor: Option<&str>,
+        answering: &mut Duration,
     ) -> Result<AccountPage, XrpcError> {
         let mut attempt = 1;
         loop {
-            match self.try_page(client, cursor).await {
+            match self.try_page(client, cursor, answering).await {
                 Err(error) if attempt < ATTEMPTS && error.is_retryable() => {
                     sleep(RETRY * attempt).await;
                 }
@@ -200,16 +215,17 @@ impl AccountList {
         &self,
         client: &PacedClient,
         cursor: Option<&str>,
+        answering: &mut Duration,
     ) -> Result<AccountPage, XrpcError> {
         let options = PageOptions { limit: Some(PAGE_ACCOUNTS), cursor };
         let Some(collection) = &self.collection else {
             let mut pages = client.client().list_repos(&self.host, &options);
-            let page = client.next_page(&self.host, &mut pages).await?;
+            let page = client.next_page(&self.host, &mut pages, answering).await?;
             return Ok(AccountPage::of(page, ListedAccount::of_repo));
         };
         let collection = collection.as_nsid();
         let mut pages = client.client().list_repos_by_collection(&self.host, collection, &options);
-        let page = client.next_page(&self.host, &mut pages).await?;
+        let page = client.next_page(&self.host, &mut pages, answering).await?;
         Ok(AccountPage::of(page, |did| ListedAccount { did, rev: None, inactive: None }))
     }
 }
@@ -245,6 +261,8 @@ pub(super) struct SeenAccounts {
     strange_pages: usize,
     /// Entries that name no account.
     pub(super) odd: OddEntries,
+    /// Time in which the host has answered requests for pages.
+    pub(super) answering: Duration,
 }
 
 impl SeenAccounts {
@@ -261,8 +279,12 @@ impl SeenAccounts {
         self.strange_pages = if is_strange { self.strange_pages + 1 } else { 0 };
     }
 
-    /// Why the list is given up, if it is.
-    pub(super) fn excess(&self) -> Option<String> {
+    /// Why the list is given up, if it is; `has_next` is whether it goes on after its last page.
+    pub(super) fn excess(&self, has_next: bool) -> Option<String> {
+        let floor = ListFloor::PAGES.fault(self.keys.len() as u64, self.answering);
+        if let Some(fault) = floor.filter(|_| has_next) {
+            return Some(fault);
+        }
         if self.idle_pages >= MAX_IDLE_PAGES {
             return Some(format!("{MAX_IDLE_PAGES} pages in a row have no new account"));
         }
@@ -309,12 +331,12 @@ mod tests {
         seen.retain_new(&mut page);
         assert_eq!(page.len(), 3);
         for _ in 0..MAX_IDLE_PAGES {
-            assert_eq!(seen.excess(), None);
+            assert_eq!(seen.excess(true), None);
             let mut page = vec![account(1)];
             seen.retain_new(&mut page);
             assert!(page.is_empty());
         }
-        assert!(seen.excess().unwrap().contains("no new account"));
+        assert!(seen.excess(true).unwrap().contains("no new account"));
     }
 
     #[test]
@@ -326,10 +348,10 @@ mod tests {
         }
         seen.count(&PageRow { stored: 1, ..strange.clone() });
         for _ in 0..MAX_STRANGE_PAGES {
-            assert_eq!(seen.excess(), None);
+            assert_eq!(seen.excess(true), None);
             seen.count(&strange);
         }
-        assert!(seen.excess().unwrap().contains("no account of the host"));
+        assert!(seen.excess(true).unwrap().contains("no account of the host"));
     }
 
     #[test]

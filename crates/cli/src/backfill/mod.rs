@@ -13,6 +13,7 @@ mod identities;
 mod lease;
 mod lists;
 mod part;
+mod place;
 mod progress;
 mod run;
 mod selection;
@@ -95,6 +96,10 @@ struct RunArgs {
     /// Number of lists that are read at a time.
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
     concurrent_lists: u16,
+    /// Maximum bytes of archives that are received, or wait to be verified and stored; at least --max-bytes and 16 MiB.
+    /// They lie in the folder for temporary files [default: 8 GiB].
+    #[arg(long, value_name = "N", env = "WIREPROOF_MAX_BYTES_IN_USE")]
+    max_bytes_in_use: Option<u64>,
     /// Seconds before the second sweep, if an account or a list failed; before the third, six times as many.
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(..=86_400))]
     retry_seconds: u32,
@@ -152,11 +157,21 @@ fn start(args: &RunArgs, output: Output) -> Result<(), Failure> {
     let ledger = Ledger::new(&archive, &args.name)?;
     // Collections share accounts, each of which is fetched for the first list that has it.
     let concurrent_lists = if args.collections.is_empty() { args.concurrent_lists } else { 1 };
-    let pace = PaceOptions { max_rate: args.max_rate, ..PaceOptions::default() };
+    let (pace, limits) = (PaceOptions::default(), args.download.limits());
+    let max_bytes_in_use =
+        args.max_bytes_in_use.unwrap_or(pace.max_bytes_in_use.max(2 * limits.max_bytes));
+    if max_bytes_in_use < limits.max_bytes.saturating_add(MIN_OTHER_BYTES) {
+        return Err(Failure::Usage(format!(
+            "--max-bytes-in-use {max_bytes_in_use} has no room for an archive of --max-bytes {} and {MIN_OTHER_BYTES} bytes of others",
+            limits.max_bytes
+        )));
+    }
+    let max_archive_bytes = limits.max_bytes;
+    let pace = PaceOptions { max_rate: args.max_rate, max_bytes_in_use, max_archive_bytes, ..pace };
     let run = Run::new(RunParts {
         identities: Identities::new(args.plc_mirror.as_deref(), &network)?,
         client: PacedClient::new(network.xrpc, &pace),
-        limits: args.download.limits(),
+        limits,
         archive,
         ledger,
         holder: Holder::new()?,
@@ -176,6 +191,9 @@ fn missing(what: &str) -> Failure {
         "{what} is required; `backfill status ARCHIVE` shows how far a backfill is"
     ))
 }
+
+/// Bytes for other archives than the largest.
+const MIN_OTHER_BYTES: u64 = 16 << 20;
 
 const EXAMPLES: &str = "\
 Examples:

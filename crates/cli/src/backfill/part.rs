@@ -53,9 +53,13 @@ impl Part {
         self.accounts.is_empty()
     }
 
-    /// Whether it is stored before more is added: its archives lie on the disk until then.
-    pub(super) fn is_full(&self) -> bool {
-        self.bytes >= MAX_PART_BYTES
+    /// Its archives, which lie on the disk until they are stored.
+    pub(super) fn accounts(&self) -> &[FetchedAccount] {
+        &self.accounts
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 }
 
@@ -182,5 +186,10 @@ fn verify(account: &FetchedAccount, key: PublicKey) -> Result<Proved<'_>, Refusa
     }
 }
 
-/// Bytes of archives that are stored together.
+/// Bytes of archives that are stored together: the parts of all lists have room in the pool of the space for archives.
+pub(super) fn part_bytes(pool_bytes: u64, lists: usize) -> u64 {
+    (pool_bytes / lists.max(1) as u64).clamp(MIN_PART_BYTES, MAX_PART_BYTES)
+}
+
+const MIN_PART_BYTES: u64 = 4 << 20;
 const MAX_PART_BYTES: u64 = 128 << 20;

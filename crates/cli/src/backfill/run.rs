@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::{JoinError, JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::{interval, sleep};
@@ -19,7 +18,8 @@ use super::account::Outcome;
 use super::identities::Identities;
 use super::lease::{self, Holder, ListLease};
 use super::lists::{AccountList, ListedAccount, SeenAccounts, Source};
-use super::part::{Part, StoredPart};
+use super::part::{Part, StoredPart, part_bytes};
+use super::place::{Place, Places, Prompt, PromptLists};
 use super::progress::{RunProgress, SweepCounts};
 use super::selection::Selection;
 use super::stored::StoredRevisions;
@@ -55,7 +55,10 @@ pub(super) struct Run {
     pub(super) ledger: Ledger,
     /// This process, as the leases name it.
     pub(super) holder: Holder,
-    lists_at_a_time: Semaphore,
+    places: Arc<Places>,
+    prompt: PromptLists,
+    /// Bytes of repositories that are stored together.
+    part_bytes: u64,
     retry_delay: Duration,
     progress: RunProgress,
     messages: Option<UnboundedReceiver<String>>,
@@ -79,6 +82,54 @@ enum SweepEnd {
     Elsewhere,
 }
 
+/// A list, and the sweeps over it.
+struct SweptList {
+    list: Arc<AccountList>,
+    sweeps: u32,
+    /// When the round of sweeps began that it is in.
+    round_started: i64,
+    /// Since when another process has it.
+    elsewhere_since: Option<Instant>,
+    prompt: Prompt,
+}
+
+/// The lists that are being swept.
+#[derive(Default)]
+struct Sweeping {
+    tasks: JoinSet<(SweptList, Result<SweepEnd, Failure>)>,
+    /// The names of those that other processes have.
+    elsewhere: HashSet<String>,
+}
+
+impl Sweeping {
+    /// Sweeps over a list after a delay.
+    fn start(&mut self, run: &Arc<Run>, mut list: SweptList, delay: Duration) {
+        if list.elsewhere_since.is_none_or(|since| since.elapsed() <= MAX_WAIT_ELSEWHERE) {
+            list.prompt.start();
+        }
+        let run = run.clone();
+        self.tasks.spawn(async move {
+            sleep(delay).await;
+            let SweptList { list: of, round_started, prompt, .. } = &mut list;
+            let ended = run.sweep(of.clone(), *round_started, prompt).await;
+            (list, ended)
+        });
+    }
+
+    /// Says how many lists other processes have, when that changes.
+    fn say_elsewhere(&mut self, run: &Run, list: &SweptList, is_elsewhere: bool) {
+        let name = list.list.name();
+        let changed = match is_elsewhere {
+            true => self.elsewhere.insert(name),
+            false => self.elsewhere.remove(&name),
+        };
+        if changed {
+            let count = self.elsewhere.len();
+            run.progress.say(format!("lists that other processes have: {count}"));
+        }
+    }
+}
+
 /// Why a page was not processed.
 pub(super) enum PageError {
     /// The list cannot be read.
@@ -92,6 +143,7 @@ pub(super) enum PageError {
 impl Run {
     pub(super) fn new(parts: RunParts) -> Self {
         let (sender, messages) = unbounded_channel();
+        let part_bytes = part_bytes(parts.client.space().pool_bytes(), parts.concurrent_lists);
         Self {
             identities: parts.identities,
             client: parts.client,
@@ -102,7 +154,9 @@ impl Run {
             hidden: HideList::default(),
             ledger: parts.ledger,
             holder: parts.holder,
-            lists_at_a_time: Semaphore::new(parts.concurrent_lists),
+            places: Places::new(parts.concurrent_lists),
+            prompt: PromptLists::default(),
+            part_bytes,
             retry_delay: parts.retry_delay,
             progress: RunProgress::new(sender),
             messages: Some(messages),
@@ -161,13 +215,36 @@ impl Run {
         ended.map_err(ended_early)?
     }
 
-    /// Sweeps over the lists until nothing is left that may change.
+    /// Sweeps over the lists until nothing is left that may change. A sweep over lists that were read waits for those that are
+    /// being read, but not for those that are behind: they go on by themselves.
     async fn sweeps(self: Arc<Self>, lists: Vec<Arc<AccountList>>) -> Result<(), Failure> {
-        for round in 0..summary::MAX_SWEEPS {
-            if round > 0 && self.has_trouble(&lists).await? {
-                sleep(self.retry_delay * 6_u32.pow(round - 1)).await;
+        let swept = |list| SweptList {
+            list,
+            sweeps: 0,
+            round_started: 0,
+            elsewhere_since: None,
+            prompt: self.prompt.list(),
+        };
+        let mut due: Vec<SweptList> = lists.into_iter().map(swept).collect();
+        let (mut sweeping, mut rounds, mut last_read) = (Sweeping::default(), 0, Instant::now());
+        loop {
+            if rounds >= summary::MAX_SWEEPS {
+                // Lists that were behind end one by one, and each round reads the revisions of the whole archive.
+                sleep(LATE_ROUND_PAUSE.saturating_sub(last_read.elapsed())).await;
             }
-            if self.sweep_all(&lists).await? {
+            let sweeps = due.iter().map(|list| list.sweeps).max().unwrap_or_default();
+            if sweeps > 0 && self.has_trouble(&due).await? {
+                sleep(self.retry_delay * 6_u32.pow(sweeps - 1)).await;
+            }
+            // Other processes may have stored what this one did not.
+            self.read_stored().await?;
+            (rounds, last_read) = (rounds + 1, Instant::now());
+            let round_started = now_micros();
+            for list in due.drain(..) {
+                sweeping.start(&self, SweptList { round_started, ..list }, Duration::ZERO);
+            }
+            due = self.finished(&mut sweeping).await?;
+            if due.is_empty() && sweeping.tasks.is_empty() {
                 break;
             }
         }
@@ -175,31 +252,41 @@ impl Run {
         Ok(())
     }
 
-    /// Sweeps over all lists once, and waits for those that other processes work on. Whether nothing is left that may change.
-    async fn sweep_all(self: &Arc<Self>, lists: &[Arc<AccountList>]) -> Result<bool, Failure> {
-        let (started, mut is_settled, mut left) = (now_micros(), true, lists.to_vec());
-        // Other processes may have stored what this one did not.
-        self.read_stored().await?;
-        while !left.is_empty() {
-            let mut tasks = JoinSet::new();
-            for list in left.drain(..) {
-                let run = self.clone();
-                tasks.spawn(async move { (list.clone(), run.sweep(list, started).await) });
-            }
-            while let Some(ended) = tasks.join_next().await {
-                match ended.map_err(ended_early)? {
-                    (_, Ok(SweepEnd::Settled)) => {}
-                    (_, Ok(SweepEnd::Swept)) => is_settled = false,
-                    (list, Ok(SweepEnd::Elsewhere)) => left.push(list),
-                    (_, Err(failure)) => return Err(failure),
+    /// Waits for lists, and returns those that are due to be swept again: all that are not behind, or some that were.
+    async fn finished(
+        self: &Arc<Self>,
+        sweeping: &mut Sweeping,
+    ) -> Result<Vec<SweptList>, Failure> {
+        let mut due = Vec::new();
+        loop {
+            let ended = tokio::select! {
+                biased;
+                ended = sweeping.tasks.join_next() => ended,
+                () = self.prompt.until_none(), if !due.is_empty() => return Ok(due),
+            };
+            let Some(ended) = ended else { return Ok(due) };
+            let (mut list, end) = ended.map_err(ended_early)?;
+            let end = end?;
+            if let SweepEnd::Elsewhere = end {
+                let pause = self.retry_delay.clamp(lease::MIN_PAUSE, lease::MAX_PAUSE);
+                let since = *list.elsewhere_since.get_or_insert_with(Instant::now);
+                sweeping.say_elsewhere(self, &list, true);
+                if since.elapsed() > MAX_WAIT_ELSEWHERE {
+                    list.prompt.fall_behind();
                 }
+                sweeping.start(self, list, pause);
+                continue;
             }
-            if !left.is_empty() {
-                self.progress.say(format!("lists that other processes have: {}", left.len()));
-                sleep(self.retry_delay.clamp(lease::MIN_PAUSE, lease::MAX_PAUSE)).await;
+            sweeping.say_elsewhere(self, &list, false);
+            list.prompt.fall_behind();
+            list.elsewhere_since = None;
+            list.sweeps += 1;
+            if let SweepEnd::Swept = end
+                && list.sweeps < summary::MAX_SWEEPS
+            {
+                due.push(list);
             }
         }
-        Ok(is_settled)
     }
 
     /// Reads again which repositories the archive has.
@@ -208,8 +295,8 @@ impl Run {
     }
 
     /// Whether an account or a list has failed and is asked for again.
-    async fn has_trouble(self: &Arc<Self>, lists: &[Arc<AccountList>]) -> Result<bool, Failure> {
-        let names: Vec<String> = lists.iter().map(|list| list.name()).collect();
+    async fn has_trouble(self: &Arc<Self>, lists: &[SweptList]) -> Result<bool, Failure> {
+        let names: Vec<String> = lists.iter().map(|swept| swept.list.name()).collect();
         self.on_thread(move |run, runtime| {
             for name in &names {
                 let rows = runtime.block_on(run.ledger.pages(name))?;
@@ -230,8 +317,9 @@ impl Run {
         self: Arc<Self>,
         list: Arc<AccountList>,
         round_started: i64,
+        prompt: &mut Prompt,
     ) -> Result<SweepEnd, Failure> {
-        let _permit = self.lists_at_a_time.acquire().await;
+        let mut place = self.places.take(prompt).await;
         let name = list.name();
         let Some(mut lease) = self.lease(&name).await? else { return Ok(SweepEnd::Elsewhere) };
         let rows = self.clone().pages_of(name.clone()).await?;
@@ -242,7 +330,7 @@ impl Run {
             Some(next) => {
                 let failed = summary::failures(&rows).map(|failure| failure.did.clone()).collect();
                 drop(rows);
-                self.clone().pages(&list, next, &failed, &mut lease).await?
+                self.clone().pages(&list, next, &failed, &mut lease, &mut place).await?
             }
             None => SweepEnd::Settled,
         };
@@ -257,12 +345,13 @@ impl Run {
         mut next: NextPage,
         failed: &HashSet<String>,
         lease: &mut ListLease,
+        place: &mut Place<'_>,
     ) -> Result<SweepEnd, Failure> {
         let name = list.name();
         self.progress.reading.fetch_add(1, Relaxed);
         let (mut seen, mut counts) = (SeenAccounts::default(), SweepCounts::default());
         let ended = loop {
-            let page = self.clone().page(list, &next, failed, &mut seen);
+            let page = self.clone().page(list, &next, failed, &mut seen, place);
             match self.with_lease(lease, page).await {
                 Ok(row) => {
                     self.progress.add(&row);
@@ -291,17 +380,19 @@ impl Run {
     async fn page(
         self: Arc<Self>,
         list: &Arc<AccountList>,
-        place: &NextPage,
+        next: &NextPage,
         failed: &HashSet<String>,
         seen: &mut SeenAccounts,
+        place: &mut Place<'_>,
     ) -> Result<PageRow, PageError> {
         let started = now_micros();
-        let page = list.page(&self.client, place.cursor.as_deref()).await;
+        let page = list.page(&self.client, next.cursor.as_deref(), &mut seen.answering);
+        let page = place.during(page).await.map_err(PageError::List)?;
         let mut page = page.map_err(|error| PageError::List(error.to_string()))?;
         let mut row = PageRow {
-            sweep: place.sweep,
-            page: place.page,
-            cursor: place.cursor.clone(),
+            sweep: next.sweep,
+            page: next.page,
+            cursor: next.cursor.clone(),
             next: page.next.map(String::from),
             started,
             listed: page.accounts.len() as u64,
@@ -311,16 +402,16 @@ impl Run {
             self.progress.say(format!("{}: entry left out: {entry}", list.name()));
         }
         seen.retain_new(&mut page.accounts);
-        if let Some(excess) = seen.excess() {
+        if let Some(excess) = seen.excess(row.next.is_some()) {
             return Err(PageError::List(excess));
         }
         let mut accounts = page.accounts;
-        if place.sweep > 1 {
+        if next.sweep > 1 {
             accept_stored_revisions(&mut accounts, failed);
         }
         let mut work =
             PageWork { run: self.clone(), row: &mut row, part: Part::default(), storing: None };
-        work.process(list, accounts).await?;
+        work.process(list, accounts, place).await?;
         row.finished = now_micros();
         let (name, added) = (list.name(), row.clone());
         let is_new = self
@@ -380,17 +471,24 @@ struct PageWork<'p> {
 
 impl PageWork<'_> {
     /// Processes the accounts, some at a time, and stores their repositories in parts. Outcomes are taken in the order of the
-    /// list, so that a page that is repeated after the end of a process has the same parts, which are stored once.
+    /// list, so that a page that is repeated after the end of a process has the same parts, which are stored once; out of
+    /// order while another fetch waits for the space of these archives.
     async fn process(
         &mut self,
         list: &Arc<AccountList>,
         accounts: Vec<ListedAccount>,
-    ) -> Result<(), Failure> {
+        place: &mut Place<'_>,
+    ) -> Result<(), PageError> {
         let (mut waiting, mut tasks) = (accounts.into_iter().enumerate(), JoinSet::new());
         let (mut started, mut taken, mut done) = (0, 0, BTreeMap::new());
         let is_first_sweep = self.row.sweep == 1;
+        let space = self.run.client.space().clone();
         loop {
-            while tasks.len() < ACCOUNTS_AT_A_TIME
+            if waiting.len() > 0 {
+                place.want();
+            }
+            while place.is_held()
+                && tasks.len() < ACCOUNTS_AT_A_TIME
                 && started - taken < MAX_UNTAKEN
                 && let Some((index, account)) = waiting.next()
             {
@@ -398,16 +496,58 @@ impl PageWork<'_> {
                 tasks.spawn(async move { (index, processed.await) });
                 started += 1;
             }
-            let Some(ended) = tasks.join_next().await else { break };
-            let (index, outcome) = ended.map_err(ended_early)?;
-            done.insert(index, outcome.map_err(not_kept)?);
+            if tasks.is_empty() && waiting.len() == 0 {
+                break;
+            }
+            let (holds_any, holds_slot) = self.held_space(&done);
+            tokio::select! {
+                Some(ended) = tasks.join_next() => {
+                    let (index, outcome) = ended.map_err(ended_early)?;
+                    done.insert(index, Some(outcome.map_err(not_kept)?));
+                    place.count();
+                }
+                changed = place.changed() => if let Err(fault) = changed {
+                    // What was fetched is kept: the next sweep over the list does not fetch it again.
+                    self.store_all(&mut done).await?;
+                    self.finish_storing().await?;
+                    return Err(PageError::List(fault));
+                },
+                () = space.until_wanted(holds_slot), if holds_any => self.store_all(&mut done).await?,
+            }
             while let Some(outcome) = done.remove(&taken) {
-                self.add(outcome).await?;
+                if let Some(outcome) = outcome {
+                    self.add(outcome).await?;
+                }
                 taken += 1;
             }
         }
         self.store_part().await?;
-        self.finish_storing().await
+        Ok(self.finish_storing().await?)
+    }
+
+    /// Whether fetched repositories hold space, and whether one of them holds a slot.
+    fn held_space(&self, done: &BTreeMap<usize, Option<Outcome>>) -> (bool, bool) {
+        let of_done = done.values().filter_map(|outcome| match outcome {
+            Some(Outcome::Fetched(account)) => Some(account),
+            _ => None,
+        });
+        let held = of_done.chain(self.part.accounts());
+        held.fold((false, false), |(_, slot), account| (true, slot || account.space.is_slot()))
+    }
+
+    /// Begins to store all fetched repositories, so that their space is returned.
+    async fn store_all(
+        &mut self,
+        done: &mut BTreeMap<usize, Option<Outcome>>,
+    ) -> Result<(), Failure> {
+        for outcome in done.values_mut() {
+            if let Some(Outcome::Fetched(_)) = outcome
+                && let Some(fetched) = outcome.take()
+            {
+                self.add(fetched).await?;
+            }
+        }
+        self.store_part().await
     }
 
     async fn add(&mut self, outcome: Outcome) -> Result<(), Failure> {
@@ -428,7 +568,7 @@ impl PageWork<'_> {
                 self.row.bytes += account.bytes;
                 self.row.wire_bytes += account.wire_bytes;
                 self.part.push(account);
-                if self.part.is_full() {
+                if self.part.bytes() >= self.run.part_bytes {
                     self.store_part().await?;
                 }
             }
@@ -491,6 +631,12 @@ fn ended_early(error: JoinError) -> Failure {
 fn not_kept(error: io::Error) -> Failure {
     Failure::Local(format!("{}: {error}", std::env::temp_dir().display()))
 }
+
+/// Time between the rounds of sweeps over lists that were behind.
+const LATE_ROUND_PAUSE: Duration = Duration::from_secs(60);
+
+/// Time for which the next sweep waits for lists that other processes have.
+const MAX_WAIT_ELSEWHERE: Duration = Duration::from_secs(60);
 
 /// Accounts of a page that are processed at a time.
 const ACCOUNTS_AT_A_TIME: usize = 16;

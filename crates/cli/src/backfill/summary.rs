@@ -91,12 +91,26 @@ impl Summary {
         let open = self.list_count - self.done_list_count;
         if open > 0 || self.lists.iter().any(|list| list.has_network_failure) {
             return Err(Failure::Network(format!(
-                "{open} lists were not read to their end, and {failed} accounts failed: the same command tries again what is open"
+                "{open} lists were not read to their end{}, and {failed} accounts failed: the same command tries again what is open",
+                self.named_open_lists()
             )));
         }
         match failed {
             0 => Ok(()),
             failed => Err(Failure::Refused(format!("{failed} repositories were refused"))),
+        }
+    }
+
+    /// The first lists that were not read to their end.
+    fn named_open_lists(&self) -> String {
+        let open = self.lists.iter().filter(|list| list.state != State::Done);
+        let names: Vec<&str> = open.map(|list| &*list.list).collect();
+        match names.split_at_checked(MAX_NAMED) {
+            _ if names.is_empty() => String::new(),
+            Some((first, rest)) if !rest.is_empty() => {
+                format!(" ({} and {} more)", first.join(", "), rest.len())
+            }
+            _ => format!(" ({})", names.join(", ")),
         }
     }
 
@@ -268,6 +282,9 @@ fn eta_seconds(rows: &[PageRow], stated_accounts: Option<u64>) -> Option<u64> {
 /// Sweeps over a list.
 pub(super) const MAX_SWEEPS: u32 = 3;
 
+/// Lists that an error names.
+const MAX_NAMED: usize = 8;
+
 /// Lists in a table for people.
 const MAX_ROWS: usize = 100;
 
@@ -307,6 +324,51 @@ mod tests {
         let short = [&first[..], &[row(2, 0, false, &[])]].concat();
         assert_eq!(classes(&short), Vec::<&str>::new());
         assert_eq!(Counts::of(&whole).account_count, 20);
+    }
+
+    fn summary(states: &[State]) -> Summary {
+        let list = |(number, state): (usize, &State)| ListSummary {
+            list: format!("https://host{number}.test"),
+            state: *state,
+            sweep: 1,
+            page_count: 1,
+            stated_accounts: None,
+            counts: Counts::default(),
+            eta_seconds: None,
+            stopped: None,
+            has_network_failure: false,
+        };
+        let done = states.iter().filter(|state| **state == State::Done).count() as u64;
+        Summary {
+            list_count: states.len() as u64,
+            done_list_count: done,
+            totals: Counts::default(),
+            eta_seconds: None,
+            lists: states.iter().enumerate().map(list).collect(),
+        }
+    }
+
+    /// The message of a network failure.
+    fn message(summary: &Summary) -> String {
+        match summary.result() {
+            Err(Failure::Network(message)) => message,
+            _ => panic!("not a network failure"),
+        }
+    }
+
+    #[test]
+    fn a_run_with_a_list_that_was_given_up_fails_and_names_it() {
+        assert!(summary(&[State::Done]).result().is_ok());
+        for state in [State::Stopped, State::Reading, State::Waiting] {
+            let failure = message(&summary(&[State::Done, state]));
+            assert!(
+                failure.contains("1 lists") && failure.contains("(https://host1.test)"),
+                "{failure}"
+            );
+            assert!(!failure.contains("host0"), "{failure}");
+        }
+        let failure = message(&summary(&[State::Stopped; 30]));
+        assert!(failure.contains("host7.test and 22 more"), "{failure}");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use wireproof::atproto::syntax::NsidBuf;
 use wireproof::delivery::{Outbox, OutboxError};
 use wireproof::net::http::Url;
@@ -14,6 +14,7 @@ use wireproof::net::xrpc::{
     Client, ListPage, ListedRepo, OddEntries, PageOptions, Pages, XrpcError, XrpcFault,
 };
 
+use crate::list_floor::ListFloor;
 use crate::log::{self, Level};
 use crate::network;
 
@@ -75,8 +76,14 @@ impl Listing {
         let name = self.name();
         let cursor = outbox.histories()?.cursor(&name)?;
         let options = PageOptions { limit: Some(PAGE_ACCOUNTS), cursor: cursor.as_deref() };
-        let mut reading =
-            Reading { outbox, name: &name, accounts: 0, idle_pages: 0, odd: OddEntries::default() };
+        let mut reading = Reading {
+            outbox,
+            name: &name,
+            accounts: 0,
+            idle_pages: 0,
+            answering: Duration::ZERO,
+            odd: OddEntries::default(),
+        };
         let end = match &self.collection {
             None => {
                 let pages = client.list_repos(&self.host, &options);
@@ -126,6 +133,8 @@ struct Reading<'r> {
     accounts: usize,
     /// Number of pages in a row without such an account.
     idle_pages: usize,
+    /// Time in which the host has answered.
+    answering: Duration,
     odd: OddEntries,
 }
 
@@ -137,7 +146,7 @@ impl Reading<'_> {
         did: impl Fn(&T) -> Option<&str>,
     ) -> Result<Option<String>, OutboxError> {
         loop {
-            let page = match next_page(&mut pages).await {
+            let page = match next_page(&mut pages, &mut self.answering).await {
                 Ok(Some(page)) => page,
                 Ok(None) => return Ok(None),
                 Err(error) => return Ok(Some(error.to_string())),
@@ -153,6 +162,10 @@ impl Reading<'_> {
             if self.idle_pages >= MAX_IDLE_PAGES {
                 return Ok(Some(format!("{MAX_IDLE_PAGES} pages have no new account")));
             }
+            let floor = ListFloor::PAGES.fault(self.accounts as u64, self.answering);
+            if let Some(fault) = floor.filter(|_| page.cursor.is_some()) {
+                return Ok(Some(fault));
+            }
             if self.accounts >= MAX_ACCOUNTS {
                 return Ok(Some(format!("at most {MAX_ACCOUNTS} are listed by one run")));
             }
@@ -161,10 +174,16 @@ impl Reading<'_> {
 }
 
 /// The next page. A limit of the host is waited for, and an outage passed over some times.
-async fn next_page<T>(pages: &mut Pages<'_, T>) -> Result<Option<ListPage<T>>, XrpcError> {
+async fn next_page<T>(
+    pages: &mut Pages<'_, T>,
+    answering: &mut Duration,
+) -> Result<Option<ListPage<T>>, XrpcError> {
     let mut attempt = 0;
     loop {
-        let error = match pages.next().await {
+        let started = Instant::now();
+        let page = pages.next().await;
+        *answering += started.elapsed();
+        let error = match page {
             Err(error) if attempt < ATTEMPTS => error,
             result => return result,
         };

@@ -12,6 +12,7 @@
 //! | `dead_reader` | a reader that ends with lines unread loses none of them |
 //! | `slow_reader` | a slow reader slows the server down, in bounded memory |
 //! | `memory` | what waits is bounded in bytes, and so is what an account takes |
+//! | `fetched_archives` | repositories that are received or wait stay within a bound, and lists without end delay no other |
 //! | `hostile_hosts` | no host can mute an account, or keep others from being resynced |
 //! | `resync_records` | the lines of commits and resyncs have every record |
 //! | `schemas` | lines follow the schema of their kind |
@@ -45,6 +46,8 @@ mod dead_reader;
 mod delivered_tables;
 mod disconnects;
 mod false_claims;
+#[cfg(target_os = "linux")]
+mod fetched_archives;
 mod full_disk;
 mod hostile_hosts;
 mod kept_archives;

@@ -1,26 +1,57 @@
-//! Requests for many repositories: at a rate that adapts to each host, a few at a time to each host and to all.
+//! Requests for many repositories: at a rate that adapts to each host, a few at a time to each host and to all, and within one
+//! bound for the bytes of all archives in use.
 
-use std::fs::File;
-use std::io::{BufWriter, IntoInnerError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use atproto::syntax::Did;
 use reqwest::Url;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep};
 
 use super::client::Client;
 use super::error::{XrpcError, XrpcFault};
 use super::response::{FetchError, FetchedRepo, ListPage, Pages};
+use crate::archive_space::{ArchiveFile, ArchiveSpace, ArchiveWriter, SlotTurn, is_out_of_space};
+use crate::bounded_map::BoundedMap;
 use crate::concurrency::{ConcurrencyLimit, Permit};
 use crate::host_pacer::{Answer, HostPacer};
 use crate::http::{Coding, Limits, authority};
 
 /// A client that keeps to what each host allows: see [`host_pacer`](crate::host_pacer). A limit that a host names is waited
 /// for up to an hour, and the request is repeated then. Repositories are asked for compressed with gzip.
+///
+/// A host is slow for ten minutes after a request that took longer than ten seconds, or until one that did not: it is asked one
+/// request at a time, and all slow hosts together hold at most a quarter of the requests. A request that takes so long makes
+/// room for one to another host, up to half as many more.
 #[derive(Debug)]
 pub struct PacedClient {
     client: Client,
     pacer: HostPacer,
     permits: ConcurrencyLimit,
+    slow_permits: ConcurrencyLimit,
+    /// Requests that took long and have made room for others.
+    overdue: Arc<Semaphore>,
+    /// Until when hosts are slow.
+    slow_hosts: Mutex<BoundedMap<Box<str>, Instant>>,
+    space: ArchiveSpace,
+}
+
+/// The permission for one request.
+#[derive(Debug)]
+struct Turn {
+    /// Of the host.
+    _host: OwnedSemaphorePermit,
+    /// Of all hosts; `None` for an archive with a slot.
+    shared: Option<SharedPermit>,
+}
+
+/// The part of a permission that is shared with other hosts.
+#[derive(Debug)]
+enum SharedPermit {
+    Fast(#[expect(dead_code, reason = "held")] Permit),
+    Slow(#[expect(dead_code, reason = "held")] Permit),
+    Overdue(#[expect(dead_code, reason = "held")] OwnedSemaphorePermit),
 }
 
 /// Limits of a [`PacedClient`].
@@ -30,13 +61,23 @@ pub struct PaceOptions {
     pub max_rate: f64,
     /// Maximum number of concurrent requests to one host. 4.
     pub max_per_host: usize,
-    /// Maximum number of concurrent requests. 256.
+    /// Maximum number of concurrent requests, beside those that have taken long. 256.
     pub max_requests: usize,
+    /// Bound of the bytes of all archives that are received or in use: see [`ArchiveSpace`]. 8 GiB.
+    pub max_bytes_in_use: u64,
+    /// Maximum size of one archive in bytes, for which there is always room. That of [`Limits::REPOSITORY`].
+    pub max_archive_bytes: u64,
 }
 
 impl Default for PaceOptions {
     fn default() -> Self {
-        Self { max_rate: 50.0, max_per_host: 4, max_requests: 256 }
+        Self {
+            max_rate: 50.0,
+            max_per_host: 4,
+            max_requests: 256,
+            max_bytes_in_use: 8 << 30,
+            max_archive_bytes: Limits::REPOSITORY.max_bytes,
+        }
     }
 }
 
@@ -50,7 +91,16 @@ impl PacedClient {
             client: client.with_attempts(1).with_repo_coding(Coding::Gzip),
             pacer: HostPacer::new(limiter).with_max_rate(options.max_rate),
             permits: ConcurrencyLimit::new(options.max_per_host, options.max_requests),
+            slow_permits: ConcurrencyLimit::new(1, options.max_requests / 4),
+            overdue: Arc::new(Semaphore::new(options.max_requests / 2)),
+            slow_hosts: Mutex::new(BoundedMap::new(MAX_SLOW_HOSTS)),
+            space: ArchiveSpace::new(options.max_bytes_in_use, options.max_archive_bytes),
         }
+    }
+
+    /// The space of the archives that it fetches.
+    pub fn space(&self) -> &ArchiveSpace {
+        &self.space
     }
 
     /// The client whose lists [`next_page`](Self::next_page) reads.
@@ -58,7 +108,8 @@ impl PacedClient {
         &self.client
     }
 
-    /// The next page of a list of `host`; `None` after the last.
+    /// The next page of a list of `host`; `None` after the last. The time in which the host answered is added to `answering`:
+    /// waits for its pace and for limits that it named are not in it.
     ///
     /// # Errors
     /// As [`Pages::next`].
@@ -66,27 +117,35 @@ impl PacedClient {
         &self,
         host: &Url,
         pages: &mut Pages<'_, T>,
+        answering: &mut Duration,
     ) -> Result<Option<ListPage<T>>, XrpcError> {
         let host = authority(host);
         for _ in 0..MAX_LIMITED {
-            let page = self.page_in_turn(&host, pages).await;
+            let page = self.page_in_turn(&host, pages, answering).await;
             if !self.record(&host, page.as_ref().err()) {
                 return page;
             }
         }
-        self.page_in_turn(&host, pages).await
+        self.page_in_turn(&host, pages, answering).await
     }
 
     async fn page_in_turn<T>(
         &self,
         host: &str,
         pages: &mut Pages<'_, T>,
+        answering: &mut Duration,
     ) -> Result<Option<ListPage<T>>, XrpcError> {
-        let _permit = self.turn(host, pages.method()).await?;
-        pages.next().await
+        let of_host = self.host_turn(host, pages.method()).await?;
+        let turn = self.shared_turn(host, of_host).await;
+        let started = Instant::now();
+        let page = self.in_turn(host, turn, pages.next()).await;
+        *answering += started.elapsed();
+        page
     }
 
-    /// The repository of `did`, in a file without a name that is removed when it is closed.
+    /// The repository of `did`, in a file without a name that is removed when it is closed. It holds its
+    /// [space](Self::space) until the file is dropped; an archive for which there is none while it is received is fetched
+    /// again with room for a whole one.
     ///
     /// # Errors
     /// If the request fails, the response is incomplete, or the file cannot be written.
@@ -95,15 +154,31 @@ impl PacedClient {
         host: &Url,
         did: Did<'_>,
         limits: &Limits,
-    ) -> Result<(FetchedRepo, File), FetchError> {
+    ) -> Result<(FetchedRepo, ArchiveFile), FetchError> {
+        match self.fetch_within(host, did, limits, None).await {
+            Err(FetchError::Local(error)) if is_out_of_space(&error) => {
+                let slot = self.space.slot_turn(&authority(host)).await;
+                self.fetch_within(host, did, limits, Some(&slot)).await
+            }
+            fetched => fetched,
+        }
+    }
+
+    async fn fetch_within(
+        &self,
+        host: &Url,
+        did: Did<'_>,
+        limits: &Limits,
+        slot: Option<&SlotTurn>,
+    ) -> Result<(FetchedRepo, ArchiveFile), FetchError> {
         let authority = authority(host);
         for _ in 0..MAX_LIMITED {
-            let fetched = self.repo_in_turn(&authority, host, did, limits).await;
+            let fetched = self.repo_in_turn(&authority, host, did, limits, slot).await;
             if !self.record(&authority, remote_error(&fetched)) {
                 return fetched;
             }
         }
-        self.repo_in_turn(&authority, host, did, limits).await
+        self.repo_in_turn(&authority, host, did, limits, slot).await
     }
 
     async fn repo_in_turn(
@@ -112,20 +187,69 @@ impl PacedClient {
         host: &Url,
         did: Did<'_>,
         limits: &Limits,
-    ) -> Result<(FetchedRepo, File), FetchError> {
-        let _permit = self.turn(authority, "getRepo").await?;
-        let mut out = BufWriter::new(tempfile::tempfile()?);
-        let fetched = self.client.fetch_repo(host, did, &mut out, limits).await?;
-        Ok((fetched, out.into_inner().map_err(IntoInnerError::into_error)?))
+        slot: Option<&SlotTurn>,
+    ) -> Result<(FetchedRepo, ArchiveFile), FetchError> {
+        let of_host = self.host_turn(authority, "getRepo").await?;
+        // Space is returned without a permit. The slots bound the requests of those that have one.
+        let turn = match slot {
+            Some(_) => Turn { _host: of_host, shared: None },
+            None => self.shared_turn(authority, of_host).await,
+        };
+        let space = self.space.acquire(authority, slot).await;
+        let mut out = ArchiveWriter::new(tempfile::tempfile()?, space);
+        let fetch = self.client.fetch_repo(host, did, &mut out, limits);
+        let fetched = self.in_turn(authority, turn, fetch).await?;
+        Ok((fetched, out.finish()?))
     }
 
     /// Waits until the host may be asked. The host's permit comes before the token: requests that hold tokens and wait for a permit
     /// of a slow host would exceed its rate when it becomes fast again. While a host is waited for, no permit of the total is held.
-    async fn turn(&self, host: &str, method: &'static str) -> Result<Permit, XrpcError> {
+    async fn host_turn(
+        &self,
+        host: &str,
+        method: &'static str,
+    ) -> Result<OwnedSemaphorePermit, XrpcError> {
         let of_host = self.permits.acquire_key(host).await;
         let ready = self.pacer.until_ready(host).await;
         ready.map_err(|limited| XrpcError::new(host, method, XrpcFault::RateLimited(limited)))?;
-        Ok(self.permits.complete(of_host).await)
+        Ok(of_host)
+    }
+
+    /// Waits for the permit that is shared with other hosts: a slow host has it from those of slow hosts.
+    async fn shared_turn(&self, host: &str, of_host: OwnedSemaphorePermit) -> Turn {
+        let shared = match self.is_slow(host) {
+            true => SharedPermit::Slow(self.slow_permits.acquire(host).await),
+            false => SharedPermit::Fast(self.permits.acquire_shared().await),
+        };
+        Turn { _host: of_host, shared: Some(shared) }
+    }
+
+    /// Makes a request. One that takes long makes room for others, and its host counts as slow.
+    async fn in_turn<T>(&self, host: &str, mut turn: Turn, request: impl Future<Output = T>) -> T {
+        let mut request = std::pin::pin!(request);
+        tokio::select! {
+            biased;
+            done = &mut request => {
+                self.lock_slow().remove(host);
+                return done;
+            }
+            () = sleep(SLOW_REQUEST) => {}
+        }
+        self.lock_slow().insert(host.into(), Instant::now() + SLOW_TIME);
+        if let Some(SharedPermit::Fast(_)) = turn.shared
+            && let Ok(overdue) = self.overdue.clone().try_acquire_owned()
+        {
+            turn.shared = Some(SharedPermit::Overdue(overdue));
+        }
+        request.await
+    }
+
+    fn is_slow(&self, host: &str) -> bool {
+        self.lock_slow().peek(host).is_some_and(|until| Instant::now() < *until)
+    }
+
+    fn lock_slow(&self) -> MutexGuard<'_, BoundedMap<Box<str>, Instant>> {
+        self.slow_hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records how the host answered. Whether it has said until when it rejects requests, so that this one is repeated then.
@@ -156,27 +280,86 @@ fn remote_error<T>(fetched: &Result<T, FetchError>) -> Option<&XrpcError> {
 /// Limits that one request waits for.
 const MAX_LIMITED: usize = 16;
 
+/// Time after which a request makes room for others, and the time for which its host is slow.
+const SLOW_REQUEST: Duration = Duration::from_secs(10);
+const SLOW_TIME: Duration = Duration::from_secs(600);
+
+const MAX_SLOW_HOSTS: usize = 4096;
+
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use futures_util::future::{join, join_all};
-    use tokio::time::{Instant, sleep};
+    use futures_util::FutureExt;
+    use futures_util::future::{join, join_all, pending};
 
     use super::*;
     use crate::dns::LoopbackDns;
     use crate::egress::EgressPolicy;
     use crate::http;
 
+    fn paced(options: &PaceOptions) -> PacedClient {
+        let http = http::Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).unwrap();
+        PacedClient::new(Client::new(http), options)
+    }
+
+    impl PacedClient {
+        async fn turn(&self, host: &str) -> Turn {
+            let of_host = self.host_turn(host, "getRepo").await.unwrap();
+            self.shared_turn(host, of_host).await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn hosts_that_answer_slowly_leave_requests_to_the_others() {
+        let paced = Arc::new(paced(&PaceOptions::default()));
+        // Four requests each are all requests.
+        for number in 0..64 {
+            for _ in 0..4 {
+                let paced = paced.clone();
+                tokio::spawn(async move {
+                    let host = format!("slow{number}.test");
+                    let turn = paced.turn(&host).await;
+                    paced.in_turn(&host, turn, pending::<()>()).await
+                });
+            }
+        }
+        sleep(Duration::from_secs(1)).await;
+        assert!(paced.turn("honest.test").now_or_never().is_none(), "nothing is known of them yet");
+        sleep(SLOW_REQUEST).await;
+        let honest: Vec<Turn> = join_all((0..4).map(|_| paced.turn("honest.test"))).await;
+        assert_eq!(honest.len(), 4);
+        for number in 0..400 {
+            let paced = paced.clone();
+            tokio::spawn(async move {
+                let host = format!("slow{}.test", number % 64);
+                let turn = paced.turn(&host).await;
+                paced.in_turn(&host, turn, pending::<()>()).await
+            });
+        }
+        sleep(Duration::from_secs(60)).await;
+        drop(honest);
+        assert!(paced.turn("another.test").now_or_never().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_host_has_one_request_until_it_answers_in_time() {
+        let paced = paced(&PaceOptions::default());
+        let turn = paced.turn("a.test").await;
+        paced.in_turn("a.test", turn, sleep(SLOW_REQUEST * 2)).await;
+        let turn = paced.turn("a.test").await;
+        assert!(paced.turn("a.test").now_or_never().is_none());
+        assert!(paced.turn("b.test").now_or_never().is_some());
+        paced.in_turn("a.test", turn, async {}).await;
+        let _turns = [paced.turn("a.test").await, paced.turn("a.test").await];
+    }
+
     #[tokio::test(start_paused = true)]
     async fn requests_that_waited_for_a_slow_host_do_not_exceed_its_rate_when_it_answers_again() {
         let options = PaceOptions { max_rate: 8.0, ..PaceOptions::default() };
-        let http = http::Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).unwrap();
-        let paced = PacedClient::new(Client::new(http), &options);
-        let turn = || paced.turn("a.test", "getRepo");
+        let paced = paced(&options);
+        let turn = || paced.turn("a.test");
         let unanswered = join_all((0..options.max_per_host).map(|_| turn())).await;
         let waiting = join_all((0..100).map(|_| async {
-            drop(turn().await.unwrap());
+            drop(turn().await);
             Instant::now()
         }));
         let answered = async {
