@@ -164,7 +164,7 @@ pub struct Commit<'a> {
     pub prev_data: Option<Cid>,
     /// When the event was created, as received.
     pub time: &'a str,
-    /// Deprecated: blobs that the records link to.
+    /// Deprecated: blobs that the records link to. Anything but a list of links counts as absent.
     pub blobs: Option<&'a [CidRef<'a>]>,
     /// Deprecated.
     pub rebase: Option<bool>,

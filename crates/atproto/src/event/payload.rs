@@ -69,7 +69,7 @@ fn commit<'a>(reader: &mut Reader<'a>, context: Context<'_, 'a>) -> Result<Commi
             "seq" => seq = Some(reader.integer()?),
             "repo" => repo = Some(reader.text()?),
             "time" => time = Some(reader.text()?),
-            "blobs" => blobs = nullable(reader, |reader| read_blobs(reader, context))?,
+            "blobs" => blobs = read_blobs(reader, context)?,
             "since" => since = Some(nullable(reader, Reader::text)?),
             "blocks" => blocks = Some(read_car_slice(reader, context)?),
             "commit" => commit = Some(read_tree_link(reader, "commit")?),
@@ -146,7 +146,22 @@ fn read_action(reader: &mut Reader<'_>) -> Result<Action, FrameError> {
     action.map_or_else(|| fail(start, FrameFault::Field("action")), Ok)
 }
 
+/// Reads the deprecated list of blobs, whose contents the protocol tells readers to ignore: anything but a list of links counts as
+/// absent.
 fn read_blobs<'a>(
+    reader: &mut Reader<'a>,
+    context: Context<'_, 'a>,
+) -> Result<Option<&'a [CidRef<'a>]>, FrameError> {
+    let start = reader.clone();
+    if let Ok(links) = read_links(reader, context) {
+        return Ok(Some(links));
+    }
+    *reader = start;
+    reader.skip()?;
+    Ok(None)
+}
+
+fn read_links<'a>(
     reader: &mut Reader<'a>,
     context: Context<'_, 'a>,
 ) -> Result<&'a [CidRef<'a>], FrameError> {

@@ -225,6 +225,43 @@ fn a_delete_may_lack_the_cid_that_is_null_and_other_operations_may_not() {
     }
 }
 
+/// The payload of a commit with all deprecated fields, of which `blobs` is written by the function.
+fn with_deprecated(write_blobs: impl FnOnce(&mut Encoder)) -> Encoder {
+    let mut payload = Encoder::new();
+    let (cid, data) = record(0);
+    payload.map(11).text("ops").array(0).text("rev").text(REV).text("seq").integer(1);
+    payload.text("repo").text(DID).text("time").text(TIME).text("blobs");
+    write_blobs(&mut payload);
+    payload.text("since").null().text("blocks").bytes(&slice(&[(cid, data)]));
+    payload.text("commit").link(cid.as_cid_ref()).text("rebase").null().text("tooBig").null();
+    payload
+}
+
+#[test]
+fn what_the_deprecated_list_of_blobs_has_is_ignored() {
+    let cid = Cid::of(Codec::Raw, b"blob");
+    let text = cid.to_string();
+    let forms: [&dyn Fn(&mut Encoder); 6] = [
+        &|payload| _ = payload.array(1).text(&text),
+        &|payload| _ = payload.array(2).link(cid.as_cid_ref()).text(&text),
+        &|payload| _ = payload.array(1).array(1).null(),
+        &|payload| _ = payload.text(&text),
+        &|payload| _ = payload.integer(7),
+        &|payload| _ = payload.null(),
+    ];
+    let mut decoder = Decoder::new(Options::default());
+    let mut blobs = |write: &dyn Fn(&mut Encoder)| {
+        let payload = with_deprecated(write);
+        let frame = [b"\xa2\x61t\x67#commit\x62op\x01", payload.as_bytes()].concat();
+        let Event::Commit(commit) = decoder.decode(&frame).unwrap() else { panic!("a commit") };
+        commit.blobs.map(<[_]>::len)
+    };
+    for write in forms {
+        assert_eq!(blobs(write), None);
+    }
+    assert_eq!(blobs(&|payload| _ = payload.array(1).link(cid.as_cid_ref())), Some(1));
+}
+
 #[test]
 fn the_null_of_an_optional_field_is_its_absence_and_a_required_field_has_none() {
     let decoded = |kind: &[u8], payload: &Encoder| {
@@ -242,12 +279,7 @@ fn the_null_of_an_optional_field_is_its_absence_and_a_required_field_has_none() 
     let raw = with_prev_data(|payload| _ = payload.link(Cid::of(Codec::Raw, b"raw").as_cid_ref()));
     assert_eq!(decode_error(&raw).fault, FrameFault::Field("prevData"));
 
-    let mut deprecated = Encoder::new();
-    let (cid, data) = record(0);
-    deprecated.map(11).text("ops").array(0).text("rev").text(REV).text("seq").integer(1);
-    deprecated.text("repo").text(DID).text("time").text(TIME).text("blobs").null();
-    deprecated.text("since").null().text("blocks").bytes(&slice(&[(cid, data)]));
-    deprecated.text("commit").link(cid.as_cid_ref()).text("rebase").null().text("tooBig").null();
+    let deprecated = with_deprecated(|payload| _ = payload.null());
     let read = decoded(b"\x67#commit", &deprecated).unwrap();
     let Event::Commit(commit) = decoder.decode(&read).unwrap() else { panic!("a commit") };
     assert_eq!((commit.blobs, commit.rebase, commit.too_big), (None, None, None));
