@@ -19,6 +19,8 @@ pub(super) struct AccountEntry {
     pub(super) event: Option<SeenEvent>,
     /// Why its last resync failed, if no event is verified since.
     pub(super) failure: Option<String>,
+    /// How its revisions go back, if no event is verified since.
+    pub(super) going_back: Option<String>,
 }
 
 /// An event of an account.
@@ -53,7 +55,7 @@ impl AccountLog {
         self.change(did, |entry| {
             entry.event = Some(seen);
             if code == "verified" {
-                entry.failure = None;
+                (entry.failure, entry.going_back) = (None, None);
             }
         });
     }
@@ -61,6 +63,11 @@ impl AccountLog {
     /// Keeps why a resync failed.
     pub(super) fn record_failure(&self, did: &str, why: &ResyncError) {
         self.change(did, |entry| entry.failure = Some(why.to_string()));
+    }
+
+    /// Keeps that the revisions of an account go back.
+    pub(super) fn record_going_back(&self, did: &str, how: String) {
+        self.change(did, |entry| entry.going_back = Some(how));
     }
 
     /// What was last seen of an account.

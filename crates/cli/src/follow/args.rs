@@ -106,6 +106,10 @@ pub(crate) struct FollowArgs {
     #[arg(long, env = "WIREPROOF_RESYNC_BYTES", value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u64).range(MIN_RESYNC_BYTES..))]
     pub(super) resync_bytes: Option<u64>,
+    /// Forget the known revisions of these accounts, whose own servers have lost the later ones: their next repository or
+    /// commit is accepted, whatever its revision.
+    #[arg(long, value_name = "DID", value_delimiter = ',')]
+    pub(super) reset_account: Vec<String>,
     /// Folder for cursors, keys and account states [default: wireproof in $XDG_STATE_HOME or
     /// ~/.local/state].
     #[arg(long, env = "WIREPROOF_STATE", value_name = "DIR", value_hint = ValueHint::DirPath)]

@@ -305,6 +305,9 @@ impl Control {
                 format!("events are missing, and the repository is awaited{why}"),
             );
         }
+        if let Some(how) = &entry.going_back {
+            add("revisions", how.clone());
+        }
         if complete == Some(false) {
             add("history", "its repository is awaited for what is selected".to_owned());
         }

@@ -66,6 +66,7 @@ impl Deliveries {
         let changed = StoredSelection::of(&setup.selection)
             .store(&outbox, |did| setup.selection.has_account(Some(did)))?;
         announce_selection(changed);
+        outbox.outdate_histories_of(args.reset_account.iter().map(String::as_str))?;
         let listings = match args.backfills() {
             true => find_accounts(setup, &outbox).await?,
             false => Vec::new(),

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use mapping::MappedFile;
@@ -54,6 +55,8 @@ pub(super) struct Printer<R> {
     pub(super) histories: Option<Arc<Histories>>,
     pub(super) content: LineContent,
     pub(super) lost: LostEvents,
+    /// Number of lines about accounts whose revisions go back.
+    pub(super) lines_going_back: AtomicU64,
 }
 
 impl<R: LineRecipient> Handler for Printer<R> {
@@ -116,7 +119,10 @@ impl<R: LineRecipient> Handler for Printer<R> {
     }
 
     fn warning(&self, warning: &Warning<'_>) {
-        self.status.warn(warning.code(), || warning.to_string());
+        match warning {
+            Warning::RevisionsGoBack { did, .. } => self.warn_of_going_back(did, warning),
+            _ => self.status.warn(warning.code(), || warning.to_string()),
+        }
     }
 
     fn notice(&self, notice: &Notice) {
@@ -146,6 +152,17 @@ impl<R: LineRecipient> Printer<R> {
             self.for_history(|histories| histories.is_outdated(&resynced.did));
         }
         Ok(())
+    }
+
+    /// One line for each account, up to a number of them.
+    fn warn_of_going_back(&self, did: &str, warning: &Warning<'_>) {
+        self.accounts.record_going_back(did, warning.to_string());
+        let text =
+            || format!("{warning}; if its server has lost them, start with --reset-account {did}");
+        match self.lines_going_back.fetch_add(1, Relaxed) < MAX_LINES_GOING_BACK {
+            true => self.status.print_warning(&text()),
+            false => self.status.warn(warning.code(), text),
+        }
     }
 
     /// Warns of an event that is not verified although it should be, or follows a missing one.
@@ -182,6 +199,9 @@ thread_local! {
     /// The line buffer of this thread.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
+
+/// Lines about accounts whose revisions go back, after which one a minute is printed.
+const MAX_LINES_GOING_BACK: u64 = 100;
 
 /// Capacity kept of a long line for the next one, in bytes.
 const RETAINED_BYTES: usize = 1 << 20;

@@ -1,6 +1,7 @@
 //! A run on a firehose: its parts, and the events of the run as lines for a recipient.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -14,6 +15,7 @@ use wireproof::net::firehose::{
 use wireproof::net::identity::Resolver;
 use wireproof::net::xrpc;
 use wireproof::store::{Store, StoreState};
+use wireproof::verify::sync::{AccountState, SyncState};
 
 use super::account_log::AccountLog;
 use super::admin::{AdminServer, AdminSocket};
@@ -29,7 +31,7 @@ use super::printer::{LineRecipient, Printer};
 use super::recheck::{Recheck, RecheckParts};
 use super::reload;
 use super::repetition_marks::RepetitionMarks;
-use super::selection::Selection;
+use super::selection::{self, Selection};
 use super::state::{self, StateJournal};
 use super::stats::RunStats;
 use super::status::Status;
@@ -70,8 +72,21 @@ impl<'a> Setup<'a> {
             None => None,
         };
         let store = state::open(args)?;
+        reset_accounts(args, &store)?;
         let archive = None;
         Ok(Self { args, accounts, selection, store, hosts, network, archive, listener, admin })
+    }
+}
+
+/// Forgets the known revisions of the accounts of `--reset-account`. Where repositories are fetched, theirs is next.
+fn reset_accounts(args: &FollowArgs, store: &Store) -> Result<(), Failure> {
+    let sync = if args.resyncs() { SyncState::Desynchronized } else { SyncState::Synchronized };
+    let state = AccountState { sync, ..AccountState::UNKNOWN };
+    let reset = |did: &String| Ok((selection::did(did, "--reset-account")?, state));
+    let accounts: Vec<_> = args.reset_account.iter().map(reset).collect::<Result<_, Failure>>()?;
+    match accounts.is_empty() {
+        true => Ok(()),
+        false => Ok(store.checkpoint(&[] as &[(&str, u64)], &accounts)?),
     }
 }
 
@@ -239,6 +254,7 @@ impl<'a> Run<'a> {
                 status: status.clone(),
                 stop: stop.clone(),
             },
+            lines_going_back: AtomicU64::new(0),
         };
         let parts = RecheckParts {
             store: store.clone(),

@@ -157,6 +157,7 @@ fn text(stats: &RunStats, metrics: &MetricsSnapshot, rate: f64) -> String {
     let _ = write!(text, " · {} lines", HumanCount(stats.lines.load(Relaxed)));
     let skipped = metrics.skipped_seqs.iter().fold(0, |sum: u64, host| sum.saturating_add(*host));
     for (name, count) in [
+        ("accounts behind", metrics.accounts_behind as u64),
         ("in flight", metrics.in_flight as u64),
         ("in resync", metrics.awaiting_repo as u64),
         ("sequence numbers skipped", skipped),

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant, SystemTime};
 
 use atproto::event::{Event, FrameError};
+use atproto::syntax::Tid;
 use bytes::Bytes;
 use crypto::CompressedKey;
 use verify::InvalidRecords;
@@ -108,6 +109,19 @@ pub enum Warning<'a> {
         /// The reason.
         error: &'a KeyError,
     },
+    /// The revisions of an account go back, as after a migration that lost them: its events are ignored until one is later
+    /// than the known revision, or until that is forgotten. Once for each account, until that ends.
+    #[error(
+        "the revisions of {did} go back, to {rev}, but {known} is known: its events are ignored until one is later"
+    )]
+    RevisionsGoBack {
+        /// The account.
+        did: &'a str,
+        /// The older revision.
+        rev: Tid,
+        /// The known one.
+        known: Tid,
+    },
     /// The stream called an account inactive, and the account's own server did not confirm it: the account's
     /// commits are delivered as what their signatures say.
     #[error("the stream calls {did} inactive, which its server does not confirm: {error}")]
@@ -124,6 +138,7 @@ impl Warning<'_> {
     pub fn code(&self) -> &'static str {
         match self {
             Self::KeyUnavailable { .. } => "key-unavailable",
+            Self::RevisionsGoBack { .. } => "revisions-go-back",
             Self::StatusNotConfirmed { .. } => "status-not-confirmed",
         }
     }
@@ -326,7 +341,6 @@ impl<H: Handler> BatchDelivery<'_, H> {
 mod tests {
     use std::sync::atomic::AtomicU64;
 
-    use atproto::syntax::Tid;
     use codec::Cid;
     use codec::cid::Codec;
     use verify::sync::{AccountState, Head};

@@ -28,6 +28,8 @@ pub struct RunMetrics {
     statuses_unconfirmed: AtomicU64,
     /// Parked events of each worker: awaiting a key, awaiting a repository.
     parked: Mutex<Vec<(usize, usize)>>,
+    /// Accounts of each worker whose revisions go back.
+    behind: Mutex<Vec<usize>>,
     cache_hits: AtomicU64,
     cache_misses: AtomicU64,
     pub(super) verify_time: Histogram,
@@ -91,6 +93,8 @@ pub struct MetricsSnapshot {
     pub awaiting_key: usize,
     /// Events parked until a repository is resynced.
     pub awaiting_repo: usize,
+    /// Accounts whose revisions go back, so that their events are ignored.
+    pub accounts_behind: usize,
     /// Dropped events: always 0, for monitoring.
     pub dropped: u64,
     /// Lookups of keys.
@@ -173,6 +177,7 @@ impl RunMetrics {
             resyncs_running: load(&self.resyncs.running),
             resyncs_done: load(&self.resyncs.done),
             resyncs_failed: load(&self.resyncs.failed),
+            accounts_behind: lock(&self.behind).iter().sum(),
             resyncs_delayed: load(&self.resyncs.delayed),
             resync_bytes: space.map_or(0, ArchiveSpace::used_bytes),
             resync_bytes_peak: space.map_or(0, ArchiveSpace::peak_bytes),
@@ -236,6 +241,11 @@ impl RunMetrics {
     /// Sets the numbers of a worker's events that await a key, and a repository.
     pub(super) fn set_parked(&self, worker: usize, events: (usize, usize)) {
         *slot(&mut lock(&self.parked), worker) = events;
+    }
+
+    /// Sets the number of a worker's accounts whose revisions go back.
+    pub(super) fn set_behind(&self, worker: usize, accounts: usize) {
+        *slot(&mut lock(&self.behind), worker) = accounts;
     }
 
     fn parked(&self) -> (usize, usize) {
@@ -341,6 +351,8 @@ mod tests {
         metrics.set_parked(0, (2, 3));
         metrics.set_parked(2, (5, 7));
         metrics.set_parked(0, (4, 1));
+        metrics.set_behind(0, 3);
+        metrics.set_behind(1, 2);
         let cache = |hits, misses| CacheStats { hits, misses, ..CacheStats::default() };
         metrics.count_cache(&cache(2, 3), &cache(5, 10));
         metrics.count_cache(&cache(0, 0), &cache(1, 1));
@@ -350,6 +362,7 @@ mod tests {
         metrics.count_verdicts(&[("verified", 3)]);
         let snapshot = metrics.snapshot();
         assert_eq!((snapshot.awaiting_key, snapshot.awaiting_repo), (9, 8));
+        assert_eq!(snapshot.accounts_behind, 5);
         assert_eq!((snapshot.cache_hits, snapshot.cache_misses), (4, 8));
         assert_eq!((snapshot.status_lookups, snapshot.statuses_unconfirmed), (2, 1));
         assert_eq!((snapshot.verdicts["verified"], snapshot.verdicts["unchecked"]), (5, 1));

@@ -88,6 +88,7 @@ mod options;
 mod queue;
 mod resync;
 mod resync_requests;
+mod revisions;
 mod run;
 mod status;
 mod stream;

@@ -21,6 +21,7 @@ use super::keys::{KeyError, KeyProvider};
 use super::local_clock::Future;
 use super::options::{Options, Verification};
 use super::queue::{AccountHasher, LookedUpKey, QueuedEvent, random_seed};
+use super::revisions::{Revisions, StaleEvent};
 use super::status::StatusAnswers;
 use crate::bounded_map::BoundedMap;
 use crate::clock::{future_window, now_micros};
@@ -42,9 +43,18 @@ impl<S> Processor<S> {
                 let resync = options.resync.as_ref();
                 let resyncs_new = resync.is_some_and(|resync| resync.on_first_seen);
                 let (hasher, statuses) = (hasher.clone(), StatusAnswers::new());
-                let limited = BoundedMap::new(MAX_LIMITED_ACCOUNTS);
-                let verifier =
-                    Verifier { judge, state, keys, statuses, hasher, resyncs_new, limited };
+                let (limited, revisions) =
+                    (BoundedMap::new(MAX_LIMITED_ACCOUNTS), Revisions::new());
+                let verifier = Verifier {
+                    judge,
+                    state,
+                    keys,
+                    statuses,
+                    hasher,
+                    resyncs_new,
+                    limited,
+                    revisions,
+                };
                 Self::Verify(Box::new(verifier))
             }
         }
@@ -62,6 +72,7 @@ pub(super) struct Verifier<S> {
     resyncs_new: bool,
     /// The hashed accounts that are active by their last `#account` event, but limited: `throttled`, `desynchronized`.
     limited: BoundedMap<u64, ()>,
+    pub(super) revisions: Revisions,
 }
 
 /// The result of a batch.
@@ -128,7 +139,8 @@ impl<S: ChainState> Verifier<S> {
         starts_resync: impl Fn(u64, &str) -> bool,
         is_resynced: impl Fn(&str) -> bool,
     ) -> Result<BatchOutcome, S::Error> {
-        let Self { judge, state, keys, statuses, hasher, resyncs_new, limited } = self;
+        let Self { judge, state, keys, statuses, hasher, resyncs_new, .. } = self;
+        let (limited, revisions) = (&mut self.limited, &mut self.revisions);
         let is_signature_only = judge.policy().accept_unproved_operations;
         let started = Instant::now();
         let before = judge.cache().stats();
@@ -173,6 +185,7 @@ impl<S: ChainState> Verifier<S> {
             resyncs_new,
             is_resynced,
             limited,
+            revisions,
             desynchronized,
             reactivated,
         };
@@ -181,7 +194,7 @@ impl<S: ChainState> Verifier<S> {
             let (queued, Judged { event, outcome, key }) = (&events[at], &judged[at]);
             let verdict = verdict(outcome, queued, is_signature_only);
             delivery.deliver(queued, *event, verdict, *key);
-            effects.apply(queued, outcome)?;
+            effects.apply(queued, outcome, *event)?;
         }
         let Effects { state, desynchronized, reactivated, .. } = effects;
         delivery.finish(state.changed.unwrap_or_default());
@@ -208,12 +221,19 @@ struct Effects<'s, S> {
     /// Whether the repository of an account may be fetched.
     is_resynced: &'s dyn Fn(&str) -> bool,
     limited: &'s mut BoundedMap<u64, ()>,
+    revisions: &'s mut Revisions,
     desynchronized: Vec<(u64, Box<str>)>,
     reactivated: Vec<(u64, Box<str>)>,
 }
 
 impl<S: ChainState> Effects<'_, S> {
-    fn apply(&mut self, queued: &QueuedEvent, outcome: &Outcome<'_>) -> Result<(), S::Error> {
+    fn apply(
+        &mut self,
+        queued: &QueuedEvent,
+        outcome: &Outcome<'_>,
+        event: Option<&Event<'_>>,
+    ) -> Result<(), S::Error> {
+        self.record_revision(queued, outcome, event);
         match outcome {
             Outcome::Unjudged(Event::Account(event)) => self.apply_status(queued.account, event)?,
             Outcome::Unjudged(Event::Identity(event)) => self.keys.invalidate(event.did),
@@ -225,6 +245,32 @@ impl<S: ChainState> Effects<'_, S> {
             _ => {}
         }
         Ok(())
+    }
+
+    fn record_revision(
+        &mut self,
+        queued: &QueuedEvent,
+        outcome: &Outcome<'_>,
+        event: Option<&Event<'_>>,
+    ) {
+        let (account, host, seq) = (queued.account, queued.received.host, queued.received.seq);
+        match outcome {
+            Outcome::Commit(commit, _) => self.revisions.accepted(account, host, seq, commit.rev),
+            Outcome::Sync(sync, _) => self.revisions.accepted(account, host, seq, sync.rev),
+            Outcome::Ignored(Ignored::Stale { rev, stored }) => {
+                let time = match event {
+                    Some(Event::Commit(commit)) => Some(commit.time),
+                    _ => None,
+                };
+                let (rev, known) = (*rev, *stored);
+                let stale = StaleEvent { host, seq, rev, known, time };
+                if self.revisions.ignored(account, &stale) {
+                    let did = queued.received.did().unwrap_or_default();
+                    self.handler.warning(&Warning::RevisionsGoBack { did, rev, known });
+                }
+            }
+            _ => {}
+        }
     }
 
     fn apply_status(&mut self, account: u64, event: &event::Account<'_>) -> Result<(), S::Error> {

@@ -33,7 +33,7 @@ use super::queue::{
     AccountHasher, Inbox, LookedUpKey, ParkReason, ParkedEvents, ParkedLimits, QueuedEvent,
     WaitTimeout, WorkerMessage,
 };
-use super::resync::{ResyncResult, ResyncedRepo};
+use super::resync::{ResyncError, ResyncResult, ResyncedRepo};
 use super::status::StatusError;
 use super::verifier::{
     self, BatchOutcome, Processor, RecordingState, UnconfirmedStatus, UnresolvedKey,
@@ -270,8 +270,12 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
                 }
             }
             WorkerMessage::ResyncDelayed(account, error, delay) => {
-                if let Some(did) = self.resyncing.get(&account) {
-                    self.dispatcher.handler.resync_delayed(did, &error, delay);
+                if let Some(did) = self.resyncing.get(&account).cloned() {
+                    self.dispatcher.handler.resync_delayed(&did, &error, delay);
+                    if self.note_outdated(account, &did, &error) {
+                        // Nothing says that its server will ever have more.
+                        self.release(account);
+                    }
                 }
             }
             WorkerMessage::Resynced(account, result) => self.finish_resync(account, result)?,
@@ -303,6 +307,9 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
 
     fn report_parked(&self) {
         self.dispatcher.metrics.set_parked(self.worker, self.parked.event_counts());
+        if let Processor::Verify(verifier) = &self.processor {
+            self.dispatcher.metrics.set_behind(self.worker, verifier.revisions.len());
+        }
     }
 
     /// The next batch: events of accounts that are not parked, none after an event that changes how its
@@ -473,6 +480,7 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
                         known.sync = SyncState::Desynchronized;
                     })?;
                 }
+                self.note_outdated(account, &did, &error);
                 self.dispatcher.handler.resync_failed(&did, &error);
             }
         }
@@ -480,6 +488,17 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
             self.release_as(account, true);
         }
         Ok(())
+    }
+
+    /// Notes an account whose own server serves an older repository than the known one. Whether it does.
+    fn note_outdated(&mut self, account: u64, did: &str, error: &ResyncError) -> bool {
+        let ResyncError::Outdated { rev, known, .. } = *error else { return false };
+        if let Processor::Verify(verifier) = &mut self.processor
+            && verifier.revisions.note(account)
+        {
+            self.dispatcher.handler.warning(&Warning::RevisionsGoBack { did, rev, known });
+        }
+        true
     }
 
     /// Checks the revision again: the time since the fetch may be long.
@@ -493,6 +512,7 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
     /// Sets the state of an account to its repository, and delivers the repository.
     fn apply_resync(&mut self, account: u64, resynced: &Arc<ResyncedRepo>) -> Result<(), S::Error> {
         let Processor::Verify(verifier) = &mut self.processor else { return Ok(()) };
+        verifier.revisions.end(account);
         let records = self.dispatcher.keeps_accounts;
         let mut state = RecordingState::new(&mut verifier.state, &verifier.hasher, records);
         state.update(&resynced.did, |known| {

@@ -22,6 +22,7 @@
 //! | `resyncs_total`\* | `result`: done, failed |
 //! | `resyncs_running`\*, `resyncs_delayed`\* | |
 //! | `resync_bytes`\*, `resync_bytes_peak`\* | |
+//! | `accounts_behind`\*: their revisions go back | |
 //! | `histories`\* | `state`: awaited, done, failed |
 //! | `accounts_in_memory`\* | `state`: saved, unsaved |
 //! | `accounts_without_commit`\*, `accounts_without_commit_limit`\* | |
@@ -144,6 +145,8 @@ impl FirehoseSeries {
         page.counters("resyncs", "Repositories resynchronized", "result", resyncs)?;
         let running = metrics.resyncs_running as f64;
         page.gauge("resyncs_running", "Resyncs in progress", running)?;
+        let behind = metrics.accounts_behind as f64;
+        page.gauge("accounts_behind", "Accounts whose revisions go back", behind)?;
         let delayed = metrics.resyncs_delayed as f64;
         page.gauge("resyncs_delayed", "Failed resyncs that wait to be repeated", delayed)?;
         let (used, peak) = (metrics.resync_bytes as f64, metrics.resync_bytes_peak as f64);

@@ -123,6 +123,48 @@ fn events_await_a_resync_that_is_repeated() {
 }
 
 #[test]
+fn an_account_whose_revisions_go_back_is_reported_once_until_one_is_later() {
+    let mut writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    let reported = |worker: &TestWorker| worker.recorder.going_back.lock().unwrap().len();
+    for round in 1..=2 {
+        let seq = round * 10;
+        writer.skip_to(SystemTime::now() - Duration::from_secs(100 - round));
+        worker.receive([writer.commit(seq)]);
+        worker.resynced(&writer, Some(writer.head()));
+        writer.skip_to(UNIX_EPOCH + Duration::from_secs(round));
+        worker.receive((1..4).map(|more| writer.commit(seq + more)).collect::<Vec<_>>());
+        let codes = worker.recorder.of(&writer).into_iter().rev().take(3).map(|(_, code)| code);
+        assert!(codes.into_iter().all(|code| code == "event/stale-rev"));
+        assert_eq!(reported(&worker), round as usize);
+    }
+    assert_eq!(worker.recorder.going_back.lock().unwrap()[0], writer.did);
+}
+
+#[test]
+fn events_do_not_await_a_server_whose_repository_is_older_than_what_is_known() {
+    let mut writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    worker.receive([writer.commit(1), writer.skip().commit(2)]);
+    worker.receive([writer.commit(3)]);
+    assert_eq!(worker.recorder.of(&writer).len(), 2);
+    let account = worker.hasher.hash(Some(&writer.did));
+    let (rev, known) = (Tid::new(1, 0), writer.rev().unwrap());
+    let host = "pds.test".into();
+    let error = ResyncError::Outdated { host, rev, known };
+    let delayed = WorkerMessage::ResyncDelayed(account, error, Duration::from_secs(60));
+    worker.partition.handle(delayed).unwrap();
+    worker.process();
+    assert_eq!(worker.recorder.of(&writer).last(), Some(&(3, "verified/unmended")));
+    worker.receive([writer.commit(4)]);
+    assert_eq!(worker.recorder.of(&writer).len(), 4, "nor do later ones");
+    assert_eq!(worker.recorder.going_back.lock().unwrap().len(), 1);
+    assert_eq!(worker.jobs().len(), 1, "the resync goes on");
+    worker.resynced(&writer, Some(writer.head()));
+    assert_eq!(worker.journaled(&writer), Some(SyncState::Synchronized));
+}
+
+#[test]
 fn the_next_event_of_an_announced_account_waits_for_its_repository() {
     let (mut writer, mut other) = (Writer::new(0), Writer::new(1));
     let mut worker = TestWorker::new(&[&writer, &other]);

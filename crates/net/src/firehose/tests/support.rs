@@ -221,6 +221,8 @@ pub(super) struct Recorder {
     stop: StopSignal,
     ack_mode: AckMode,
     deferred: Mutex<Vec<Ack>>,
+    /// The accounts whose revisions go back, as they were reported.
+    pub(super) going_back: Mutex<Vec<String>>,
 }
 
 /// What a recorder does with acknowledgements.
@@ -240,8 +242,8 @@ pub(super) enum AckMode {
 
 impl Recorder {
     pub(super) fn new(stop_after: usize, ack_mode: AckMode) -> Arc<Self> {
-        let (events, stop, deferred) = Default::default();
-        Arc::new(Self { events, stop_after, stop, ack_mode, deferred })
+        let (events, stop, deferred, going_back) = Default::default();
+        Arc::new(Self { events, stop_after, stop, ack_mode, deferred, going_back })
     }
 
     pub(super) fn stop(&self) -> StopSignal {
@@ -290,6 +292,9 @@ impl Handler for Recorder {
     }
 
     fn warning(&self, warning: &Warning<'_>) {
+        if let Warning::RevisionsGoBack { did, .. } = warning {
+            self.going_back.lock().unwrap().push((*did).to_owned());
+        }
         if let Warning::StatusNotConfirmed { did, .. } = warning {
             let (did, seq, code) = ((*did).to_owned(), RESYNCED, warning.code());
             self.events.lock().unwrap().push(RecordedEvent { did, seq, code });
