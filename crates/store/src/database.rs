@@ -6,6 +6,7 @@
 //! | `account` | a DID, its newest commit (`rev`, `data`, `commit`), its `SyncState`, whether it is active |
 //! | `key` | a DID, its key as a `did:key`, when that was fetched, in microseconds since 1970, and the account's host |
 //! | `printed` | a stream and a `seq` that no printed event of it exceeds |
+//! | `recent` | a stream, and the hashes of the last printed events, which its cursor alone does not tell from others |
 //! | `stream_checksum` | the one checksum of all rows of `cursor` and `printed` |
 //!
 //! A row of `account` or `key` has its own checksum; those of earlier versions have none until they are written again.
@@ -98,7 +99,10 @@ fn migrate(writer: &mut Connection, version: i64) -> Result<(), StoreFault> {
     if version == 1 {
         transaction.execute_batch(MIGRATION_FROM_1)?;
     }
-    transaction.execute_batch(MIGRATION_FROM_2)?;
+    if version <= 2 {
+        transaction.execute_batch(MIGRATION_FROM_2)?;
+    }
+    transaction.execute_batch(MIGRATION_FROM_3)?;
     streams::seal(&transaction)?;
     transaction.pragma_update(None, "user_version", FORMAT.version)?;
     crash_point("state/migrating");
@@ -402,6 +406,11 @@ CREATE TABLE stream_checksum (
     id INTEGER PRIMARY KEY NOT NULL,
     checksum INTEGER NOT NULL
 ) STRICT;
+
+CREATE TABLE recent (
+    stream TEXT PRIMARY KEY NOT NULL,
+    hashes BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
 "#;
 
 /// In version 1 every account that an event named had a row, and keys had no host.
@@ -419,8 +428,13 @@ ALTER TABLE key ADD COLUMN checksum INTEGER;
 CREATE TABLE stream_checksum (id INTEGER PRIMARY KEY NOT NULL, checksum INTEGER NOT NULL) STRICT;
 ";
 
+/// Version 3 had no hashes of printed events.
+const MIGRATION_FROM_3: &str = "
+CREATE TABLE recent (stream TEXT PRIMARY KEY NOT NULL, hashes BLOB NOT NULL) STRICT, WITHOUT ROWID;
+";
+
 /// Application id: `WPst`.
-const FORMAT: FileFormat = FileFormat { application_id: 0x5750_7374, version: 3, schema: SCHEMA };
+const FORMAT: FileFormat = FileFormat { application_id: 0x5750_7374, version: 4, schema: SCHEMA };
 
 /// Maximum number of accounts without a commit.
 pub(crate) const MAX_WITHOUT_HEAD: u32 = 32_768;
@@ -479,9 +493,9 @@ mod tests {
         let fault = fault_of_opening(|other| {
             other.execute_batch(SCHEMA).unwrap();
             other.pragma_update(None, "application_id", FORMAT.application_id).unwrap();
-            other.pragma_update(None, "user_version", 4).unwrap();
+            other.pragma_update(None, "user_version", 5).unwrap();
         });
-        assert_eq!(fault, StoreFault::OtherVersion { found: 4, known: 3 });
+        assert_eq!(fault, StoreFault::OtherVersion { found: 5, known: 4 });
     }
 
     #[test]

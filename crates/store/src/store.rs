@@ -11,7 +11,7 @@ use crate::files::{Lock, StateFiles};
 use crate::keys::{self, StoredKey};
 use crate::overlay::Overlay;
 use crate::sqlite_file;
-use crate::streams::{Seqs, Streams};
+use crate::streams::{self, Seqs, Streams};
 use crate::writer::{Change, Writer};
 
 /// Limits of a state file.
@@ -138,6 +138,22 @@ impl Store {
     /// If it cannot be written.
     pub fn set_printed(&self, stream: &str, seq: u64) -> Result<(), StoreError> {
         self.0.writer.write(Change::Printed(stream.to_owned(), seq))
+    }
+
+    /// The hashes of the last printed events of a stream, as they were stored.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn recent(&self, stream: &str) -> Result<Vec<[u8; 16]>, StoreError> {
+        self.read(|reader| streams::recent(reader, stream))
+    }
+
+    /// Stores the hashes of the last printed events of a stream whose cursor does not tell them from others.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn set_recent(&self, stream: &str, hashes: Vec<[u8; 16]>) -> Result<(), StoreError> {
+        self.0.writer.write(Change::Recent(stream.to_owned(), hashes))
     }
 
     /// Stores the keys of accounts, and deletes those that are `None`; all or nothing.

@@ -77,6 +77,24 @@ pub(crate) fn forget_cursor(transaction: &Connection, stream: &str) -> Result<()
     Ok(())
 }
 
+/// Sets the hashes of the last printed events of a stream.
+pub(crate) fn set_recent(
+    transaction: &Connection,
+    stream: &str,
+    hashes: &[[u8; 16]],
+) -> Result<(), StoreFault> {
+    let replace = "INSERT OR REPLACE INTO recent (stream, hashes) VALUES (?1, ?2)";
+    transaction.prepare_cached(replace)?.execute(params![stream, hashes.as_flattened()])?;
+    Ok(())
+}
+
+/// The hashes of the last printed events of a stream.
+pub(crate) fn recent(connection: &Connection, stream: &str) -> Result<Vec<[u8; 16]>, StoreFault> {
+    let mut select = connection.prepare_cached("SELECT hashes FROM recent WHERE stream = ?1")?;
+    let hashes = select.query_row([stream], |row| row.get::<_, Vec<u8>>(0)).optional()?;
+    Ok(hashes.unwrap_or_default().as_chunks::<16>().0.to_vec())
+}
+
 /// Sets the bound of the printed events of a stream.
 pub(crate) fn set_printed(
     transaction: &Connection,

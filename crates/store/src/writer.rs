@@ -29,6 +29,8 @@ pub(crate) enum Change {
     ForgetCursor(String),
     /// A stream and the bound of its printed events.
     Printed(String, u64),
+    /// A stream and the hashes of its last printed events.
+    Recent(String, Vec<[u8; 16]>),
     /// Keys by DID; `None` deletes one.
     Keys(Vec<(Box<str>, Option<StoredKey>)>),
 }
@@ -128,7 +130,7 @@ impl Change {
     fn pass_written(&self) {
         match self {
             Self::Checkpoint { .. } | Self::ForgetCursor(_) => crash_point("checkpoint/written"),
-            Self::Printed(..) => crash_point("printed/written"),
+            Self::Printed(..) | Self::Recent(..) => crash_point("printed/written"),
             Self::Keys(_) => crash_point("keys/written"),
         }
     }
@@ -137,7 +139,7 @@ impl Change {
     fn pass_committed(&self) {
         match self {
             Self::Checkpoint { .. } | Self::ForgetCursor(_) => crash_point("checkpoint/committed"),
-            Self::Printed(..) => crash_point("printed/committed"),
+            Self::Printed(..) | Self::Recent(..) => crash_point("printed/committed"),
             Self::Keys(_) => crash_point("keys/committed"),
         }
     }
@@ -152,6 +154,7 @@ impl Change {
             }
             Self::ForgetCursor(stream) => streams::forget_cursor(transaction, stream),
             Self::Printed(stream, seq) => streams::set_printed(transaction, stream, *seq),
+            Self::Recent(stream, hashes) => streams::set_recent(transaction, stream, hashes),
             Self::Keys(keys) => {
                 let write = |(did, key): &(Box<str>, Option<StoredKey>)| {
                     keys::write(transaction, did, key.as_ref())

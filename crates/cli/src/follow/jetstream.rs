@@ -26,6 +26,7 @@ use super::handles;
 use super::line::{self, NOT_ASKED_CODE, UNDECODABLE, UNREADABLE_CODE};
 use super::lines_to_stdout::in_form;
 use super::metrics::{JetstreamCounts, JetstreamSeries, Metrics, Readiness};
+use super::printed_events::{self, EventHash, PrintedEvents};
 use super::reload;
 use super::selection::Selection;
 use super::state;
@@ -136,7 +137,7 @@ impl Reader<'_> {
             };
             line.clear();
             let Some(cursor) = self.write_line(&item, &mut line) else { continue };
-            if let Some((host, first)) = cursor
+            if let Some(((host, first), _)) = cursor
                 && started.insert(host)
             {
                 // Durable before the line, for a run that is killed before its first checkpoint.
@@ -158,7 +159,7 @@ impl Reader<'_> {
 
     /// Writes the line of an item, and returns the cursor that it advances to. `None` if the item has no
     /// line.
-    fn write_line(&self, item: &JetstreamItem, line: &mut Vec<u8>) -> Option<Option<(usize, u64)>> {
+    fn write_line(&self, item: &JetstreamItem, line: &mut Vec<u8>) -> Option<Option<PrintedAt>> {
         match item {
             JetstreamItem::Notice(notice) => {
                 self.cursors.update(|counts| *entry(&mut counts.notices, notice.name()) += 1);
@@ -170,8 +171,8 @@ impl Reader<'_> {
                 None
             }
             JetstreamItem::Event(event) => {
-                let cursor = (event.host.0, event.cursor);
-                if self.cursors.is_resumed_event(cursor) {
+                let (cursor, hash) = ((event.host.0, event.cursor), printed_events::hash(event));
+                if self.cursors.was_printed(cursor, &hash) {
                     return None;
                 }
                 self.stats.sample_lag_at(event.micros, event.received);
@@ -181,7 +182,7 @@ impl Reader<'_> {
                     *entry(&mut counts.verdicts, NOT_ASKED_CODE) += 1;
                 });
                 line::write_jetstream(line, self.stats.host(event.host.0), event);
-                Some(Some(cursor))
+                Some(Some((cursor, hash)))
             }
             JetstreamItem::Unrecognized(message) => {
                 self.cursors.update(|counts| {
@@ -202,19 +203,25 @@ fn entry<'c>(
     counts.entry(name).or_default()
 }
 
+/// The host of an event, its cursor, and the hash of the event.
+type PrintedAt = ((usize, u64), EventHash);
+
 /// The cursors of the hosts, which advance as lines are written.
 struct CursorTracker {
     streams: Vec<String>,
     /// The stored cursors of the previous run.
     stored: Vec<Option<u64>>,
     counts: Arc<Mutex<JetstreamCounts>>,
+    /// The printed events at the cursor of each host.
+    printed: Arc<Mutex<Vec<PrintedEvents>>>,
     permits: Arc<Semaphore>,
 }
 
 /// A line that is not yet written.
 struct PendingLine {
-    cursor: Option<(usize, u64)>,
+    cursor: Option<PrintedAt>,
     counts: Arc<Mutex<JetstreamCounts>>,
+    printed: Arc<Mutex<Vec<PrintedEvents>>>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -228,8 +235,14 @@ impl CursorTracker {
             cursors: stored.iter().map(|cursor| cursor.or(first)).collect(),
             ..JetstreamCounts::default()
         };
+        let printed = streams
+            .iter()
+            .zip(&stored)
+            .map(|(stream, cursor)| Ok(PrintedEvents::new(*cursor, store.recent(stream)?)));
+        let printed: Vec<PrintedEvents> = printed.collect::<Result<_, StoreError>>()?;
+        let (counts, printed) = (Arc::new(Mutex::new(counts)), Arc::new(Mutex::new(printed)));
         let permits = Arc::new(Semaphore::new(MAX_LINES));
-        Ok(Self { streams, stored, counts: Arc::new(Mutex::new(counts)), permits })
+        Ok(Self { streams, stored, counts, printed, permits })
     }
 
     /// The hosts with their cursors.
@@ -246,9 +259,13 @@ impl CursorTracker {
         change(&mut lock(&self.counts));
     }
 
-    /// Whether the previous run ended with this event: hosts resume with the event at the cursor.
-    fn is_resumed_event(&self, (host, cursor): (usize, u64)) -> bool {
-        self.stored[host] == Some(cursor)
+    /// Whether an earlier run has printed this event: hosts resume with those at the cursor. Of a state of an earlier
+    /// version only the cursor is known, which is that of one event unless it is a time.
+    fn was_printed(&self, (host, cursor): (usize, u64), hash: &EventHash) -> bool {
+        let printed = &lock(&self.printed)[host];
+        let is_number = cursor < jetstream::MIN_TIME_CURSOR;
+        let is_at_cursor = printed.is_empty() && is_number && self.stored[host] == Some(cursor);
+        is_at_cursor || printed.was_printed_before(hash)
     }
 
     /// Sets the cursor of a host without one.
@@ -259,21 +276,34 @@ impl CursorTracker {
     }
 
     /// Registers a line that advances to `cursor`, once fewer than the maximum are in flight.
-    async fn start_line(&self, cursor: Option<(usize, u64)>) -> PendingLine {
+    async fn start_line(&self, cursor: Option<PrintedAt>) -> PendingLine {
         let permit = Arc::clone(&self.permits).acquire_owned().await;
         let permit = permit.expect("the semaphore is never closed");
         self.update(|counts| counts.in_flight += 1);
-        PendingLine { cursor, counts: Arc::clone(&self.counts), _permit: permit }
+        let (counts, printed) = (Arc::clone(&self.counts), Arc::clone(&self.printed));
+        PendingLine { cursor, counts, printed, _permit: permit }
     }
 
     /// Stores the cursors.
     async fn store(&self, store: &Store) -> Result<(), StoreError> {
-        let cursors = lock(&self.counts).cursors.clone();
+        let counts = lock(&self.counts);
+        let printed: Vec<Option<Vec<EventHash>>> =
+            lock(&self.printed).iter_mut().map(PrintedEvents::take_changed).collect();
+        let cursors = counts.cursors.clone();
+        drop(counts);
+        let recent: Vec<(String, Vec<EventHash>)> = { self.streams.iter().cloned().zip(printed) }
+            .filter_map(|(stream, printed)| Some((stream, printed?)))
+            .collect();
         let cursors: Vec<(String, u64)> = { self.streams.iter().cloned().zip(cursors) }
             .filter_map(|(stream, cursor)| Some((stream, cursor?)))
             .collect();
         let store = store.clone();
-        let checkpoint = move || store.checkpoint(&cursors, &NO_ACCOUNTS);
+        let checkpoint = move || {
+            for (stream, hashes) in recent {
+                store.set_recent(&stream, hashes)?;
+            }
+            store.checkpoint(&cursors, &NO_ACCOUNTS)
+        };
         tokio::task::spawn_blocking(checkpoint).await.expect("a checkpoint does not panic")
     }
 }
@@ -282,14 +312,16 @@ impl Acknowledge for PendingLine {
     fn done(self) {
         let mut counts = lock(&self.counts);
         counts.in_flight -= 1;
-        if let Some((host, cursor)) = self.cursor {
+        if let Some(((host, cursor), hash)) = self.cursor {
+            // The event is known as printed before the cursor is at it.
+            lock(&self.printed)[host].printed(cursor, hash);
             counts.cursors[host] = Some(cursor);
         }
     }
 }
 
-fn lock(counts: &Mutex<JetstreamCounts>) -> MutexGuard<'_, JetstreamCounts> {
-    counts.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn options(args: &FollowArgs) -> Result<Options, Failure> {

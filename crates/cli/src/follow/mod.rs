@@ -33,6 +33,7 @@ mod lost_events;
 mod metrics;
 mod outbox_acks;
 mod outbox_binding;
+mod printed_events;
 mod printer;
 mod recheck;
 mod reload;

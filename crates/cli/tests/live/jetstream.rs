@@ -91,6 +91,36 @@ fn a_run_resumes_after_the_last_line_of_the_previous_one() {
 }
 
 #[test]
+fn events_with_one_time_are_printed_once_whatever_run_ends_between_them() {
+    let spec = Spec {
+        accounts: 6,
+        records: 5,
+        pds: 1,
+        relays: 0,
+        initial_commits: 20,
+        jetstream_shared_times: true,
+        ..Spec::default()
+    };
+    let (sim, dir) = (Simulation::start(spec).unwrap(), tempfile::tempdir().unwrap());
+    let all = sim.sent_count(Server::Jetstream(0)) as usize;
+    let op = |line: &serde_json::Value| {
+        (line["seq"].as_u64().unwrap(), format!("{} {} {}", line["did"], line["rev"], line["ops"]))
+    };
+    let whole = tempfile::tempdir().unwrap();
+    let count = all.to_string();
+    let expected = lines(follow(&sim, whole.path(), &["--jetstream=1", "--events", &count]));
+    let expected: Vec<_> = expected.iter().map(op).collect();
+    let times: std::collections::BTreeSet<u64> = expected.iter().map(|(seq, _)| *seq).collect();
+    assert!(times.len() < all, "several have one time");
+    let mut printed = Vec::new();
+    while printed.len() < all {
+        let one = lines(follow(&sim, dir.path(), &["--jetstream=1", "--events", "1"]));
+        printed.extend(one.iter().map(op));
+    }
+    assert_eq!(printed, expected);
+}
+
+#[test]
 fn compression_of_version_1_requires_a_dictionary() {
     let (sim, dir) = (with_jetstream(0), tempfile::tempdir().unwrap());
     let output = follow(&sim, dir.path(), &["--jetstream=1", "--compress"]).output().unwrap();

@@ -9,7 +9,7 @@ use crate::{Running, follow, seqs};
 
 fn network(policy: CursorPolicy) -> Simulation {
     let spec = Spec {
-        accounts: 4,
+        accounts: accounts(),
         records: 8,
         pds: 1,
         jetstreams: 0,
@@ -57,7 +57,7 @@ fn accounts_without_another_commit_are_fetched_again_after_a_reset() {
         let to = tables.to();
         let args = ["--dids", &*dids, "--backfill", "--to", &*to];
         let running = Running::start(follow(&sim, dir.path(), &args));
-        tables.wait_for_histories(4);
+        tables.wait_for_histories(accounts());
         let first = sim.last_seq(Server::Relay(0));
         wait_for_cursor(dir.path(), first);
         running.kill();
@@ -71,8 +71,8 @@ fn accounts_without_another_commit_are_fetched_again_after_a_reset() {
         }
         running.wait_for_stderr("the repositories of all accounts are fetched again");
         let outdated = "SELECT count(*) FROM event WHERE code = 'history/outdated'";
-        tables.wait("all are incomplete", outdated, 4);
-        tables.wait_for_histories(4);
+        tables.wait("all are incomplete", outdated, accounts());
+        tables.wait_for_histories(accounts());
         let expected: usize = sim.expected_accounts().iter().map(|of| of.records.len()).sum();
         tables.wait("all records", "SELECT count(*) FROM record", expected);
         running.kill();
@@ -86,7 +86,7 @@ fn a_check_of_all_accounts_goes_on_after_a_kill() {
     let to = tables.to();
     // Without histories: the accounts are only known by their commits.
     let args = ["--dids", &*dids, "--to", &*to];
-    for account in 0..4 {
+    for account in 0..accounts() {
         sim.write_commit_as(account);
     }
     let running = Running::start(follow(&sim, dir.path(), &args));
@@ -102,7 +102,7 @@ fn a_check_of_all_accounts_goes_on_after_a_kill() {
     sim.start_server(Server::Pds(0)).unwrap();
     let mut running = Running::start(follow(&sim, dir.path(), &args));
     running.wait_for_stderr("all accounts were checked");
-    tables.wait_for_histories(4);
+    tables.wait_for_histories(accounts());
     let expected: usize = sim.expected_accounts().iter().map(|of| of.records.len()).sum();
     assert_eq!(tables.query("SELECT count(*) FROM record"), i64::try_from(expected).ok());
     assert!(!dir.path().join("state/recheck.json").exists());
@@ -130,6 +130,11 @@ fn a_live_run_without_an_event_leaves_a_place_to_resume_at() {
     seqs.sort_unstable();
     assert_eq!(seqs, expected);
     running.kill();
+}
+
+/// Number of accounts.
+fn accounts() -> usize {
+    if std::env::var_os("WIREPROOF_SOAK").is_some() { 1_000 } else { 4 }
 }
 
 fn all_dids(sim: &Simulation) -> String {

@@ -409,4 +409,5 @@ DROP TABLE stream_checksum;
 DROP INDEX account_without_head;
 ALTER TABLE key DROP COLUMN host;
 DROP TABLE printed;
+DROP TABLE recent;
 PRAGMA user_version = 1;";

@@ -118,7 +118,7 @@ impl Client {
             } = self;
             let dial = |host: HostId| {
                 let position = &mut hosts[host.0];
-                let cursor = position.next_cursor(*latest, options.rewind, host);
+                let cursor = position.next_cursor(*latest, options, host);
                 position.requested = cursor;
                 let attempt = ConnectAttempt {
                     dialer: dialer.clone(),

@@ -138,6 +138,35 @@ impl Event {
         }
     }
 
+    /// Names the event among others with the same cursor: it is equal wherever and whenever the event is received. Two
+    /// events with the same name have the same fields, but for the host, its cursor and the record.
+    ///
+    /// In version 1 several events can have the cursor of one microsecond. So what was handled up to a cursor is known by
+    /// the cursor and the names of the events at it.
+    pub fn identity(&self) -> String {
+        let rest = match &self.body {
+            EventBody::Commit(commit) => {
+                let cid = commit.cid.as_ref().map_or("", |cid| cid.as_str());
+                let operation = match commit.operation {
+                    Operation::Create => "create",
+                    Operation::Update => "update",
+                    Operation::Delete => "delete",
+                };
+                let (collection, rkey) = (commit.collection.as_str(), commit.rkey.as_str());
+                format!("{} {operation} {collection} {rkey} {cid}", commit.rev)
+            }
+            EventBody::Identity(of) => {
+                format!("{} {}", of.time, of.handle.as_deref().unwrap_or_default())
+            }
+            EventBody::Account(of) => {
+                let status = of.status.as_deref().unwrap_or_default();
+                format!("{} {} {status}", of.time, of.active)
+            }
+            EventBody::Sync(of) => format!("{} {}", of.rev, of.time),
+        };
+        format!("{} {} {rest}", self.did.as_str(), self.kind().name())
+    }
+
     /// Hashes the fields that are equal on every host, without the cursor and without the record, which the
     /// revision determines.
     pub(super) fn hash_identity(&self, hasher: &mut impl Hasher) {

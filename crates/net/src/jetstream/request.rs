@@ -1,7 +1,6 @@
 //! Connection attempts: the cursor and the URL of a request, and the dictionary before it.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use serde_json::json;
 
@@ -105,14 +104,16 @@ impl HostPosition {
     /// The cursor of the next request to this host, whose id is `host`.
     ///
     /// Sequence numbers belong to one host, so after a change of hosts the cursor is the time of the latest
-    /// event minus `rewind`. It is the time of an event, not of an attempt: failed attempts do not move it.
+    /// event minus [`Options::rewind`]. It is the time of an event, not of an attempt: failed attempts do not move it.
+    /// Several events of version 1 can have the time of the last one: they are asked for again, whether the host begins with
+    /// them or after them.
     pub(super) fn next_cursor(
         &self,
         latest: Option<(HostId, u64)>,
-        rewind: Duration,
+        options: &Options,
         host: HostId,
     ) -> Option<u64> {
-        let rewind = u64::try_from(rewind.as_micros()).unwrap_or(u64::MAX);
+        let rewind = u64::try_from(options.rewind.as_micros()).unwrap_or(u64::MAX);
         let bound = latest.map(|(_, micros)| micros.saturating_sub(rewind).max(MIN_TIME_CURSOR));
         let is_other_host = latest.is_some_and(|(latest, _)| latest != host);
         match (self.cursor, bound) {
@@ -120,6 +121,9 @@ impl HostPosition {
                 if is_other_host && self.micros.is_none_or(|micros| micros < bound) =>
             {
                 Some(bound)
+            }
+            (Some(own), _) if options.version == Version::V1 && own > MIN_TIME_CURSOR => {
+                Some(own - 1)
             }
             (Some(own), _) => Some(own),
             (None, Some(bound)) => Some(bound),

@@ -35,6 +35,8 @@ pub struct Spec {
     pub retained_events: usize,
     /// The maximum backlog of a reader in events; beyond it the reader is disconnected.
     pub max_backlog: u64,
+    /// Whether version 1 of Jetstreams has times of whole seconds, so that several events have the same one.
+    pub jetstream_shared_times: bool,
     /// How far the clocks of all servers and accounts are ahead of that of this machine: commits then have
     /// the revisions of this time, not of the simulated one. `None` for revisions of the simulated time.
     pub clock_skew: Option<Duration>,
@@ -104,6 +106,7 @@ impl Default for Spec {
             write_rate: WriteRate::Off,
             retained_events: 20_000,
             max_backlog: 20_000,
+            jetstream_shared_times: false,
             clock_skew: None,
             pds_cursor_policy: CursorPolicy::REFERENCE_PDS,
             relay_cursor_policy: CursorPolicy::SPECIFIED,

@@ -41,6 +41,7 @@ pub(super) fn stream(
         filter,
         compression,
         start: StreamStart::new(cursor),
+        shares_times: network.spec.jetstream_shared_times,
         is_ready: query.get("requireHello") != Some("true"),
     };
     let reader = Some(log.register_reader(encoding.start.position(log)));
@@ -53,12 +54,17 @@ struct Version1 {
     filter: EventFilter,
     compression: MessageCompression,
     start: StreamStart,
+    /// Whether times are whole seconds.
+    shares_times: bool,
     is_ready: bool,
 }
 
 impl Encoding for Version1 {
     fn encode(&mut self, entry: &LogEntry, out: &mut Vec<Message>) {
-        for numbered in numbered(entry) {
+        for mut numbered in numbered(entry) {
+            if self.shares_times {
+                numbered.micros -= numbered.micros % 1_000_000;
+            }
             let is_accepted = numbered.event.kind != "sync"
                 && self.start.includes(&numbered)
                 && self.filter.accepts(numbered.did, numbered.event);
