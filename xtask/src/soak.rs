@@ -9,7 +9,7 @@ use crate::{interop, process, python_package};
 /// What to run.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Tests to run, by a part of their names, `model`, `backfill` or `ray`; all by default.
+    /// Tests to run, by a part of their names, `model`, `backfill`, `ray`, `resets` or `selections`; all by default.
     tests: Vec<String>,
     /// Number of random schedules of `model` or `ray` [default: 100000 of `model`, 20 of `ray`].
     #[arg(long)]
@@ -30,6 +30,11 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     }
     if runs_all || is_named(BACKFILL_FORM) {
         live("backfill_network")?;
+    }
+    for module in LIVE_FORMS {
+        if runs_all || is_named(module) {
+            live(module)?;
+        }
     }
     if runs_all || is_named(RAY_FORM) {
         ray(options)?;
@@ -72,8 +77,8 @@ fn reliability(tests: &[&String]) -> Result<(), String> {
     process::run(command.env("WIREPROOF_SOAK", "1"))
 }
 
-/// Runs a module of the tests of commands in processes: `backfill_network` with 100,000 accounts on 200 hosts, or
-/// `nostr_comparison` with a Nostr relay of 100,000 events.
+/// Runs a module of the tests of commands in processes: `backfill_network` with 100,000 accounts on 200 hosts,
+/// `nostr_comparison` with a Nostr relay of 100,000 events, `resets` and `selections` with 1,000 accounts.
 fn live(module: &str) -> Result<(), String> {
     let args = ["test", "--release", "-p", "wireproof-cli", "--test", "live", "--"];
     let mut command = process::command("cargo", &args);
@@ -100,10 +105,13 @@ fn interop() -> Result<(), String> {
 }
 
 /// Names that are no part of the name of a test.
-const FORMS: [&str; 3] = [MODEL_FORM, BACKFILL_FORM, RAY_FORM];
+const FORMS: [&str; 5] = [MODEL_FORM, BACKFILL_FORM, RAY_FORM, LIVE_FORMS[0], LIVE_FORMS[1]];
 const MODEL_FORM: &str = "model";
 const BACKFILL_FORM: &str = "backfill";
 const RAY_FORM: &str = "ray";
+
+/// Modules of the tests of commands in processes.
+const LIVE_FORMS: [&str; 2] = ["resets", "selections"];
 
 /// Number of random schedules.
 const MODEL_SCHEDULES: u64 = 100_000;
