@@ -35,7 +35,11 @@ pub(crate) fn check_file(metadata: &ParquetMetaData, writer: Writer) -> Result<(
         check("a row group", sizes.fold(0, u64::saturating_add), max_group)?;
         for column in group.columns() {
             let rows = u64::try_from(group.num_rows()).unwrap_or(u64::MAX);
-            check("a column of values", u64::try_from(column.num_values()).unwrap_or(u64::MAX), rows)?;
+            check(
+                "a column of values",
+                u64::try_from(column.num_values()).unwrap_or(u64::MAX),
+                rows,
+            )?;
             if writer == Writer::Ours && has_dictionary(column) {
                 check("a dictionary of binary values", column_bytes(column), 0)?;
             }
@@ -245,7 +249,9 @@ mod tests {
         }
         for first in 0..=255_u8 {
             for second in 0..=255_u8 {
-                let _ = page(&[first, second, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
+                let _ = page(&[
+                    first, second, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                ]);
                 let _ = page(&[&[0x5c][..], &[0x1c; 600], &[first, second]].concat());
             }
         }

@@ -33,9 +33,8 @@ fn replace(folder: &Path, bomb: &Bomb) -> u64 {
     let rows = arrow_select::take::take_record_batch(&batch, &first).unwrap();
     let mut columns = rows.columns().to_vec();
     let value = vec![0_u8; bomb.value_bytes];
-    let frames: ArrayRef = Arc::new(BinaryArray::from_iter_values(
-        std::iter::repeat_n(&value, bomb.rows),
-    ));
+    let frames: ArrayRef =
+        Arc::new(BinaryArray::from_iter_values(std::iter::repeat_n(&value, bomb.rows)));
     columns[rows.schema().index_of("frame").unwrap()] = frames;
     let rows = RecordBatch::try_new(rows.schema(), columns).unwrap();
     let properties = WriterProperties::builder()
@@ -53,7 +52,8 @@ fn replace(folder: &Path, bomb: &Bomb) -> u64 {
     for entry in files(&folder.join("events/_delta_log")) {
         // An entry of another program states no hash.
         let text = fs::read_to_string(&entry).unwrap().replace(&old, &name);
-        fs::write(entry, text.replace("wireproof/", "another/").replace("entrySha256", "other")).unwrap();
+        fs::write(entry, text.replace("wireproof/", "another/").replace("entrySha256", "other"))
+            .unwrap();
     }
     fs::remove_dir_all(folder.join("_heads/events")).unwrap();
     bytes.len() as u64
