@@ -63,7 +63,12 @@ pub(crate) struct FollowArgs {
     /// Print only operations whose record matches this expression (CEL): `record.text.contains('proof')`. Its variables are
     /// record, collection, rkey, action, did, rev and live. Deletions always match, and an update that does not match is
     /// a deletion with `"filtered":true` [default: all].
-    #[arg(long = "where", env = "WIREPROOF_WHERE", value_name = "EXPR")]
+    #[arg(
+        long = "where",
+        env = "WIREPROOF_WHERE",
+        value_name = "EXPR",
+        allow_hyphen_values = true
+    )]
     pub(super) condition: Option<Condition>,
     /// Print only events of these accounts: DIDs, or handles, which are resolved at the start; `@FILE` names a file with
     /// one DID a line, which SIGHUP reads again; `none` selects those alone that --admin adds [default: all].

@@ -67,6 +67,7 @@ fn a_mistyped_expression_is_exit_code_2_with_its_place() {
         ("record.text ==", "line 1, column"),
         ("recrod.text == 'a'", "column 1: unknown variable `recrod`"),
         ("1 + 1", "true or false"),
+        ("-1 + 1", "true or false"),
     ] {
         let output = follow(&sim, dir.path(), &["--where", text]).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{text}: {}", stderr(&output));

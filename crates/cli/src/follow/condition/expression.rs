@@ -2,7 +2,7 @@
 //!
 //! Records are of strangers. The evaluation is bounded by refusing what would make its cost more than quadratic: loops
 //! within loops within loops, patterns that are not in the expression, and records that are too large for the loops of
-//! the expression.
+//! the expression or for the memory that its values take.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use serde::Serialize;
 use wireproof::atproto::event::Action;
 use wireproof::codec::json::Json;
 
-use super::{ConditionCounts, Subject, check};
+use super::{ConditionCounts, Subject, check, memory};
 use crate::json::RecordPath;
 
 /// A condition. Clones share its counts.
@@ -40,6 +40,10 @@ impl FromStr for Condition {
         let program = env.compile(text).map_err(|errors| parse_error(&errors))?;
         let loops = check::check(&program)?;
         let max_bytes = MAX_RECORD_BYTES.get(loops).copied().unwrap_or_default();
+        let max_bytes = memory::max_record_bytes(program.expression(), max_bytes);
+        if max_bytes < LEAST_RECORD_BYTES {
+            return Err("its values may take more than 64 MiB even for small records".to_owned());
+        }
         let text = text.to_owned();
         let condition = Self(Arc::new(Inner {
             text,
@@ -137,6 +141,9 @@ const MAX_EXPRESSION_BYTES: usize = 16 << 10;
 /// of the size, as it may compare each part of the record with all of it.
 const MAX_RECORD_BYTES: [usize; check::MAX_LOOPS + 1] = [1 << 20, 32 << 10, 4 << 10];
 
+/// An expression must fit records of this size at least, in bytes.
+const LEAST_RECORD_BYTES: usize = 128;
+
 #[cfg(test)]
 mod tests {
     use bumpalo::Bump;
@@ -222,6 +229,11 @@ mod tests {
         assert_eq!(result(one, &list(4 << 10)), (true, [1, 0, 0, 0]));
         assert_eq!(result(one, &list(32 << 10)), (false, [0, 0, 0, 1]));
         assert_eq!(result("size(record.a) > 9", &list(400 << 10)), (true, [1, 0, 0, 0]));
+        let product = "record.a.map(x, record.a.map(y, y)).size() > 1";
+        assert_eq!(result(product, &list(40)), (true, [1, 0, 0, 0]));
+        assert_eq!(result(product, &list(1900)), (false, [0, 0, 0, 1]), "values of 1 GB");
+        let cube = parse("record.a.map(x, record.a.map(y, record.a)).size() > 1").unwrap_err();
+        assert!(cube.contains("64 MiB"), "{cube}");
         let error = parse(&format!("record.a.all(z, {inner})")).unwrap_err();
         assert!(error.contains("within each other"), "{error}");
         let pattern = "record.a.all(x, record.a.all(y, y.matches('a')))";

@@ -4,6 +4,8 @@
 mod check;
 #[cfg(feature = "where")]
 mod expression;
+#[cfg(feature = "where")]
+mod memory;
 #[cfg(not(feature = "where"))]
 mod missing;
 
@@ -24,7 +26,7 @@ pub(super) struct ConditionCounts {
     pub(super) unmatched: AtomicU64,
     /// A key is missing, or a value has another type.
     pub(super) failed: AtomicU64,
-    /// The record is too large for the loops of the condition.
+    /// The record is too large for the loops or the values of the condition.
     pub(super) too_large: AtomicU64,
 }
 
