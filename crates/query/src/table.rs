@@ -19,6 +19,7 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
 
 use crate::error::QueryError;
 use crate::hidden;
@@ -61,6 +62,14 @@ impl StoredTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        if self.files.is_empty() {
+            // A plan without partitions cannot be sorted or grouped.
+            let schema = match &projection {
+                Some(columns) => Arc::new(self.schema().project(columns)?),
+                None => self.schema(),
+            };
+            return Ok(Arc::new(EmptyExec::new(schema)));
+        }
         let mut source = ParquetSource::new(self.schema.clone())
             .with_table_parquet_options(state.default_table_options().parquet);
         if let Some(filter) =
