@@ -19,7 +19,7 @@ pub struct DecodeLimit {
 /// Who wrote a file: what is expected of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writer {
-    /// This program: row groups of some 20 MiB, and no dictionaries of binary values.
+    /// This program: row groups of some 20 MiB.
     Ours,
     /// Another one.
     Other,
@@ -40,9 +40,6 @@ pub(crate) fn check_file(metadata: &ParquetMetaData, writer: Writer) -> Result<(
                 u64::try_from(column.num_values()).unwrap_or(u64::MAX),
                 rows,
             )?;
-            if writer == Writer::Ours && has_dictionary(column) {
-                check("a dictionary of binary values", column_bytes(column), 0)?;
-            }
         }
     }
     check("a number of rows", rows, MAX_ROWS)
@@ -51,6 +48,23 @@ pub(crate) fn check_file(metadata: &ParquetMetaData, writer: Writer) -> Result<(
 /// Whether the file has a dictionary of binary values, of which each row can name a large one.
 pub(crate) fn has_dictionaries(metadata: &ParquetMetaData) -> bool {
     metadata.row_groups().iter().flat_map(|group| group.columns()).any(has_dictionary)
+}
+
+/// What the rows of a file with dictionaries may take, decoded: each row can name one large value.
+pub(crate) fn max_decoded(metadata: &ParquetMetaData) -> u64 {
+    let groups = metadata.row_groups().iter();
+    let bytes = groups.map(|group| u64::try_from(group.compressed_size()).unwrap_or(0));
+    bytes.fold(0, u64::saturating_add).saturating_mul(MAX_RATIO).saturating_add(MAX_PAGE_BYTES)
+}
+
+/// Checks the size of a frame that is to be stored: one that is as large as a row group could not be read again.
+pub(crate) fn check_frame(bytes: u64) -> Result<(), DecodeLimit> {
+    check("a frame", bytes, MAX_FRAME_BYTES)
+}
+
+/// Checks what was decoded so far.
+pub(crate) fn check_decoded(bytes: u64, max: u64) -> Result<(), DecodeLimit> {
+    check("rows", bytes, max)
 }
 
 /// Checks the pages of a column of a row group, by their headers.
@@ -187,11 +201,17 @@ impl Thrift<'_> {
 /// The type of a page with a dictionary.
 const DICTIONARY_PAGE: i64 = 2;
 
+/// Size of a frame: some six times what hosts may send.
+const MAX_FRAME_BYTES: u64 = 32 << 20;
+
 /// Structures in structures: a header has two.
 const MAX_DEPTH: u32 = 8;
 
-/// Size of a row group of this program: 16 MiB, and what is written at once.
-const MAX_OUR_GROUP_BYTES: u64 = 128 << 20;
+/// Size of a row group of this program: 16 MiB, and the 32 MiB that are written at once.
+const MAX_OUR_GROUP_BYTES: u64 = 64 << 20;
+
+/// Bytes that a byte of a file with dictionaries may decode to.
+const MAX_RATIO: u64 = 1_024;
 
 /// Size of a row group of another program.
 const MAX_GROUP_BYTES: u64 = 2 << 30;

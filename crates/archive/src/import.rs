@@ -5,6 +5,7 @@ use atproto::syntax::Did;
 use verify::sync::{AccountKey, AccountState, Judge, KeySource, MemoryState, Outcome, Policy};
 
 use crate::archive::Archive;
+use crate::decode_limits::check_frame;
 use crate::error::ArchiveError;
 use crate::event::{ArchivedEvent, kind};
 use crate::seal::{Sealed, WorkId};
@@ -39,7 +40,7 @@ impl Archive {
     /// Archives frames, in their order, under the keys of their accounts.
     ///
     /// # Errors
-    /// If the archive cannot be written.
+    /// If the archive cannot be written, or a frame has more than 32 MiB.
     pub async fn import_frames<'f>(
         &self,
         frames: impl IntoIterator<Item = &'f [u8]>,
@@ -50,7 +51,7 @@ impl Archive {
         let mut importer = Importer::new(keys, options);
         let mut number = 0;
         while frames.peek().is_some() {
-            let verdicts = importer.judge_part(&mut frames);
+            let verdicts = importer.judge_part(&mut frames)?;
             let work = WorkId { writer: format!("import-{}", options.name), number };
             let events = verdicts.iter().map(|judged| judged.event(options)).collect();
             let sealed = self.seal(events, &work).await?;
@@ -87,14 +88,17 @@ impl<'o, K: KeySource> Importer<'o, K> {
     fn judge_part<'f>(
         &mut self,
         frames: &mut std::iter::Peekable<impl Iterator<Item = &'f [u8]>>,
-    ) -> Vec<JudgedFrame<'f>> {
+    ) -> Result<Vec<JudgedFrame<'f>>, ArchiveError> {
         let (mut part, mut bytes) = (Vec::new(), 0);
         while bytes < PART_BYTES && frames.peek().is_some() {
             let batch = next_batch(frames);
+            for frame in &batch {
+                check_frame(frame.len() as u64).map_err(ArchiveError::at(&self.options.name))?;
+            }
             bytes += batch.iter().map(|frame| frame.len()).sum::<usize>();
             self.judge_batch(&batch, &mut part);
         }
-        part
+        Ok(part)
     }
 
     fn judge_batch<'f>(&mut self, batch: &[&'f [u8]], part: &mut Vec<JudgedFrame<'f>>) {

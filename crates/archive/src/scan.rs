@@ -22,7 +22,7 @@ use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::errors::ParquetError;
 
 use crate::archive::Archive;
-use crate::decode_limits::has_dictionaries;
+use crate::decode_limits::{check_decoded, has_dictionaries, max_decoded};
 use crate::delta::Add;
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::event::ArchivedEvent;
@@ -438,8 +438,10 @@ async fn open(
     let builder = ParquetRecordBatchStreamBuilder::new_with_options(file, options).await;
     let mut builder = builder.map_err(ArchiveError::at(path))?.with_batch_size(BATCH_ROWS);
     check_columns(builder.schema(), &table.schema()).map_err(ArchiveError::at(path))?;
+    let mut max = u64::MAX;
     if has_dictionaries(builder.metadata()) {
         builder = builder.with_batch_size(DICTIONARY_ROWS);
+        max = max_decoded(builder.metadata());
     }
     let mut rows = 0;
     if let Some(did) = did {
@@ -448,9 +450,11 @@ async fn open(
         builder = builder.with_row_groups(groups.collect());
     }
     let stream = builder.build().map_err(ArchiveError::at(path))?;
-    let schema = table.schema();
+    let (schema, mut decoded) = (table.schema(), 0_u64);
     let batches = stream.map(move |batch| {
         let batch = batch?;
+        decoded = decoded.saturating_add(batch.get_array_memory_size() as u64);
+        check_decoded(decoded, max).map_err(|limit| ParquetError::External(Box::new(limit)))?;
         let fields = schema.fields().iter();
         let columns = fields.map(|field| column(&batch, field.name()).clone()).collect();
         Ok(RecordBatch::try_new(schema.clone(), columns)?)

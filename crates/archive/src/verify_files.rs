@@ -7,6 +7,7 @@ use futures_util::TryStreamExt;
 use parquet::arrow::ParquetRecordBatchStreamBuilder;
 
 use crate::archive::Archive;
+use crate::decode_limits::has_dictionaries;
 use crate::delta::{Add, Snapshot};
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::scan::{EventRow, Selection};
@@ -64,7 +65,7 @@ impl Archive {
         };
         let content = self.content(add, &file).await?;
         let found = match content {
-            Content::AsNamed => return self.check_end(&file, verification).await,
+            Content::AsNamed => return self.check_end(table, add, &file, verification).await,
             Content::Missing => {
                 verification.refuse(refused("the log names it, and it is not there".to_owned()));
                 return Ok(false);
@@ -103,12 +104,21 @@ impl Archive {
     /// Checks that the rows of a file that is what its name says can be decoded, by the sizes at its end.
     async fn check_end(
         &self,
+        table: Table,
+        add: &Add,
         file: &str,
         verification: &mut Verification<'_>,
     ) -> Result<bool, ArchiveError> {
         let opened = ParquetRecordBatchStreamBuilder::new(self.object_file(file)).await;
-        let error = match opened.map_err(ArchiveError::at(file)) {
-            Ok(_) => return Ok(true),
+        // Only another program has dictionaries there: what they decode to is seen at the end alone.
+        let has_dictionaries =
+            opened.as_ref().is_ok_and(|opened| has_dictionaries(opened.metadata()));
+        let read = match (opened.map_err(ArchiveError::at(file)), has_dictionaries) {
+            (Ok(_), true) => self.count_rows(table, add).await.map(drop),
+            (opened, _) => opened.map(drop),
+        };
+        let error = match read {
+            Ok(()) => return Ok(true),
             Err(error) if error.is_temporary() => return Err(error),
             Err(error) => error,
         };

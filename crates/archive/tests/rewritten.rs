@@ -150,7 +150,7 @@ async fn a_row_of_another_program_that_is_there_twice_or_was_changed_is_refused(
     let (folder, archive, _) = made().await;
     optimize(folder.path(), "events", TWICE).unwrap();
     let (found, _) = verify(&archive).await;
-    assert_eq!(found.refused, BTreeMap::from([("archive/repeated".to_owned(), 1)]), "{found:?}");
+    assert_eq!(found.refused.get("archive/repeated"), Some(&1), "{found:?}");
 
     let (folder, archive, _) = made().await;
     let path = optimize(folder.path(), "events", JOINED).unwrap();
