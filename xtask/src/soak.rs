@@ -1,4 +1,5 @@
-//! `cargo xtask soak`: the reliability tests, the model of the follower, the backfill of a network, backfills on Ray, the comparison
+//! `cargo xtask soak`: the reliability tests, the model of the follower, logs of archives and many small
+//! repositories, the backfill of a network, backfills on Ray, the comparison
 //! with a Nostr relay and the longest interop tests at full length, which `cargo xtask test` runs shortened.
 
 use clap::Args;
@@ -9,7 +10,7 @@ use crate::{interop, process, python_package};
 /// What to run.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Tests to run, by a part of their names, `model`, `backfill`, `ray`, `resets` or `selections`; all by default.
+    /// Tests to run, by a part of their names, `model`, `archive`, `backfill`, `ray`, `resets` or `selections`; all by default.
     tests: Vec<String>,
     /// Number of random schedules of `model` or `ray` [default: 100000 of `model`, 20 of `ray`].
     #[arg(long)]
@@ -30,6 +31,9 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     }
     if runs_all || is_named(BACKFILL_FORM) {
         live("backfill_network")?;
+    }
+    if runs_all || is_named(ARCHIVE_FORM) {
+        archive()?;
     }
     for module in LIVE_FORMS {
         if runs_all || is_named(module) {
@@ -56,6 +60,18 @@ fn model(options: &Options) -> Result<(), String> {
     let schedules = options.schedules.unwrap_or(MODEL_SCHEDULES);
     command.env("WIREPROOF_MODEL_SCHEDULES", schedules.to_string());
     process::run(command.env("WIREPROOF_MODEL_SEED", options.seed.to_string()))
+}
+
+/// Takes every two files of a log away, and imports, proves and merges 100,000 small repositories.
+fn archive() -> Result<(), String> {
+    for (package, test, name) in [
+        ("wireproof-archive", "logs", "files_of_a_log"),
+        ("wireproof-cli", "commands", "small_repositories"),
+    ] {
+        let args = ["test", "--release", "-p", package, "--test", test, "--", name, "--nocapture"];
+        process::run(process::command("cargo", &args).env("WIREPROOF_SOAK", "1"))?;
+    }
+    Ok(())
 }
 
 /// Kills processes of backfills on Ray by random schedules, and prints what came of each.
@@ -105,8 +121,10 @@ fn interop() -> Result<(), String> {
 }
 
 /// Names that are no part of the name of a test.
-const FORMS: [&str; 5] = [MODEL_FORM, BACKFILL_FORM, RAY_FORM, LIVE_FORMS[0], LIVE_FORMS[1]];
+const FORMS: [&str; 6] =
+    [MODEL_FORM, ARCHIVE_FORM, BACKFILL_FORM, RAY_FORM, LIVE_FORMS[0], LIVE_FORMS[1]];
 const MODEL_FORM: &str = "model";
+const ARCHIVE_FORM: &str = "archive";
 const BACKFILL_FORM: &str = "backfill";
 const RAY_FORM: &str = "ray";
 

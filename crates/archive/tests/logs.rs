@@ -351,6 +351,49 @@ async fn a_log_that_is_not_whole_is_an_error_of_every_operation_and_nothing_is_w
     }
 }
 
+/// Whatever is gone of a log: what can still be read is read whole, and all else is an error; no row is lost by what is written then.
+/// At full length (`WIREPROOF_SOAK`), every two files.
+#[tokio::test(start_paused = true)]
+async fn any_files_of_a_log_that_are_gone_are_an_error_or_make_no_difference() {
+    let count = CHECKPOINT as i64 + 3;
+    let made = Made::with_events(count).await;
+    let all: Vec<i64> = (0..count).collect();
+    let paths = files(&made.log(Table::Events));
+    let is_soak = std::env::var_os("WIREPROOF_SOAK").is_some();
+    let step = if is_soak { 1 } else { 9 };
+    let (mut read, mut refused) = (0, 0);
+    for (first, one) in paths.iter().enumerate() {
+        for other in paths[first..].iter().step_by(step) {
+            let mut kept: Vec<(&PathBuf, Vec<u8>)> = vec![(one, fs::read(one).unwrap())];
+            if other != one {
+                kept.push((other, fs::read(other).unwrap()));
+            }
+            kept.iter().for_each(|(path, _)| remove(path));
+            let before = files(made.folder.path());
+            let archive = made.open();
+            match events(&archive).await {
+                Ok(found) => {
+                    assert_eq!(found, all, "without {one:?} and {other:?}");
+                    read += 1;
+                }
+                Err(error) => {
+                    let code = error.fault.code().unwrap_or_default();
+                    assert!(code.starts_with("archive/log"), "{error}");
+                    let swept = archive.compact(NOW + 48 * 3_600_000_000).await;
+                    assert!(swept.is_err(), "without {one:?} and {other:?}");
+                    assert_eq!(files(made.folder.path()), before);
+                    refused += 1;
+                }
+            }
+            for (path, bytes) in kept {
+                fs::write(path, bytes).unwrap();
+            }
+        }
+    }
+    assert!(read > 0 && refused > 0, "{read} read, {refused} refused");
+    assert_eq!(events(&made.open()).await.unwrap(), all);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_table_that_another_program_took_out_of_the_archive_stops_the_others_too() {
     let made = Made::with_events(3).await;

@@ -27,7 +27,9 @@ class Archive:
     Raises:
         ArchiveError: an `OSError` with a `code`. `archive/missing`: there is no archive. `archive/address`: it is no address of
             one. `archive/settings`: the environment has unusable settings of the store. `archive/store`, `archive/io`: a file
-            cannot be read. `archive/log`, `archive/parquet`, `archive/file`: a file does not have what it should.
+            cannot be read. `archive/log`, `archive/log-gap`, `archive/log-shorter`, `archive/protocol`: the log of a table is
+            not whole. `archive/link`: a symbolic link in the archive. `archive/parquet`, `archive/file`,
+            `archive/decoded-size`: a file does not have what it should.
         TypeError: `uri` is neither text nor a path.
 
     Other Python threads run while it reads. It can be used by several threads, pickled (as its address), and used after a
