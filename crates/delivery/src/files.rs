@@ -207,7 +207,12 @@ impl Folder {
     /// Completes the files of earlier runs.
     fn complete_leftovers(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.path)? {
-            let path = entry?.path();
+            let entry = entry?;
+            // What is behind a symbolic link is not ours to cut off.
+            if !entry.file_type()?.is_file() {
+                continue;
+            }
+            let path = entry.path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if name.starts_with(PREFIX) && name.ends_with(PART) {
                 self.complete_file(&path)?;

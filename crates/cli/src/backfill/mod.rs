@@ -140,6 +140,7 @@ pub(crate) fn run(args: &BackfillArgs, output: Output) -> Result<(), Failure> {
 
 async fn print_status(args: &StatusArgs, output: Output) -> Result<(), Failure> {
     let archive = Archive::open(&args.archive)?;
+    archive.check_logs().await?;
     let summary = Summary::read(&Ledger::new(&archive, &args.name)?).await?;
     output.document(&summary, args.json, Summary::to_text)
 }

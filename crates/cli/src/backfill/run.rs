@@ -168,6 +168,7 @@ impl Run {
         let runtime = Builder::new_multi_thread().enable_all().build();
         let runtime = runtime
             .map_err(|error| Failure::Local(format!("the threads of this system: {error}")))?;
+        runtime.block_on(self.archive.check_logs())?;
         let lists = runtime.block_on(self.prepare(&source))?;
         let messages = self.messages.take();
         let run = Arc::new(self);
