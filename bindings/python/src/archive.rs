@@ -82,7 +82,7 @@ impl ArchiveReader {
     fn new(py: Python<'_>, uri: &str) -> PyResult<Self> {
         let runtime = Arc::new(RequestRuntime::new()?);
         let archive = py.detach(|| runtime.run(Archive::open_existing(uri)))?;
-        let archive = archive.with_erasure_key(erasure_key()?);
+        let archive = archive.with_erasure_key(erasure_key().map_err(archive_error)?);
         Ok(Self { archive, runtime })
     }
 
