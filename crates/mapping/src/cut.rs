@@ -52,13 +52,15 @@ impl Drop for Listed {
 }
 
 impl Slot {
-    const EMPTY: Self = Self {
-        is_taken: AtomicUsize::new(0),
-        start: AtomicUsize::new(0),
-        len: AtomicUsize::new(0),
-        message: AtomicUsize::new(0),
-        message_len: AtomicUsize::new(0),
-    };
+    const fn empty() -> Self {
+        Self {
+            is_taken: AtomicUsize::new(0),
+            start: AtomicUsize::new(0),
+            len: AtomicUsize::new(0),
+            message: AtomicUsize::new(0),
+            message_len: AtomicUsize::new(0),
+        }
+    }
 
     fn holds(&self, address: usize) -> bool {
         let len = self.len.load(Ordering::Acquire);
@@ -109,4 +111,4 @@ mod linux {
 }
 
 /// Mappings that are listed at a time.
-static TABLE: [Slot; 256] = [Slot::EMPTY; 256];
+static TABLE: [Slot; 256] = [const { Slot::empty() }; 256];
