@@ -50,8 +50,7 @@ pub fn read_dead_letters(path: &Path) -> Result<Vec<NewEvent>, DeadLetterError> 
     let lines = (1..).zip(text[..whole].split(|byte| *byte == b'\n'));
     let lines = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
     let read = |(number, line): (usize, &[u8])| {
-        let event = event_of(line).map_err(|why| at(format!("line {number}: {why}")));
-        event
+        event_of(line).map_err(|why| at(format!("line {number}: {why}")))
     };
     lines.map(read).collect()
 }
