@@ -244,7 +244,10 @@ impl Storage {
 
     /// Creates an empty file, unless it is there. It need not outlast a failure of the machine.
     pub(crate) async fn mark(&self, path: &str) -> Result<(), ArchiveError> {
-        let Some(folder) = &self.folder else { return self.put(path, Bytes::new()).await };
+        // One that is there, as when the answer to a put was lost, is as good.
+        let Some(folder) = &self.folder else {
+            return self.create(path, &Bytes::new()).await.map(drop);
+        };
         self.refuse_links(path)?;
         let target = folder.join(path);
         let parent = target.parent().unwrap_or(folder);

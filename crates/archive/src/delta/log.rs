@@ -300,7 +300,11 @@ impl Log {
         let head = Head::new(version, id.unwrap_or_default(), sha256(entry));
         head.write(&self.storage, &self.table).await?;
         if version > 0 && version.is_multiple_of(CHECKPOINT_VERSIONS) {
-            self.write_checkpoint(version, snapshot).await?;
+            // The version is committed: without a checkpoint, more entries are read until the next one.
+            match self.write_checkpoint(version, snapshot).await {
+                Err(error) if !error.is_temporary() => return Err(error),
+                _ => {}
+            }
         }
         Ok(())
     }
