@@ -70,12 +70,15 @@ fn other_index(column: ArrayRef) -> ArrayRef {
     Arc::new(Int16Array::from(values))
 }
 
+/// A change of a column.
+type Edit = fn(ArrayRef) -> ArrayRef;
+
 #[tokio::test]
 async fn operations_are_exactly_those_of_the_frames() {
     let (folder, _) = stored().await;
     assert_eq!(refused(folder.path()).await, []);
     // A changed row is missing from its commit, and belongs to none.
-    let edits: [(&str, fn(ArrayRef) -> ArrayRef); 7] = [
+    let edits: [(&str, Edit); 7] = [
         ("action", other_text),
         ("collection", other_text),
         ("rkey", other_text),
@@ -124,7 +127,7 @@ async fn an_archive_without_its_operations_is_refused() {
 
 #[tokio::test]
 async fn columns_beside_a_frame_are_what_it_says() {
-    let edits: [(&str, fn(ArrayRef) -> ArrayRef); 8] = [
+    let edits: [(&str, Edit); 8] = [
         ("time", other_text),
         ("rev", other_text),
         ("since", other_text),

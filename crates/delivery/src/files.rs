@@ -430,7 +430,8 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_is_accepted_after_another_program_changed_the_file() {
-        let edits: [(&str, fn(&Path)); 5] = [
+        type Edit = fn(&Path);
+        let edits: [(&str, Edit); 5] = [
             ("deleted or moved", |part| fs::remove_file(part).unwrap()),
             ("deleted or moved", |part| fs::rename(part, part.with_extension("away")).unwrap()),
             ("replaced", |part| {

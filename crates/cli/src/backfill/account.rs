@@ -31,7 +31,7 @@ pub(super) enum Outcome {
     /// It could not be fetched.
     Failed(FailedAccount),
     /// Its repository, which is not verified.
-    Fetched(FetchedAccount),
+    Fetched(Box<FetchedAccount>),
 }
 
 /// A repository that was fetched.
@@ -163,7 +163,7 @@ fn fetched_account(
     (fetched, archive): (FetchedRepo, ArchiveFile),
 ) -> io::Result<Outcome> {
     let (file, space) = archive.into_parts();
-    Ok(Outcome::Fetched(FetchedAccount {
+    Ok(Outcome::Fetched(Box::new(FetchedAccount {
         did: did.to_buf(),
         key,
         host: fetched.host,
@@ -172,7 +172,7 @@ fn fetched_account(
         bytes: fetched.bytes,
         wire_bytes: fetched.wire_bytes,
         fetched: now_micros(),
-    }))
+    })))
 }
 
 fn inactive(did: Did<'_>, status: &str) -> Outcome {

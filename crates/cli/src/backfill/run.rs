@@ -529,7 +529,7 @@ impl PageWork<'_> {
     /// Whether fetched repositories hold space, and whether one of them holds a slot.
     fn held_space(&self, done: &BTreeMap<usize, Option<Outcome>>) -> (bool, bool) {
         let of_done = done.values().filter_map(|outcome| match outcome {
-            Some(Outcome::Fetched(account)) => Some(account),
+            Some(Outcome::Fetched(account)) => Some(&**account),
             _ => None,
         });
         let held = of_done.chain(self.part.accounts());
@@ -568,7 +568,7 @@ impl PageWork<'_> {
             Outcome::Fetched(account) => {
                 self.row.bytes += account.bytes;
                 self.row.wire_bytes += account.wire_bytes;
-                self.part.push(account);
+                self.part.push(*account);
                 if self.part.bytes() >= self.run.part_bytes {
                     self.store_part().await?;
                 }

@@ -284,13 +284,16 @@ impl CursorTracker {
         PendingLine { cursor, counts, printed, _permit: permit }
     }
 
+    /// The cursors, and of each stream the printed events if they have changed.
+    fn changed(&self) -> (Vec<Option<u64>>, Vec<Option<Vec<EventHash>>>) {
+        let counts = lock(&self.counts);
+        let printed = lock(&self.printed).iter_mut().map(PrintedEvents::take_changed).collect();
+        (counts.cursors.clone(), printed)
+    }
+
     /// Stores the cursors.
     async fn store(&self, store: &Store) -> Result<(), StoreError> {
-        let counts = lock(&self.counts);
-        let printed: Vec<Option<Vec<EventHash>>> =
-            lock(&self.printed).iter_mut().map(PrintedEvents::take_changed).collect();
-        let cursors = counts.cursors.clone();
-        drop(counts);
+        let (cursors, printed) = self.changed();
         let recent: Vec<(String, Vec<EventHash>)> = { self.streams.iter().cloned().zip(printed) }
             .filter_map(|(stream, printed)| Some((stream, printed?)))
             .collect();

@@ -55,7 +55,7 @@ pub(super) fn run(args: &PlcVerifyArgs, output: Output) -> Result<(), Failure> {
 
 fn read(args: &PlcVerifyArgs, options: &Options) -> Result<Vec<u8>, Failure> {
     let log = files::read_at_most(&args.log, options.limits.log_bytes)?;
-    files::refuse_wrapping(&files::name(&args.log), &log)?;
+    files::refuse_wrapping(files::name(&args.log), &log)?;
     Ok(log)
 }
 
