@@ -60,7 +60,7 @@ pub(crate) fn open_writer(path: &Path, max_bytes: Option<u64>) -> Result<Connect
 pub(crate) fn check_current(reader: &Connection) -> Result<(), StoreFault> {
     match FORMAT.version_of(reader)? {
         found if found < FORMAT.version => {
-            Err(StoreFault::OtherVersion { found, known: FORMAT.version })
+            Err(StoreFault::EarlierVersion { found, known: FORMAT.version })
         }
         _ => Ok(()),
     }
@@ -282,6 +282,17 @@ pub enum StoreFault {
          or choose another folder"
     )]
     OtherVersion {
+        /// The version in the file.
+        found: i64,
+        /// The version that this program writes.
+        known: i64,
+    },
+    /// A state file of an earlier version, which can be read once it was opened for writing.
+    #[error(
+        "state file of version {found}: the next run of `wireproof follow` with this state brings it to version {known}, \
+         which this command reads"
+    )]
+    EarlierVersion {
         /// The version in the file.
         found: i64,
         /// The version that this program writes.

@@ -104,7 +104,8 @@ fn create_version(path: &Path, version: usize) -> rusqlite::Connection {
     old.execute_batch(EARLIER_VERSIONS[version - 1]).unwrap();
     old.execute("INSERT INTO cursor VALUES (?1, 9)", [STREAM]).unwrap();
     let Head { rev, data, commit } = account(1).head.unwrap();
-    let insert = "INSERT INTO account VALUES (?1, ?2, ?3, ?4, 0, 1)";
+    let insert = "INSERT INTO account (did, rev, data, \"commit\", sync, active) \
+                  VALUES (?1, ?2, ?3, ?4, 0, 1)";
     let row = (did(0), rev.to_string(), data.as_bytes(), commit.as_bytes());
     old.execute(insert, row).unwrap();
     let key = "INSERT INTO key (did, key, fetched) VALUES ('did:web:a.test', 'did:key:zA', 7)";
@@ -117,6 +118,9 @@ fn a_file_of_an_earlier_version_is_migrated_with_its_cursors_states_and_keys() {
     for version in 1..=EARLIER_VERSIONS.len() {
         let dir = tempfile::tempdir().unwrap();
         create_version(&file(&dir), version).close().unwrap();
+        let fault = crate::StateReader::open(&file(&dir)).unwrap_err().fault;
+        let StoreFault::EarlierVersion { found, .. } = fault else { panic!("{fault}") };
+        assert_eq!(found, version as i64, "a reader changes nothing");
         for _ in 0..2 {
             let store = open(&file(&dir));
             let mut accounts = store.chain_state().unwrap();
@@ -703,5 +707,8 @@ proptest! {
     }
 }
 
-const EARLIER_VERSIONS: [&str; 2] =
-    [include_str!("../fixtures/version-1.sql"), include_str!("../fixtures/version-2.sql")];
+const EARLIER_VERSIONS: [&str; 3] = [
+    include_str!("../fixtures/version-1.sql"),
+    include_str!("../fixtures/version-2.sql"),
+    include_str!("../fixtures/version-3.sql"),
+];

@@ -505,7 +505,7 @@ fn operations_of_a_frame_that_no_line_has_are_counted() {
         assert_eq!(output.status.code(), Some(0), "{} {report}", stderr(&output));
         report["left_out"].as_u64().unwrap()
     };
-    assert_eq!(left_out(&[event.clone()]), 0);
+    assert_eq!(left_out(std::slice::from_ref(&event)), 0);
     assert_eq!(left_out(&operations), 0);
     let mut shorter = event.clone();
     shorter["ops"].as_array_mut().unwrap().pop();
@@ -525,7 +525,7 @@ fn the_deepest_record_proves_again_and_is_compared() {
     let arrays = [vec![0x81; levels - 1], vec![0x41, 0x07]].concat();
     let block = [b"\xa2\x61a", &arrays[..], b"\x65$type\x6dapp.test.note"].concat();
     let (event, operations) = lines_of_three_creates(&block, &dir.path().join("keys.json"));
-    assert_proved(&[event.clone()], dir.path());
+    assert_proved(std::slice::from_ref(&event), dir.path());
     assert_proved(&operations, dir.path());
     let changed = event.to_string().replace("\"Bw\"", "\"CA\"");
     assert_eq!(text_refusal(&changed, dir.path()), "proof/differs");
