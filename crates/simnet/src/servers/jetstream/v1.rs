@@ -37,6 +37,10 @@ pub(super) fn stream(
     let cursor = query.get("cursor").map(str::parse::<i64>).transpose();
     let cursor = cursor.map_err(|_| error(400, "InvalidRequest", "invalid cursor"))?;
     let log = network.event_log(server).expect("a Jetstream has a log");
+    // A cursor from the future is none.
+    let is_ahead =
+        |micros: u64| micros > network.now() && log.position_of_micros(micros) == log.count();
+    let cursor = cursor.filter(|cursor| !u64::try_from(*cursor).is_ok_and(is_ahead));
     let encoding = Version1 {
         filter,
         compression,
