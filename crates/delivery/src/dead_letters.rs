@@ -1,19 +1,21 @@
-//! Dead letters: events that a receiver refuses, set aside in a file of JSON lines.
+//! Dead letters: events that a receiver refuses, set aside in files of JSON lines.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use flate2::read::MultiGzDecoder;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use store::crash_point;
 
 use crate::database::now_micros;
 use crate::event::{Event, EventId, NewEvent};
+use crate::letter_files::{self, LetterFault, LetterFiles};
 
 /// A file of refused events, one JSON object a line: `time` in microseconds since 1970, `consumer`, `id`, `account`,
-/// `position`, `attempts`, `reason`, and the payload as `event`, or as `text` where it is not JSON. Clones share it.
+/// `position`, `attempts`, `reason`, and the payload as `event`, or as `text` where it is not JSON. At 16 MiB the file becomes a part
+/// beside it, `….ndjson.1.gz` and so on, which is compressed. Clones share it.
 #[derive(Clone, Debug)]
 pub struct DeadLetters(Arc<Inner>);
 
@@ -21,8 +23,7 @@ pub struct DeadLetters(Arc<Inner>);
 struct Inner {
     path: PathBuf,
     consumer: Box<str>,
-    max_bytes: u64,
-    file: Mutex<File>,
+    files: Mutex<LetterFiles>,
 }
 
 /// Why a refused event cannot be set aside: it is sent again.
@@ -32,27 +33,59 @@ pub enum DeadLetterError {
     /// The file cannot be written.
     #[error("dead letters {0}: {1}")]
     Io(PathBuf, String),
-    /// The file has reached its limit.
+    /// The file and its parts have reached their limit.
     #[error(
-        "dead letters {0}: the file has {1} bytes, which is its limit: move it away and restart"
+        "dead letters {0}: with its parts the file has {1} bytes, which is the limit (dead-letters-full): send them again \
+         with `wireproof delivery replay`, or move them away, and the delivery goes on"
     )]
     Full(PathBuf, u64),
 }
 
-/// Reads the events of a file of dead letters, with their ids, in their order. Lines without an end are left out.
+impl DeadLetterError {
+    /// The stable name of a condition that an operator ends; `None` for other faults.
+    pub fn code(&self) -> Option<&'static str> {
+        match self {
+            Self::Full(..) => Some("dead-letters-full"),
+            Self::Io(..) => None,
+        }
+    }
+}
+
+/// Size of the file of dead letters at `path` and of its parts, in bytes; 0 if there is none.
+pub fn dead_letter_bytes(path: &Path) -> u64 {
+    letter_files::bytes(path).unwrap_or_default()
+}
+
+/// Reads the events of a file of dead letters or of a compressed part, with their ids, in their order. Lines without an end are
+/// left out.
 ///
 /// # Errors
 /// If the file cannot be read, or a line is no dead letter: its number.
 pub fn read_dead_letters(path: &Path) -> Result<Vec<NewEvent>, DeadLetterError> {
     let at = |what: String| DeadLetterError::Io(path.to_owned(), what);
-    let text = std::fs::read(path).map_err(|error| at(error.to_string()))?;
+    let text = read(path).map_err(|error| at(error.to_string()))?;
     let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     let lines = (1..).zip(text[..whole].split(|byte| *byte == b'\n'));
     let lines = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
-    let read = |(number, line): (usize, &[u8])| {
+    let event = |(number, line): (usize, &[u8])| {
         event_of(line).map_err(|why| at(format!("line {number}: {why}")))
     };
-    lines.map(read).collect()
+    lines.map(event).collect()
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let is_compressed = path.extension().is_some_and(|name| name == "gz");
+    let mut bytes: Box<dyn Read> = match is_compressed {
+        true => Box::new(MultiGzDecoder::new(file)),
+        false => Box::new(file),
+    };
+    let mut text = Vec::new();
+    bytes.by_ref().take(MAX_READ_BYTES + 1).read_to_end(&mut text)?;
+    match text.len() as u64 > MAX_READ_BYTES {
+        true => Err(io::Error::other(format!("more than {MAX_READ_BYTES} bytes"))),
+        false => Ok(text),
+    }
 }
 
 fn event_of(line: &[u8]) -> Result<NewEvent, String> {
@@ -93,17 +126,14 @@ struct Letter<'a> {
 }
 
 impl DeadLetters {
-    /// Opens the file, or creates it. It takes no letter that makes it longer than `max_bytes`.
+    /// Opens the file, or creates it. It takes no letter that makes it and its parts longer than `max_bytes` together.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn open(path: &Path, consumer: &str, max_bytes: u64) -> Result<Self, DeadLetterError> {
-        let at = |error: std::io::Error| DeadLetterError::Io(path.to_owned(), error.to_string());
-        let mut options = OpenOptions::new();
-        let mut file = options.create(true).read(true).append(true).open(path).map_err(at)?;
-        end_last_line(&mut file).map_err(at)?;
-        let (path, consumer, file) = (path.to_owned(), consumer.into(), Mutex::new(file));
-        Ok(Self(Arc::new(Inner { path, consumer, max_bytes, file })))
+        let at = |error: io::Error| DeadLetterError::Io(path.to_owned(), error.to_string());
+        let files = Mutex::new(LetterFiles::open(path, max_bytes).map_err(at)?);
+        Ok(Self(Arc::new(Inner { path: path.to_owned(), consumer: consumer.into(), files })))
     }
 
     /// Adds an event, and returns when it is on disk.
@@ -141,17 +171,10 @@ impl DeadLetters {
 
 impl Inner {
     fn write(&self, line: &[u8]) -> Result<(), DeadLetterError> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let len = file.metadata().map_err(|error| self.error(error))?.len();
-        if len + line.len() as u64 > self.max_bytes {
-            return Err(DeadLetterError::Full(self.path.clone(), len));
-        }
-        let written = file.write_all(line).and_then(|()| file.sync_data());
-        crash_point("dead-letters/written");
-        written.map_err(|error| {
-            // Best effort: a part of a line is ended when the file is opened again.
-            let _ = file.set_len(len);
-            self.error(error)
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.append(line).map_err(|fault| match fault {
+            LetterFault::Full(bytes) => DeadLetterError::Full(self.path.clone(), bytes),
+            LetterFault::Io(error) => self.error(error),
         })
     }
 
@@ -160,19 +183,17 @@ impl Inner {
     }
 }
 
-/// Ends a line that a crash cut off, so that the next one is not appended to it.
-fn end_last_line(file: &mut File) -> std::io::Result<()> {
-    if file.metadata()?.len() == 0 {
-        return Ok(());
-    }
-    file.seek(SeekFrom::End(-1))?;
-    let mut last = [0];
-    file.read_exact(&mut last)?;
-    if last == *b"\n" { Ok(()) } else { file.write_all(b"\n") }
-}
+/// Maximum size of a file of dead letters that is read, in bytes.
+const MAX_READ_BYTES: u64 = 1 << 30;
 
 #[cfg(test)]
 mod tests {
+    use std::fs::OpenOptions;
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
     use super::*;
 
     fn event(payload: &'static str) -> Event {
@@ -212,7 +233,12 @@ mod tests {
         }
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(b"{\"cut").unwrap();
+        let part = dir.path().join("refused.ndjson.1.gz");
+        let mut compressed = GzEncoder::new(File::create(&part).unwrap(), Compression::fast());
+        compressed.write_all(&std::fs::read(&path).unwrap()).unwrap();
+        compressed.finish().unwrap();
         let read = read_dead_letters(&path).unwrap();
+        assert_eq!(read_dead_letters(&part).unwrap(), read);
         let expected = payloads.map(|payload| {
             let id = EventId::of_commit("did:web:a.test", "3k");
             NewEvent::new(id, "did:web:a.test", payload).unwrap()
@@ -233,6 +259,7 @@ mod tests {
         letters.write(&event("{}"), 5, "status 422").await.unwrap();
         let error = letters.write(&event("{}"), 5, "status 422").await.unwrap_err();
         assert!(matches!(error, DeadLetterError::Full(_, 1..)), "{error}");
+        assert_eq!(error.code(), Some("dead-letters-full"));
         assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 1);
     }
 }

@@ -22,6 +22,7 @@ use store::crash_point;
 use store::files::Lock;
 
 use crate::event::Event;
+use crate::file_identity::identity;
 use crate::line_form::LineForm;
 use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
 
@@ -283,20 +284,6 @@ impl OpenFile {
     fn cut(&mut self) -> io::Result<()> {
         self.file.set_len(self.len)?;
         self.file.seek(SeekFrom::Start(self.len)).map(drop)
-    }
-}
-
-/// The device and the number of a file.
-fn identity(metadata: &fs::Metadata) -> Option<(u64, u64)> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        Some((metadata.dev(), metadata.ino()))
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = metadata;
-        None
     }
 }
 

@@ -88,9 +88,11 @@ mod delivered_records;
 mod delivery;
 mod error;
 mod event;
+mod file_identity;
 mod files;
 #[cfg(feature = "kafka")]
 mod kafka;
+mod letter_files;
 mod line_form;
 #[cfg(feature = "nats")]
 mod nats;
@@ -117,7 +119,7 @@ mod writer;
 
 pub use consumer::Consumer;
 pub use database::OutboxIdentity;
-pub use dead_letters::{DeadLetterError, DeadLetters, read_dead_letters};
+pub use dead_letters::{DeadLetterError, DeadLetters, dead_letter_bytes, read_dead_letters};
 pub use delivered_records::{
     AwaitedHistory, DeliveredRecord, DeliveredRecords, Histories, HistoryCounts, RecordEffects,
 };

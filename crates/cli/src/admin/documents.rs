@@ -127,6 +127,9 @@ pub(crate) struct DestinationState {
     pub(crate) paused: bool,
     /// Number of events that it has not acknowledged.
     pub(crate) undelivered: u64,
+    /// Bytes of the events that it has refused, in files beside the outbox.
+    #[serde(default)]
+    pub(crate) refused_bytes: u64,
 }
 
 /// The state of an account.

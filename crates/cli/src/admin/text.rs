@@ -72,9 +72,13 @@ pub(super) fn run_status(status: &RunStatus) -> String {
     }
     for of in &status.destinations {
         let paused = if of.paused { ", paused" } else { "" };
+        let refused = match of.refused_bytes {
+            0 => String::new(),
+            bytes => format!(", {bytes} bytes of refused events"),
+        };
         let _ = writeln!(
             text,
-            "destination   {} {} undelivered{paused}",
+            "destination   {} {} undelivered{refused}{paused}",
             of.destination, of.undelivered
         );
     }

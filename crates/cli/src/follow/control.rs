@@ -10,6 +10,7 @@ use wireproof::store::Store;
 use wireproof::verify::sync::{AccountState, ChainState, SyncState};
 
 use super::account_log::{AccountEntry, AccountLog, seconds_since};
+use super::destinations::refused_bytes;
 use super::metrics::Readiness;
 use super::selection::{self, Selection};
 use super::stored_changes::{Changes, ListChanges};
@@ -214,6 +215,7 @@ impl Control {
         let Some(outbox) = &self.readiness.outbox else { return Vec::new() };
         let consumers = outbox.status().consumers.into_iter();
         let state = consumers.map(|of| DestinationState {
+            refused_bytes: refused_bytes(outbox, &of.name),
             destination: of.name,
             paused: of.is_paused,
             undelivered: of.behind,

@@ -1,6 +1,6 @@
 //! The destinations of a run: a consumer of the outbox for each, and a task that delivers to it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use wireproof::delivery::{
     DeadLetters, Delivery, DeliveryMetrics, DeliveryOptions, FailureKind, FileSink, LineForm,
     Outbox, PostgresOptions, PostgresSink, SendFailure, Sink, SqliteOptions, SqliteSink, StartAt,
-    TableContent, WebhookOptions, WebhookSecret, WebhookSink,
+    TableContent, WebhookOptions, WebhookSecret, WebhookSink, dead_letter_bytes,
 };
 #[cfg(feature = "kafka")]
 use wireproof::delivery::{KafkaOptions, KafkaSink};
@@ -291,9 +291,18 @@ async fn open_output(
 
 /// The file of the events that a destination refuses.
 fn dead_letters(folder: &Path, consumer: &str) -> Result<DeadLetters, Failure> {
-    let path = folder.join(format!("refused-{consumer}.ndjson"));
-    DeadLetters::open(&path, consumer, MAX_LETTERS_BYTES)
+    DeadLetters::open(&letters_path(folder, consumer), consumer, MAX_LETTERS_BYTES)
         .map_err(|error| Failure::Local(error.to_string()))
+}
+
+fn letters_path(folder: &Path, consumer: &str) -> PathBuf {
+    folder.join(format!("refused-{consumer}.ndjson"))
+}
+
+/// Bytes of the events that a destination has refused, in files beside the outbox.
+pub(super) fn refused_bytes(outbox: &Outbox, consumer: &str) -> u64 {
+    let folder = outbox.path().parent();
+    folder.map_or(0, |folder| dead_letter_bytes(&letters_path(folder, consumer)))
 }
 
 /// A destination on a host that cannot be opened: one that may be available later is a fault of the network.
@@ -401,7 +410,7 @@ pub(crate) fn report_undelivered(outbox: &Outbox, status: &Status) {
     }
 }
 
-/// Maximum size of a file of dead letters in bytes.
+/// Maximum size of a file of dead letters and its parts in bytes.
 const MAX_LETTERS_BYTES: u64 = 256 << 20;
 
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);

@@ -27,7 +27,7 @@
 //! | `accounts_in_memory`\* | `state`: saved, unsaved |
 //! | `accounts_without_commit`\*, `accounts_without_commit_limit`\* | |
 //! | `outbox_events`\*, `outbox_bytes`\*, `outbox_age_seconds`\*, `outbox_full`\*, with an outbox | |
-//! | `undelivered_events`\*, with an outbox | `destination` |
+//! | `undelivered_events`\*, `refused_bytes`\*, with an outbox | `destination` |
 //! | `where_total`\*, with `--where` | `result`: matched, unmatched, failed, too_large |
 //! | `websocket_connections_total`\*, with a WebSocket server | `result`: opened, refused, broken |
 //! | `websocket_messages_total`\* | `what`: sent, repeated, acknowledged, ignored |
@@ -48,6 +48,7 @@ use wireproof::net::identity::Resolver;
 use wireproof::store::Store;
 
 use super::super::condition::Condition;
+use super::super::destinations::refused_bytes;
 use super::super::stats::RunStats;
 use super::super::verify_level::VerifyLevel;
 use super::archive::ArchiveCounts;
@@ -180,7 +181,11 @@ impl FirehoseSeries {
             "Events that a destination has not acknowledged",
             "destination",
             undelivered,
-        )
+        )?;
+        let refused = status.consumers.iter();
+        let refused = refused.map(|of| (&of.name, refused_bytes(outbox, &of.name) as f64));
+        let help = "Bytes of the events that a destination has refused, in files beside the outbox";
+        page.gauges("refused_bytes", help, "destination", refused)
     }
 
     fn websocket(&self, page: &mut Page<'_, '_>) -> fmt::Result {

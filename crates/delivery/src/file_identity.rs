@@ -1,0 +1,17 @@
+//! What distinguishes a file from another one that takes its name.
+
+use std::fs;
+
+/// The device and the number of a file; `None` where the system has none.
+pub(crate) fn identity(metadata: &fs::Metadata) -> Option<(u64, u64)> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        Some((metadata.dev(), metadata.ino()))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = metadata;
+        None
+    }
+}
