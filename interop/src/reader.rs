@@ -45,6 +45,14 @@ impl Reader {
         Self::start(kit, "tap", &[service, password])
     }
 
+    /// `standardwebhooks`, which receives webhooks at a port of loopback and verifies each request.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn webhook(kit: &Kit, port: u16, secret: &str) -> Self {
+        Self::start(kit, "webhook", &[&port.to_string(), secret])
+    }
+
     /// The consumer of indigo, which follows `service` from a cursor on, fetches keys from the directory and verifies each
     /// event. It ends with the stream.
     ///

@@ -44,6 +44,7 @@ mod store_races;
 mod store_upkeep;
 mod stores;
 mod taps;
+mod webhooks;
 mod writes;
 
 /// The first value for short tests, the second with `WIREPROOF_SOAK=1`, which `cargo xtask soak` sets.
