@@ -215,8 +215,12 @@ impl Histories {
     fn find_outdated(&self) -> Result<Vec<Group>, OutboxError> {
         let outdated = self.outbox.histories()?.awaited()?.into_iter().filter(|of| of.is_outdated);
         for AwaitedHistory { did, .. } in outdated {
-            if self.lock_told().insert(did.clone()) {
+            if lock(&self.told).insert(did.clone()) {
                 self.tell(&did)?;
+                // If its repository was delivered before that line, consumers wait for another one.
+                if self.is_complete(&did) {
+                    self.outbox.outdate_histories_of([&*did])?;
+                }
             }
         }
         self.awaited(|of| of.is_outdated && !self.lock().contains_key(&of.did))
@@ -234,7 +238,7 @@ impl Histories {
 
     /// The repository of an account was delivered.
     pub(super) fn is_done(&self, did: &str) {
-        self.lock_told().remove(did);
+        lock(&self.told).remove(did);
         if self.lock().remove(did).is_some() {
             self.progress.is_done();
         }
@@ -293,17 +297,17 @@ impl Histories {
         }
     }
 
-    fn lock_told(&self) -> MutexGuard<'_, HashSet<Box<str>>> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn lock_known(&self) -> MutexGuard<'_, delivery::Histories> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.known)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Option<OwnedSemaphorePermit>>> {
-        self.requested.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.requested)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl HistoryQueue {

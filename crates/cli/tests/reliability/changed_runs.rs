@@ -1,5 +1,6 @@
 //! Runs with other selections, after kills and after hosts that began another sequence: nothing that is selected stays missing.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use wireproof::verify::sync::AccountState;
 
 use crate::delivered_tables::Tables;
 use crate::follow::{self, Follow};
-use crate::resync_records::expected;
+use crate::resync_records::{Records, expected};
 use crate::{report, scaled};
 
 /// Writes commits of all accounts, and leaves a gap in one that no later event mends.
@@ -25,6 +26,23 @@ fn set_ahead(state: &Path, by: u64) {
     let ahead = |(stream, cursor): (String, u64)| (stream, cursor + by);
     let cursors: Vec<(String, u64)> = store.cursors().unwrap().into_iter().map(ahead).collect();
     store.checkpoint(&cursors, &[] as &[(&str, AccountState)]).unwrap();
+}
+
+/// What the tables lack, or have too much, of each account.
+fn difference(found: &Tables, expected: &Records) -> Vec<String> {
+    let empty = BTreeMap::new();
+    let of_account = |(did, expected): (&String, &BTreeMap<String, String>)| {
+        let found = found.records.get(did).unwrap_or(&empty);
+        let is_other = |path: &&String| found.get(*path) != expected.get(*path);
+        let paths: BTreeSet<&String> = found.keys().chain(expected.keys()).collect();
+        let other: Vec<&String> = paths.into_iter().filter(is_other).collect();
+        (!other.is_empty()).then(|| format!("{did}: {other:?}"))
+    };
+    let mut differences: Vec<String> = expected.iter().filter_map(of_account).collect();
+    if found.incomplete > 0 {
+        differences.push(format!("{} accounts are incomplete", found.incomplete));
+    }
+    differences
 }
 
 #[test]
@@ -67,10 +85,14 @@ fn run_changed(policy: CursorPolicy, rounds: usize) {
     // A relay that says nothing about a cursor ahead of it is noticed by its next event.
     (0..sim.account_count()).for_each(|account| sim.write_commit_as(account));
     let expected = expected(&sim);
-    last.wait_until("every record and history", |_| {
-        Tables::read(&tables)
-            .is_some_and(|tables| tables.records == expected && tables.incomplete == 0)
-    });
+    let mut missing = None;
+    let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        last.wait_until("every record and history", |_| {
+            missing = Tables::read(&tables).map(|found| difference(&found, &expected));
+            missing.as_ref().is_some_and(Vec::is_empty)
+        });
+    }));
+    assert!(found.is_ok(), "{missing:?}");
     let ended = last.interrupt();
     assert!(ended.is_orderly(), "{}", ended.errors);
     report(&format!("{policy:?}: {rounds} selections, {resets} resets"));
