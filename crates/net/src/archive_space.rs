@@ -16,9 +16,12 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::future::poll_fn;
 use std::io::{self, BufWriter, IntoInnerError, Write};
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
@@ -98,25 +101,38 @@ impl ArchiveSpace {
 
     /// Waits for the turn of a host, a name with the port if it has one, to have a slot.
     pub async fn slot_turn(&self, host: &str) -> SlotTurn {
-        let _waiting = WaitingGuard::start(&self.0.waiting, true);
-        SlotTurn(Arc::new(self.0.slots.acquire_key(registrable_domain(name_of(host))).await))
+        let turn = self.0.slots.acquire_key(registrable_domain(name_of(host)));
+        SlotTurn(Arc::new(self.counted(true, turn).await))
     }
 
     /// Waits for space for an archive of `host`: a first grant, which grows while there is space, or with its turn a slot.
     pub async fn acquire(&self, host: &str, turn: Option<&SlotTurn>) -> Space {
-        let _waiting = WaitingGuard::start(&self.0.waiting, turn.is_some());
         let (mut pool, mut slot) = (None, None);
         match turn {
-            Some(turn) => slot = Some((turn.clone(), self.0.slots.acquire_shared().await)),
+            Some(turn) => {
+                let permit = self.counted(true, self.0.slots.acquire_shared()).await;
+                slot = Some((turn.clone(), permit));
+            }
             None => {
                 let units = u32::try_from(self.0.first_units).unwrap_or(1);
-                let granted = self.0.pool.clone().acquire_many_owned(units).await;
-                pool = Some(granted.expect("the pool is never closed"));
+                let granted = self.0.pool.clone().acquire_many_owned(units);
+                pool = Some(self.counted(false, granted).await.expect("the pool is never closed"));
             }
         }
         let bytes = pool.as_ref().map_or(0, |pool| to_bytes(pool.num_permits()));
         self.0.use_bytes(bytes);
         Space { shared: self.0.clone(), host: host.into(), pool, slot, grown: 0, bytes }
+    }
+
+    /// Waits for space. It counts as waiting unless the space is there at once.
+    async fn counted<T>(&self, for_slot: bool, granted: impl Future<Output = T>) -> T {
+        let mut granted = pin!(granted);
+        let at_once = poll_fn(|context| Poll::Ready(granted.as_mut().poll(context))).await;
+        if let Poll::Ready(granted) = at_once {
+            return granted;
+        }
+        let _waiting = WaitingGuard::start(&self.0.waiting, for_slot);
+        granted.await
     }
 
     /// Waits until a fetch waits for space that the holder of finished archives can return; `holds_slot` is whether it
@@ -536,6 +552,18 @@ mod tests {
         }
         assert!(space.peak_bytes() <= space.max_bytes(), "{}", space.peak_bytes());
         assert_eq!(space.max_bytes(), 128 * MIB);
+    }
+
+    #[tokio::test]
+    async fn a_fetch_that_finds_space_at_once_asks_nobody_to_return_any() {
+        let space = space();
+        let mut wanted = pin!(space.until_wanted(true));
+        for number in 0..100 {
+            let host = format!("host{number}.test");
+            let turn = space.slot_turn(&host).await;
+            drop((space.acquire(&host, None).await, space.acquire(&host, Some(&turn)).await));
+            assert!(wanted.as_mut().now_or_never().is_none(), "{number}");
+        }
     }
 
     #[tokio::test]
