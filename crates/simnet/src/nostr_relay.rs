@@ -10,7 +10,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! It verifies nothing, sends stored events newest first and no more than a page of them, and new ones as they are published.
+//! It verifies nothing, sends no more stored events than a page, in the order of its [`Options`], and new ones as they are published.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -23,7 +23,7 @@ use futures_util::{SinkExt, StreamExt};
 use kernels::hex;
 use nostr::formats::Format;
 use nostr::negentropy::{self, Item, Items};
-use nostr::{Arena, Filter, OwnedEvent};
+use nostr::{Arena, Filter, Limits, OwnedEvent};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
@@ -51,12 +51,43 @@ pub struct Options {
     pub max_compared_bytes: usize,
     /// Whether it compares ids.
     pub compares: bool,
+    /// Which stored events are in an answer, and in which order.
+    pub order: Order,
+    /// Whether the order holds for requests with a limit too, against NIP-01: they have the newest events otherwise.
+    pub ignores_newest: bool,
+    /// Whether the end of an answer says if there are more events (NIP-67).
+    pub hints: bool,
+    /// The maximum number of subscriptions of a connection.
+    pub max_subscriptions: usize,
+    /// Whether it asks who a client is (NIP-42), and answers nobody else.
+    pub requires_auth: bool,
+}
+
+/// The order of stored events in an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The newest first.
+    Descending,
+    /// The oldest first.
+    Ascending,
+    /// Any events in any order, by a seed.
+    Random(u64),
 }
 
 impl Default for Options {
     /// Any free port, pages of 500 events, comparisons in messages of 60,000 bytes.
     fn default() -> Self {
-        Self { port: 0, page_events: 500, max_compared_bytes: 60_000, compares: true }
+        Self {
+            port: 0,
+            page_events: 500,
+            max_compared_bytes: 60_000,
+            compares: true,
+            order: Order::Descending,
+            ignores_newest: false,
+            hints: false,
+            max_subscriptions: usize::MAX,
+            requires_auth: false,
+        }
     }
 }
 
@@ -206,9 +237,22 @@ impl StoredEvent {
     }
 }
 
+impl Order {
+    fn sort(self, events: &mut [Arc<StoredEvent>]) {
+        match self {
+            Self::Descending => {}
+            Self::Ascending => events.reverse(),
+            Self::Random(seed) => events.sort_by_cached_key(|stored| {
+                let start: [u8; 8] = stored.event.id[..8].try_into().expect("8 of 32 bytes");
+                (u64::from_le_bytes(start) ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 7
+            }),
+        }
+    }
+}
+
 impl Shared {
-    /// A page of the events that match.
-    fn page(&self, filter: &Filter) -> Vec<Arc<StoredEvent>> {
+    /// A page of the events that match, and whether there are others.
+    fn page(&self, filter: &Filter) -> (Vec<Arc<StoredEvent>>, bool) {
         let limit = filter.limit.and_then(|limit| usize::try_from(limit).ok());
         let limit = limit.map_or(self.options.page_events, |it| it.min(self.options.page_events));
         let events = self.events.read().unwrap_or_else(PoisonError::into_inner);
@@ -216,7 +260,20 @@ impl Shared {
             filter.until.is_some_and(|until| stored.event.created_at > until)
         };
         let events = events[events.partition_point(is_later)..].iter();
-        events.filter(|stored| stored.matches(filter)).take(limit).cloned().collect()
+        let matching = events.filter(|stored| stored.matches(filter)).cloned();
+        // With a limit the newest events are sent, in any order.
+        let is_newest = filter.limit.is_some() && !self.options.ignores_newest;
+        if is_newest || self.options.order == Order::Descending {
+            let mut rest = matching;
+            let mut page: Vec<_> = rest.by_ref().take(limit).collect();
+            self.options.order.sort(&mut page);
+            return (page, rest.next().is_some());
+        }
+        let mut page: Vec<_> = matching.collect();
+        let has_more = page.len() > limit;
+        self.options.order.sort(&mut page);
+        page.truncate(limit);
+        (page, has_more)
     }
 
     fn items(&self, filter: &Filter) -> Items {
@@ -241,8 +298,17 @@ async fn listen(listener: tokio::net::TcpListener, shared: Arc<Shared>) {
                 let published = shared.published.subscribe();
                 let script = lock(&shared.scripts).pop_front().unwrap_or_default();
                 let (subscriptions, comparisons) = Default::default();
-                let connection =
-                    Connection { socket, shared, script, sent: 0, subscriptions, comparisons };
+                let challenge = format!("challenge {}", shared.connections.load(Ordering::Relaxed));
+                let connection = Connection {
+                    socket,
+                    shared,
+                    script,
+                    sent: 0,
+                    subscriptions,
+                    comparisons,
+                    challenge,
+                    is_authenticated: false,
+                };
                 connection.run(published).await;
             }
         });
@@ -258,6 +324,8 @@ struct Connection {
     sent: u64,
     subscriptions: BTreeMap<String, Filter>,
     comparisons: BTreeMap<String, Items>,
+    challenge: String,
+    is_authenticated: bool,
 }
 
 /// Why a connection ends.
@@ -274,6 +342,12 @@ impl From<tungstenite::Error> for End {
 
 impl Connection {
     async fn run(mut self, mut published: broadcast::Receiver<Arc<StoredEvent>>) {
+        if self.shared.options.requires_auth {
+            let challenge = json!(["AUTH", self.challenge]);
+            if self.say(&challenge).await.is_err() {
+                return;
+            }
+        }
         let end = loop {
             let outcome = tokio::select! {
                 message = self.socket.next() => match message {
@@ -299,10 +373,22 @@ impl Connection {
     async fn handle(&mut self, text: &str) -> Result<(), End> {
         lock(&self.shared.requests).push(text.to_owned());
         let message: Value = serde_json::from_str(text).unwrap_or_default();
-        let Some(subscription) = message[1].as_str().map(str::to_owned) else {
+        let text = message[1].as_str().or(message[1]["id"].as_str());
+        let Some(subscription) = text.map(str::to_owned) else {
             return self.say(&json!(["NOTICE", "error: not a message"])).await;
         };
+        let options = self.shared.options;
+        let is_new = !self.subscriptions.contains_key(&subscription);
         match message[0].as_str().unwrap_or_default() {
+            "AUTH" => self.authenticate(&message[1]).await,
+            "REQ" | "NEG-OPEN" if options.requires_auth && !self.is_authenticated => {
+                let reason = "auth-required: who are you";
+                self.say(&json!(["CLOSED", subscription, reason])).await
+            }
+            "REQ" if is_new && self.subscriptions.len() >= options.max_subscriptions => {
+                let reason = "error: too many subscriptions";
+                self.say(&json!(["CLOSED", subscription, reason])).await
+            }
             "REQ" => {
                 let filter = filter(&message[2]);
                 self.send_stored(&subscription, &filter).await?;
@@ -330,12 +416,33 @@ impl Connection {
         }
     }
 
+    /// Accepts a valid event with the challenge of this connection.
+    async fn authenticate(&mut self, event: &Value) -> Result<(), End> {
+        let (arena, text) = (Arena::new(), event.to_string());
+        let decoded = Format::Json.decode(text.as_bytes(), &arena, &Limits::default());
+        let tags = &event["tags"];
+        let has_tag = |name: &str, value: &str| {
+            tags.as_array().into_iter().flatten().any(|tag| tag[0] == name && tag[1] == value)
+        };
+        let is_right = decoded.is_ok_and(|event| event.kind == 22_242 && event.verify().is_ok())
+            && has_tag("challenge", &self.challenge)
+            && tags.as_array().into_iter().flatten().any(|tag| tag[0] == "relay");
+        self.is_authenticated |= is_right;
+        let reason = if is_right { "" } else { "invalid: not the challenge" };
+        self.say(&json!(["OK", event["id"], is_right, reason])).await
+    }
+
     async fn send_stored(&mut self, subscription: &str, filter: &Filter) -> Result<(), End> {
-        for stored in self.shared.page(filter) {
+        let (page, has_more) = self.shared.page(filter);
+        for stored in page {
             self.send_event(subscription, &stored).await?;
         }
         self.misbehave(subscription).await?;
-        self.say(&json!(["EOSE", subscription])).await
+        let hint = if has_more { "more" } else { "finish" };
+        match self.shared.options.hints {
+            true => self.say(&json!(["EOSE", subscription, [hint]])).await,
+            false => self.say(&json!(["EOSE", subscription])).await,
+        }
     }
 
     async fn send_new(&mut self, stored: &StoredEvent) -> Result<(), End> {
@@ -448,7 +555,7 @@ mod tests {
         let options = Options { page_events: 20, ..Options::default() };
         let relay = NostrRelay::start(corpus.events(), options).unwrap();
         let page = |json: Value| -> Vec<i64> {
-            let page = relay.shared.page(&filter(&json));
+            let (page, _) = relay.shared.page(&filter(&json));
             page.iter().map(|stored| stored.event.created_at).collect()
         };
         let mut times: Vec<i64> = corpus.events().iter().map(|event| event.created_at).collect();
@@ -460,5 +567,25 @@ mod tests {
         let kinds = corpus.events().iter().filter(|event| event.kind == 1).count();
         assert_eq!(page(json!({ "kinds": [1] })).len(), kinds.min(20));
         assert_eq!(page(json!({ "#t": ["no such tag"] })), [] as [i64; 0]);
+    }
+
+    #[test]
+    fn the_order_decides_which_events_a_request_without_a_limit_brings() {
+        let corpus = Corpus::generate(&Spec { events: 60, authors: 30, ..Spec::quick() });
+        let mut times: Vec<i64> = corpus.events().iter().map(|event| event.created_at).collect();
+        times.sort_unstable();
+        for order in [Order::Ascending, Order::Random(7)] {
+            let options = Options { page_events: 20, order, ..Options::default() };
+            let relay = NostrRelay::start(corpus.events(), options).unwrap();
+            let page = |json: Value| -> Vec<i64> {
+                let (page, has_more) = relay.shared.page(&filter(&json));
+                assert!(has_more);
+                page.iter().map(|stored| stored.event.created_at).collect()
+            };
+            let (any, mut newest) = (page(json!({})), page(json!({ "limit": 40 })));
+            assert_eq!(any == times[..20], order == Order::Ascending);
+            newest.sort_unstable();
+            assert_eq!(newest, times[40..]);
+        }
     }
 }
