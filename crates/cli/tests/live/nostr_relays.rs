@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use serde_json::Value;
 use simnet::nostr_events::{Corpus, Spec};
-use simnet::nostr_relay::{NostrRelay, Options, RelayFault};
+use simnet::nostr_relay::{NostrRelay, Options, Order, RelayFault};
 use wireproof::nostr::formats::Format;
 use wireproof::nostr::{Arena, Limits, OwnedEvent};
 
@@ -47,13 +48,11 @@ pub(crate) fn text(bytes: &[u8]) -> Vec<String> {
     str::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
 }
 
-fn json_lines(command: Command) -> Vec<Value> {
-    let parsed = |line: &String| {
-        let line = serde_json::from_str(line).unwrap();
-        schemas::check("nostr-follow", &line);
-        line
-    };
-    lines(command).iter().map(parsed).collect()
+/// A line of `--json`, which the schema describes.
+fn parsed(line: &String) -> Value {
+    let line = serde_json::from_str(line).unwrap();
+    schemas::check("nostr-follow", &line);
+    line
 }
 
 pub(crate) fn json(event: &OwnedEvent) -> String {
@@ -98,7 +97,7 @@ fn the_relay_is_asked_for_what_the_filter_names() {
     output(follow(&[&relay], dir.path(), &[&args[..], &["--stored"]].concat()));
     let request: Value = serde_json::from_str(&relay.requests()[0]).unwrap();
     let expected = serde_json::json!(
-        ["REQ", "w1", { "kinds": [1, 7], "authors": [author], "#t": ["a", "b"], "since": 5 }]
+        ["REQ", "w1", { "kinds": [1, 7], "authors": [author], "#t": ["a", "b"], "since": 5, "limit": 500 }]
     );
     assert_eq!(request, expected);
     let kinds = lines(follow(&[&relay], dir.path(), &["--stored", "--kind", "7"]));
@@ -163,7 +162,11 @@ fn each_hostile_event_is_refused_with_its_code_and_hides_no_valid_one() {
         faults.push(say(message));
     }
     relay.inject(faults);
-    let lines = json_lines(follow(&[&relay], dir.path(), &["--stored", "--json", "--kind", "1"]));
+    let mut command = follow(&[&relay], dir.path(), &["--stored", "--json", "--kind", "1"]);
+    let output_of_all = command.output().unwrap();
+    // What cannot be read may have been an event.
+    assert_eq!(output_of_all.status.code(), Some(3), "{}", stderr(&output_of_all));
+    let lines: Vec<Value> = text(&output_of_all.stdout).iter().map(parsed).collect();
     assert_eq!(relay.pending_faults(), 0);
     let of = |kind: &str| lines.iter().filter(|line| line["kind"] == kind).collect::<Vec<_>>();
     let refused: Vec<&str> = { of("event").into_iter() }
@@ -181,6 +184,7 @@ fn each_hostile_event_is_refused_with_its_code_and_hides_no_valid_one() {
     assert_eq!(of("auth")[0]["message"], "challenge");
     assert_eq!(of("unrecognized").len(), 1);
     assert_eq!(of("end-of-stored").len(), 1);
+    assert_eq!(of("end-of-stored")[0]["complete"], false);
     // In lines of events alone they are messages on standard error.
     relay.inject([say(format!(r#"["EVENT","{{sub}}",{}]"#, forged(newest, "id")))]);
     let output = output(follow(&[&relay], dir.path(), &["--stored", "--kind", "1"]));
@@ -211,7 +215,9 @@ fn no_event_is_lost_or_repeated_while_the_relay_cuts_stalls_and_limits() {
     relay.inject([(50, closed("rate-limited: slow down"))]);
     relay.inject([(70, RelayFault::Say("\0".to_owned())), (150, closed("error: shutting down"))]);
     relay.inject([(110, RelayFault::Cut)]);
-    let output = output(follow(&[&relay], dir.path(), &["--stored", "--idle-seconds", "2"]));
+    let mut command = follow(&[&relay], dir.path(), &["--stored", "--idle-seconds", "2"]);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert_eq!(relay.pending_faults(), 0);
     assert_eq!(sorted(text(&output.stdout)), all(corpus.events()));
     let printed = stderr(&output);
@@ -231,7 +237,12 @@ fn no_event_is_lost_or_repeated_while_the_relay_cuts_stalls_and_limits() {
 fn a_relay_that_cannot_be_followed_is_exit_code_3_and_hides_no_other() {
     let (corpus, dir) = (corpus(50), tempfile::tempdir().unwrap());
     let (closed, open) = (relay(corpus.events()), relay(corpus.events()));
-    let refuse = || closed.inject([say(r#"["CLOSED","{sub}","auth-required: members only"]"#)]);
+    // It is asked three times.
+    let refuse = || {
+        for _ in 0..3 {
+            closed.inject([say(r#"["CLOSED","{sub}","auth-required: members only"]"#)]);
+        }
+    };
     refuse();
     let output = follow(&[&closed], dir.path(), &["--events", "1"]).output().unwrap();
     assert_eq!(output.status.code(), Some(3));
@@ -292,7 +303,7 @@ impl Drop for Running {
 
 /// Waits until a client has asked for events before the oldest one, and has the answer.
 pub(crate) fn wait_for_all_pages(relay: &NostrRelay, oldest: &OwnedEvent) {
-    let last = format!(r#""until":{}}}"#, oldest.created_at - 1);
+    let last = format!(r#""until":{},"#, oldest.created_at - 1);
     loop {
         let requests = relay.requests();
         let at = requests.iter().position(|request| request.contains(&last));
@@ -359,6 +370,84 @@ fn a_relay_that_does_not_compare_is_exit_code_3_with_its_reason() {
     let expected = "the relay does not compare ids (NIP-77): blocked: not here";
     assert!(stderr(&output).contains(expected), "{}", stderr(&output));
     assert!(output.stdout.is_empty());
+}
+
+/// The events of a relay that answers in this way, or a refusal to call them complete.
+fn assert_whole_or_refused(events: &[OwnedEvent], options: Options, args: &[&str]) {
+    let dir = tempfile::tempdir().unwrap();
+    let relay = NostrRelay::start(events, options).unwrap();
+    let output = follow(&[&relay], dir.path(), &[&["--stored"], args].concat()).output().unwrap();
+    let (printed, is_whole) = (stderr(&output), sorted(text(&output.stdout)) == all(events));
+    match output.status.code() {
+        Some(0) => assert!(is_whole, "{options:?}: {printed}"),
+        code => assert!(
+            code == Some(3) && printed.contains("stored events may be missing"),
+            "{options:?}: {printed}"
+        ),
+    }
+    // Where ids can be compared, every second is proved.
+    assert!(is_whole || !options.compares, "{options:?}: {printed}");
+}
+
+#[test]
+fn stored_events_are_whole_in_every_order_with_every_limit_of_a_relay_or_the_run_fails() {
+    let corpus = corpus(60);
+    for order in [Order::Descending, Order::Ascending, Order::Random(7)] {
+        for page_events in [1, 2, 7, 20, 59, 60, 61] {
+            for (hints, ignores_newest) in [(false, false), (true, false), (false, true)] {
+                // A single event that a relay hides, against NIP-01, cannot be noticed.
+                let is_single_hidden = ignores_newest && page_events == 59;
+                if is_single_hidden && matches!(order, Order::Random(_)) {
+                    continue;
+                }
+                let options =
+                    Options { order, page_events, hints, ignores_newest, ..Options::default() };
+                assert_whole_or_refused(corpus.events(), options, &[]);
+            }
+        }
+        let options = Options { order, page_events: 20, compares: false, ..Options::default() };
+        assert_whole_or_refused(corpus.events(), options, &[]);
+    }
+}
+
+#[test]
+fn a_relay_with_one_subscription_at_a_time_and_one_that_asks_who_it_is_are_followed() {
+    let (corpus, dir) = (corpus(300), tempfile::tempdir().unwrap());
+    let options = Options { page_events: 50, max_subscriptions: 1, ..Options::default() };
+    let single = NostrRelay::start(corpus.events(), options).unwrap();
+    let output = output(follow(&[&single], dir.path(), &["--events", "300"]));
+    assert_eq!(sorted(text(&output.stdout)), all(corpus.events()));
+    assert_eq!(single.connection_count(), 1);
+    assert_eq!(lines(follow(&[&single], dir.path(), &["--stored"])).len(), 300);
+    let options = Options { requires_auth: true, ..Options::default() };
+    let closed = NostrRelay::start(corpus.events(), options).unwrap();
+    let key = dir.path().join("key");
+    fs::write(&key, "7".repeat(64)).unwrap();
+    let args = ["--stored", "--auth-key", key.to_str().unwrap()];
+    let output = follow(&[&closed], dir.path(), &args).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("chmod 600"), "{}", stderr(&output));
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(lines(follow(&[&closed], dir.path(), &args)).len(), 300);
+    let output = follow(&[&closed], dir.path(), &["--stored"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).contains("auth-required: who are you"), "{}", stderr(&output));
+}
+
+#[test]
+fn events_with_further_items_are_written_and_unreadable_messages_fail_the_run() {
+    let (corpus, dir) = (corpus(3), tempfile::tempdir().unwrap());
+    let relay = relay(&corpus.events()[..2]);
+    let extra = json(&corpus.events()[2]);
+    relay.inject([say(format!(r#"["EVENT","{{sub}}",{extra},{{"x":1}},2]"#))]);
+    let written = lines(follow(&[&relay], dir.path(), &["--stored"]));
+    assert_eq!(sorted(written), all(corpus.events()));
+    for message in [r#"["EVENT","{sub}",1]"#, r#"["EVENT","{sub}",{"id":1}]"#, "[", "\0"] {
+        relay.inject([say(message)]);
+        let output = follow(&[&relay], dir.path(), &["--stored"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{message}");
+        assert!(!stderr(&output).contains("all stored events are received"), "{message}");
+    }
 }
 
 #[test]

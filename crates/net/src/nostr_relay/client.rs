@@ -1,21 +1,26 @@
 //! The client of one relay: its connections, the subscriptions of each, and where the next one resumes.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
 
 use nostr::formats::json::{self, Json};
 use nostr::formats::{Codec, ReadFields};
+use nostr::negentropy::Items;
 use nostr::{Arena, DecodeError, Filter, Limits};
 use reqwest::Url;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-use super::comparison::{Comparison, Missing, Step};
+use super::comparison::{self, Comparison, Missing};
 use super::item::{EventText, RelayError, RelayEvent, RelayItem, RelayNotice, Traffic};
-use super::message::{self, Message, Reason};
+use super::message::{self, Hint, Message, Reason};
 use super::options::Options;
+use super::walk::{Gap, Step, Walk};
 use crate::clock::now_micros;
 use crate::hosts::{Backoff, Jitter};
 use crate::reconnecting_socket::{Dial, ReconnectingSocket, SocketEvent};
+use crate::remote_text::{MAX_MESSAGE_CHARS, sanitize};
 use crate::websocket::{Dialer, SocketError, SocketMessage};
 
 /// Receives the events of one relay that match a filter, stored and new ones.
@@ -41,9 +46,26 @@ pub struct Client {
     ready: VecDeque<RelayItem>,
     /// The time up to which events are received.
     resume: Option<u64>,
-    /// The latest creation time of the stored events so far, and the number of events of the largest page.
+    /// The time from which on events are requested while none are received.
+    complete_at: Option<u64>,
+    /// The requests for stored events, and whether some are to be made.
+    walk: Walk,
+    is_walking: bool,
+    /// The latest creation time of the stored events so far.
     latest_stored: Option<u64>,
-    largest_page: u64,
+    /// Whether a limit counts no more: stored events were received.
+    is_limit_met: bool,
+    /// Number of messages of this connection that could not be read, and of events that the relay named and did not send.
+    unreadable: u64,
+    withheld: usize,
+    /// Whether the relay allows one subscription at a time, and connections in a row that ended with the second one.
+    is_one_at_a_time: bool,
+    lost_beside: u32,
+    /// Number of answers that brought the requests forward.
+    answered: u64,
+    /// Final refusals since the last answer.
+    refusals: u32,
+    authentication: Authentication,
     traffic: Traffic,
     arena: Arena,
     failure: Option<RelayError>,
@@ -53,19 +75,21 @@ pub struct Client {
 #[derive(Debug)]
 enum Stage {
     Offline,
+    Authenticating,
     Comparing { subscription: String },
     Fetching { subscription: String },
-    Stored { subscription: String, page: Page },
+    Stored { subscription: String },
+    ComparingSecond { subscription: String, comparison: Comparison },
     Live,
 }
 
-/// A request for stored events.
-#[derive(Debug)]
-struct Page {
-    until: Option<i64>,
-    /// The oldest creation time among its events so far.
-    oldest: Option<i64>,
-    count: u64,
+/// The authentication on this connection.
+#[derive(Debug, Default)]
+struct Authentication {
+    challenge: Option<String>,
+    /// The id of the event that was sent.
+    sent: Option<String>,
+    is_accepted: bool,
 }
 
 /// What became of the comparison with the events that are known.
@@ -98,8 +122,18 @@ impl Client {
             outgoing: VecDeque::new(),
             ready: VecDeque::new(),
             resume: options.resume,
+            complete_at: None,
+            walk: Walk::new(filter.clone(), 0),
+            is_walking: false,
             latest_stored: None,
-            largest_page: 0,
+            is_limit_met: false,
+            unreadable: 0,
+            withheld: 0,
+            is_one_at_a_time: false,
+            lost_beside: 0,
+            answered: 0,
+            refusals: 0,
+            authentication: Authentication::default(),
             traffic: Traffic::default(),
             arena: Arena::new(),
             failure: None,
@@ -141,6 +175,11 @@ impl Client {
         self.traffic
     }
 
+    /// Number of requests for stored events so far that were answered, without the one that each connection begins with again.
+    pub fn answered(&self) -> u64 {
+        self.answered
+    }
+
     /// Closes the connection with a close frame.
     pub async fn close(self) {
         self.socket.close().await;
@@ -148,15 +187,16 @@ impl Client {
 
     /// The next event of the socket; `None` if the relay was silent for too long.
     async fn next_event(&mut self) -> Option<SocketEvent> {
-        let Self { socket, dialer, url, options, stage, .. } = self;
+        let limit = self.answer_timeout();
+        let Self { socket, dialer, url, options, .. } = self;
         let dial = |_| {
             let (dialer, url, socket) = (dialer.clone(), url.clone(), options.socket);
             Box::pin(async move { dialer.dial(&url, &socket).await }) as Dial
         };
         let next = socket.next(dial);
-        let next = match stage {
-            Stage::Offline | Stage::Live => next.await,
-            _ => timeout(options.answer_timeout, next).await.ok()?,
+        let next = match limit {
+            None => next.await,
+            Some(limit) => timeout(limit, next).await.ok()?,
         };
         match next {
             Ok((_, event)) => Some(event),
@@ -165,15 +205,26 @@ impl Client {
         }
     }
 
+    /// Maximum time without a message.
+    fn answer_timeout(&self) -> Option<Duration> {
+        match self.stage {
+            Stage::Offline | Stage::Live => None,
+            // Relays that do not know comparisons need not answer them.
+            Stage::ComparingSecond { .. } => Some(self.options.answer_timeout.min(SHORT_TIMEOUT)),
+            _ => Some(self.options.answer_timeout),
+        }
+    }
+
     fn handle(&mut self, event: SocketEvent) {
         match event {
             SocketEvent::Message(SocketMessage::Text(text)) => self.handle_text(text),
             SocketEvent::Message(SocketMessage::Binary(bytes)) => {
                 self.traffic.received += bytes.len() as u64;
-                self.notify(RelayNotice::Unrecognized("a binary message"));
+                self.count_unreadable("a binary message");
             }
             SocketEvent::Connected => self.handle_connected(),
             SocketEvent::Lost(reason) => {
+                self.note_lost();
                 self.go_offline();
                 self.notify(RelayNotice::Disconnected(reason));
             }
@@ -187,10 +238,16 @@ impl Client {
 
     fn handle_connected(&mut self) {
         self.first_subscription = self.next_subscription;
+        self.authentication = Authentication::default();
         let since = self.since();
         self.notify(RelayNotice::Connected { since });
+        self.start();
+    }
+
+    /// Begins with the requests of a connection, or with all of them again.
+    fn start(&mut self) {
         match std::mem::replace(&mut self.known, KnownEvents::Complete) {
-            KnownEvents::Complete => self.request_stored(None),
+            KnownEvents::Complete => self.request_stored(),
             KnownEvents::Fetching(mut missing, started) => {
                 missing.retry();
                 self.known = KnownEvents::Fetching(missing, started);
@@ -205,6 +262,15 @@ impl Client {
         self.outgoing.clear();
     }
 
+    /// Notes a connection that ended while a second subscription was requested: some relays allow one, and say it so.
+    fn note_lost(&mut self) {
+        let is_beside = self.lasting.as_ref().is_some_and(|lasting| {
+            matches!(&self.stage, Stage::Stored { subscription } if subscription != lasting)
+        });
+        self.lost_beside += u32::from(is_beside);
+        self.is_one_at_a_time |= self.lost_beside >= MAX_LOST_BESIDE;
+    }
+
     /// Handles an answer that did not come in time.
     fn handle_silence(&mut self) {
         match self.stage {
@@ -212,6 +278,8 @@ impl Client {
                 let what = "no answer to NEG-OPEN".to_owned();
                 self.fail(RelayError::NotCompared(what));
             }
+            Stage::ComparingSecond { .. } => self.give_up_comparison(),
+            Stage::Stored { .. } if self.walk.give_up_proof() => self.request_next(),
             _ => self.disconnect(SocketError::NoMessage(self.options.answer_timeout)),
         }
     }
@@ -220,13 +288,15 @@ impl Client {
         self.traffic.received += text.len() as u64;
         match Message::parse(text.as_str()) {
             Ok(Message::Event { subscription, object }) => {
-                let is_awaited = self.is_awaited(subscription);
-                match self.is_ours(subscription) {
+                let is_awaited = self.is_awaited(&subscription);
+                match self.is_ours(&subscription) {
                     true => self.handle_event(EventText::new(text, object), is_awaited),
                     false => self.notify(RelayNotice::UnknownSubscription),
                 }
             }
-            Ok(Message::EndOfStored { subscription }) => self.handle_end_of_stored(&subscription),
+            Ok(Message::EndOfStored { subscription, hint }) => {
+                self.handle_end_of_stored(&subscription, hint);
+            }
             Ok(Message::Closed { subscription, reason }) => {
                 self.handle_closed(&subscription, reason);
             }
@@ -238,27 +308,102 @@ impl Client {
             }
             Ok(Message::CompareFailed { subscription, reason }) => {
                 match self.is_comparing(&subscription) {
-                    true => self.fail(RelayError::NotCompared(reason.to_string())),
+                    true => self.handle_compare_failed(reason),
                     false => self.notify(RelayNotice::UnknownSubscription),
                 }
             }
             Ok(Message::Notice(text)) => self.notify(RelayNotice::Message(text)),
-            Ok(Message::Auth { challenge }) => {
-                self.notify(RelayNotice::AuthRequested { challenge });
+            Ok(Message::Auth { challenge }) => self.handle_challenge(challenge),
+            Ok(Message::Accepted { id, is_accepted, reason }) => {
+                self.handle_accepted(&id, is_accepted, reason);
             }
             Ok(Message::Other) => {}
-            Err(rule) => self.notify(RelayNotice::Unrecognized(rule)),
+            Err(rule) => self.count_unreadable(rule),
         }
+    }
+
+    fn count_unreadable(&mut self, rule: &'static str) {
+        self.unreadable += 1;
+        self.notify(RelayNotice::Unrecognized(rule));
+    }
+
+    fn handle_challenge(&mut self, challenge: String) {
+        let shown = sanitize(&challenge, MAX_MESSAGE_CHARS);
+        self.notify(RelayNotice::AuthRequested { challenge: shown });
+        self.authentication = Authentication { challenge: Some(challenge), ..Default::default() };
+        if let Stage::Authenticating = self.stage {
+            self.authenticate();
+        }
+    }
+
+    /// Answers the challenge, once there is one.
+    fn authenticate(&mut self) {
+        let Some(authenticator) = &self.options.authenticator else { return };
+        let Some(challenge) = &self.authentication.challenge else { return };
+        let now = i64::try_from(now_seconds()).unwrap_or(i64::MAX);
+        let (id, event) = authenticator.answer(self.url.as_str(), challenge, now);
+        self.outgoing.push_back(message::authenticate(&event));
+        self.authentication.sent = Some(id);
+    }
+
+    fn handle_accepted(&mut self, id: &str, is_accepted: bool, reason: Reason) {
+        if self.authentication.sent.as_deref() != Some(id) {
+            return;
+        }
+        self.authentication.sent = None;
+        match is_accepted {
+            true => {
+                self.authentication.is_accepted = true;
+                self.notify(RelayNotice::Authenticated);
+                if let Stage::Authenticating = self.stage {
+                    self.start();
+                }
+            }
+            false if ["error", "rate-limited"].contains(&&*reason.prefix) => {
+                self.disconnect(SocketError::Ended("OK false".to_owned()));
+            }
+            false => self.fail(RelayError::Refused(reason)),
+        }
+    }
+
+    /// Authenticates, where this is what a request lacks. Whether it was.
+    fn answers_refusal(&mut self, reason: &Reason) -> bool {
+        let is_lacking = match &*reason.prefix {
+            "auth-required" => true,
+            "restricted" => self.authentication.challenge.is_some(),
+            _ => false,
+        };
+        let can_answer = self.options.authenticator.is_some() && !self.authentication.is_accepted;
+        if !is_lacking || !can_answer {
+            return false;
+        }
+        if let Some(lasting) = self.lasting.take() {
+            self.outgoing.push_back(message::close(&lasting));
+        }
+        if let KnownEvents::Comparing(..) = self.known {
+            self.known = KnownEvents::Due;
+        }
+        self.stage = Stage::Authenticating;
+        self.authenticate();
+        true
     }
 
     fn handle_event(&mut self, text: EventText, is_awaited: bool) {
         self.socket.record_progress();
+        if is_awaited && matches!(self.stage, Stage::Stored { .. }) && self.walk.is_probing() {
+            let (id, created_at) = self.place(&text);
+            self.walk.take(id, created_at);
+            return;
+        }
         let is_wanted = match self.stage {
             Stage::Fetching { .. } if is_awaited => self.take_missing(&text),
             Stage::Stored { .. } => self.take_stored(&text, is_awaited),
+            Stage::ComparingSecond { .. } => self.take_stored(&text, false),
             Stage::Live => {
-                let created_at = self.created_at(&text);
-                self.resume = self.resume.max(created_at.and_then(bounded_by_now));
+                let (_, created_at) = self.place(&text);
+                if self.gap().is_none() {
+                    self.resume = self.resume.max(created_at.and_then(bounded_by_now));
+                }
                 true
             }
             // A late answer to an earlier request.
@@ -266,7 +411,7 @@ impl Client {
         };
         match is_wanted {
             true => {
-                let is_live = matches!(self.stage, Stage::Live);
+                let is_live = matches!(self.stage, Stage::Live) && self.gap().is_none();
                 let resume = self.resume.filter(|_| is_live);
                 self.ready.push_back(RelayItem::Event(RelayEvent { text, resume }));
             }
@@ -281,22 +426,20 @@ impl Client {
         id.is_none_or(|id| missing.take(&id))
     }
 
-    /// Notes the time of a stored event, or of a new one while older ones are requested. Whether it is within the limit.
+    /// Notes a stored event, or a new one while older ones are requested. Whether it is within the limit.
     fn take_stored(&mut self, text: &EventText, is_awaited: bool) -> bool {
-        let created_at = self.created_at(text);
+        let (id, created_at) = self.place(text);
         self.latest_stored = self.latest_stored.max(created_at.and_then(bounded_by_now));
-        let Stage::Stored { page, .. } = &mut self.stage else { return false };
-        if !is_awaited {
-            return true;
+        match is_awaited {
+            true => self.walk.take(id, created_at),
+            false => {
+                self.walk.take_live(id);
+                true
+            }
         }
-        page.count += 1;
-        if let Some(created_at) = created_at {
-            page.oldest = Some(page.oldest.map_or(created_at, |oldest| oldest.min(created_at)));
-        }
-        self.filter.limit.is_none_or(|limit| page.count <= limit)
     }
 
-    fn handle_end_of_stored(&mut self, subscription: &str) {
+    fn handle_end_of_stored(&mut self, subscription: &str, hint: Option<Hint>) {
         if !self.is_ours(subscription) {
             return self.notify(RelayNotice::UnknownSubscription);
         }
@@ -306,66 +449,112 @@ impl Client {
             _ if !self.is_awaited(subscription) => {}
             Stage::Fetching { .. } => {
                 self.outgoing.push_back(message::close(subscription));
+                self.answered += 1;
                 self.fetch_next();
             }
-            Stage::Stored { .. } => self.end_page(),
-            Stage::Offline | Stage::Comparing { .. } | Stage::Live => {}
+            Stage::Stored { .. } => self.end_page(subscription, hint),
+            _ => {}
         }
     }
 
-    /// Requests the next page, if there may be older events.
-    fn end_page(&mut self) {
-        let stage = std::mem::replace(&mut self.stage, Stage::Live);
-        let Stage::Stored { subscription, page } = stage else { return };
-        if page.until.is_some() {
-            self.outgoing.push_back(message::close(&subscription));
+    /// Requests the next page, if there may be other events.
+    fn end_page(&mut self, subscription: &str, hint: Option<Hint>) {
+        self.refusals = 0;
+        self.answered += u64::from(!self.walk.is_resuming());
+        self.walk.end_page(hint);
+        let is_lasting = self.lasting.as_deref() == Some(subscription);
+        if !is_lasting {
+            self.lost_beside = 0;
         }
-        self.largest_page = self.largest_page.max(page.count);
-        match self.next_page(&page) {
-            Some(until) => self.request_stored(Some(until)),
+        // Where there is one subscription at a time, it lasts once there is nothing more to request.
+        if !is_lasting || (self.is_one_at_a_time && !self.walk.is_done()) {
+            self.outgoing.push_back(message::close(subscription));
+            self.lasting = self.lasting.take().filter(|_| !is_lasting);
+        }
+        self.request_next();
+    }
+
+    /// Why stored events may be missing.
+    fn gap(&self) -> Option<Gap> {
+        let unreadable = (self.unreadable > 0).then_some(Gap::Unreadable(self.unreadable));
+        let withheld = (self.withheld > 0).then_some(Gap::Withheld(self.withheld));
+        self.walk.gap().cloned().or(withheld).or(unreadable)
+    }
+
+    fn go_live(&mut self) {
+        (self.stage, self.is_walking, self.is_limit_met) = (Stage::Live, false, true);
+        let gap = self.gap();
+        if gap.is_none() {
+            self.resume = self.resume.max(self.latest_stored);
+        }
+        if self.filter.limit.is_some() {
+            self.complete_at.get_or_insert_with(now_seconds);
+        }
+        let resume = self.resume.filter(|_| gap.is_none());
+        self.notify(RelayNotice::EndOfStored { resume, gap });
+    }
+
+    /// Begins with the requests for stored events, or continues them on another connection.
+    fn request_stored(&mut self) {
+        match self.is_walking {
+            true => self.walk.reconnect(self.overlap_seconds()),
+            false => {
+                let limit = self.filter.limit.filter(|_| !self.is_limit_met);
+                let filter = Filter { since: self.since(), limit, ..self.filter.clone() };
+                let now = i64::try_from(now_seconds()).unwrap_or(i64::MAX);
+                self.walk = Walk::new(filter, now);
+                (self.is_walking, self.unreadable) = (true, 0);
+            }
+        }
+        self.request_next();
+    }
+
+    /// Makes the next request for stored events.
+    fn request_next(&mut self) {
+        let is_single = self.is_one_at_a_time || self.options.stored_only;
+        let step = self.walk.next();
+        let is_last = step.is_none() && self.lasting.is_none() && !self.options.stored_only;
+        let step = match is_last {
+            true => {
+                self.walk.join(self.overlap_seconds());
+                self.walk.next()
+            }
+            false => step,
+        };
+        match step {
+            Some(Step::Request(filter)) => {
+                let subscription = self.new_subscription();
+                self.outgoing.push_back(message::request(&subscription, &filter));
+                if self.lasting.is_none() && (is_last || !is_single) {
+                    self.lasting = Some(subscription.clone());
+                }
+                self.stage = Stage::Stored { subscription };
+            }
+            Some(Step::Compare(filter, known)) => self.compare_second(&filter, known),
             None => self.go_live(),
         }
     }
 
-    /// The end of the next page.
-    fn next_page(&mut self, page: &Page) -> Option<i64> {
-        let oldest = page.oldest.filter(|_| self.filter.limit.is_none())?;
-        let until = match page.until {
-            // The relay does not keep to the time, and would send these events again and again.
-            Some(until) if oldest > until => {
-                self.notify(RelayNotice::Unrequested);
-                return None;
-            }
-            // The events of the last second of the page before, again.
-            Some(until) if oldest == until => {
-                if page.count >= self.largest_page.max(FULL_PAGE) {
-                    self.notify(RelayNotice::FullSecond(until));
-                }
-                until.checked_sub(1)?
-            }
-            _ => oldest,
-        };
-        let is_before_start = self.since().is_some_and(|since| until < since);
-        (!is_before_start).then_some(until)
-    }
-
-    fn go_live(&mut self) {
-        self.stage = Stage::Live;
-        self.resume = self.resume.max(self.latest_stored);
-        self.notify(RelayNotice::EndOfStored { resume: self.resume });
-    }
-
-    /// Requests stored events up to a time, or the newest ones and all that follow.
-    fn request_stored(&mut self, until: Option<i64>) {
+    fn compare_second(&mut self, filter: &Filter, known: Items) {
+        let comparison = Comparison::new(Arc::new(known), &self.options);
         let subscription = self.new_subscription();
-        let mut filter = Filter { since: self.since(), ..self.filter.clone() };
-        filter.until = until.or(filter.until);
-        self.outgoing.push_back(message::request(&subscription, &filter));
-        if until.is_none() {
-            self.lasting = Some(subscription.clone());
+        let first = message::compare_open(&subscription, filter, &comparison.open());
+        self.outgoing.push_back(first);
+        self.stage = Stage::ComparingSecond { subscription, comparison };
+    }
+
+    fn give_up_comparison(&mut self) {
+        self.walk.not_compared();
+        self.request_next();
+    }
+
+    /// Handles the failure of a comparison.
+    fn handle_compare_failed(&mut self, reason: Reason) {
+        if let Stage::ComparingSecond { .. } = self.stage {
+            self.give_up_comparison();
+        } else if !self.answers_refusal(&reason) {
+            self.fail(RelayError::NotCompared(reason.to_string()));
         }
-        let page = Page { until, oldest: None, count: 0 };
-        self.stage = Stage::Stored { subscription, page };
     }
 
     fn start_comparison(&mut self) {
@@ -380,14 +569,17 @@ impl Client {
     }
 
     fn handle_comparison(&mut self, received: &[u8]) {
+        if let Stage::ComparingSecond { .. } = self.stage {
+            return self.continue_second(received);
+        }
         let Stage::Comparing { subscription } = &self.stage else { return };
         let KnownEvents::Comparing(comparison, started) = &mut self.known else { return };
         let started = *started;
         match comparison.receive(received) {
-            Ok(Step::Send(next)) => {
+            Ok(comparison::Step::Send(next)) => {
                 self.outgoing.push_back(message::compare_next(subscription, &next));
             }
-            Ok(Step::Done) => {
+            Ok(comparison::Step::Done) => {
                 self.outgoing.push_back(message::compare_close(subscription));
                 let KnownEvents::Comparing(comparison, _) =
                     std::mem::replace(&mut self.known, KnownEvents::Complete)
@@ -404,6 +596,24 @@ impl Client {
         }
     }
 
+    /// Handles a message of the comparison of one second.
+    fn continue_second(&mut self, received: &[u8]) {
+        let Stage::ComparingSecond { subscription, comparison } = &mut self.stage else { return };
+        match comparison.receive(received) {
+            Ok(comparison::Step::Send(next)) => {
+                self.outgoing.push_back(message::compare_next(subscription, &next));
+            }
+            Ok(comparison::Step::Done) => {
+                self.outgoing.push_back(message::compare_close(subscription));
+                let stage = std::mem::replace(&mut self.stage, Stage::Offline);
+                let Stage::ComparingSecond { comparison, .. } = stage else { return };
+                self.walk.compared(comparison.into_ids());
+                self.request_next();
+            }
+            Err(_) => self.give_up_comparison(),
+        }
+    }
+
     /// Requests the next missing events, or goes on with those since the comparison.
     fn fetch_next(&mut self) {
         let KnownEvents::Fetching(missing, started) = &mut self.known else { return };
@@ -412,8 +622,12 @@ impl Client {
             let withheld = missing.withheld();
             self.known = KnownEvents::Complete;
             self.notify(RelayNotice::Fetched { withheld });
-            self.resume = self.resume.max(Some(started));
-            return self.request_stored(None);
+            self.withheld = withheld;
+            if withheld == 0 {
+                self.resume = self.resume.max(Some(started));
+            }
+            self.complete_at = Some(started);
+            return self.request_stored();
         }
         let subscription = self.new_subscription();
         let filter = Filter { ids, ..Filter::default() };
@@ -425,21 +639,64 @@ impl Client {
         if !self.is_ours(subscription) {
             return self.notify(RelayNotice::UnknownSubscription);
         }
+        let is_lasting = self.lasting.as_deref() == Some(subscription);
+        let is_awaited = self.is_awaited(subscription);
         // Some relays say it of a subscription that the client has ended.
-        if !self.is_awaited(subscription) && self.lasting.as_deref() != Some(subscription) {
+        if !is_awaited && !is_lasting {
             return;
         }
         self.notify(RelayNotice::Closed(reason.clone()));
-        match &self.stage {
-            Stage::Comparing { .. } => self.fail(RelayError::NotCompared(reason.to_string())),
-            _ if reason.is_final() => self.fail(RelayError::Refused(reason)),
-            _ => self.disconnect(SocketError::Ended("CLOSED".to_owned())),
+        let is_beside = self.lasting.is_some() && !is_lasting;
+        self.lasting = self.lasting.take().filter(|_| !is_lasting);
+        let is_stored = matches!(self.stage, Stage::Stored { .. });
+        let is_second = matches!(self.stage, Stage::ComparingSecond { .. });
+        if is_second && is_awaited {
+            self.give_up_comparison();
+        } else if self.answers_refusal(&reason) {
+        } else if let Stage::Comparing { .. } = self.stage {
+            self.fail(RelayError::NotCompared(reason.to_string()));
+        } else if (is_stored || is_second) && !is_awaited {
+            // The relay ends the older of two subscriptions.
+            self.is_one_at_a_time = true;
+        } else if is_stored && is_beside {
+            // It may allow one at a time.
+            self.request_alone();
+        } else if is_stored && self.walk.shrink_pages() {
+            self.walk.retry();
+            self.request_next();
+        } else if is_stored && reason.prefix != "rate-limited" && self.walk.give_up_proof() {
+            self.request_next();
+        } else {
+            self.handle_refusal(reason);
+        }
+    }
+
+    /// Ends the subscription that lasts, and makes the request again that was refused beside it.
+    fn request_alone(&mut self) {
+        self.is_one_at_a_time = true;
+        if let Some(lasting) = self.lasting.take() {
+            self.outgoing.push_back(message::close(&lasting));
+        }
+        self.walk.retry();
+        self.request_next();
+    }
+
+    /// Ends the relay, if it refuses the request for good; otherwise the connection, and the next one follows after a growing delay.
+    fn handle_refusal(&mut self, reason: Reason) {
+        // What was answered before may be so again.
+        let was_answered = matches!(self.stage, Stage::Live);
+        self.refusals += u32::from(reason.is_final());
+        let max = if reason.is_permission() || was_answered { MAX_REFUSALS } else { 1 };
+        match reason.is_final() && self.refusals >= max {
+            true => self.fail(RelayError::Refused(reason)),
+            false => self.disconnect(SocketError::Ended("CLOSED".to_owned())),
         }
     }
 
     /// Ends the connection. The next one follows after a delay.
     fn disconnect(&mut self, reason: SocketError) {
         self.socket.disconnect(reason);
+        self.note_lost();
         self.go_offline();
     }
 
@@ -451,9 +708,13 @@ impl Client {
     /// The earliest creation time to request.
     fn since(&self) -> Option<i64> {
         let overlap = self.options.overlap.as_secs();
-        let resume =
-            self.resume.map(|resume| resume.saturating_sub(overlap).min(MAX_SECONDS) as i64);
+        let resume = self.resume.or(self.complete_at);
+        let resume = resume.map(|resume| resume.saturating_sub(overlap).min(MAX_SECONDS) as i64);
         self.filter.since.max(resume)
+    }
+
+    fn overlap_seconds(&self) -> i64 {
+        i64::try_from(self.options.overlap.as_secs()).unwrap_or(i64::MAX)
     }
 
     fn new_subscription(&mut self) -> String {
@@ -474,17 +735,23 @@ impl Client {
         match &self.stage {
             Stage::Comparing { subscription: ours }
             | Stage::Fetching { subscription: ours }
-            | Stage::Stored { subscription: ours, .. } => ours == subscription,
-            Stage::Offline | Stage::Live => false,
+            | Stage::Stored { subscription: ours }
+            | Stage::ComparingSecond { subscription: ours, .. } => ours == subscription,
+            Stage::Offline | Stage::Authenticating | Stage::Live => false,
         }
     }
 
     fn is_comparing(&self, subscription: &str) -> bool {
-        matches!(self.stage, Stage::Comparing { .. }) && self.is_awaited(subscription)
+        let is_comparing =
+            matches!(self.stage, Stage::Comparing { .. } | Stage::ComparingSecond { .. });
+        is_comparing && self.is_awaited(subscription)
     }
 
-    fn created_at(&mut self, text: &EventText) -> Option<i64> {
-        self.fields(text, |fields| fields.created_at())
+    /// The id and the creation time of an event. One that cannot be read is counted.
+    fn place(&mut self, text: &EventText) -> (Option<[u8; 32]>, Option<i64>) {
+        let place = self.fields(text, |fields| Ok((fields.id()?, fields.created_at()?)));
+        self.unreadable += u64::from(place.is_none());
+        place.unzip()
     }
 
     /// A field of an event, if it can be read.
@@ -512,8 +779,14 @@ fn now_seconds() -> u64 {
     now_micros() / 1_000_000
 }
 
-/// Number of events from which on a page can be all that a relay sends at once.
-const FULL_PAGE: u64 = 100;
+/// Refusals in a row for want of a permission, after which a relay is given up.
+const MAX_REFUSALS: u32 = 3;
+
+/// Connections in a row that end at a second subscription, after which there is one at a time.
+const MAX_LOST_BESIDE: u32 = 2;
+
+/// Maximum wait for a comparison that need not be answered.
+const SHORT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The latest time of a filter.
 const MAX_SECONDS: u64 = i64::MAX as u64;

@@ -62,6 +62,11 @@ impl Comparison {
         self.rounds
     }
 
+    /// The ids that the relay has and we have not.
+    pub(super) fn into_ids(self) -> Vec<[u8; 32]> {
+        self.missing.into_iter().collect()
+    }
+
     pub(super) fn into_missing(self) -> Missing {
         Missing { queued: self.missing.into_iter().collect(), ..Missing::default() }
     }
@@ -71,7 +76,9 @@ impl Comparison {
 #[derive(Debug, Default)]
 pub(super) struct Missing {
     queued: VecDeque<[u8; 32]>,
+    /// Those of the last group that are not received, and the number of the group.
     requested: HashSet<[u8; 32]>,
+    requested_count: usize,
     withheld: usize,
 }
 
@@ -80,11 +87,16 @@ impl Missing {
         self.queued.len()
     }
 
-    /// The ids of the next group; none at the end.
+    /// The ids of the next group; none at the end. What the relay left out of the last group is requested again if it sent others:
+    /// it may send fewer at once than are requested.
     pub(super) fn next_group(&mut self) -> Vec<[u8; 32]> {
-        self.withheld += self.requested.len();
+        match self.requested.len() < self.requested_count {
+            true => self.queued.extend(self.requested.drain()),
+            false => self.withheld += self.requested.len(),
+        }
         let group: Vec<_> = self.queued.drain(..self.queued.len().min(GROUP_IDS)).collect();
         self.requested = group.iter().copied().collect();
+        self.requested_count = group.len();
         group
     }
 
@@ -96,6 +108,7 @@ impl Missing {
     /// Requests again what was not received on a lost connection.
     pub(super) fn retry(&mut self) {
         self.queued.extend(self.requested.drain());
+        self.requested_count = 0;
     }
 
     /// Number of events that the relay did not send.
@@ -145,7 +158,9 @@ mod tests {
         missing.retry();
         assert_eq!((missing.len(), missing.withheld()), (99, 0));
         missing.next_group();
-        assert_eq!((missing.next_group().len(), missing.withheld()), (0, 99));
+        assert!(missing.take(&[151; 32]));
+        assert_eq!((missing.next_group().len(), missing.withheld()), (98, 0));
+        assert_eq!((missing.next_group().len(), missing.withheld()), (0, 98));
     }
 
     #[test]

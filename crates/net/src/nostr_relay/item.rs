@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::message::Reason;
+use super::walk::Gap;
 use crate::websocket::{DialError, SocketError};
 
 /// An event, or a notice about the relay.
@@ -24,7 +25,7 @@ pub struct RelayEvent {
     /// The JSON of the event.
     pub text: EventText,
     /// The time up to which events are received with this one, in seconds since 1970: that of the last event by the clocks of
-    /// authors, and no later than now. `None` until all stored events are.
+    /// authors, and no later than now. `None` until all stored events are, and on a connection on which something was missing or could not be read.
     pub resume: Option<u64>,
 }
 
@@ -61,13 +62,13 @@ pub enum RelayNotice {
     ConnectFailed(DialError),
     /// The next attempt follows after this delay.
     RetryScheduled(Duration),
-    /// All stored events are received, and new ones follow.
+    /// The requests for stored events are answered, and new ones follow.
     EndOfStored {
         /// The time up to which events are received, as in [`RelayEvent::resume`].
         resume: Option<u64>,
+        /// Why stored events may be missing. `None` if all are received.
+        gap: Option<Gap>,
     },
-    /// A whole second has more events than the relay sends at once: some of them may be missing.
-    FullSecond(i64),
     /// Ids were compared (NIP-77).
     Compared {
         /// Messages of the relay.
@@ -84,15 +85,18 @@ pub enum RelayNotice {
     Closed(Reason),
     /// A text for a person.
     Message(String),
-    /// A request for authentication, which is not answered.
+    /// A request for authentication, which is answered once it is the reason for a refusal, with [`Options::authenticator`].
+    ///
+    /// [`Options::authenticator`]: super::Options::authenticator
     AuthRequested {
         /// The challenge.
         challenge: String,
     },
+    /// The relay has accepted the answer to its request for authentication.
+    Authenticated,
     /// An event or another message of a subscription that is not ours; it is dropped.
     UnknownSubscription,
-    /// An event that was not requested by its id, or beyond the limit of the filter, which is dropped; or events later than
-    /// requested, which end the requests for stored events.
+    /// An event that was not requested by its id, or beyond the limit of the filter; it is dropped.
     Unrequested,
     /// A message that is none of a relay; it is dropped.
     Unrecognized(&'static str),
@@ -107,12 +111,12 @@ impl RelayNotice {
             Self::ConnectFailed(_) => "connect-failed",
             Self::RetryScheduled(_) => "retry",
             Self::EndOfStored { .. } => "end-of-stored",
-            Self::FullSecond(_) => "full-second",
             Self::Compared { .. } => "compared",
             Self::Fetched { .. } => "fetched",
             Self::Closed(_) => "closed",
             Self::Message(_) => "notice",
             Self::AuthRequested { .. } => "auth",
+            Self::Authenticated => "authenticated",
             Self::UnknownSubscription => "unknown-subscription",
             Self::Unrequested => "unrequested",
             Self::Unrecognized(_) => "unrecognized",

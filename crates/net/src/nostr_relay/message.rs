@@ -1,9 +1,13 @@
-//! Messages of relays (NIP-01, NIP-42, NIP-77), and those of clients.
+//! Messages of relays (NIP-01, NIP-42, NIP-67, NIP-77), and those of clients. Items of a message are read by their position;
+//! further ones are ignored.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::ops::Range;
 
 use kernels::hex;
 use nostr::Filter;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::remote_text::{MAX_MESSAGE_CHARS, MAX_NAME_CHARS, sanitize};
@@ -13,19 +17,27 @@ use crate::remote_text::{MAX_MESSAGE_CHARS, MAX_NAME_CHARS, sanitize};
 pub(super) enum Message<'m> {
     /// An event, which is the object in this range of the message. It is not parsed.
     Event {
-        subscription: &'m str,
+        subscription: Cow<'m, str>,
         object: Range<usize>,
     },
     EndOfStored {
         subscription: String,
+        hint: Option<Hint>,
     },
     Closed {
         subscription: String,
         reason: Reason,
     },
     Notice(String),
+    /// A request for authentication. The challenge is as it was received.
     Auth {
         challenge: String,
+    },
+    /// Whether the relay accepts an event.
+    Accepted {
+        id: String,
+        is_accepted: bool,
+        reason: Reason,
     },
     Compare {
         subscription: String,
@@ -35,8 +47,17 @@ pub(super) enum Message<'m> {
         subscription: String,
         reason: Reason,
     },
-    /// A message to which nothing is to be said, as the result of a request that was not made.
+    /// A message of another type.
     Other,
+}
+
+/// Whether a relay has more stored events than it has sent (NIP-67).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hint {
+    /// It has sent all of them.
+    Finish,
+    /// It has more.
+    More,
 }
 
 /// Why a relay ends a subscription, or refuses a request.
@@ -62,9 +83,17 @@ impl Reason {
         Self { prefix: prefix.to_owned(), message: sanitize(message, MAX_MESSAGE_CHARS) }
     }
 
-    /// Whether the same request will be refused again: what it lacks is a permission, or a feature of the relay.
+    /// Whether the same request will be refused again: what it lacks is a permission, or a feature of the relay. Other reasons,
+    /// as `rate-limited` and `error`, may pass.
     pub fn is_final(&self) -> bool {
-        ["auth-required", "restricted", "invalid", "unsupported"].contains(&&*self.prefix)
+        const FINAL: [&str; 6] =
+            ["invalid", "unsupported", "blocked", "pow", "mute", "payment-required"];
+        self.is_permission() || FINAL.contains(&&*self.prefix)
+    }
+
+    /// Whether a permission is missing, which a relay may lack only until it knows who asks, or has read its own list of members.
+    pub(super) fn is_permission(&self) -> bool {
+        ["auth-required", "restricted"].contains(&&*self.prefix)
     }
 }
 
@@ -92,15 +121,16 @@ impl<'m> Message<'m> {
     }
 }
 
-/// The message `["EVENT","…",{…}]`, without a look at the object, which is parsed where it is verified.
+/// The message `["EVENT","…",{…}]` in its usual form. The object is not looked at beyond its end: it is parsed where it is
+/// verified.
 fn event(text: &str) -> Option<Message<'_>> {
     let inner = text.trim_ascii().strip_prefix('[')?.strip_suffix(']')?;
     let rest = inner.trim_ascii_start().strip_prefix(r#""EVENT""#)?;
     let (subscription, rest) = after_comma(rest)?.strip_prefix('"')?.split_once('"')?;
-    let object = after_comma(rest)?.trim_ascii_end();
-    let start = object.as_ptr().addr() - text.as_ptr().addr();
-    let is_object = object.starts_with('{') && object.ends_with('}');
-    is_object.then(|| Message::Event { subscription, object: start..start + object.len() })
+    let object: &RawValue = serde_json::from_str(after_comma(rest)?).ok()?;
+    let is_plain = !subscription.contains('\\') && object.get().starts_with('{');
+    let object = range_in(text, object.get());
+    is_plain.then_some(Message::Event { subscription: Cow::Borrowed(subscription), object })
 }
 
 /// What follows a comma and the space around it.
@@ -108,17 +138,76 @@ fn after_comma(text: &str) -> Option<&str> {
     Some(text.trim_ascii_start().strip_prefix(',')?.trim_ascii_start())
 }
 
-fn other<'m>(text: &str) -> Result<Message<'m>, &'static str> {
-    let items: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| "expected an array")?;
+/// Where a part of a text is in it.
+fn range_in(text: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr().addr() - text.as_ptr().addr();
+    start..start + part.len()
+}
+
+/// The first items of an array.
+struct Items<'m>([Option<&'m RawValue>; MAX_ITEMS]);
+
+impl<'de> Deserialize<'de> for Items<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(ItemsVisitor)
+    }
+}
+
+struct ItemsVisitor;
+
+impl<'de> Visitor<'de> for ItemsVisitor {
+    type Value = Items<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Items<'de>, A::Error> {
+        let mut first = [None; MAX_ITEMS];
+        for item in &mut first {
+            *item = items.next_element()?;
+            if item.is_none() {
+                return Ok(Items(first));
+            }
+        }
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Items(first))
+    }
+}
+
+fn other<'m>(message: &'m str) -> Result<Message<'m>, &'static str> {
+    let Items(items) = serde_json::from_str(message).map_err(|_| "expected an array")?;
+    let item = |at: usize| items[at].map(RawValue::get).ok_or("an item is missing");
     let text = |at: usize| -> Result<String, &'static str> {
-        let item = items.get(at).ok_or("an item is missing")?;
-        serde_json::from_str(item.get()).map_err(|_| "expected a text")
+        serde_json::from_str(item(at)?).map_err(|_| "expected a text")
     };
     Ok(match &*text(0)? {
-        "EOSE" => Message::EndOfStored { subscription: text(1)? },
+        "EVENT" => {
+            let rule = "expected a subscription and an event";
+            let (subscription, object) = (text(1).map_err(|_| rule)?, item(2).map_err(|_| rule)?);
+            if !object.starts_with('{') {
+                return Err(rule);
+            }
+            let object = range_in(message, object);
+            Message::Event { subscription: Cow::Owned(subscription), object }
+        }
+        "EOSE" => {
+            Message::EndOfStored { subscription: text(1)?, hint: item(2).ok().and_then(hint) }
+        }
         "CLOSED" => Message::Closed { subscription: text(1)?, reason: reason(text(2)) },
         "NOTICE" => Message::Notice(sanitize(&text(1)?, MAX_MESSAGE_CHARS)),
-        "AUTH" => Message::Auth { challenge: sanitize(&text(1)?, MAX_MESSAGE_CHARS) },
+        "AUTH" => {
+            let challenge = text(1)?;
+            if challenge.len() > MAX_CHALLENGE_BYTES {
+                return Err("a challenge is too long");
+            }
+            Message::Auth { challenge }
+        }
+        "OK" => Message::Accepted {
+            id: text(1)?,
+            is_accepted: item(2)? == "true",
+            reason: reason(text(3)),
+        },
         "NEG-MSG" => {
             let (digits, mut message) = (text(2)?, Vec::new());
             if !hex::decode_into(digits.as_bytes(), &mut message) {
@@ -127,9 +216,19 @@ fn other<'m>(text: &str) -> Result<Message<'m>, &'static str> {
             Message::Compare { subscription: text(1)?, message }
         }
         "NEG-ERR" => Message::CompareFailed { subscription: text(1)?, reason: reason(text(2)) },
-        "EVENT" => return Err("expected a subscription and an event"),
         _ => Message::Other,
     })
+}
+
+/// The hint in a list of hints. One that contradicts itself is none; unknown ones are ignored (NIP-67).
+fn hint(list: &str) -> Option<Hint> {
+    let list: Vec<serde_json::Value> = serde_json::from_str(list).ok()?;
+    let has = |name: &str| list.iter().any(|hint| hint == name);
+    match (has("finish"), has("more")) {
+        (true, false) => Some(Hint::Finish),
+        (false, true) => Some(Hint::More),
+        _ => None,
+    }
 }
 
 /// A reason that can be missing.
@@ -140,6 +239,11 @@ fn reason(text: Result<String, &'static str>) -> Reason {
 /// The request for events that match a filter.
 pub(super) fn request(subscription: &str, filter: &Filter) -> String {
     format!(r#"["REQ","{subscription}",{}]"#, filter.to_json())
+}
+
+/// The answer to a challenge, an event.
+pub(super) fn authenticate(event: &str) -> String {
+    format!(r#"["AUTH",{event}]"#)
 }
 
 /// The end of a subscription.
@@ -163,6 +267,12 @@ pub(super) fn compare_close(subscription: &str) -> String {
     format!(r#"["NEG-CLOSE","{subscription}"]"#)
 }
 
+/// Items of a message that are read.
+const MAX_ITEMS: usize = 4;
+
+/// Maximum length of a challenge in bytes: an answer repeats it.
+const MAX_CHALLENGE_BYTES: usize = 1024;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,11 +286,15 @@ mod tests {
         for (text, expected) in [
             (r#"["EVENT","w1",{"a":["]"]}]"#, r#"{"a":["]"]}"#),
             ("\n [ \"EVENT\" ,\t\"w1\" , {} ] ", "{}"),
-            // Not one object: the decoder of events refuses it.
-            (r#"["EVENT","w1",{},{}]"#, "{},{}"),
+            // More items than a relay has to send, and another spelling of the same texts.
+            (r#"["EVENT","w1",{},{}]"#, "{}"),
+            (r#"["EVENT","w1",{"a":"},{"},1]"#, r#"{"a":"},{"}"#),
+            (r#"["EVENT","w1",{"a":1} , null , [1] ]"#, r#"{"a":1}"#),
+            (r#"["EVENT","\u00771",{"b":{}}]"#, r#"{"b":{}}"#),
+            (r#"["\u0045VENT","w1",{}]"#, "{}"),
         ] {
             let Ok(Message::Event { subscription, object }) = parse(text) else { panic!("{text}") };
-            assert_eq!((subscription, &text[object]), ("w1", expected));
+            assert_eq!((&*subscription, &text[object]), ("w1", expected));
         }
     }
 
@@ -192,7 +306,16 @@ mod tests {
         let long = "x".repeat(100_000);
         let cut = "x".repeat(300);
         for (message, expected) in [
-            (r#"["EOSE","w1"]"#.to_owned(), Message::EndOfStored { subscription: text("w1") }),
+            (
+                r#"["EOSE","w1"]"#.to_owned(),
+                Message::EndOfStored { subscription: text("w1"), hint: None },
+            ),
+            (r#"["NOTICE","a",{},"b",[1],2]"#.to_owned(), Message::Notice(text("a"))),
+            (
+                r#"["CLOSED","w1","error: no",1,2]"#.to_owned(),
+                Message::Closed { subscription: text("w1"), reason: reason("error", "no") },
+            ),
+            (r#"["AUTH","a\nb",0]"#.to_owned(), Message::Auth { challenge: text("a\nb") }),
             (
                 r#"["CLOSED","w1","rate-limited: slow\ndown"]"#.to_owned(),
                 Message::Closed {
@@ -204,8 +327,7 @@ mod tests {
                 r#"["CLOSED","w1"]"#.to_owned(),
                 Message::Closed { subscription: text("w1"), reason: reason("", "") },
             ),
-            (format!(r#"["NOTICE","{long}"]"#), Message::Notice(cut.clone())),
-            (format!(r#"["AUTH","{long}"]"#), Message::Auth { challenge: cut }),
+            (format!(r#"["NOTICE","{long}"]"#), Message::Notice(cut)),
             (
                 r#"["NEG-MSG","w1","61ff"]"#.to_owned(),
                 Message::Compare { subscription: text("w1"), message: vec![0x61, 0xff] },
@@ -217,7 +339,18 @@ mod tests {
                     reason: reason("blocked", "too many"),
                 },
             ),
-            (r#"["OK","00",true,""]"#.to_owned(), Message::Other),
+            (
+                r#"["OK","00",true,"",7]"#.to_owned(),
+                Message::Accepted { id: text("00"), is_accepted: true, reason: reason("", "") },
+            ),
+            (
+                r#"["OK","00",false,"restricted: no"]"#.to_owned(),
+                Message::Accepted {
+                    id: text("00"),
+                    is_accepted: false,
+                    reason: reason("restricted", "no"),
+                },
+            ),
             (format!(r#"["{long}"]"#), Message::Other),
         ] {
             assert_eq!(parse(&message), Ok(expected));
@@ -237,10 +370,30 @@ mod tests {
             (r#"["EOSE",1]"#, "expected a text"),
             (r#"["EVENT",{}]"#, "expected a subscription and an event"),
             (r#"["EVENT","w1",[]]"#, "expected a subscription and an event"),
+            (r#"["EVENT","w1",{"a":]"#, "expected an array"),
+            (r#"["EVENT","w1",{}"#, "expected an array"),
+            (&format!(r#"["AUTH","{}"]"#, "x".repeat(1025)), "a challenge is too long"),
             (r#"["NEG-MSG","w1","6"]"#, "expected lower-case hexadecimal"),
             (r#"["NEG-MSG","w1","FF"]"#, "expected lower-case hexadecimal"),
         ] {
             assert_eq!(parse(text), Err(rule), "{text:.50}");
+        }
+    }
+
+    #[test]
+    fn hints_say_if_there_is_more_and_unknown_ones_are_ignored() {
+        for (item, expected) in [
+            (r#"["finish"]"#, Some(Hint::Finish)),
+            (r#"["auth","more",7]"#, Some(Hint::More)),
+            (r#"["finish","more"]"#, None),
+            ("[]", None),
+            (r#"["x"]"#, None),
+            (r#""finish""#, None),
+            ("7", None),
+        ] {
+            let message = format!(r#"["EOSE","w1",{item}]"#);
+            let Ok(Message::EndOfStored { hint, .. }) = parse(&message) else { panic!("{item}") };
+            assert_eq!(hint, expected, "{item}");
         }
     }
 
@@ -255,7 +408,9 @@ mod tests {
         assert_eq!(parsed("error:"), expected("error", ""));
         assert_eq!(parsed("Not a word: x"), expected("", "Not a word: x"));
         assert_eq!(parsed(": x"), expected("", ": x"));
-        assert!(Reason::parse("restricted: no").is_final());
+        for text in ["restricted: no", "blocked: no", "pow: 20", "mute:", "payment-required: pay"] {
+            assert!(Reason::parse(text).is_final(), "{text}");
+        }
         assert!(!Reason::parse("rate-limited: no").is_final());
     }
 }

@@ -5,15 +5,18 @@
 //! | [`Client`] | receives the events of a relay |
 //! | [`RelayItem`] | an event, or a notice about the relay |
 //! | [`RelayNotice`] | what the relay said, and what became of the connection |
+//! | [`Gap`] | why stored events may be missing |
+//! | [`Authenticator`] | the key that answers requests for authentication |
 //! | [`Options`] | limits, and how much of what was received is requested again |
 //!
 //! ```text
-//! connect ──┬── REQ since …, its stored events ── REQ until the oldest of them ── … ── new events
+//! connect ──┬── REQ since … limit …, a page ── REQ until the oldest of it ── … ── new events
 //!           └── NEG-OPEN, NEG-MSG … ── REQ ids, in groups ──┘
 //! ```
 //!
-//! A relay sends stored events newest first, and no more than its own limit: the client asks for older ones until there are
-//! none. After a lost connection it asks for events since the last one, and some time before it. With
+//! A relay sends no more stored events at once than its own limit, in any order: the client asks for other ones until a page
+//! proves that there are none, and says what it cannot prove ([`Gap`]). New events come by the first subscription; where a relay
+//! allows one at a time, by one that begins after the last page. After a lost connection it asks for events since the last one, and some time before it. With
 //! [`Options::known`] it compares ids first ([`nostr::negentropy`]), and requests those that are not known.
 //!
 //! ```no_run
@@ -46,8 +49,9 @@
 //! ```
 //!
 //! Events are not verified here, and may not match the filter: a relay can send anything. Repetitions are not left out.
-//! Requests for authentication (NIP-42) are reported and not answered.
+//! Requests for authentication (NIP-42) are reported, and answered with [`Options::authenticator`].
 
+mod authenticator;
 mod client;
 mod comparison;
 mod item;
@@ -55,8 +59,11 @@ mod message;
 mod options;
 #[cfg(test)]
 mod tests;
+mod walk;
 
+pub use authenticator::Authenticator;
 pub use client::Client;
 pub use item::{EventText, RelayError, RelayEvent, RelayItem, RelayNotice, Traffic};
 pub use message::Reason;
 pub use options::Options;
+pub use walk::Gap;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use nostr::negentropy::Items;
 
+use super::authenticator::Authenticator;
 use crate::hosts::BackoffOptions;
 use crate::websocket::SocketOptions;
 
@@ -18,6 +19,10 @@ pub struct Options {
     pub overlap: Duration,
     /// Known events that match the filter: only others are requested. `None` requests all.
     pub known: Option<Arc<Items>>,
+    /// Whether the stored events are all that is wanted: no subscription brings new ones. False.
+    pub stored_only: bool,
+    /// The key that answers requests for authentication (NIP-42). `None` answers none.
+    pub authenticator: Option<Authenticator>,
     /// Maximum time without a message while an answer of the relay is awaited. 30 seconds.
     pub answer_timeout: Duration,
     /// Maximum number of ids that a comparison finds missing. 1,000,000.
@@ -36,6 +41,8 @@ impl Default for Options {
             resume: None,
             overlap: Duration::from_secs(60),
             known: None,
+            stored_only: false,
+            authenticator: None,
             answer_timeout: Duration::from_secs(30),
             max_missing: 1_000_000,
             max_rounds: 4096,

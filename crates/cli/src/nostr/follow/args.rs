@@ -45,6 +45,10 @@ pub(crate) struct NostrFollowArgs {
     #[arg(long, value_name = "FILE|DIR|-", requires = "negentropy")]
     #[arg(value_hint = ValueHint::AnyPath)]
     pub(super) have: Vec<PathBuf>,
+    /// File with a secret key, as 64 hexadecimal digits or nsec1…, for relays that require authentication (NIP-42). Only its
+    /// owner may read it. Each relay that requires it learns the public key.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) auth_key: Option<PathBuf>,
     /// The form of control characters in the hashed event: see `nostr verify`.
     #[arg(long, value_name = "FORM", value_parser = id_serialization(), default_value = "either")]
     pub(super) ids: IdSerialization,
@@ -136,6 +140,7 @@ impl NostrFollowArgs {
         let mut options = Options::default();
         options.resume = resume;
         options.known = known;
+        options.stored_only = self.stored;
         options.overlap = Duration::from_secs(self.overlap_seconds);
         options.answer_timeout = self.connection.idle_timeout() / 2;
         options.backoff = self.connection.backoff(options.backoff);

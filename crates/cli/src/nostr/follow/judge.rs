@@ -118,7 +118,7 @@ impl Judge {
             self.write_line(*relay, item, &outcome, lines);
             let resume = match item {
                 RelayItem::Event(event) => event.resume,
-                RelayItem::Notice(RelayNotice::EndOfStored { resume }) => *resume,
+                RelayItem::Notice(RelayNotice::EndOfStored { resume, .. }) => *resume,
                 _ => None,
             };
             items.push(JudgedItem { relay: *relay, outcome, resume, end: lines.len() });
@@ -264,6 +264,9 @@ struct Line<'l> {
     prefix: Option<&'l str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
+    /// Whether all stored events are received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    complete: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     missing: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -288,7 +291,10 @@ impl<'l> Line<'l> {
                 Self { message: Some(challenge.clone()), ..line }
             }
             RelayNotice::Message(text) => Self { message: Some(text.clone()), ..line },
-            RelayNotice::EndOfStored { .. } => line,
+            RelayNotice::EndOfStored { gap: None, .. } => Self { complete: Some(true), ..line },
+            RelayNotice::EndOfStored { gap: Some(gap), .. } => {
+                Self { complete: Some(false), message: Some(gap.to_string()), ..line }
+            }
             notice => Self { message: Some(super::taker::notice_text(notice)), ..line },
         }
     }

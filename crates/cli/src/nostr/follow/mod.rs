@@ -7,6 +7,7 @@
 //! ```
 
 mod args;
+mod auth_key;
 mod checkpoints;
 mod deliver;
 mod judge;
@@ -22,7 +23,7 @@ use tokio::sync::mpsc;
 use wireproof::net::firehose::StopSignal;
 use wireproof::net::hosts::Jitter;
 use wireproof::net::http::{self, Url};
-use wireproof::net::nostr_relay::{Client, Traffic};
+use wireproof::net::nostr_relay::{Authenticator, Client, Traffic};
 use wireproof::net::websocket::Dialer;
 use wireproof::nostr::Filter;
 use wireproof::nostr::negentropy::Items;
@@ -57,6 +58,7 @@ struct Run<'a> {
     filter: Filter,
     http: http::Client,
     known: Option<Arc<Items>>,
+    authenticator: Option<Authenticator>,
     checkpoints: Arc<Checkpoints>,
     status: Status,
     stop: StopSignal,
@@ -75,6 +77,7 @@ struct Ended {
 async fn follow(args: &NostrFollowArgs) -> Result<(), Failure> {
     args.check_delivery()?;
     let (urls, filter) = (args.urls()?, args.filter()?);
+    let authenticator = args.auth_key.as_deref().map(auth_key::read).transpose()?;
     let http = network::operator_client(&args.network)?;
     let (status, stop) = (Status::new(), StopSignal::new());
     let checkpoints = Arc::new(Checkpoints::open(args, &urls, &filter)?);
@@ -83,7 +86,8 @@ async fn follow(args: &NostrFollowArgs) -> Result<(), Failure> {
     let announce = move || announcing.announce_stop(limit);
     let shutdown = Shutdown::listen(stop.clone(), limit, announce)?;
     let names = urls.iter().map(args::name).collect();
-    let run = Run { args, urls, names, filter, http, known, checkpoints, status, stop };
+    let run =
+        Run { args, urls, names, filter, http, known, authenticator, checkpoints, status, stop };
     let ended = match args.to.is_empty() {
         true => print(&run).await,
         false => deliver::deliver(&run).await,
@@ -121,7 +125,8 @@ impl Run<'_> {
         });
         let dialer = Dialer::new(self.http.clone());
         let client = |(relay, url): (usize, &Url)| {
-            let options = args.options(self.checkpoints.resume(relay), self.known.clone());
+            let mut options = args.options(self.checkpoints.resume(relay), self.known.clone());
+            options.authenticator = self.authenticator.clone();
             let filter = self.filter.clone();
             Client::new(dialer.clone(), url.clone(), filter, options, Jitter::new())
         };
@@ -146,7 +151,8 @@ impl Run<'_> {
         let (counts, _) = verified?;
         stored?;
         self.status.print(&counts.to_text(traffic));
-        Ok(failure_of(&self.urls, &ends))
+        let unreadable = || counts.unreadable_text().map(Failure::Network);
+        Ok(failure_of(&self.urls, &ends).or_else(unreadable))
     }
 }
 
@@ -166,16 +172,21 @@ fn verify(
 fn failure_of(urls: &[Url], ends: &[RelayEnd]) -> Option<Failure> {
     let failed = |(url, end): (&Url, &RelayEnd)| match end {
         RelayEnd::Failed(reason) => Some(format!("{}: {reason}", args::name(url))),
-        RelayEnd::Stopped | RelayEnd::Complete => None,
+        RelayEnd::Incomplete(_) | RelayEnd::Stopped | RelayEnd::Complete => None,
+    };
+    let incomplete = |(url, end): (&Url, &RelayEnd)| match end {
+        RelayEnd::Incomplete(gap) => Some(Failure::Network(format!("{}: {gap}", args::name(url)))),
+        _ => None,
     };
     let failed: Vec<String> = urls.iter().zip(ends).filter_map(failed).collect();
-    let is_failure = failed.len() == urls.len() || ends.contains(&RelayEnd::Complete);
+    let are_wanted = |end: &RelayEnd| matches!(end, RelayEnd::Complete | RelayEnd::Incomplete(_));
+    let is_failure = failed.len() == urls.len() || ends.iter().any(are_wanted);
     match &*failed {
         [first, ..] if is_failure => {
             let counts = format!("{} of {} relays", failed.len(), urls.len());
             Some(Failure::Network(format!("{counts} cannot be followed: {first}")))
         }
-        _ => None,
+        _ => urls.iter().zip(ends).find_map(incomplete),
     }
 }
 

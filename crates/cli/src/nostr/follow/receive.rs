@@ -30,6 +30,8 @@ pub(super) enum RelayEnd {
     Stopped,
     /// It has sent its stored events.
     Complete,
+    /// Some of its stored events may be missing.
+    Incomplete(String),
     /// It cannot be followed.
     Failed(String),
 }
@@ -77,13 +79,28 @@ impl Receiver {
         let mut tasks = JoinSet::new();
         for (relay, client) in clients.into_iter().enumerate() {
             let (sender, in_flight, stop) = (sender.clone(), in_flight.clone(), self.stop.clone());
-            let mut source = Source { relay, client, sender, in_flight, failures: 0 };
+            let mut source = Source {
+                relay,
+                client,
+                sender,
+                in_flight,
+                failures: 0,
+                unanswered: 0,
+                answered: 0,
+                gap: None,
+            };
             let ends_with_stored = self.ends_with_stored;
             let (name, status) = (self.names[relay].clone(), self.status.clone());
             tasks.spawn(async move {
                 let end = tokio::select! {
                     end = source.receive(ends_with_stored) => end,
                     () = stop.requested() => RelayEnd::Stopped,
+                };
+                let end = match (end, source.gap.take()) {
+                    (RelayEnd::Stopped | RelayEnd::Complete, Some(gap)) => {
+                        RelayEnd::Incomplete(gap)
+                    }
+                    (end, _) => end,
                 };
                 if let RelayEnd::Failed(reason) = &end {
                     status.print_warning(&format!("{name}: not followed any more: {reason}"));
@@ -113,8 +130,13 @@ struct Source {
     client: Client,
     sender: mpsc::Sender<Received>,
     in_flight: Arc<Semaphore>,
-    /// Connections in a row that brought no event.
+    /// Connections in a row that brought no event, and those on which no request was answered.
     failures: u32,
+    unanswered: u32,
+    /// Number of answers before.
+    answered: u64,
+    /// Why stored events may be missing.
+    gap: Option<String>,
 }
 
 impl Source {
@@ -128,9 +150,16 @@ impl Source {
             let mut is_complete = false;
             match &item {
                 RelayItem::Event(_) => self.failures = 0,
-                RelayItem::Notice(RelayNotice::RetryScheduled(_)) => self.failures += 1,
-                RelayItem::Notice(RelayNotice::EndOfStored { .. }) => {
+                RelayItem::Notice(RelayNotice::RetryScheduled(_)) => {
+                    self.failures += 1;
+                    let answered = std::mem::replace(&mut self.answered, self.client.answered());
+                    let is_answered = self.answered > answered;
+                    self.unanswered = if is_answered { 0 } else { self.unanswered + 1 };
+                }
+                RelayItem::Notice(RelayNotice::EndOfStored { gap, .. }) => {
                     is_complete = ends_with_stored;
+                    self.gap =
+                        gap.as_ref().map(|gap| format!("stored events may be missing: {gap}"));
                 }
                 _ => {}
             }
@@ -142,6 +171,10 @@ impl Source {
             }
             if ends_with_stored && self.failures >= MAX_FAILURES {
                 return RelayEnd::Failed(format!("{MAX_FAILURES} connections without an event"));
+            }
+            if ends_with_stored && self.unanswered >= MAX_UNANSWERED {
+                let reason = format!("{MAX_UNANSWERED} connections that answered no request");
+                return RelayEnd::Failed(reason);
             }
         }
     }
@@ -194,5 +227,8 @@ const MAX_IN_FLIGHT_KB: usize = 64 << 10;
 
 /// Connections in a row without an event after which a relay is given up whose stored events are wanted.
 const MAX_FAILURES: u32 = 3;
+
+/// Connections in a row on which no request was answered to its end, after which such a relay is given up too.
+const MAX_UNANSWERED: u32 = 10;
 
 const TICK: Duration = Duration::from_secs(1);

@@ -7,6 +7,7 @@ use wireproof::net::DurationText;
 use wireproof::net::firehose::StopSignal;
 use wireproof::net::nostr_relay::{RelayNotice, Traffic};
 
+use super::super::refusal::Refusal;
 use super::super::seen::SeenIds;
 use super::Run;
 use super::checkpoints::{Checkpoints, Resumes};
@@ -38,6 +39,8 @@ pub(super) struct Counts {
     valid: u64,
     repeated: u64,
     refused: u64,
+    /// Messages and events that could not be read.
+    unreadable: u64,
 }
 
 impl Taker {
@@ -105,6 +108,7 @@ impl Taker {
     /// Counts and reports an item. Whether its line is written.
     fn count(&mut self, item: &JudgedItem) -> bool {
         if let Outcome::Notice(notice) = &item.outcome {
+            self.counts.unreadable += u64::from(matches!(notice, RelayNotice::Unrecognized(_)));
             self.report(item.relay, notice);
             return true;
         }
@@ -122,6 +126,7 @@ impl Taker {
             }
             Outcome::Refused(refusal, _) => {
                 self.counts.refused += 1;
+                self.counts.unreadable += u64::from(matches!(refusal, Refusal::Unreadable(_)));
                 let (relay, code) = (&self.names[item.relay], refusal.code());
                 self.status
                     .warn(code, || format!("{relay}: an event is refused: {refusal} ({code})"));
@@ -137,12 +142,14 @@ impl Taker {
         match notice {
             RelayNotice::Connected { .. }
             | RelayNotice::RetryScheduled(_)
-            | RelayNotice::EndOfStored { .. }
+            | RelayNotice::EndOfStored { gap: None, .. }
+            | RelayNotice::Authenticated
             | RelayNotice::Compared { .. }
             | RelayNotice::Fetched { withheld: 0 } => self.status.print(&text()),
             RelayNotice::Disconnected(_)
             | RelayNotice::ConnectFailed(_)
             | RelayNotice::Fetched { .. }
+            | RelayNotice::EndOfStored { .. }
             | RelayNotice::Closed(_) => self.status.print_warning(&text()),
             notice => self.status.warn(notice.name(), text),
         }
@@ -151,7 +158,7 @@ impl Taker {
 
 impl Counts {
     pub(super) fn to_text(&self, traffic: Traffic) -> String {
-        let Self { received, valid, repeated, refused } = self;
+        let Self { received, valid, repeated, refused, .. } = self;
         let Traffic { sent, received: bytes } = traffic;
         let mut text = format!("{received} events: {valid} valid");
         for (count, name) in [(repeated, "repeated"), (refused, "refused")] {
@@ -160,6 +167,14 @@ impl Counts {
             }
         }
         text + &format!("; {sent} bytes sent, {bytes} received")
+    }
+
+    /// What could not be read, so that events may be missing.
+    pub(super) fn unreadable_text(&self) -> Option<String> {
+        let count = self.unreadable;
+        (count > 0).then(|| {
+            format!("{count} messages or events of relays could not be read: events may be missing")
+        })
     }
 }
 
@@ -171,9 +186,9 @@ pub(super) fn notice_text(notice: &RelayNotice) -> String {
         RelayNotice::Disconnected(reason) => reason.to_string(),
         RelayNotice::ConnectFailed(error) => error.fault.to_string(),
         RelayNotice::RetryScheduled(delay) => format!("retrying in {}", DurationText(*delay)),
-        RelayNotice::EndOfStored { .. } => "all stored events are received".to_owned(),
-        RelayNotice::FullSecond(second) => {
-            format!("more events at {second} than the relay sends at once: some may be missing")
+        RelayNotice::EndOfStored { gap: None, .. } => "all stored events are received".to_owned(),
+        RelayNotice::EndOfStored { gap: Some(gap), .. } => {
+            format!("stored events may be missing: {gap}")
         }
         RelayNotice::Compared { rounds, missing } => {
             format!("{missing} events are missing, after {rounds} messages")
@@ -185,8 +200,10 @@ pub(super) fn notice_text(notice: &RelayNotice) -> String {
         RelayNotice::Closed(reason) => format!("the relay ended the subscription: {reason}"),
         RelayNotice::Message(text) => format!("the relay says: {text}"),
         RelayNotice::AuthRequested { .. } => {
-            "the relay asks for authentication (NIP-42), which is not answered".to_owned()
+            "the relay asks for authentication (NIP-42): --auth-key answers where it is required"
+                .to_owned()
         }
+        RelayNotice::Authenticated => "authenticated".to_owned(),
         RelayNotice::UnknownSubscription => {
             "a message of a subscription that was not requested is dropped".to_owned()
         }
