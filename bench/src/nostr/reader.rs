@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Read};
 
 use bumpalo::Bump;
 use codec::wrapping::Wrapping;
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use nostr::container::{Damage, Item, MAX_EVENT_BYTES, StreamReader};
 use nostr::formats::{Format, notepack};
 use nostr::{DecodeError, Event, Limits};
@@ -296,7 +296,9 @@ pub enum FileFault {
     #[error("event {0}: its length prefix is not a minimal LEB128 number")]
     Length(u64),
     /// An event exceeds the size limit.
-    #[error("event {0}: longer than {MAX_EVENT_BYTES} bytes")]
+    #[error(
+        "event {0}: longer than {MAX_EVENT_BYTES} bytes; `jq -c .` puts events without line breaks on lines"
+    )]
     TooLong(u64),
     /// An event is invalid.
     #[error("event {at}, {fault}")]
@@ -315,6 +317,15 @@ pub enum FileFault {
     /// A byte order mark or compression before JSON.
     #[error("the file {0}")]
     Wrapped(Wrapping),
+    /// A JSON array where one event a line is expected.
+    #[error("a JSON array, not an event on each line: --from json reads it")]
+    Array,
+    /// Text in UTF-16.
+    #[error("the file is UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`")]
+    Utf16,
+    /// The file ends in NUL bytes, as after a power cut.
+    #[error("after event {0}: the rest is NUL bytes")]
+    Nul(u64),
     /// An LMDB database cannot be opened or read.
     #[cfg(feature = "nostr-lmdb")]
     #[error("{0}")]
@@ -448,8 +459,14 @@ impl<'r> Reader<'r> {
                     break;
                 }
             }
-            entries.push(RawEntry { end: bytes.len(), line: self.lines });
-            self.taken += 1;
+            let ends = if is_lines { ends_of_events(&bytes[start..]) } else { Vec::new() };
+            for end in &ends {
+                entries.push(RawEntry { end: start + end, line: self.lines });
+            }
+            if ends.is_empty() {
+                entries.push(RawEntry { end: bytes.len(), line: self.lines });
+            }
+            self.taken += ends.len().max(1) as u64;
             if is_lines && !self.input.has_line() {
                 break;
             }
@@ -501,7 +518,13 @@ impl<'r> Reader<'r> {
             }
             _ => return Ok(()),
         };
-        let wrapping = Wrapping::of(self.input.fill_buf().map_err(FileFault::Io)?);
+        let start = self.input.fill_buf().map_err(FileFault::Io)?;
+        // RFC 8878, 3.1.2: skippable frames may come first, as pzstd writes them.
+        let is_skippable = matches!(start, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..]);
+        if matches!(start, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) {
+            return Err(FileFault::Utf16);
+        }
+        let wrapping = if is_skippable { Some(Wrapping::Zstd) } else { Wrapping::of(start) };
         match (is_lines, wrapping) {
             (_, None) => Ok(()),
             (true, Some(Wrapping::Gzip)) => {
@@ -520,7 +543,7 @@ impl<'r> Reader<'r> {
     fn decompress_gzip(&mut self) {
         let input = self.take_input();
         self.input =
-            ByteSource::plain(BufReader::with_capacity(PLAIN_BYTES, MultiGzDecoder::new(input)));
+            ByteSource::plain(BufReader::with_capacity(PLAIN_BYTES, GzipMembers::new(input)));
         self.compression = Some("gzip");
     }
 
@@ -542,6 +565,13 @@ impl<'r> Reader<'r> {
             let read = bounded.read_until(b'\n', out).map_err(|fault| self.failed(fault))?;
             if read == 0 {
                 return Ok(false);
+            }
+            let is_nul = out.len() > start && out[start..].iter().all(|byte| *byte == 0);
+            if is_nul {
+                return Err(FileFault::Nul(self.taken));
+            }
+            if self.taken == 0 && is_array(&out[start..]) {
+                return Err(FileFault::Array);
             }
             if read > MAX_EVENT_BYTES {
                 return Err(FileFault::TooLong(self.taken));
@@ -605,12 +635,82 @@ impl<'r> Reader<'r> {
     /// Separates errors of the system from malformed compression.
     fn failed(&self, fault: io::Error) -> FileFault {
         match self.compression {
+            Some(name) if fault.to_string().contains("too much memory") => {
+                let text = "its window is longer than 8 MiB: `zstd -d --long=31` decompresses it";
+                FileFault::Compressed { name, after: self.taken, fault: io::Error::other(text) }
+            }
             Some(name) if fault.raw_os_error().is_none() => {
                 FileFault::Compressed { name, after: self.taken, fault }
             }
             _ => FileFault::Io(fault),
         }
     }
+}
+
+/// The members of a gzip file, one after the other. Zeros after a member are padding, as `gzip` takes them.
+struct GzipMembers<R> {
+    /// `None` once the file has ended.
+    member: Option<GzDecoder<R>>,
+}
+
+impl<R: BufRead> GzipMembers<R> {
+    fn new(input: R) -> Self {
+        Self { member: Some(GzDecoder::new(input)) }
+    }
+}
+
+impl<R: BufRead> Read for GzipMembers<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let Some(member) = &mut self.member else { return Ok(0) };
+            let read = member.read(buf)?;
+            if read > 0 || buf.is_empty() {
+                return Ok(read);
+            }
+            let rest = self.member.take().map(GzDecoder::into_inner);
+            self.member = rest.map(next_member).transpose()?.flatten();
+        }
+    }
+}
+
+/// The next member after zeros, if there is one.
+fn next_member<R: BufRead>(mut input: R) -> io::Result<Option<GzDecoder<R>>> {
+    loop {
+        let bytes = input.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+        let is_padding = zeros == bytes.len();
+        input.consume(zeros);
+        if !is_padding {
+            return Ok(Some(GzDecoder::new(input)));
+        }
+    }
+}
+
+/// Whether a line begins an array of objects.
+fn is_array(line: &[u8]) -> bool {
+    let inner = line.trim_ascii_start().strip_prefix(b"[").map(<[u8]>::trim_ascii_start);
+    inner.is_some_and(|inner| inner.is_empty() || inner.starts_with(b"{"))
+}
+
+/// The ends of the events in a line that has several; none in any other line.
+fn ends_of_events(line: &[u8]) -> Vec<usize> {
+    let is_joint = |pair: &[u8]| pair[0] == b'}' && matches!(pair[1], b'{' | b' ' | b'\t');
+    if !line.starts_with(b"{") || !line.windows(2).any(is_joint) {
+        return Vec::new();
+    }
+    let mut values =
+        serde_json::Deserializer::from_slice(line).into_iter::<serde::de::IgnoredAny>();
+    let mut ends = Vec::new();
+    while let Some(value) = values.next() {
+        if value.is_err() {
+            return Vec::new();
+        }
+        ends.push(values.byte_offset());
+    }
+    if ends.len() < 2 { Vec::new() } else { ends }
 }
 
 /// Maximum size of a length prefix in bytes: more than [`MAX_EVENT_BYTES`] needs.
