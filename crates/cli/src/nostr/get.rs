@@ -1,15 +1,17 @@
 //! `wireproof nostr get`: events by number or id.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read, Write};
 
 use ::bench::nostr::{FileFault, Input, InputError, Layout, OutputError};
 use bumpalo::Bump;
 use wireproof::kernels::hex;
 use wireproof::nostr::container::{self, Damage, IndexedReader, LookupError};
+use wireproof::nostr::formats::Format;
 use wireproof::nostr::{Limits, OwnedEvent};
 
 use super::GetArgs;
+use super::controls::escape_controls;
 use crate::failure::Failure;
 use crate::{files, standard_streams};
 
@@ -166,9 +168,16 @@ fn write(events: &[OwnedEvent], layout: Layout) -> Result<(), Failure> {
     }
     let arena = Bump::new();
     let events: Vec<_> = events.iter().map(|event| event.borrow_in(&arena)).collect();
-    let written = layout.write(&events, BufWriter::new(io::stdout().lock()));
+    let written = layout.write(&events, Vec::new());
     match written {
-        Ok(mut out) => Ok(out.flush()?),
+        Ok(mut bytes) => {
+            if matches!(layout, Layout::Lines | Layout::Single(Format::Json)) {
+                escape_controls(&mut bytes, 0);
+            }
+            let mut out = io::stdout().lock();
+            out.write_all(&bytes)?;
+            Ok(out.flush()?)
+        }
         Err(OutputError::Io(error)) => Err(error.into()),
         Err(error) => Err(Failure::Refused(error.to_string())),
     }

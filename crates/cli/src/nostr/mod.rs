@@ -1,5 +1,6 @@
 //! `wireproof nostr`: verifies, converts, samples and measures Nostr events in files, and follows relays.
 
+mod controls;
 mod convert;
 #[cfg(feature = "nostr-lmdb")]
 mod database;

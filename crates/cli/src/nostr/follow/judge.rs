@@ -13,6 +13,7 @@ use wireproof::nostr::{
     Arena, DecodeError, Event, EventFault, Filter, IdSerialization, Limits, verify_many_with,
 };
 
+use super::super::controls::escape_controls;
 use super::super::refusal::Refusal;
 use super::super::seen::SeenIds;
 use super::receive::{Batch, Received};
@@ -184,8 +185,9 @@ impl Judge {
             }
             _ => return,
         }
-        if has_verdicts {
-            escape_json(lines, start);
+        match has_verdicts {
+            true => escape_json(lines, start),
+            false => escape_controls(lines, start),
         }
         lines.push(b'\n');
     }

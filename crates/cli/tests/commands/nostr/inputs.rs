@@ -133,3 +133,47 @@ fn missing_files_are_exit_code_4_and_unknown_layouts_exit_code_2() {
     nostr(&["convert", "no-such-file"]).code(2);
     nostr(&["sizes", "no-such-file", "--kind", "70000"]).code(2);
 }
+
+#[test]
+fn other_containers_of_lines_are_read_or_named_with_what_reads_them() {
+    let corpus = Corpus::make();
+    let lines = fs::read(corpus.events()).unwrap();
+    let verify = |name: &str, content: &[u8]| {
+        let path = corpus.path(name);
+        fs::write(&path, content).unwrap();
+        nostr(&["verify", text(&path)])
+    };
+    // A skippable frame first, as pzstd writes it (RFC 8878, 3.1.2).
+    let frame = zstd::encode_all(&lines[..], 3).unwrap();
+    let skippable = [&[0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4][..], &frame].concat();
+    verify("a.jsonl.zst", &skippable).success();
+    // Padding after the last member, as tapes have it.
+    let gzip = fs::read(corpus.converted("pb.gz")).unwrap();
+    verify("b.pb.gz", &[&gzip[..], &[0; 1_000]].concat()).success();
+    verify("c.pb.gz", &[&gzip[..], &[0; 7], &gzip].concat()).success();
+    verify("d.pb.gz", &[&gzip[..], b"garbage"].concat()).code(1);
+    // Events without line breaks, and what is on a line with `}{` in its texts.
+    let joint: Vec<u8> = lines.iter().copied().filter(|byte| *byte != b'\n').collect();
+    verify("e.jsonl", &joint).success();
+    let utf16: Vec<u8> =
+        [0xff, 0xfe].into_iter().chain(lines.iter().flat_map(|b| [*b, 0])).collect();
+    let array = [b"[", &lines.split(|b| *b == b'\n').next().unwrap()[..], b"]"].concat();
+    for (name, content, message) in [
+        ("f.jsonl", utf16, "iconv -f UTF-16"),
+        ("g.jsonl", array, "--from json reads it"),
+        ("h.jsonl", [&lines[..], &[0; 5_000]].concat(), "after event 60: the rest is NUL bytes"),
+    ] {
+        let output = verify(name, &content).code(1).get_output().stderr.clone();
+        assert!(String::from_utf8_lossy(&output).contains(message), "{name}");
+    }
+}
+
+#[test]
+fn control_characters_of_an_event_are_written_as_escapes() {
+    let corpus = Corpus::make();
+    let content = "\"content\":\"\u{9b}2J\u{7f}\u{202e}\u{2764}\u{fe0f}";
+    let path = corpus.changed(0, |line| line.replacen("\"content\":\"", content, 1));
+    let output = nostr(&["get", text(&path), "0"]).success().get_output().stdout.clone();
+    let line = String::from_utf8(output).unwrap();
+    assert!(line.contains("\\u009b2J\\u007f\\u202e\u{2764}\u{fe0f}"), "{line}");
+}
