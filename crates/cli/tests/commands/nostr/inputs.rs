@@ -157,7 +157,7 @@ fn other_containers_of_lines_are_read_or_named_with_what_reads_them() {
     verify("e.jsonl", &joint).success();
     let utf16: Vec<u8> =
         [0xff, 0xfe].into_iter().chain(lines.iter().flat_map(|b| [*b, 0])).collect();
-    let array = [b"[", &lines.split(|b| *b == b'\n').next().unwrap()[..], b"]"].concat();
+    let array = [b"[", lines.split(|b| *b == b'\n').next().unwrap(), b"]"].concat();
     for (name, content, message) in [
         ("f.jsonl", utf16, "iconv -f UTF-16"),
         ("g.jsonl", array, "--from json reads it"),
