@@ -188,7 +188,7 @@ mod tests {
         (0..40).for_each(|number| files.append(&line(number)).unwrap());
         assert_eq!(parts(&path).unwrap().len(), 2);
         assert!(bytes(&path).unwrap() < 17 << 20);
-        let found: Vec<String> = (0..40).map(|number| line(number)).map(text).collect();
+        let found: Vec<String> = (0..40).map(line).map(text).collect();
         assert!(lines(&path) == found);
     }
 

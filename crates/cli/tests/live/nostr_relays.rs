@@ -49,7 +49,7 @@ pub(crate) fn text(bytes: &[u8]) -> Vec<String> {
 }
 
 /// A line of `--json`, which the schema describes.
-fn parsed(line: &String) -> Value {
+fn parsed(line: &str) -> Value {
     let line = serde_json::from_str(line).unwrap();
     schemas::check("nostr-follow", &line);
     line
@@ -166,7 +166,7 @@ fn each_hostile_event_is_refused_with_its_code_and_hides_no_valid_one() {
     let output_of_all = command.output().unwrap();
     // What cannot be read may have been an event.
     assert_eq!(output_of_all.status.code(), Some(3), "{}", stderr(&output_of_all));
-    let lines: Vec<Value> = text(&output_of_all.stdout).iter().map(parsed).collect();
+    let lines: Vec<Value> = text(&output_of_all.stdout).iter().map(|line| parsed(line)).collect();
     assert_eq!(relay.pending_faults(), 0);
     let of = |kind: &str| lines.iter().filter(|line| line["kind"] == kind).collect::<Vec<_>>();
     let refused: Vec<&str> = { of("event").into_iter() }
