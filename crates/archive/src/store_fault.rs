@@ -93,6 +93,8 @@ impl StoreProblem {
             _ if has(&["status code: 5", "status code: 429", "status code: 408"]) => {
                 Self::Unavailable
             }
+            // As listings say it.
+            _ if has(&["status code: 401", "status code: 403"]) => Self::Refused,
             _ if has(&["status code: "]) => Self::Other,
             Error::Generic { store: "range", .. } => Self::Malformed,
             Error::Generic { .. } => Self::Unavailable,

@@ -9,7 +9,9 @@ use std::time::Duration;
 use serde_json::Value;
 use simnet::servers::{Server, Simulation, Spec};
 use tokio::time::sleep;
-use wireproof::archive::{Archive, ArchivedEvent, Storage, Table, VerifyOptions, WorkId};
+use wireproof::archive::{
+    Archive, ArchivedEvent, ErasureKey, Storage, Table, VerifyOptions, WorkId,
+};
 use wireproof_interop::kit;
 use wireproof_interop::s3::{S3, SECRET_KEY, files, variables};
 
@@ -25,7 +27,8 @@ pub(crate) fn open(variables: &[(String, String)]) -> Archive {
 }
 
 pub(crate) fn open_at(address: &str, variables: &[(String, String)]) -> Archive {
-    Archive::new(Storage::open_with(address, variables).expect("an address"))
+    let archive = Archive::new(Storage::open_with(address, variables).expect("an address"));
+    archive.with_erasure_key(Some(ErasureKey::from_bytes([7; 32])))
 }
 
 /// An event that was refused when it came.
