@@ -5,7 +5,7 @@
 //! they say.
 
 use parquet::basic::Type;
-use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 
 /// A file, or a page of it, that would decode to more than a reader takes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,23 +16,19 @@ pub struct DecodeLimit {
     max: u64,
 }
 
-/// Who wrote a file: what is expected of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Writer {
-    /// This program: row groups of some 20 MiB.
-    Ours,
-    /// Another one.
-    Other,
+/// Bytes that a row group may decode to, by its size in the file.
+fn max_group_bytes(group: &RowGroupMetaData) -> u64 {
+    let stored = u64::try_from(group.compressed_size()).unwrap_or_default();
+    stored.saturating_mul(MAX_RATIO).clamp(MAX_PAGE_BYTES, MAX_GROUP_BYTES)
 }
 
 /// Checks the sizes that the end of a file states.
-pub(crate) fn check_file(metadata: &ParquetMetaData, writer: Writer) -> Result<(), DecodeLimit> {
-    let max_group = if writer == Writer::Ours { MAX_OUR_GROUP_BYTES } else { MAX_GROUP_BYTES };
+pub(crate) fn check_file(metadata: &ParquetMetaData) -> Result<(), DecodeLimit> {
     let mut rows = 0_u64;
     for group in metadata.row_groups() {
         rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or(u64::MAX));
         let sizes = group.columns().iter().map(column_bytes);
-        check("a row group", sizes.fold(0, u64::saturating_add), max_group)?;
+        check("a row group", sizes.fold(0, u64::saturating_add), max_group_bytes(group))?;
         for column in group.columns() {
             let rows = u64::try_from(group.num_rows()).unwrap_or(u64::MAX);
             check(
@@ -207,13 +203,10 @@ const MAX_FRAME_BYTES: u64 = 32 << 20;
 /// Structures in structures: a header has two.
 const MAX_DEPTH: u32 = 8;
 
-/// Size of a row group of this program: 16 MiB, and the 32 MiB that are written at once.
-const MAX_OUR_GROUP_BYTES: u64 = 64 << 20;
-
-/// Bytes that a byte of a file with dictionaries may decode to.
+/// Bytes that a byte of a file may decode to.
 const MAX_RATIO: u64 = 1_024;
 
-/// Size of a row group of another program.
+/// Size of a row group. Those of this program have 16 MiB of compressed pages.
 const MAX_GROUP_BYTES: u64 = 2 << 30;
 
 /// Size of a page: 1 MiB, or one value.

@@ -16,8 +16,7 @@ use parquet::arrow::async_reader::{AsyncFileReader, MetadataSuffixFetch};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
 
-use crate::decode_limits::{self, DecodeLimit, Writer};
-use crate::uploads::content_hash;
+use crate::decode_limits::{self, DecodeLimit};
 
 /// Reads ranges of an object.
 #[derive(Clone, Debug)]
@@ -65,7 +64,7 @@ impl AsyncFileReader for ObjectFile {
         let reader = ParquetMetaDataReader::new().with_arrow_reader_options(options);
         async move {
             let metadata = Arc::new(reader.load_via_suffix_and_finish(&mut *self).await?);
-            decode_limits::check_file(&metadata, self.writer()).map_err(over_limit)?;
+            decode_limits::check_file(&metadata).map_err(over_limit)?;
             self.metadata = Some(metadata.clone());
             Ok(metadata)
         }
@@ -83,16 +82,6 @@ impl ObjectFile {
     /// The file, whose end was read before.
     pub(crate) fn with_metadata(self, metadata: &Arc<ParquetMetaData>) -> Self {
         Self { metadata: Some(metadata.clone()), ..self }
-    }
-
-    /// Who wrote the file, by its name.
-    fn writer(&self) -> Writer {
-        let parts: Vec<_> = self.path.parts().map(|part| part.as_ref().to_owned()).collect();
-        let name = parts.last_chunk().map(|[day, name]| format!("{day}/{name}"));
-        match name.is_some_and(|name| content_hash(&name).is_some()) {
-            true => Writer::Ours,
-            false => Writer::Other,
-        }
     }
 
     /// Checks the pages at a place, if it is one of a column.

@@ -94,7 +94,9 @@ impl StoreProblem {
                 Self::Unavailable
             }
             // As listings say it.
-            _ if has(&["status code: 401", "status code: 403"]) => Self::Refused,
+            _ if has(&["status code: 401", "status code: 403", "status code: 404"]) => {
+                Self::Refused
+            }
             _ if has(&["status code: "]) => Self::Other,
             Error::Generic { store: "range", .. } => Self::Malformed,
             Error::Generic { .. } => Self::Unavailable,

@@ -55,7 +55,7 @@ def reverify(spark: Any, archive: str | os.PathLike[str], *, policy: Mapping[str
     """
     address = os.fspath(archive)
     opened, options = Archive(address), dict(policy or {})
-    EventJudge(options, ("", []))
+    EventJudge(options, [])
     root = address if "://" in address else f"file://{os.path.abspath(address)}"
     files = [f"{root}/{file['path']}" for table in TABLES for file in opened.files(table)]
     changed = _changed_files(spark, files)

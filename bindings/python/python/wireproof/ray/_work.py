@@ -33,7 +33,7 @@ class Reverify:
     erased: list[tuple[bytes, list[bytes]]]
 
     def __post_init__(self) -> None:
-        EventJudge(self.policy, ("", []))
+        EventJudge(self.policy, [])
 
     def name(self) -> dict[str, Any]:
         """What the work is, apart from the file."""
