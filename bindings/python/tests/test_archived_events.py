@@ -52,9 +52,7 @@ def test_each_refusal_is_that_of_the_command(command: str, hostile: Path) -> Non
     said = findings(command, hostile)
     rows = verdicts(hostile)
     refused = {(row["file"], row["row"], row["did"], row["code"]) for row in rows if row["status"] == "refused"}
-    # What is derived from frames is left to the command.
-    of_events = [of for of in said["findings"] if of["code"] != "archive/derived"]
-    expected = {(of["file"], of["row"], of["did"], of["code"]) for of in of_events}
+    expected = {(of["file"], of["row"], of["did"], of["code"]) for of in said["findings"]}
     assert refused == expected and len(expected) == 11
     codes = {code for *_, code in expected}
     assert {"archive/form", "archive/kind", "event/future-rev", "signature/no-key", "signature/wrong"} <= codes
@@ -64,8 +62,7 @@ def test_each_refusal_is_that_of_the_command(command: str, hostile: Path) -> Non
 
 
 def test_messages_are_those_of_the_command(command: str, hostile: Path) -> None:
-    said = [of for of in findings(command, hostile)["findings"] if of["code"] != "archive/derived"]
-    expected = {(of["row"], of["message"]) for of in said}
+    expected = {(of["row"], of["message"]) for of in findings(command, hostile)["findings"]}
     found = {(row["row"], row["message"]) for row in verdicts(hostile) if row["status"] == "refused"}
     assert found == expected
 
