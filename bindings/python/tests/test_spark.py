@@ -115,7 +115,7 @@ def test_a_changed_file_is_named_and_no_event_is_judged(command: str, spark: Any
     content = (changed / file["path"]).read_bytes()
     (changed / file["path"]).write_bytes(content[:-1] + b"\0")
     [row] = wireproof.spark.reverify(spark, changed).collect()
-    [finding] = findings(command, changed)["findings"]
+    [finding] = [of for of in findings(command, changed)["findings"] if of["code"] == "archive/file"]
     assert (row.status, row.code, row.row) == ("refused", "archive/file", None)
     assert (row.file, row.code, row.message) == (finding["file"], finding["code"], finding["message"])
 
