@@ -434,7 +434,7 @@ fn check_traffic(traffic: &Value, shape: &Shape, kills: u64) {
         .filter(|fault| count(fault) > 0)
         .map(|fault| fault["fault"].as_str().unwrap())
         .collect();
-    assert_eq!(happened, ["cut-repo", "late-answer", "silence"].into());
+    assert_eq!(happened, ["cut-repo", "late-answer", "odd-entries", "silence"].into());
     let changes = traffic["changes"].as_array().unwrap();
     assert_eq!(changes.len(), 5, "{changes:?}");
     assert_eq!(changes.iter().map(count).sum::<u64>(), shape.changes);
