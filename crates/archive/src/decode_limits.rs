@@ -53,7 +53,7 @@ pub(crate) fn max_decoded(metadata: &ParquetMetaData) -> u64 {
     bytes.fold(0, u64::saturating_add).saturating_mul(MAX_RATIO).saturating_add(MAX_PAGE_BYTES)
 }
 
-/// Checks the size of a frame that is to be stored: one that is as large as a row group could not be read again.
+/// Checks the size of a frame that is to be stored: one that is larger than a page may be could not be read again.
 pub(crate) fn check_frame(bytes: u64) -> Result<(), DecodeLimit> {
     check("a frame", bytes, MAX_FRAME_BYTES)
 }
