@@ -373,9 +373,10 @@ const TEST_THREADS: &str = "RUST_TEST_THREADS";
 const COMMAND_PACKAGE: &str = "cli";
 
 /// Parts of the names of the tests that need a feature of the command.
-const OF_FEATURES: [&str; 18] = [
+const OF_FEATURES: [&str; 19] = [
     "a_deletion_of_a_record_that_no_longer_matches",
     "account_chains::",
+    "another_condition_is_another_selection",
     "archives_are_smaller_in_each_form",
     "backfill_network::",
     "backfills::",

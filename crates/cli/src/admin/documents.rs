@@ -182,12 +182,43 @@ pub(crate) struct AccountDelivery {
 /// Why an account is behind.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Reason {
-    pub(crate) reason: String,
+    pub(crate) reason: Behind,
     pub(crate) message: String,
+}
+
+/// Kinds of reasons why an account is behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Behind {
+    NotSelected,
+    NoIntake,
+    Inactive,
+    Desynchronized,
+    Revisions,
+    History,
+    Refused,
+    Undelivered,
 }
 
 /// The answer to a request that is refused.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Refusal {
     pub(crate) message: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::Behind;
+
+    #[test]
+    fn the_schema_of_an_account_has_every_reason_and_no_other() {
+        let schema = include_str!("../../../../docs/formats/schemas/accounts-status.json");
+        let schema: Value = serde_json::from_str(schema).unwrap();
+        let reasons = &schema["properties"]["behind"]["items"]["properties"]["reason"]["enum"];
+        let named: Vec<Behind> = serde_json::from_value(reasons.clone()).unwrap();
+        assert_eq!(named.len(), Behind::Undelivered as usize + 1);
+        assert!(named.iter().zip(&named[1..]).all(|(one, next)| *one as u8 + 1 == *next as u8));
+    }
 }

@@ -16,7 +16,7 @@ use super::selection::{self, Selection};
 use super::stored_changes::{Changes, ListChanges};
 use super::stored_selection::StoredSelection;
 use crate::admin::documents::{
-    AccountDelivery, AccountPage, AccountStatus, Changed, Collections, DestinationState,
+    AccountDelivery, AccountPage, AccountStatus, Behind, Changed, Collections, DestinationState,
     HistoriesState, HostState, LastEvent, OutboxState, Paused, Reason, RunStatus,
 };
 use crate::failure::Failure;
@@ -284,18 +284,16 @@ impl Control {
         deliveries: &[AccountDelivery],
     ) -> Vec<Reason> {
         let mut reasons = Vec::new();
-        let mut add = |reason: &str, message: String| {
-            reasons.push(Reason { reason: reason.to_owned(), message });
-        };
+        let mut add = |reason, message| reasons.push(Reason { reason, message });
         if !is_selected {
-            add("not-selected", "the account is not selected".to_owned());
+            add(Behind::NotSelected, "the account is not selected".to_owned());
         }
         if let Some(obstacle) = self.readiness.obstacle() {
-            add("no-intake", format!("the run takes no events: {obstacle}"));
+            add(Behind::NoIntake, format!("the run takes no events: {obstacle}"));
         }
         if !account.is_active {
             add(
-                "inactive",
+                Behind::Inactive,
                 "the stream calls the account inactive: its events are ignored".to_owned(),
             );
         }
@@ -303,22 +301,22 @@ impl Control {
             let why = entry.failure.as_ref().map(|why| format!(": the last attempt failed: {why}"));
             let why = why.unwrap_or_default();
             add(
-                "desynchronized",
+                Behind::Desynchronized,
                 format!("events are missing, and the repository is awaited{why}"),
             );
         }
         if let Some(how) = &entry.going_back {
-            add("revisions", how.clone());
+            add(Behind::Revisions, how.clone());
         }
         if complete == Some(false) {
-            add("history", "its repository is awaited for what is selected".to_owned());
+            add(Behind::History, "its repository is awaited for what is selected".to_owned());
         }
         if let Some(event) = entry.event.filter(|event| is_refused(event.code)) {
-            add("refused", format!("its last event is not verified: {}", event.code));
+            add(Behind::Refused, format!("its last event is not verified: {}", event.code));
         }
         for of in deliveries.iter().filter(|of| of.undelivered > 0) {
             let (name, count) = (&of.destination, of.undelivered);
-            add("undelivered", format!("{count} events are not acknowledged by {name}"));
+            add(Behind::Undelivered, format!("{count} events are not acknowledged by {name}"));
         }
         reasons
     }
