@@ -68,7 +68,7 @@ def test_a_worker_that_is_killed_changes_nothing(
     marker = Path(cluster.environment["WIREPROOF_TEST_MARKER"])
     assert not marker.exists()
     disturbed = cluster.run(
-        f"wireproof.ray.run(cluster_work.KillsItsWorker({str(archive)!r}, {{}}, ('', [])), "
+        f"wireproof.ray.run(cluster_work.KillsItsWorker({str(archive)!r}, {{}}, []), "
         f"wireproof.Archive({str(archive)!r}).files('events'), {str(tmp_path)!r}, 3, 60)"
     )
     assert marker.exists()
@@ -123,7 +123,7 @@ def failed(cluster: Cluster, program: str) -> str:
 
 def test_a_file_that_no_worker_survives_ends_the_run(cluster: Cluster, archive: Path, tmp_path: Path) -> None:
     program = (
-        f"wireproof.ray.run(cluster_work.AlwaysDies({str(archive)!r}, {{}}, ('', [])), "
+        f"wireproof.ray.run(cluster_work.AlwaysDies({str(archive)!r}, {{}}, []), "
         f"wireproof.Archive({str(archive)!r}).files('events')[:1], {str(tmp_path)!r}, 2, 60)"
     )
     said = failed(cluster, program)

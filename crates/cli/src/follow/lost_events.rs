@@ -2,9 +2,11 @@
 //! after the cursor.
 //!
 //! Every account may have missed events, and one that does nothing more would never show it. So complete histories are
-//! outdated, and the accounts of the state file are checked, both noted on disk before the next event is read.
+//! outdated, and the accounts of the state file are checked, both noted on disk before the next event is read. A repository
+//! whose fetch began before the loss may lack what was lost: it is fetched again too.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Instant;
 
 use tokio::sync::Notify;
 use wireproof::delivery::Outbox;
@@ -24,6 +26,30 @@ pub(super) struct LostEvents {
     pub(super) resyncs: bool,
     pub(super) status: Status,
     pub(super) stop: StopSignal,
+    pub(super) last: LastLoss,
+}
+
+/// The time of the last loss. What was fetched is written before a loss is noted or after it, and not meanwhile.
+#[derive(Default)]
+pub(super) struct LastLoss(RwLock<Option<Instant>>);
+
+impl LastLoss {
+    /// Notes a loss.
+    fn note<T>(&self, note: impl FnOnce() -> T) -> T {
+        let mut last = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        *last = Some(Instant::now());
+        note()
+    }
+
+    /// A guard under which what a fetch has brought is written; `None` if events were lost since it began.
+    pub(super) fn none_since(
+        &self,
+        began: Instant,
+    ) -> Option<RwLockReadGuard<'_, Option<Instant>>> {
+        let last = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let is_before_loss = last.is_some_and(|loss| began <= loss);
+        (!is_before_loss).then_some(last)
+    }
 }
 
 impl LostEvents {
@@ -32,7 +58,7 @@ impl LostEvents {
         if !notice.loses_events() {
             return;
         }
-        if let Err(failure) = self.note() {
+        if let Err(failure) = self.last.note(|| self.note()) {
             let why = failure.message().unwrap_or_default();
             self.status.print_warning(&format!(
                 "the loss of events cannot be noted, and the run stops: delete the state folder, or start with --cursor \
@@ -52,5 +78,27 @@ impl LostEvents {
             self.outdated.notify_one();
         }
         self.recheck.begin()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_fetched_before_a_loss_is_not_written_and_what_was_fetched_after_it_is() {
+        let (losses, before) = (LastLoss::default(), Instant::now());
+        assert!(losses.none_since(before).is_some());
+        losses.note(|| {});
+        assert!(losses.none_since(before).is_none());
+        assert!(losses.none_since(later()).is_some());
+        losses.note(|| {});
+        assert!(losses.none_since(before).is_none());
+    }
+
+    /// A later time than that of every call before.
+    fn later() -> Instant {
+        let now = Instant::now();
+        std::iter::repeat_with(Instant::now).find(|later| *later > now).unwrap()
     }
 }

@@ -11,7 +11,8 @@ use wireproof::atproto::event::Event;
 use wireproof::atproto::repo::Repository;
 use wireproof::codec::car;
 use wireproof::net::firehose::{
-    Ack, DeliveredEvent, Handler, Notice, ResyncError, ResyncedRepo, Verdict, Warning,
+    Ack, DeliveredEvent, Handler, Notice, ResyncError, ResyncRequests, ResyncedRepo, Verdict,
+    Warning,
 };
 use wireproof::verify::sync::{Chain, Outcome};
 
@@ -53,6 +54,7 @@ pub(super) struct Printer<R> {
     pub(super) accounts: Arc<AccountLog>,
     /// The histories of the run, if accounts get theirs.
     pub(super) histories: Option<Arc<Histories>>,
+    pub(super) requests: ResyncRequests,
     pub(super) content: LineContent,
     pub(super) lost: LostEvents,
     /// Number of lines about accounts whose revisions go back.
@@ -89,17 +91,11 @@ impl<R: LineRecipient> Handler for Printer<R> {
     }
 
     fn resynced(&self, resynced: &Arc<ResyncedRepo>, ack: Ack) {
-        self.lost.recheck.ended(&resynced.did);
-        self.for_history(|histories| histories.is_done(&resynced.did));
-        if !self.selection.has_account(Some(&resynced.did)) {
-            return ack.skip();
+        if let Some(_guard) = self.lost.last.none_since(resynced.began) {
+            return self.write_fetched(resynced, ack);
         }
-        if let Err(error) = self.write_records(resynced, ack) {
-            let did = &resynced.did;
-            self.status.warn("resync-unreadable", || {
-                format!("{did}: cannot read the fetched repository: {error}")
-            });
-        }
+        self.requests.request(&resynced.did);
+        ack.skip();
     }
 
     fn resync_failed(&self, did: &str, why: &ResyncError) {
@@ -137,6 +133,21 @@ impl<R: LineRecipient> Printer<R> {
     fn for_history(&self, record: impl FnOnce(&Histories)) {
         if let Some(histories) = &self.histories {
             record(histories);
+        }
+    }
+
+    /// Writes a repository that is fetched, and ends what waits for it.
+    fn write_fetched(&self, resynced: &ResyncedRepo, ack: Ack) {
+        self.lost.recheck.ended(&resynced.did);
+        self.for_history(|histories| histories.is_done(&resynced.did));
+        if !self.selection.has_account(Some(&resynced.did)) {
+            return ack.skip();
+        }
+        if let Err(error) = self.write_records(resynced, ack) {
+            let did = &resynced.did;
+            self.status.warn("resync-unreadable", || {
+                format!("{did}: cannot read the fetched repository: {error}")
+            });
         }
     }
 

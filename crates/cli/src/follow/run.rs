@@ -25,7 +25,7 @@ use super::handles;
 use super::histories::Histories;
 use super::keys::StoredKeys;
 use super::line::LineContent;
-use super::lost_events::LostEvents;
+use super::lost_events::{LastLoss, LostEvents};
 use super::metrics::{ArchiveCounts, FirehoseSeries, Metrics, Readiness};
 use super::printer::{LineRecipient, Printer};
 use super::recheck::{Recheck, RecheckParts};
@@ -245,6 +245,7 @@ impl<'a> Run<'a> {
             status: status.clone(),
             accounts: self.accounts,
             histories: self.histories.clone(),
+            requests: self.requests.clone(),
             content: LineContent { proof: args.proof, level: args.verify_level() },
             lost: LostEvents {
                 outbox: self.outbox.clone(),
@@ -253,6 +254,7 @@ impl<'a> Run<'a> {
                 resyncs: self.resyncs,
                 status: status.clone(),
                 stop: stop.clone(),
+                last: LastLoss::default(),
             },
             lines_going_back: AtomicU64::new(0),
         };

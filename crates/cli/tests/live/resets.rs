@@ -1,6 +1,6 @@
 //! Hosts that begin another sequence: with and without a word.
 
-use simnet::servers::{CursorPolicy, Server, Simulation, Spec};
+use simnet::servers::{CursorPolicy, Fault, FaultSchedule, Server, Simulation, Spec};
 use wireproof::store::{Options, StateReader, Store};
 use wireproof::verify::sync::AccountState;
 
@@ -77,6 +77,34 @@ fn accounts_without_another_commit_are_fetched_again_after_a_reset() {
         tables.wait("all records", "SELECT count(*) FROM record", expected);
         running.kill();
     }
+}
+
+#[test]
+fn a_repository_whose_fetch_began_before_a_reset_does_not_complete_a_history() {
+    let (sim, dir) = (network(CursorPolicy::DEPLOYED_RELAY), tempfile::tempdir().unwrap());
+    let (tables, dids, host) = (Tables::new(dir.path()), all_dids(&sim), Server::Pds(0));
+    let to = tables.to();
+    let running = Running::start(follow(&sim, dir.path(), &["--dids", &*dids, "--to", &*to]));
+    let last = sim.last_seq(Server::Relay(0));
+    wait_for_cursor(dir.path(), last);
+    running.kill();
+    set_cursor(dir.path(), last + 1_000_000);
+    let slow = FaultSchedule::times(4).with_amount(300);
+    sim.faults().enable(host, Fault::SlowRepo, slow);
+    let args = ["--dids", &*dids, "--backfill", "--to", &*to];
+    let mut running = Running::start(follow(&sim, dir.path(), &args));
+    running.wait_for_stderr("connected");
+    while sim.faults().fired(host, Fault::SlowRepo) < 4 {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    // It is in none of the repositories that are sent, and its event is lost.
+    sim.write_unannounced(1);
+    sim.write_commit_as(0);
+    running.wait_for_stderr("the repositories of all accounts are fetched again");
+    tables.wait_for_histories(accounts());
+    let expected: usize = sim.expected_accounts().iter().map(|of| of.records.len()).sum();
+    tables.wait("all records", "SELECT count(*) FROM record", expected);
+    running.kill();
 }
 
 #[test]

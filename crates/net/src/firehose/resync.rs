@@ -132,6 +132,8 @@ pub struct ResyncedRepo {
     pub bytes: u64,
     /// The host that served it.
     pub host: Box<str>,
+    /// When its fetch began: it has at least what the host had then.
+    pub began: std::time::Instant,
     file: Arc<ArchiveFile>,
 }
 
@@ -157,7 +159,8 @@ impl ResyncedRepo {
         let key =
             PublicKey::from_did_key("did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme");
         let key = key.map_err(io::Error::other)?;
-        Ok(Self { did, head, key, records, invalid_records, bytes, host, file })
+        let began = std::time::Instant::now();
+        Ok(Self { did, head, key, records, invalid_records, bytes, host, began, file })
     }
 
     /// The file of the archive, with all records of the account: they replace what a consumer has of it. A record can be
@@ -453,6 +456,7 @@ impl Resyncer {
         did: Did<'_>,
         known: Option<Head>,
     ) -> Result<ResyncedRepo, ResyncError> {
+        let began = std::time::Instant::now();
         let account = self.account(did, false).await?;
         let host = account.host.as_ref().ok_or(ResyncError::NoHost)?;
         let archive = self.fetch(did, host).await?;
@@ -466,7 +470,8 @@ impl Resyncer {
         let Archive { host, bytes, file } = archive;
         let VerifiedArchive { head, key, records, invalid_records } = verified;
         let did = did.as_str().into();
-        let resynced = ResyncedRepo { did, head, key, records, invalid_records, bytes, host, file };
+        let resynced =
+            ResyncedRepo { did, head, key, records, invalid_records, bytes, host, began, file };
         resynced.check_window(future_window(&self.policy))?;
         match known {
             Some(Head { rev: known, .. }) if head.rev < known => {
