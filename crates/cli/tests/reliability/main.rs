@@ -12,6 +12,7 @@
 //! | `dead_reader` | a reader that ends with lines unread loses none of them |
 //! | `slow_reader` | a slow reader slows the server down, in bounded memory |
 //! | `memory` | what waits is bounded in bytes, and so is what an account takes |
+//! | `memory_group` | what is fetched fits a container, whose temporary files are in memory too |
 //! | `fetched_archives` | repositories that are received or wait stay within a bound, and lists without end delay no other |
 //! | `hostile_hosts` | no host can mute an account, or keep others from being resynced |
 //! | `resync_records` | the lines of commits and resyncs have every record |
@@ -53,6 +54,8 @@ mod hostile_hosts;
 mod kept_archives;
 mod lost_state;
 mod memory;
+#[cfg(target_os = "linux")]
+mod memory_group;
 mod misbehaviour;
 mod missing_keys;
 mod resync_records;
