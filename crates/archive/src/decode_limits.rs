@@ -16,14 +16,20 @@ pub struct DecodeLimit {
     max: u64,
 }
 
-/// Bytes that a row group may decode to, by its size in the file.
-fn max_group_bytes(group: &RowGroupMetaData) -> u64 {
-    let stored = u64::try_from(group.compressed_size()).unwrap_or_default();
-    stored.saturating_mul(MAX_RATIO).clamp(MAX_PAGE_BYTES, MAX_GROUP_BYTES)
+/// The size of a row group in the file, as its end states it.
+fn stored_bytes(group: &RowGroupMetaData) -> u64 {
+    let sizes = group.columns().iter().map(ColumnChunkMetaData::compressed_size);
+    sizes.map(|size| u64::try_from(size).unwrap_or(u64::MAX)).fold(0, u64::saturating_add)
 }
 
-/// Checks the sizes that the end of a file states.
-pub(crate) fn check_file(metadata: &ParquetMetaData) -> Result<(), DecodeLimit> {
+/// Bytes that a row group may decode to, by its size in the file.
+fn max_group_bytes(group: &RowGroupMetaData) -> u64 {
+    stored_bytes(group).saturating_mul(MAX_RATIO).clamp(MAX_PAGE_BYTES, MAX_GROUP_BYTES)
+}
+
+/// Checks the sizes that the end of a file of so many bytes states.
+pub(crate) fn check_file(metadata: &ParquetMetaData, size: u64) -> Result<(), DecodeLimit> {
+    check("row groups", stored_in_all(metadata), size)?;
     let mut rows = 0_u64;
     for group in metadata.row_groups() {
         rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or(u64::MAX));
@@ -41,6 +47,10 @@ pub(crate) fn check_file(metadata: &ParquetMetaData) -> Result<(), DecodeLimit> 
     check("a number of rows", rows, MAX_ROWS)
 }
 
+fn stored_in_all(metadata: &ParquetMetaData) -> u64 {
+    metadata.row_groups().iter().map(stored_bytes).fold(0, u64::saturating_add)
+}
+
 /// Whether the file has a dictionary of binary values, of which each row can name a large one.
 pub(crate) fn has_dictionaries(metadata: &ParquetMetaData) -> bool {
     metadata.row_groups().iter().flat_map(|group| group.columns()).any(has_dictionary)
@@ -48,9 +58,7 @@ pub(crate) fn has_dictionaries(metadata: &ParquetMetaData) -> bool {
 
 /// What the rows of a file with dictionaries may take, decoded: each row can name one large value.
 pub(crate) fn max_decoded(metadata: &ParquetMetaData) -> u64 {
-    let groups = metadata.row_groups().iter();
-    let bytes = groups.map(|group| u64::try_from(group.compressed_size()).unwrap_or(0));
-    bytes.fold(0, u64::saturating_add).saturating_mul(MAX_RATIO).saturating_add(MAX_PAGE_BYTES)
+    stored_in_all(metadata).saturating_mul(MAX_RATIO).saturating_add(MAX_PAGE_BYTES)
 }
 
 /// Checks the size of a frame that is to be stored: one that is larger than a page may be could not be read again.
@@ -220,6 +228,11 @@ const MAX_ROWS: u64 = 1 << 27;
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use parquet::file::metadata::FileMetaData;
+    use parquet::schema::types::SchemaDescriptor;
+
     use super::*;
 
     /// A header with these sizes, a data page header of three fields, and a page of so many bytes.
@@ -242,6 +255,34 @@ mod tests {
         header.extend([0x2c, 0x15, 2, 0x15, 0, 0x18, 1, b'x', 0, 0]);
         header.extend(vec![7; compressed]);
         header
+    }
+
+    /// The end of a file with one column, which states these sizes.
+    fn end(compressed: i64, uncompressed: i64) -> ParquetMetaData {
+        let message = "message schema { REQUIRED BINARY frame; }";
+        let schema = parquet::schema::parser::parse_message_type(message).unwrap();
+        let schema = Arc::new(SchemaDescriptor::new(Arc::new(schema)));
+        let column = ColumnChunkMetaData::builder(schema.column(0))
+            .set_total_compressed_size(compressed)
+            .set_total_uncompressed_size(uncompressed)
+            .set_num_values(1);
+        let group = RowGroupMetaData::builder(schema.clone())
+            .set_num_rows(1)
+            .set_column_metadata(vec![column.build().unwrap()]);
+        let file = FileMetaData::new(1, 1, None, None, schema, None);
+        ParquetMetaData::new(file, vec![group.build().unwrap()])
+    }
+
+    #[test]
+    fn a_row_group_decodes_to_a_multiple_of_its_size_which_is_within_the_file() {
+        let mib = 1 << 20;
+        assert_eq!(check_file(&end(mib, 1_024 * mib), 2 << 20), Ok(()));
+        for (compressed, uncompressed) in
+            [(mib, 1_025 * mib), (3 * mib, mib), (i64::MAX, mib), (-1, mib), (mib, -1)]
+        {
+            let checked = check_file(&end(compressed, uncompressed), 2 << 20);
+            assert!(checked.is_err(), "{compressed} {uncompressed}");
+        }
     }
 
     #[test]

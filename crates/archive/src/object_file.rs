@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use futures_util::{FutureExt, TryFutureExt};
+use futures_util::FutureExt;
 use object_store::path::Path;
 use object_store::{
     Error, GetOptions, GetRange, OBJECT_STORE_COALESCE_DEFAULT, ObjectStore, ObjectStoreExt,
@@ -25,6 +25,8 @@ pub(crate) struct ObjectFile {
     pub(crate) path: Path,
     /// The end of the file, once it is read: pages are compared with what it states.
     pub(crate) metadata: Option<Arc<ParquetMetaData>>,
+    /// Size of the file, once its end is read.
+    size: u64,
 }
 
 impl AsyncFileReader for ObjectFile {
@@ -64,7 +66,7 @@ impl AsyncFileReader for ObjectFile {
         let reader = ParquetMetaDataReader::new().with_arrow_reader_options(options);
         async move {
             let metadata = Arc::new(reader.load_via_suffix_and_finish(&mut *self).await?);
-            decode_limits::check_file(&metadata).map_err(over_limit)?;
+            decode_limits::check_file(&metadata, self.size).map_err(over_limit)?;
             self.metadata = Some(metadata.clone());
             Ok(metadata)
         }
@@ -74,11 +76,20 @@ impl AsyncFileReader for ObjectFile {
 
 impl MetadataSuffixFetch for &mut ObjectFile {
     fn fetch_suffix(&mut self, suffix: usize) -> BoxFuture<'_, Result<Bytes, ParquetError>> {
-        self.end(suffix as u64).map_err(failed).boxed()
+        async move {
+            let (bytes, size) = self.end(suffix as u64).await.map_err(failed)?;
+            self.size = size;
+            Ok(bytes)
+        }
+        .boxed()
     }
 }
 
 impl ObjectFile {
+    pub(crate) fn new(objects: Arc<dyn ObjectStore>, path: Path) -> Self {
+        Self { objects, path, metadata: None, size: 0 }
+    }
+
     /// The file, whose end was read before.
     pub(crate) fn with_metadata(self, metadata: &Arc<ParquetMetaData>) -> Self {
         Self { metadata: Some(metadata.clone()), ..self }
@@ -97,17 +108,22 @@ impl ObjectFile {
         }
     }
 
-    /// The last bytes.
-    async fn end(&self, len: u64) -> Result<Bytes, Error> {
+    /// The last bytes, and the size of the file.
+    async fn end(&self, len: u64) -> Result<(Bytes, u64), Error> {
         let options = GetOptions { range: Some(GetRange::Suffix(len)), ..GetOptions::default() };
         match self.objects.get_opts(&self.path, options).await {
             // Azure has no ranges from the end.
             Err(Error::NotSupported { .. }) => {
                 let size = self.objects.head(&self.path).await?.size;
                 let range = size.saturating_sub(len)..size;
-                whole_range(&range, self.objects.get_range(&self.path, range.clone()).await?)
+                let bytes = self.objects.get_range(&self.path, range.clone()).await?;
+                Ok((whole_range(&range, bytes)?, size))
             }
-            object => object?.bytes().await,
+            object => {
+                let object = object?;
+                let size = object.meta.size;
+                Ok((object.bytes().await?, size))
+            }
         }
     }
 }

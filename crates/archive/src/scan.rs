@@ -258,11 +258,7 @@ impl Archive {
     /// A file, by its path within the archive, for the Parquet reader.
     pub(crate) fn object_file(&self, path: &str) -> ObjectFile {
         let storage = self.storage();
-        ObjectFile {
-            objects: storage.objects().clone(),
-            path: storage.object(path),
-            metadata: None,
-        }
+        ObjectFile::new(storage.objects().clone(), storage.object(path))
     }
 
     /// The events that are not hidden, account by account, those of an account in order of arrival.

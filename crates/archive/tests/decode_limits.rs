@@ -21,6 +21,16 @@ struct Bomb {
     rows: usize,
     value_bytes: usize,
     has_dictionary: bool,
+    /// Bytes of a value that cannot be compressed.
+    random_bytes: usize,
+}
+
+fn value(bomb: &Bomb, row: usize) -> Vec<u8> {
+    let hashes =
+        (0_u64..).map(|part| Sha256::digest([row as u64, part].map(u64::to_le_bytes).concat()));
+    let mut value: Vec<u8> = hashes.flatten().take(bomb.random_bytes).collect();
+    value.resize(bomb.value_bytes, 0);
+    value
 }
 
 /// Replaces the only file of events by one of our form that decodes to much more, as a person with write access could.
@@ -32,9 +42,8 @@ fn replace(folder: &Path, bomb: &Bomb) -> u64 {
     let first = arrow_array::UInt32Array::from(vec![0; bomb.rows]);
     let rows = arrow_select::take::take_record_batch(&batch, &first).unwrap();
     let mut columns = rows.columns().to_vec();
-    let value = vec![0_u8; bomb.value_bytes];
-    let frames: ArrayRef =
-        Arc::new(BinaryArray::from_iter_values(std::iter::repeat_n(&value, bomb.rows)));
+    let values = (0..bomb.rows).map(|row| value(bomb, row));
+    let frames: ArrayRef = Arc::new(BinaryArray::from_iter_values(values));
     columns[rows.schema().index_of("frame").unwrap()] = frames;
     let rows = RecordBatch::try_new(rows.schema(), columns).unwrap();
     let properties = WriterProperties::builder()
@@ -62,9 +71,9 @@ fn replace(folder: &Path, bomb: &Bomb) -> u64 {
 #[tokio::test]
 async fn a_small_file_that_decodes_to_much_is_refused_before_it_is_decoded() {
     for bomb in [
-        Bomb { rows: 200, value_bytes: 4 << 20, has_dictionary: true },
-        Bomb { rows: 40, value_bytes: 5 << 20, has_dictionary: false },
-        Bomb { rows: 1, value_bytes: 100 << 20, has_dictionary: false },
+        Bomb { rows: 200, value_bytes: 4 << 20, has_dictionary: true, random_bytes: 0 },
+        Bomb { rows: 40, value_bytes: 5 << 20, has_dictionary: false, random_bytes: 0 },
+        Bomb { rows: 1, value_bytes: 100 << 20, has_dictionary: false, random_bytes: 0 },
     ] {
         let (mut writers, (folder, archive)) = (Writers::new(2, 5), archive());
         let frames = writers.commits(10);
@@ -85,4 +94,22 @@ async fn a_small_file_that_decodes_to_much_is_refused_before_it_is_decoded() {
         let error = replayed.await.unwrap_err();
         assert_eq!(error.fault.code(), Some("archive/decoded-size"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_row_group_of_values_that_are_easily_compressed_is_read() {
+    let bomb =
+        Bomb { rows: 100, value_bytes: 1 << 20, has_dictionary: false, random_bytes: 2 << 10 };
+    let (mut writers, (folder, archive)) = (Writers::new(2, 5), archive());
+    let frames = writers.commits(10);
+    writers.import(&archive, &frames, "one", 0).await;
+    let len = replace(folder.path(), &bomb);
+    assert!((100 << 20) / len > 100, "{len} bytes");
+    let reopened = Archive::open(folder.path().to_str().unwrap()).unwrap();
+    let mut rows = reopened.rows(Table::Events, &RowSelection::default()).await.unwrap();
+    let mut count = 0;
+    while let Some(batch) = rows.next().await.unwrap() {
+        count += batch.num_rows();
+    }
+    assert_eq!(count, bomb.rows);
 }
