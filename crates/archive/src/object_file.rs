@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use object_store::path::Path;
 use object_store::{
     Error, GetOptions, GetRange, OBJECT_STORE_COALESCE_DEFAULT, ObjectStore, ObjectStoreExt,

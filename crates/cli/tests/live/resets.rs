@@ -1,6 +1,9 @@
 //! Hosts that begin another sequence: with and without a word.
 
+use std::time::{Duration, SystemTime};
+
 use simnet::servers::{CursorPolicy, Fault, FaultSchedule, Server, Simulation, Spec};
+use wireproof::atproto::syntax::Tid;
 use wireproof::store::{Options, StateReader, Store};
 use wireproof::verify::sync::AccountState;
 
@@ -95,7 +98,7 @@ fn a_repository_whose_fetch_began_before_a_reset_does_not_complete_a_history() {
     let mut running = Running::start(follow(&sim, dir.path(), &args));
     running.wait_for_stderr("connected");
     while sim.faults().fired(host, Fault::SlowRepo) < 4 {
-        std::thread::sleep(std::time::Duration::from_millis(1));
+        std::thread::sleep(Duration::from_millis(1));
     }
     // It is in none of the repositories that are sent, and its event is lost.
     sim.write_unannounced(1);
@@ -134,6 +137,34 @@ fn a_check_of_all_accounts_goes_on_after_a_kill() {
     let expected: usize = sim.expected_accounts().iter().map(|of| of.records.len()).sum();
     assert_eq!(tables.query("SELECT count(*) FROM record"), i64::try_from(expected).ok());
     assert!(!dir.path().join("state/recheck.json").exists());
+    running.kill();
+}
+
+#[test]
+fn an_account_whose_revisions_go_back_is_named_and_accepted_after_its_reset() {
+    let (sim, dir) = (network(CursorPolicy::SPECIFIED), tempfile::tempdir().unwrap());
+    let (tables, did) = (Tables::new(dir.path()), sim.account(0).did);
+    let to = tables.to();
+    let args = ["--dids", &*did, "--backfill", "--to", &*to];
+    let running = Running::start(follow(&sim, dir.path(), &args));
+    tables.wait_for_histories(1);
+    wait_for_cursor(dir.path(), sim.last_seq(Server::Relay(0)));
+    running.kill();
+    // As a server that has lost the last two minutes would have it: all that follows is older.
+    set_rev(dir.path(), &did, SystemTime::now() + Duration::from_secs(120));
+    sim.write_commit_as(0);
+    let mut running = Running::start(follow(&sim, dir.path(), &args));
+    let line = running.wait_for_stderr("--reset-account");
+    assert!(line.contains(&did), "{line}");
+    running.kill();
+    let mut resetting = follow(&sim, dir.path(), &args);
+    let running = Running::start({
+        resetting.args(["--reset-account", &did]);
+        resetting
+    });
+    let expected = sim.expected_accounts().remove(0).records.len();
+    tables.wait("all records", "SELECT count(*) FROM record", expected);
+    tables.wait_for_histories(1);
     running.kill();
 }
 
@@ -178,7 +209,7 @@ fn wait_for_cursor(dir: &std::path::Path, seq: i64) {
         cursors.iter().any(|(_, cursor)| *cursor >= seq as u64)
     };
     while !StateReader::open(&path).is_ok_and(has_passed) {
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -188,4 +219,14 @@ fn set_cursor(dir: &std::path::Path, seq: i64) {
     let cursors: Vec<(String, u64)> =
         store.cursors().unwrap().into_iter().map(|(stream, _)| (stream, seq as u64)).collect();
     store.checkpoint(&cursors, &[] as &[(&str, AccountState)]).unwrap();
+}
+
+/// Stores this time as that of the newest revision of an account.
+fn set_rev(dir: &std::path::Path, did: &str, time: SystemTime) {
+    let path = dir.join("state/state.sqlite");
+    let mut state = StateReader::open(&path).unwrap().account(did).unwrap().unwrap();
+    let micros = time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_micros();
+    state.head.as_mut().unwrap().rev = Tid::new(micros as u64, 0);
+    let store = Store::open(&path, Options::default()).unwrap();
+    store.checkpoint(&[] as &[(&str, u64)], &[(did, state)]).unwrap();
 }
