@@ -1,26 +1,27 @@
 //! The client of one relay: its connections, the subscriptions of each, and where the next one resumes.
 
+mod authentication;
+mod comparing;
+mod stored;
+
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use nostr::formats::json::{self, Json};
 use nostr::formats::{Codec, ReadFields};
-use nostr::negentropy::Items;
 use nostr::{Arena, DecodeError, Filter, Limits};
 use reqwest::Url;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-use super::comparison::{self, Comparison, Missing};
+use super::comparison::{Comparison, Missing};
 use super::item::{EventText, RelayError, RelayEvent, RelayItem, RelayNotice, Traffic};
-use super::message::{self, Hint, Message, Reason};
+use super::message::Message;
 use super::options::Options;
-use super::walk::{Gap, Step, Walk};
+use super::walk::Walk;
 use crate::clock::now_micros;
 use crate::hosts::{Backoff, Jitter};
 use crate::reconnecting_socket::{Dial, ReconnectingSocket, SocketEvent};
-use crate::remote_text::{MAX_MESSAGE_CHARS, sanitize};
 use crate::websocket::{Dialer, SocketError, SocketMessage};
 
 /// Receives the events of one relay that match a filter, stored and new ones.
@@ -327,67 +328,6 @@ impl Client {
         self.notify(RelayNotice::Unrecognized(rule));
     }
 
-    fn handle_challenge(&mut self, challenge: String) {
-        let shown = sanitize(&challenge, MAX_MESSAGE_CHARS);
-        self.notify(RelayNotice::AuthRequested { challenge: shown });
-        self.authentication = Authentication { challenge: Some(challenge), ..Default::default() };
-        if let Stage::Authenticating = self.stage {
-            self.authenticate();
-        }
-    }
-
-    /// Answers the challenge, once there is one.
-    fn authenticate(&mut self) {
-        let Some(authenticator) = &self.options.authenticator else { return };
-        let Some(challenge) = &self.authentication.challenge else { return };
-        let now = i64::try_from(now_seconds()).unwrap_or(i64::MAX);
-        let (id, event) = authenticator.answer(self.url.as_str(), challenge, now);
-        self.outgoing.push_back(message::authenticate(&event));
-        self.authentication.sent = Some(id);
-    }
-
-    fn handle_accepted(&mut self, id: &str, is_accepted: bool, reason: Reason) {
-        if self.authentication.sent.as_deref() != Some(id) {
-            return;
-        }
-        self.authentication.sent = None;
-        match is_accepted {
-            true => {
-                self.authentication.is_accepted = true;
-                self.notify(RelayNotice::Authenticated);
-                if let Stage::Authenticating = self.stage {
-                    self.start();
-                }
-            }
-            false if ["error", "rate-limited"].contains(&&*reason.prefix) => {
-                self.disconnect(SocketError::Ended("OK false".to_owned()));
-            }
-            false => self.fail(RelayError::Refused(reason)),
-        }
-    }
-
-    /// Authenticates, where this is what a request lacks. Whether it was.
-    fn answers_refusal(&mut self, reason: &Reason) -> bool {
-        let is_lacking = match &*reason.prefix {
-            "auth-required" => true,
-            "restricted" => self.authentication.challenge.is_some(),
-            _ => false,
-        };
-        let can_answer = self.options.authenticator.is_some() && !self.authentication.is_accepted;
-        if !is_lacking || !can_answer {
-            return false;
-        }
-        if let Some(lasting) = self.lasting.take() {
-            self.outgoing.push_back(message::close(&lasting));
-        }
-        if let KnownEvents::Comparing(..) = self.known {
-            self.known = KnownEvents::Due;
-        }
-        self.stage = Stage::Authenticating;
-        self.authenticate();
-        true
-    }
-
     fn handle_event(&mut self, text: EventText, is_awaited: bool) {
         self.socket.record_progress();
         if is_awaited && matches!(self.stage, Stage::Stored { .. }) && self.walk.is_probing() {
@@ -436,260 +376,6 @@ impl Client {
                 self.walk.take_live(id);
                 true
             }
-        }
-    }
-
-    fn handle_end_of_stored(&mut self, subscription: &str, hint: Option<Hint>) {
-        if !self.is_ours(subscription) {
-            return self.notify(RelayNotice::UnknownSubscription);
-        }
-        self.socket.record_progress();
-        match &self.stage {
-            // Said twice.
-            _ if !self.is_awaited(subscription) => {}
-            Stage::Fetching { .. } => {
-                self.outgoing.push_back(message::close(subscription));
-                self.answered += 1;
-                self.fetch_next();
-            }
-            Stage::Stored { .. } => self.end_page(subscription, hint),
-            _ => {}
-        }
-    }
-
-    /// Requests the next page, if there may be other events.
-    fn end_page(&mut self, subscription: &str, hint: Option<Hint>) {
-        self.refusals = 0;
-        self.answered += u64::from(!self.walk.is_resuming());
-        self.walk.end_page(hint);
-        let is_lasting = self.lasting.as_deref() == Some(subscription);
-        if !is_lasting {
-            self.lost_beside = 0;
-        }
-        // Where there is one subscription at a time, it lasts once there is nothing more to request.
-        if !is_lasting || (self.is_one_at_a_time && !self.walk.is_done()) {
-            self.outgoing.push_back(message::close(subscription));
-            self.lasting = self.lasting.take().filter(|_| !is_lasting);
-        }
-        self.request_next();
-    }
-
-    /// Why stored events may be missing.
-    fn gap(&self) -> Option<Gap> {
-        let unreadable = (self.unreadable > 0).then_some(Gap::Unreadable(self.unreadable));
-        let withheld = (self.withheld > 0).then_some(Gap::Withheld(self.withheld));
-        self.walk.gap().cloned().or(withheld).or(unreadable)
-    }
-
-    fn go_live(&mut self) {
-        (self.stage, self.is_walking, self.is_limit_met) = (Stage::Live, false, true);
-        let gap = self.gap();
-        if gap.is_none() {
-            self.resume = self.resume.max(self.latest_stored);
-        }
-        if self.filter.limit.is_some() {
-            self.complete_at.get_or_insert_with(now_seconds);
-        }
-        let resume = self.resume.filter(|_| gap.is_none());
-        self.notify(RelayNotice::EndOfStored { resume, gap });
-    }
-
-    /// Begins with the requests for stored events, or continues them on another connection.
-    fn request_stored(&mut self) {
-        match self.is_walking {
-            true => self.walk.reconnect(self.overlap_seconds()),
-            false => {
-                let limit = self.filter.limit.filter(|_| !self.is_limit_met);
-                let filter = Filter { since: self.since(), limit, ..self.filter.clone() };
-                let now = i64::try_from(now_seconds()).unwrap_or(i64::MAX);
-                self.walk = Walk::new(filter, now);
-                (self.is_walking, self.unreadable) = (true, 0);
-            }
-        }
-        self.request_next();
-    }
-
-    /// Makes the next request for stored events.
-    fn request_next(&mut self) {
-        let is_single = self.is_one_at_a_time || self.options.stored_only;
-        let step = self.walk.next();
-        let is_last = step.is_none() && self.lasting.is_none() && !self.options.stored_only;
-        let step = match is_last {
-            true => {
-                self.walk.join(self.overlap_seconds());
-                self.walk.next()
-            }
-            false => step,
-        };
-        match step {
-            Some(Step::Request(filter)) => {
-                let subscription = self.new_subscription();
-                self.outgoing.push_back(message::request(&subscription, &filter));
-                if self.lasting.is_none() && (is_last || !is_single) {
-                    self.lasting = Some(subscription.clone());
-                }
-                self.stage = Stage::Stored { subscription };
-            }
-            Some(Step::Compare(filter, known)) => self.compare_second(&filter, known),
-            None => self.go_live(),
-        }
-    }
-
-    fn compare_second(&mut self, filter: &Filter, known: Items) {
-        let comparison = Comparison::new(Arc::new(known), &self.options);
-        let subscription = self.new_subscription();
-        let first = message::compare_open(&subscription, filter, &comparison.open());
-        self.outgoing.push_back(first);
-        self.stage = Stage::ComparingSecond { subscription, comparison };
-    }
-
-    fn give_up_comparison(&mut self) {
-        self.walk.not_compared();
-        self.request_next();
-    }
-
-    /// Handles the failure of a comparison.
-    fn handle_compare_failed(&mut self, reason: Reason) {
-        if let Stage::ComparingSecond { .. } = self.stage {
-            self.give_up_comparison();
-        } else if !self.answers_refusal(&reason) {
-            self.fail(RelayError::NotCompared(reason.to_string()));
-        }
-    }
-
-    fn start_comparison(&mut self) {
-        let Some(known) = self.options.known.clone() else { return };
-        let comparison = Comparison::new(known, &self.options);
-        let subscription = self.new_subscription();
-        let filter = Filter { limit: None, ..self.filter.clone() };
-        let first = message::compare_open(&subscription, &filter, &comparison.open());
-        self.outgoing.push_back(first);
-        self.known = KnownEvents::Comparing(comparison, now_seconds());
-        self.stage = Stage::Comparing { subscription };
-    }
-
-    fn handle_comparison(&mut self, received: &[u8]) {
-        if let Stage::ComparingSecond { .. } = self.stage {
-            return self.continue_second(received);
-        }
-        let Stage::Comparing { subscription } = &self.stage else { return };
-        let KnownEvents::Comparing(comparison, started) = &mut self.known else { return };
-        let started = *started;
-        match comparison.receive(received) {
-            Ok(comparison::Step::Send(next)) => {
-                self.outgoing.push_back(message::compare_next(subscription, &next));
-            }
-            Ok(comparison::Step::Done) => {
-                self.outgoing.push_back(message::compare_close(subscription));
-                let KnownEvents::Comparing(comparison, _) =
-                    std::mem::replace(&mut self.known, KnownEvents::Complete)
-                else {
-                    return;
-                };
-                let rounds = comparison.rounds();
-                let missing = comparison.into_missing();
-                self.notify(RelayNotice::Compared { rounds, missing: missing.len() });
-                self.known = KnownEvents::Fetching(missing, started);
-                self.fetch_next();
-            }
-            Err(reason) => self.fail(RelayError::NotCompared(reason)),
-        }
-    }
-
-    /// Handles a message of the comparison of one second.
-    fn continue_second(&mut self, received: &[u8]) {
-        let Stage::ComparingSecond { subscription, comparison } = &mut self.stage else { return };
-        match comparison.receive(received) {
-            Ok(comparison::Step::Send(next)) => {
-                self.outgoing.push_back(message::compare_next(subscription, &next));
-            }
-            Ok(comparison::Step::Done) => {
-                self.outgoing.push_back(message::compare_close(subscription));
-                let stage = std::mem::replace(&mut self.stage, Stage::Offline);
-                let Stage::ComparingSecond { comparison, .. } = stage else { return };
-                self.walk.compared(comparison.into_ids());
-                self.request_next();
-            }
-            Err(_) => self.give_up_comparison(),
-        }
-    }
-
-    /// Requests the next missing events, or goes on with those since the comparison.
-    fn fetch_next(&mut self) {
-        let KnownEvents::Fetching(missing, started) = &mut self.known else { return };
-        let (started, ids) = (*started, missing.next_group());
-        if ids.is_empty() {
-            let withheld = missing.withheld();
-            self.known = KnownEvents::Complete;
-            self.notify(RelayNotice::Fetched { withheld });
-            self.withheld = withheld;
-            if withheld == 0 {
-                self.resume = self.resume.max(Some(started));
-            }
-            self.complete_at = Some(started);
-            return self.request_stored();
-        }
-        let subscription = self.new_subscription();
-        let filter = Filter { ids, ..Filter::default() };
-        self.outgoing.push_back(message::request(&subscription, &filter));
-        self.stage = Stage::Fetching { subscription };
-    }
-
-    fn handle_closed(&mut self, subscription: &str, reason: Reason) {
-        if !self.is_ours(subscription) {
-            return self.notify(RelayNotice::UnknownSubscription);
-        }
-        let is_lasting = self.lasting.as_deref() == Some(subscription);
-        let is_awaited = self.is_awaited(subscription);
-        // Some relays say it of a subscription that the client has ended.
-        if !is_awaited && !is_lasting {
-            return;
-        }
-        self.notify(RelayNotice::Closed(reason.clone()));
-        let is_beside = self.lasting.is_some() && !is_lasting;
-        self.lasting = self.lasting.take().filter(|_| !is_lasting);
-        let is_stored = matches!(self.stage, Stage::Stored { .. });
-        let is_second = matches!(self.stage, Stage::ComparingSecond { .. });
-        if is_second && is_awaited {
-            self.give_up_comparison();
-        } else if self.answers_refusal(&reason) {
-        } else if let Stage::Comparing { .. } = self.stage {
-            self.fail(RelayError::NotCompared(reason.to_string()));
-        } else if (is_stored || is_second) && !is_awaited {
-            // The relay ends the older of two subscriptions.
-            self.is_one_at_a_time = true;
-        } else if is_stored && is_beside {
-            // It may allow one at a time.
-            self.request_alone();
-        } else if is_stored && self.walk.shrink_pages() {
-            self.walk.retry();
-            self.request_next();
-        } else if is_stored && reason.prefix != "rate-limited" && self.walk.give_up_proof() {
-            self.request_next();
-        } else {
-            self.handle_refusal(reason);
-        }
-    }
-
-    /// Ends the subscription that lasts, and makes the request again that was refused beside it.
-    fn request_alone(&mut self) {
-        self.is_one_at_a_time = true;
-        if let Some(lasting) = self.lasting.take() {
-            self.outgoing.push_back(message::close(&lasting));
-        }
-        self.walk.retry();
-        self.request_next();
-    }
-
-    /// Ends the relay, if it refuses the request for good; otherwise the connection, and the next one follows after a growing delay.
-    fn handle_refusal(&mut self, reason: Reason) {
-        // What was answered before may be so again.
-        let was_answered = matches!(self.stage, Stage::Live);
-        self.refusals += u32::from(reason.is_final());
-        let max = if reason.is_permission() || was_answered { MAX_REFUSALS } else { 1 };
-        match reason.is_final() && self.refusals >= max {
-            true => self.fail(RelayError::Refused(reason)),
-            false => self.disconnect(SocketError::Ended("CLOSED".to_owned())),
         }
     }
 
@@ -778,9 +464,6 @@ fn bounded_by_now(created_at: i64) -> Option<u64> {
 fn now_seconds() -> u64 {
     now_micros() / 1_000_000
 }
-
-/// Refusals in a row for want of a permission, after which a relay is given up.
-const MAX_REFUSALS: u32 = 3;
 
 /// Connections in a row that end at a second subscription, after which there is one at a time.
 const MAX_LOST_BESIDE: u32 = 2;
