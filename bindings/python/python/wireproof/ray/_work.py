@@ -37,7 +37,7 @@ class Reverify:
 
     def name(self) -> dict[str, Any]:
         """What the work is, apart from the file."""
-        parts = [part for key, hashes in self.erased for part in (key, *sorted(hashes))]
+        parts = [part for key, hashes in self.erased if hashes for part in (key, *sorted(hashes))]
         erased = hashlib.sha256(b"".join(parts)).hexdigest()
         return {"work": "reverify", "archive": self.archive, "policy": self.policy, "erased": erased}
 
