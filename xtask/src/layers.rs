@@ -117,24 +117,29 @@ const fn row(layer: u8, name: &'static str, uses: Uses) -> Crate {
     Crate { name, layer, uses }
 }
 
-const TABLE: [Crate; 27] = [
+const TABLE: [Crate; 28] = [
+    row(1, "base", Uses::Only(&[])),
     row(1, "kernels", Uses::Only(&[])),
     row(2, "codec", Uses::Only(&["kernels"])),
     row(2, "crypto", Uses::Only(&["kernels"])),
     row(3, "atproto", Uses::Only(&["codec", "kernels"])),
     row(3, "nostr", Uses::Only(&["kernels", "crypto"])),
     row(4, "verify", Uses::Only(&["atproto", "codec", "crypto", "kernels"])),
-    row(5, "store", Uses::Only(&["verify", "atproto", "codec", "kernels"])),
-    row(5, "net", Uses::Only(&["verify", "atproto", "codec", "crypto", "kernels", "nostr"])),
+    row(5, "store", Uses::Only(&["base", "verify", "atproto", "codec", "kernels"])),
+    row(
+        5,
+        "net",
+        Uses::Only(&["base", "verify", "atproto", "codec", "crypto", "kernels", "nostr"]),
+    ),
     row(5, "simnet", Uses::AllBelow),
     row(5, "allocator", Uses::Only(&[])),
     row(5, "mapping", Uses::Only(&[])),
-    row(6, "delivery", Uses::Only(&["net", "store", "kernels"])),
+    row(6, "delivery", Uses::Only(&["base", "net", "store", "kernels"])),
     row(
         6,
         "archive",
         Uses::Only(&[
-            "verify", "atproto", "codec", "crypto", "kernels", "mapping", "net", "store", "simnet",
+            "base", "verify", "atproto", "codec", "crypto", "kernels", "mapping", "net", "simnet",
         ]),
     ),
     row(6, "nostr-lmdb", Uses::Only(&["nostr", "kernels", "mapping"])),

@@ -9,8 +9,8 @@
 use std::path::Path as FilePath;
 use std::{fs, io};
 
+use base::crash_point;
 use jiff::civil::Date;
-use store::crash_point;
 
 use crate::archive::Archive;
 use crate::delta::{Add, Change, Committed, Remove, Snapshot, is_table_file, now_ms};

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::AddAssign;
 
 use atproto::event::{Decoder, Event, Options};
+use base::crash_point;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use store::crash_point;
 
 use crate::archive::Archive;
 use crate::delta::{Add, Change, Committed};

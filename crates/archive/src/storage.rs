@@ -9,6 +9,7 @@ use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use base::crash_point;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use object_store::local::LocalFileSystem;
@@ -16,7 +17,6 @@ use object_store::path::Path;
 use object_store::{
     Error as ObjectError, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, WriteMultipart,
 };
-use store::crash_point;
 use tempfile::NamedTempFile;
 use tokio::io::AsyncReadExt;
 use tokio::sync::OnceCell;

@@ -9,10 +9,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use atproto::event::{Account, Decoder, Event};
+use base::StopSignal;
 use common::archive;
 use common::writers::{Writers, after, received};
 use futures_util::StreamExt;
-use net::firehose::StopSignal;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};

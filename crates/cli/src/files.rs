@@ -7,13 +7,13 @@ use std::path::Path;
 
 use ::bench::Results;
 use ::report::ReadError;
+use base::crash_point;
 use mapping::MappedFile;
 use serde::Serialize;
 use simnet::corpus::{self, FileError};
 use tempfile::{Builder, NamedTempFile};
 use wireproof::codec::wrapping::Wrapping;
 use wireproof::net::http_server::AccessToken;
-use wireproof::store::crash_point;
 
 use crate::failure::Failure;
 use crate::standard_streams;

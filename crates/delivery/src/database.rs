@@ -16,11 +16,12 @@ use std::fs;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use base::crash_point;
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, params};
+use store::StoreFault;
 use store::checksum::Checksum;
 use store::sqlite_file::{self, FileFormat, MAX_CHECKED_BYTES};
-use store::{StoreFault, crash_point};
 
 use crate::delivered_records;
 use crate::error::{OutboxError, OutboxFault};

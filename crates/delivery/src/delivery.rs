@@ -15,9 +15,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use net::firehose::StopSignal;
+use base::{StopSignal, crash_point};
 use net::hosts::{Backoff, BackoffOptions, Jitter};
-use store::crash_point;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};

@@ -18,8 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use store::crash_point;
-use store::files::Lock;
+use base::{Lock, LockError, LockFault, crash_point};
 
 use crate::event::Event;
 use crate::file_identity::identity;
@@ -60,13 +59,7 @@ impl FileSink {
     pub fn open(folder: &Path, options: FileOptions) -> Result<Self, SendFailure> {
         let failed = |error: io::Error| failure(folder, &error);
         fs::create_dir_all(folder).map_err(failed)?;
-        let lock = Lock::take(&folder.join(PREFIX)).map_err(|_| {
-            let path = folder.display();
-            let reason = format!(
-                "{path}: another process writes events to this folder: stop it, or choose another folder"
-            );
-            SendFailure::new(FailureKind::Fatal, reason)
-        })?;
+        let lock = Lock::take(&folder.join(PREFIX)).map_err(|error| not_locked(folder, &error))?;
         let opened = Folder { path: folder.to_owned(), options, current: None, _lock: lock };
         opened.complete_leftovers().map_err(failed)?;
         Ok(Self { folder: Arc::new(Mutex::new(opened)), form: options.form })
@@ -103,6 +96,17 @@ enum FolderFault {
          run begins another file", path.display()
     )]
     Changed { path: PathBuf, what: &'static str },
+}
+
+fn not_locked(folder: &Path, error: &LockError) -> SendFailure {
+    let path = folder.display();
+    if let LockFault::Io(error) = &error.fault {
+        return failure(folder, error);
+    }
+    let reason = format!(
+        "{path}: another process writes events to this folder: stop it, or choose another folder"
+    );
+    SendFailure::new(FailureKind::Fatal, reason)
 }
 
 fn failure(folder: &Path, error: &io::Error) -> SendFailure {

@@ -21,13 +21,13 @@ mod address;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::crash_point;
 use krafka::auth::AuthConfig;
 use krafka::consumer::Consumer;
 use krafka::error::ErrorCode;
 use krafka::producer::{Acks, Producer};
 use krafka::{BrokerInfo, CloseOptions, Kafka, KrafkaError, ProtocolErrorKind, Record};
 use net::remote_text::{MAX_MESSAGE_CHARS, sanitize};
-use store::crash_point;
 use tokio::sync::{Mutex, RwLock};
 
 pub use self::address::KafkaAddress;

@@ -7,10 +7,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use base::{crash_point, with_suffix};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use store::crash_point;
-use store::files::with_suffix;
 
 use crate::file_identity::identity;
 

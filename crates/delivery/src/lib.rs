@@ -18,7 +18,7 @@
 //! # async fn run(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
 //! use wireproof::delivery::{Delivery, DeliveryOptions, EventId, FileOptions, FileSink, NewEvent};
 //! use wireproof::delivery::{Options, Outbox, StartAt};
-//! use wireproof::net::firehose::StopSignal;
+//! use wireproof::StopSignal;
 //!
 //! let outbox = Outbox::open(&folder.join("outbox.sqlite"), Options::default())?;
 //! outbox.register("files", StartAt::Oldest)?;

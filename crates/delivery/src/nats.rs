@@ -27,9 +27,8 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{Config, DiscardPolicy};
 use async_nats::jetstream::{self, ErrorCode};
 use async_nats::{ConnectError, ConnectErrorKind, ConnectOptions};
-use net::firehose::StopSignal;
+use base::{StopSignal, crash_point};
 use net::remote_text::{MAX_MESSAGE_CHARS, sanitize};
-use store::crash_point;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 

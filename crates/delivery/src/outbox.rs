@@ -6,7 +6,9 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use store::files::{Lock, StateFiles};
+use base::Lock;
+use store::StoreError;
+use store::files::StateFiles;
 
 use crate::consumer::Consumer;
 use crate::database::{self, OutboxIdentity};
@@ -134,7 +136,7 @@ impl Outbox {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(OutboxError::at(folder))?;
         }
-        let lock = Lock::take(path)?;
+        let lock = Lock::take(path).map_err(StoreError::from)?;
         database::create_if_missing(path)?;
         let (connection, contents) = database::open_writer(path, options.max_file_bytes)?;
         let (identity, consumers) = (contents.identity, contents.consumers.clone());

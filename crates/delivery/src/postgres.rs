@@ -24,8 +24,8 @@ mod tables;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::crash_point;
 use net::remote_text::{MAX_MESSAGE_CHARS, sanitize};
-use store::crash_point;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::task::{JoinSet, spawn_blocking};

@@ -30,10 +30,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use base::{Lock, crash_point};
 use rusqlite::{Connection, TransactionBehavior};
-use store::files::{Lock, StateFiles};
+use store::files::StateFiles;
 use store::sqlite_file::{self, FileFormat, MAX_CHECKED_BYTES};
-use store::{StoreError, StoreFault, crash_point};
+use store::{StoreError, StoreFault};
 
 use crate::database::OutboxIdentity;
 use crate::event::Event;

@@ -4,8 +4,8 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
+use base::crash_point;
 use rusqlite::{Connection, TransactionBehavior};
-use store::crash_point;
 use store::files::StateFiles;
 
 use crate::database::{

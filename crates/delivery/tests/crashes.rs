@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use net::firehose::StopSignal;
+use base::StopSignal;
 use tokio::task::JoinHandle;
 use wireproof_delivery::{
     DeadLetters, Delivery, DeliveryError, DeliveryOptions, DeliverySummary, Event, EventId,

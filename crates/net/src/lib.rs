@@ -61,7 +61,7 @@ pub mod bounded_map;
 #[cfg(feature = "firehose")]
 mod clock;
 pub mod concurrency;
-#[cfg(feature = "firehose")]
+#[cfg(any(feature = "firehose", feature = "server"))]
 #[doc(hidden)]
 pub mod counted_io;
 #[cfg(feature = "firehose")]
@@ -93,7 +93,7 @@ pub mod remote_text;
 mod system_dns;
 #[cfg(feature = "firehose")]
 pub mod websocket;
-#[cfg(all(feature = "firehose", feature = "server"))]
+#[cfg(feature = "server")]
 pub mod websocket_server;
 pub mod xrpc;
 

@@ -23,12 +23,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use atproto::syntax::Tid;
+use base::{LockError, LockFault, crash_point};
 use codec::Cid;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
 use verify::sync::{AccountState, Head, SyncState};
 
 use crate::checksum::Checksum;
-use crate::crash::crash_point;
 use crate::sqlite_file::{self, FileFormat, MAX_CHECKED_BYTES};
 use crate::streams::{self, Streams};
 
@@ -343,6 +343,17 @@ impl StoreError {
     #[doc(hidden)]
     pub fn at<F: Into<StoreFault>>(path: &Path) -> impl Fn(F) -> Self {
         move |fault| Self::new(path, fault)
+    }
+}
+
+impl From<LockError> for StoreError {
+    fn from(error: LockError) -> Self {
+        let fault = match error.fault {
+            LockFault::InUse => StoreFault::InUse,
+            LockFault::Replaced => StoreFault::Replaced,
+            LockFault::Io(error) => error.into(),
+        };
+        Self { path: error.path, fault }
     }
 }
 

@@ -33,7 +33,6 @@
 
 #[doc(hidden)]
 pub mod checksum;
-mod crash;
 mod database;
 #[doc(hidden)]
 pub mod files;
@@ -49,8 +48,6 @@ mod streams;
 mod tests;
 mod writer;
 
-#[doc(hidden)]
-pub use crash::crash_point;
 pub use database::{StoreError, StoreFault};
 pub use keys::StoredKey;
 pub use plc_mirror::{AppliedPage, MirrorTotals, PlcMirror, PlcMirrorReader, RefusedOperation};

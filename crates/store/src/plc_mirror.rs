@@ -16,6 +16,7 @@ use std::path::Path;
 
 use atproto::plc::{AuditEntry, ExportLine, Limits, Operation};
 use atproto::syntax::{DatetimeBuf, Did, DidBuf};
+use base::Lock;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use verify::Verified;
 use verify::plc::{
@@ -24,7 +25,7 @@ use verify::plc::{
 
 use crate::checksum::Checksum;
 use crate::database::{StoreError, StoreFault};
-use crate::files::{self, Lock, StateFiles};
+use crate::files::{self, StateFiles};
 use crate::sqlite_file::{self, FileFormat, MAX_CHECKED_BYTES};
 
 /// A mirror that is written. One process at a time writes it; others read it with [`PlcMirrorReader`].

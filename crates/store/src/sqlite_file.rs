@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use base::with_suffix;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::database::{StoreError, StoreFault};
@@ -32,9 +33,9 @@ impl FileFormat {
         path: &Path,
         fill: impl FnOnce(&Connection) -> Result<(), StoreFault>,
     ) -> Result<PathBuf, StoreError> {
-        let temporary = files::with_suffix(path, ".new");
+        let temporary = with_suffix(path, ".new");
         // Logs of a deleted file would be replayed into this one.
-        let logs = ["-wal", "-shm", "-journal"].map(|suffix| files::with_suffix(path, suffix));
+        let logs = ["-wal", "-shm", "-journal"].map(|suffix| with_suffix(path, suffix));
         for leftover in logs.iter().chain([&temporary]).filter(|path| path.exists()) {
             fs::remove_file(leftover).map_err(StoreError::at(leftover))?;
         }

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use base::Lock;
 use rusqlite::Connection;
 use verify::sync::{AccountState, ChainState};
 
 use crate::database::{self, StoreError, StoreFault};
-use crate::files::{Lock, StateFiles};
+use crate::files::StateFiles;
 use crate::keys::{self, StoredKey};
 use crate::overlay::Overlay;
 use crate::sqlite_file;

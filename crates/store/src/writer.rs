@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
+use base::crash_point;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction};
 use verify::sync::AccountState;
 
-use crate::crash::crash_point;
 use crate::database::{self, StoreError, StoreFault};
 use crate::files::StateFiles;
 use crate::keys::{self, StoredKey};

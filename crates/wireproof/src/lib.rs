@@ -187,6 +187,8 @@
 
 #[cfg(feature = "archive")]
 pub use archive;
+#[cfg(any(feature = "firehose", feature = "delivery", feature = "archive-serve"))]
+pub use base::StopSignal;
 #[cfg(feature = "delivery")]
 pub use delivery;
 #[cfg(feature = "net")]

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use atproto::event::{ErrorFrame, Event, Info};
+use base::StopSignal;
 use hyper::upgrade::Upgraded;
-use net::firehose::StopSignal;
 use net::websocket_server::{Socket, SocketEnd};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::{Instant, MissedTickBehavior, interval};

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use base::crash_point;
 use mapping::MappedFile;
-use store::crash_point;
 
 use super::record;
 use super::repeats::SealedEvents;

@@ -9,9 +9,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use base::crash_point;
+use base::{Lock, LockError, LockFault};
 use mapping::MappedFile;
-use store::crash_point;
-use store::files::Lock;
 use tokio::sync::{oneshot, watch};
 
 use super::record::{self, SEGMENT_HEADER_LEN, Salt, SegmentHeader};
@@ -136,8 +136,7 @@ impl Wal {
         let address = folder.display().to_string();
         fs::create_dir_all(folder).map_err(ArchiveError::at::<io::Error>(&address))?;
         refuse_link(&folder.join("wal.lock")).map_err(ArchiveError::at::<io::Error>(&address))?;
-        let lock = Lock::take(&folder.join("wal"))
-            .map_err(|_| ArchiveError::new(&*address, ArchiveFault::InUse))?;
+        let lock = Lock::take(&folder.join("wal")).map_err(|error| not_locked(&address, error))?;
         let name = writer_name(folder).map_err(ArchiveError::at(&address))?;
         let (segment, last_arrival, dropped) = OpenSegment::recover(folder)?;
         let sizes = segments(folder).and_then(|segments| segments.iter().map(Segment::len).sum());
@@ -484,3 +483,10 @@ pub(super) fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 const HEADER_LEN: u64 = SEGMENT_HEADER_LEN as u64;
 
 const UNPOISONED: &str = "no panic while the lock is held";
+
+fn not_locked(address: &str, error: LockError) -> ArchiveError {
+    match error.fault {
+        LockFault::Io(error) => ArchiveError::at(address)(error),
+        _ => ArchiveError::new(address, ArchiveFault::InUse),
+    }
+}

@@ -6,6 +6,7 @@ mod signed;
 use std::path::PathBuf;
 
 use ::bench::corpora::{ACCOUNTS_FILE, FRAMES_FILE};
+use base::crash_point;
 use bytes::Bytes;
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueHint};
@@ -16,7 +17,6 @@ use wireproof::atproto::event::{Decoder, Options, Values};
 use wireproof::codec::cbor;
 use wireproof::kernels::{hex, sha256};
 use wireproof::net::firehose::StopSignal;
-use wireproof::store::crash_point;
 
 use crate::corpus::CorpusFile;
 use crate::failure::Failure;

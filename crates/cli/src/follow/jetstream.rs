@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use base::crash_point;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use wireproof::atproto::syntax::DidBuf;
@@ -18,7 +19,7 @@ use wireproof::net::jetstream::{
     self, Client, Compression, Filter, JetstreamItem, Notice, Options, Upstream, Version,
 };
 use wireproof::net::websocket::Dialer;
-use wireproof::store::{Store, StoreError, crash_point};
+use wireproof::store::{Store, StoreError};
 use wireproof::verify::sync::AccountState;
 
 use super::args::FollowArgs;

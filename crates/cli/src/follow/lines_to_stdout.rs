@@ -7,9 +7,9 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use base::crash_point;
 use wireproof::delivery::LineForm;
 use wireproof::net::firehose::{Ack, DeliveredEvent, Notice};
-use wireproof::store::crash_point;
 
 use super::line::{EventLine, LineHeader, ResyncLines};
 use super::printer::LineRecipient;

@@ -56,7 +56,7 @@ mod writer;
 
 use std::sync::Arc;
 
-use wireproof::store::crash_point;
+use base::crash_point;
 
 use crate::failure::Failure;
 use crate::network;

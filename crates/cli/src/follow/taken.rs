@@ -14,8 +14,8 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
+use base::crash_point;
 use wireproof::net::firehose::Ack;
-use wireproof::store::crash_point;
 
 /// The acknowledgement of a line.
 pub(crate) trait Acknowledge: Send + 'static {

@@ -5,9 +5,9 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use base::crash_point;
 use tokio::sync::oneshot;
 use wireproof::net::firehose::StopSignal;
-use wireproof::store::crash_point;
 
 use super::stdout::LineStdout;
 use super::taken::{Acknowledge, LineOutput, WrittenLines};

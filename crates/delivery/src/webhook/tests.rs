@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
+use base::StopSignal;
 use net::dns::LoopbackDns;
 use net::egress::EgressPolicy;
-use net::firehose::StopSignal;
 use net::hosts::BackoffOptions;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use net::firehose::StopSignal;
+use base::StopSignal;
 use net::websocket_server::{Readiness, Socket, SocketEnd};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;

@@ -27,7 +27,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use net::firehose::StopSignal;
+use base::StopSignal;
 use net::http_server::{ConnectionLimits, Connections, Place};
 use net::identity::Resolver;
 use net::websocket_server::Socket;

@@ -1,4 +1,4 @@
-//! The end of a run: its errors, the first of which wins, and the signal that stops it.
+//! The end of a run: its errors, the first of which wins, and the signal that pauses it.
 
 use std::error::Error;
 use std::io;
@@ -100,47 +100,6 @@ impl Drop for PanicGuard<'_> {
         if std::thread::panicking() {
             self.0.set(RunError::Panicked);
         }
-    }
-}
-
-/// Stops a run: reading ends, events in flight are finished. Clones share the signal.
-///
-/// ```
-/// use wireproof::net::firehose::StopSignal;
-/// let stop = StopSignal::new();
-/// let other = stop.clone();
-/// other.request();
-/// assert!(stop.is_requested());
-/// ```
-#[derive(Clone, Debug)]
-pub struct StopSignal(Arc<watch::Sender<bool>>);
-
-impl StopSignal {
-    /// A signal that is not set.
-    pub fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(false)))
-    }
-
-    /// Sets the signal, from any thread. Setting it again has no effect.
-    pub fn request(&self) {
-        self.0.send_replace(true);
-    }
-
-    /// Whether the signal is set.
-    pub fn is_requested(&self) -> bool {
-        *self.0.borrow()
-    }
-
-    /// Waits until the signal is set.
-    pub async fn requested(&self) {
-        // Waiting fails only without a sender, and `self` is one.
-        let _ = self.0.subscribe().wait_for(|is_requested| *is_requested).await;
-    }
-}
-
-impl Default for StopSignal {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

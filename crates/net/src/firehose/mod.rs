@@ -99,7 +99,8 @@ mod worker;
 
 pub use account_set::AccountSet;
 pub use ack::Ack;
-pub use error::{PauseSignal, RunError, StopSignal};
+pub use base::StopSignal;
+pub use error::{PauseSignal, RunError};
 pub use feed::{Feed, FeedError, FeedOptions, SeqStep, SequenceTracker, StartFrom, Upstream};
 pub use feed_item::{FeedItem, FrameKind, Notice, ReceivedFrame};
 pub use handler::{DeliveredEvent, Handler, Verdict, Warning};

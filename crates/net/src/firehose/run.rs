@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use base::StopSignal;
 use tokio::sync::mpsc::{self, Receiver, Sender, UnboundedReceiver};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
@@ -14,7 +15,7 @@ use verify::sync::ChainState;
 
 use super::ack::{AckTracker, InFlightLimit, RunState};
 use super::checkpoint::Checkpointer;
-use super::error::{PauseSignal, RunError, StopSignal};
+use super::error::{PauseSignal, RunError};
 use super::feed::{Feed, FeedSource, Upstream};
 use super::feed_item::{FeedItem, Notice, ReceivedFrame};
 use super::handler::{Dispatcher, Handler};

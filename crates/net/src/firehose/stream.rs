@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::SystemTime;
 
 use atproto::event::{Decoder, Event, FrameError};
+use base::StopSignal;
 use bytes::Bytes;
 use futures_util::Stream;
 use tokio::sync::mpsc::{self, Receiver, Sender};
@@ -14,7 +15,7 @@ use tokio::task::JoinHandle;
 use verify::sync::{ChainState, Outcome};
 
 use super::ack::Ack;
-use super::error::{RunError, StopSignal};
+use super::error::RunError;
 use super::feed_item::{FrameKind, Notice};
 use super::handler::{DeliveredEvent, Handler, Verdict};
 use super::journal::Journal;
