@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use wireproof::net::hosts::Jitter;
 use wireproof::net::http;
-use wireproof::net::nostr_relay::{Client, Options, RelayItem, RelayNotice};
 use wireproof::net::websocket::Dialer;
 use wireproof::nostr::Filter;
 use wireproof::nostr::negentropy::{Item, Items};
+use wireproof::nostr_relay::{Client, Options, RelayItem, RelayNotice};
 
 use crate::loopback;
 use crate::websocket::{FINAL, TEXT, frame, options, upgrade};

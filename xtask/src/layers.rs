@@ -117,7 +117,7 @@ const fn row(layer: u8, name: &'static str, uses: Uses) -> Crate {
     Crate { name, layer, uses }
 }
 
-const TABLE: [Crate; 28] = [
+const TABLE: [Crate; 29] = [
     row(1, "base", Uses::Only(&[])),
     row(1, "kernels", Uses::Only(&[])),
     row(2, "codec", Uses::Only(&["kernels"])),
@@ -126,11 +126,7 @@ const TABLE: [Crate; 28] = [
     row(3, "nostr", Uses::Only(&["kernels", "crypto"])),
     row(4, "verify", Uses::Only(&["atproto", "codec", "crypto", "kernels"])),
     row(5, "store", Uses::Only(&["base", "verify", "atproto", "codec", "kernels"])),
-    row(
-        5,
-        "net",
-        Uses::Only(&["base", "verify", "atproto", "codec", "crypto", "kernels", "nostr"]),
-    ),
+    row(5, "net", Uses::Only(&["base", "verify", "atproto", "codec", "crypto", "kernels"])),
     row(5, "simnet", Uses::AllBelow),
     row(5, "allocator", Uses::Only(&[])),
     row(5, "mapping", Uses::Only(&[])),
@@ -142,6 +138,7 @@ const TABLE: [Crate; 28] = [
             "base", "verify", "atproto", "codec", "crypto", "kernels", "mapping", "net", "simnet",
         ]),
     ),
+    row(6, "nostr-relay", Uses::Only(&["base", "crypto", "kernels", "net", "nostr"])),
     row(6, "nostr-lmdb", Uses::Only(&["nostr", "kernels", "mapping"])),
     row(7, "query", Uses::Only(&["archive", "atproto", "codec", "simnet"])),
     row(8, "wireproof", Uses::AllBelow),

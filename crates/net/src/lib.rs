@@ -18,7 +18,6 @@
 //! | [`cursors`] | stored cursors of streams |
 //! | [`firehose`] | verified events of relays and PDSs, at least once |
 //! | [`jetstream`] | events of Jetstreams |
-//! | `nostr_relay` | events of Nostr relays (feature `nostr-relay`) |
 //!
 //! From a handle to a verified repository:
 //!
@@ -81,12 +80,11 @@ pub mod identity;
 pub mod jetstream;
 #[cfg(all(test, feature = "firehose"))]
 mod loopback_server;
-#[cfg(feature = "nostr-relay")]
-pub mod nostr_relay;
 pub mod plc_export;
 pub mod rate_limit;
 #[cfg(feature = "firehose")]
-mod reconnecting_socket;
+#[doc(hidden)]
+pub mod reconnecting_socket;
 #[doc(hidden)]
 pub mod remote_text;
 #[cfg(feature = "system-dns")]

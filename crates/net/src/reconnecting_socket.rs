@@ -12,10 +12,10 @@ use crate::hosts::{Backoff, HostId, Hosts};
 use crate::websocket::{DialError, Socket, SocketError, SocketMessage};
 
 /// A connection attempt.
-pub(crate) type Dial = Pin<Box<dyn Future<Output = Result<Socket, DialError>> + Send>>;
+pub type Dial = Pin<Box<dyn Future<Output = Result<Socket, DialError>> + Send>>;
 
 /// A WebSocket to one of several hosts.
-pub(crate) struct ReconnectingSocket {
+pub struct ReconnectingSocket {
     hosts: Hosts,
     backoff: Backoff,
     /// Errors after which the owner changes its request: they are retried soon whatever their status.
@@ -44,7 +44,7 @@ struct Open {
 
 /// An event of the socket.
 #[derive(Debug)]
-pub(crate) enum SocketEvent {
+pub enum SocketEvent {
     Connected,
     Message(SocketMessage),
     Lost(SocketError),
@@ -55,7 +55,7 @@ pub(crate) enum SocketEvent {
 }
 
 impl ReconnectingSocket {
-    pub(crate) fn new(
+    pub fn new(
         hosts: usize,
         backoff: Backoff,
         message_timeout: Option<Duration>,
@@ -75,7 +75,7 @@ impl ReconnectingSocket {
     ///
     /// # Errors
     /// If every host is excluded: the reason for the last one.
-    pub(crate) async fn next(
+    pub async fn next(
         &mut self,
         mut dial: impl FnMut(HostId) -> Dial,
     ) -> Result<(HostId, SocketEvent), DialError> {
@@ -104,7 +104,7 @@ impl ReconnectingSocket {
     }
 
     /// Records that the connection brought something new.
-    pub(crate) fn record_progress(&mut self) {
+    pub fn record_progress(&mut self) {
         if let State::Open(open) = &mut self.state {
             open.made_progress = true;
         }
@@ -112,8 +112,7 @@ impl ReconnectingSocket {
     }
 
     /// Sends a text, if there is a connection.
-    #[cfg(any(feature = "jetstream", feature = "nostr-relay"))]
-    pub(crate) async fn send_text(&mut self, text: String) {
+    pub async fn send_text(&mut self, text: String) {
         if let State::Open(open) = &mut self.state
             && let Err(error) = open.socket.send_text(text).await
         {
@@ -122,7 +121,7 @@ impl ReconnectingSocket {
     }
 
     /// Ends the connection, if there is one, with this reason.
-    pub(crate) fn disconnect(&mut self, reason: SocketError) {
+    pub fn disconnect(&mut self, reason: SocketError) {
         let State::Open(open) = &self.state else { return };
         let (held, made_progress) = (open.since.elapsed(), open.made_progress);
         self.emit(SocketEvent::Lost(reason));
@@ -134,7 +133,7 @@ impl ReconnectingSocket {
     }
 
     /// Closes the connection with a close frame.
-    pub(crate) async fn close(self) {
+    pub async fn close(self) {
         if let State::Open(open) = self.state {
             open.socket.close().await;
         }

@@ -197,6 +197,8 @@ pub use net;
 pub use nostr;
 #[cfg(feature = "nostr-lmdb")]
 pub use nostr_lmdb;
+#[cfg(feature = "nostr-relay")]
+pub use nostr_relay;
 #[cfg(feature = "query")]
 pub use query;
 #[cfg(feature = "store")]

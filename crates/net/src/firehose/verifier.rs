@@ -24,7 +24,8 @@ use super::queue::{AccountHasher, LookedUpKey, QueuedEvent, random_seed};
 use super::revisions::{Revisions, StaleEvent};
 use super::status::StatusAnswers;
 use crate::bounded_map::BoundedMap;
-use crate::clock::{future_window, now_micros};
+use crate::clock::future_window;
+use base::now_micros;
 
 /// The processing of events: verification, or decoding only.
 pub(super) enum Processor<S> {

@@ -9,9 +9,9 @@ use clap::{Args, ValueHint};
 use wireproof::net::cursors::stream_name;
 use wireproof::net::hosts::parse_host_url;
 use wireproof::net::http::Url;
-use wireproof::net::nostr_relay::Options;
 use wireproof::nostr::negentropy::Items;
 use wireproof::nostr::{Filter, IdSerialization};
+use wireproof::nostr_relay::Options;
 
 use super::super::filter::FilterArgs;
 use super::super::id_serialization;

@@ -5,7 +5,7 @@ use std::path::Path;
 use bech32::Bech32;
 use bech32::primitives::decode::CheckedHrpstring;
 use wireproof::kernels::hex;
-use wireproof::net::nostr_relay::Authenticator;
+use wireproof::nostr_relay::Authenticator;
 
 use crate::failure::Failure;
 use crate::files;

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 use wireproof::codec::printable::escape_json;
 use wireproof::kernels::hex;
-use wireproof::net::nostr_relay::{RelayEvent, RelayItem, RelayNotice};
 use wireproof::nostr::canonical::ControlChars;
 use wireproof::nostr::formats::Format;
 use wireproof::nostr::negentropy::{Item, Items};
 use wireproof::nostr::{
     Arena, DecodeError, Event, EventFault, Filter, IdSerialization, Limits, verify_many_with,
 };
+use wireproof::nostr_relay::{RelayEvent, RelayItem, RelayNotice};
 
 use super::super::controls::escape_controls;
 use super::super::refusal::Refusal;

@@ -23,10 +23,10 @@ use tokio::sync::mpsc;
 use wireproof::net::firehose::StopSignal;
 use wireproof::net::hosts::Jitter;
 use wireproof::net::http::{self, Url};
-use wireproof::net::nostr_relay::{Authenticator, Client, Traffic};
 use wireproof::net::websocket::Dialer;
 use wireproof::nostr::Filter;
 use wireproof::nostr::negentropy::Items;
+use wireproof::nostr_relay::{Authenticator, Client, Traffic};
 
 use self::checkpoints::{Checkpoints, Resumes};
 use self::judge::Judge;

@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 use wireproof::net::firehose::StopSignal;
-use wireproof::net::nostr_relay::{Client, RelayItem, RelayNotice, Traffic};
+use wireproof::nostr_relay::{Client, RelayItem, RelayNotice, Traffic};
 
 use crate::follow::Status;
 

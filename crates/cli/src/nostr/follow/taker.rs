@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use wireproof::net::DurationText;
 use wireproof::net::firehose::StopSignal;
-use wireproof::net::nostr_relay::{RelayNotice, Traffic};
+use wireproof::nostr_relay::{RelayNotice, Traffic};
 
 use super::super::refusal::Refusal;
 use super::super::seen::SeenIds;

@@ -350,7 +350,7 @@ impl<'w> Comparison<'w> {
     }
 
     fn judge(&mut self, batch: &[SimEvent]) -> Result<(), String> {
-        let (world, now) = (self.world, crate::clock::now_micros());
+        let (world, now) = (self.world, base::now_micros());
         let keys = |did: &str| {
             let account = world.account(did)?;
             Some(world::compressed_key(account, world.accounts[account].key))

@@ -13,11 +13,11 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::{Authenticator, Client, Gap, Options, Reason, RelayError, RelayItem, RelayNotice};
-use crate::dns::LoopbackDns;
-use crate::egress::EgressPolicy;
-use crate::hosts::{BackoffOptions, Jitter};
-use crate::http;
-use crate::websocket::{Dialer, SocketError};
+use net::dns::LoopbackDns;
+use net::egress::EgressPolicy;
+use net::hosts::{BackoffOptions, Jitter};
+use net::http;
+use net::websocket::{Dialer, SocketError};
 
 /// A relay that takes one connection at a time, and what a test says and hears through it.
 struct Relay {
@@ -221,7 +221,7 @@ async fn stored_events_are_requested_until_there_are_no_older_ones() {
     assert_eq!(times[10..], [400, i64::MAX]);
     assert!(items.events[..10].iter().all(|(_, resume)| resume.is_none()), "{items:?}");
     assert_eq!(items.events[10].1, Some(400));
-    let now = crate::clock::now_micros() / 1_000_000;
+    let now = base::now_micros() / 1_000_000;
     assert!(items.events[11].1.is_some_and(|resume| resume > 400 && resume <= now), "{items:?}");
     assert!(items.has(&RelayNotice::EndOfStored { resume: Some(300), gap: None }));
     assert_eq!(end, None);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use nostr::negentropy::Items;
 
 use super::authenticator::Authenticator;
-use crate::hosts::BackoffOptions;
-use crate::websocket::SocketOptions;
+use net::hosts::BackoffOptions;
+use net::websocket::SocketOptions;
 
 /// Options of a client of a relay.
 #[derive(Clone, Debug)]

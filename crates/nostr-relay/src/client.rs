@@ -19,10 +19,10 @@ use super::item::{EventText, RelayError, RelayEvent, RelayItem, RelayNotice, Tra
 use super::message::Message;
 use super::options::Options;
 use super::walk::Walk;
-use crate::clock::now_micros;
-use crate::hosts::{Backoff, Jitter};
-use crate::reconnecting_socket::{Dial, ReconnectingSocket, SocketEvent};
-use crate::websocket::{Dialer, SocketError, SocketMessage};
+use base::now_micros;
+use net::hosts::{Backoff, Jitter};
+use net::reconnecting_socket::{Dial, ReconnectingSocket, SocketEvent};
+use net::websocket::{Dialer, SocketError, SocketMessage};
 
 /// Receives the events of one relay that match a filter, stored and new ones.
 ///

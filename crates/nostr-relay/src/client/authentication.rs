@@ -1,10 +1,10 @@
 //! Authentication: the answers to a challenge, and to refusals for want of it.
 
 use super::{Authentication, Client, KnownEvents, Stage, now_seconds};
-use crate::nostr_relay::item::{RelayError, RelayNotice};
-use crate::nostr_relay::message::{self, Reason};
-use crate::remote_text::{MAX_MESSAGE_CHARS, sanitize};
-use crate::websocket::SocketError;
+use crate::item::{RelayError, RelayNotice};
+use crate::message::{self, Reason};
+use net::remote_text::{MAX_MESSAGE_CHARS, sanitize};
+use net::websocket::SocketError;
 
 impl Client {
     pub(super) fn handle_challenge(&mut self, challenge: String) {

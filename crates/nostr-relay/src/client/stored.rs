@@ -3,10 +3,10 @@
 use nostr::Filter;
 
 use super::{Client, Stage, now_seconds};
-use crate::nostr_relay::item::{RelayError, RelayNotice};
-use crate::nostr_relay::message::{self, Hint, Reason};
-use crate::nostr_relay::walk::{Gap, Step, Walk};
-use crate::websocket::SocketError;
+use crate::item::{RelayError, RelayNotice};
+use crate::message::{self, Hint, Reason};
+use crate::walk::{Gap, Step, Walk};
+use net::websocket::SocketError;
 
 impl Client {
     pub(super) fn handle_end_of_stored(&mut self, subscription: &str, hint: Option<Hint>) {

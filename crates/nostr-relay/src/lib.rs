@@ -22,7 +22,7 @@
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::sync::Arc;
-//! use wireproof::net::nostr_relay::{Client, Options, RelayItem};
+//! use wireproof::nostr_relay::{Client, Options, RelayItem};
 //! use wireproof::net::{dns::SystemDns, egress::EgressPolicy, hosts::Jitter, http, websocket::Dialer};
 //! use wireproof::nostr::{Arena, Filter, Limits, formats::Format};
 //!
@@ -50,6 +50,8 @@
 //!
 //! Events are not verified here, and may not match the filter: a relay can send anything. Repetitions are not left out.
 //! Requests for authentication (NIP-42) are reported, and answered with [`Options::authenticator`].
+
+#![forbid(unsafe_code)]
 
 mod authenticator;
 mod client;

@@ -7,7 +7,7 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::message::Reason;
 use super::walk::Gap;
-use crate::websocket::{DialError, SocketError};
+use net::websocket::{DialError, SocketError};
 
 /// An event, or a notice about the relay.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use nostr::Filter;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::remote_text::{MAX_MESSAGE_CHARS, MAX_NAME_CHARS, sanitize};
+use net::remote_text::{MAX_MESSAGE_CHARS, MAX_NAME_CHARS, sanitize};
 
 /// A message of a relay.
 #[derive(Clone, Debug, PartialEq, Eq)]

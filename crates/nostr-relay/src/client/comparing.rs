@@ -6,9 +6,9 @@ use nostr::Filter;
 use nostr::negentropy::Items;
 
 use super::{Client, KnownEvents, Stage, now_seconds};
-use crate::nostr_relay::comparison::{self, Comparison};
-use crate::nostr_relay::item::{RelayError, RelayNotice};
-use crate::nostr_relay::message::{self, Reason};
+use crate::comparison::{self, Comparison};
+use crate::item::{RelayError, RelayNotice};
+use crate::message::{self, Reason};
 
 impl Client {
     pub(super) fn compare_second(&mut self, filter: &Filter, known: Items) {
