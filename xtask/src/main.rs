@@ -13,6 +13,8 @@ mod interop;
 mod layers;
 mod left_out;
 mod mutants;
+#[cfg(test)]
+mod package_counts;
 mod peers;
 mod process;
 mod programs;

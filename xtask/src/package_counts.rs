@@ -1,0 +1,33 @@
+//! How many packages each program is made of, which is what a newcomer waits for.
+
+use std::collections::BTreeSet;
+
+use crate::process;
+
+/// Programs, and the largest number of packages that each may be made of on this system.
+const MAX_PACKAGES: [(&str, usize); 2] = [("wireproof-demo", 200), ("wireproof-cli", 310)];
+
+/// The packages of a program, those of its build scripts and macros among them.
+fn packages(program: &str) -> BTreeSet<String> {
+    let args = ["tree", "--locked", "--edges", "normal,build", "--prefix", "none", "-p", program];
+    let tree = process::command("cargo", &args).output().unwrap();
+    assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
+    let tree = String::from_utf8(tree.stdout).unwrap();
+    // Name and version: what follows says that a package was named before, or where it is.
+    let named = |line: &str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
+    tree.lines().filter(|line| !line.is_empty()).map(named).collect()
+}
+
+#[test]
+fn no_program_has_more_packages_than_it_may() {
+    for (program, max) in MAX_PACKAGES {
+        let packages = packages(program);
+        assert!(packages.iter().any(|package| package.starts_with("wireproof-base ")));
+        let count = packages.len();
+        assert!(
+            count <= max,
+            "{program} has {count} packages, and may have {max}: {packages:#?}; leave one out, make it a feature, or say in \
+             docs/decisions/default-features.md what it is worth"
+        );
+    }
+}
