@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use nostr_lmdb::DatabaseError;
+use nostr::Event;
+use nostr_lmdb::{DatabaseError, RecordFault};
 
-use super::reader::{FileFault, GROUP_BYTES, GROUP_EVENTS, RawGroup, RawRecord};
+use super::reader::{EntryFault, FileFault, GROUP_BYTES, GROUP_EVENTS, RawGroup, RawRecord};
 
 /// Reads the events of a database of strfry or nostrdb.
 pub(super) struct DatabaseReader {
@@ -34,8 +35,9 @@ impl DatabaseReader {
         while bytes.len() < GROUP_BYTES && records.len() < max && self.fault.is_none() {
             match self.records.next_record(&mut bytes) {
                 Ok(Some(record)) => {
-                    let (key, fault) = (record.key, record.event.err());
-                    records.push(RawRecord { end: bytes.len(), key, fault });
+                    let end = bytes.len() - record.summary_len;
+                    let (key, fault) = (record.key, record.fault.map(entry_fault));
+                    records.push(RawRecord { end, summary_len: record.summary_len, key, fault });
                     self.taken += 1;
                 }
                 Ok(None) => break,
@@ -47,5 +49,19 @@ impl DatabaseReader {
             return Ok(Some(RawGroup::of_records(first, format, bytes, records)));
         }
         self.fault.take().map_or(Ok(None), |fault| Err(FileFault::Database(fault)))
+    }
+}
+
+/// Why an event is not the one of its row in a database of strfry.
+pub(super) fn difference(event: &Event<'_>, summary: &[u8]) -> Option<EntryFault> {
+    nostr_lmdb::difference(event, summary).map(EntryFault::OtherEvent)
+}
+
+fn entry_fault(fault: RecordFault) -> EntryFault {
+    match fault {
+        RecordFault::Value(fault) => EntryFault::Unreadable(fault),
+        RecordFault::NoPayload(id) => EntryFault::NoPayload(id),
+        RecordFault::NoRow => EntryFault::NoRow,
+        _ => EntryFault::MalformedRow,
     }
 }

@@ -30,7 +30,7 @@ pub use layout::{Layout, Output, OutputError, Records};
 pub use ranking::{
     Candidate, Criterion, Incomplete, RankingFault, Recommendation, Weights, recommend,
 };
-pub use reader::{Entry, FileFault, RawGroup, Reader};
+pub use reader::{Entry, EntryFault, FileFault, RawGroup, Reader};
 pub(crate) use sizes::size_rows;
 pub use sizes::{FormatSizes, SizeTable, is_real, percent_of_json};
 pub use unheld::{Unheld, UnheldEvent};

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use super::reader::{FileFault, RawGroup};
+use nostr::Event;
+
+use super::reader::{EntryFault, FileFault, RawGroup};
 
 /// No database can be opened.
 pub(super) enum DatabaseReader {}
@@ -19,4 +21,9 @@ impl DatabaseReader {
     pub(super) fn next_group(&mut self, _: u64) -> Result<Option<RawGroup>, FileFault> {
         match *self {}
     }
+}
+
+/// No event has a row.
+pub(super) fn difference(_: &Event<'_>, _: &[u8]) -> Option<EntryFault> {
+    None
 }

@@ -5,12 +5,14 @@ use std::io::{self, BufRead, BufReader, Read};
 use bumpalo::Bump;
 use codec::wrapping::Wrapping;
 use flate2::bufread::GzDecoder;
+use kernels::hex;
 use nostr::container::{Damage, Item, MAX_EVENT_BYTES, StreamReader};
 use nostr::formats::{Format, notepack};
 use nostr::{DecodeError, Event, Limits};
 #[cfg(feature = "nostr-lmdb")]
 use nostr_lmdb::DatabaseError;
 
+use super::database;
 use super::layout::{Layout, Prefix, Records};
 use super::message;
 use super::stream::Stream;
@@ -130,11 +132,13 @@ struct RawEntry {
 /// A record of a database.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RawRecord {
-    /// Its end in the bytes of the group.
+    /// The end of its event in the bytes of the group.
     pub(super) end: usize,
+    /// Length in bytes of the summary after it, with which the event is compared. 0 if there is none.
+    pub(super) summary_len: usize,
     pub(super) key: u64,
-    /// Why it has no bytes of an event.
-    pub(super) fault: Option<DecodeError>,
+    /// Why it is no event of the database.
+    pub(super) fault: Option<EntryFault>,
 }
 
 /// An entry of a file, which should be an event.
@@ -148,7 +152,28 @@ pub struct Entry<'a> {
     /// record of a database, unless it has several lines.
     pub json: Option<&'a [u8]>,
     /// The event, or why it is none.
-    pub event: Result<Event<'a>, DecodeError>,
+    pub event: Result<Event<'a>, EntryFault>,
+}
+
+/// Why an entry is no event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EntryFault {
+    /// Its bytes cannot be decoded.
+    #[error(transparent)]
+    Unreadable(#[from] DecodeError),
+    /// A row of strfry's table `Event` with the summary of the event with this id, and no payload.
+    #[error("table Event has the event {}, and EventPayload has no payload", hex::encode(.0))]
+    NoPayload([u8; 32]),
+    /// A payload in a database of strfry without a row in the table `Event`.
+    #[error("table EventPayload has this event, and Event has no row")]
+    NoRow,
+    /// A row in the table `Event` that is no summary.
+    #[error("the row in table Event is no summary of an event")]
+    MalformedRow,
+    /// The payload is that of another event than the row in the table `Event`, by this field.
+    #[error("the payload is of another event than the row in table Event, by its {0}")]
+    OtherEvent(&'static str),
 }
 
 impl RawGroup {
@@ -204,7 +229,8 @@ impl RawGroup {
             Content::List { format, limit, .. } => {
                 let events =
                     format.decode_batch(bytes, arena, &limits).map_err(FileFault::Batch)?;
-                Ok(events.iter().take(*limit).map(|event| Entry::of(Ok(*event))).collect())
+                let entry = |event: &Event<'a>| Entry::of(Ok::<_, DecodeError>(*event));
+                Ok(events.iter().take(*limit).map(entry).collect())
             }
             Content::Lines { entries, .. } => {
                 let entry = |(item, line)| line_entry(item, line, arena, &limits);
@@ -222,14 +248,15 @@ impl RawGroup {
             Content::Records { format, records, .. } => {
                 let mut start = 0;
                 let entry = |record: &RawRecord| {
-                    let item = &bytes[std::mem::replace(&mut start, record.end)..record.end];
+                    let next = record.end + record.summary_len;
+                    let item = &bytes[std::mem::replace(&mut start, next)..record.end];
                     let event = match record.fault {
                         Some(fault) => Err(fault),
-                        None => format.decode(item, arena, &limits),
+                        None => decode_record(*format, item, arena, &mut limits)
+                            .and_then(|event| same_as_row(event, &bytes[record.end..next])),
                     };
-                    let _ = event.map(|event| limits.charge(&event, item.len()));
                     let is_line =
-                        *format == Format::Json && record.fault.is_none() && !item.contains(&b'\n');
+                        *format == Format::Json && !item.is_empty() && !item.contains(&b'\n');
                     let json = is_line.then_some(item);
                     Entry { key: Some(record.key), json, ..Entry::of(event) }
                 };
@@ -241,9 +268,27 @@ impl RawGroup {
 
 impl<'a> Entry<'a> {
     /// An entry that is known by its index alone.
-    fn of(event: Result<Event<'a>, DecodeError>) -> Self {
-        Self { line: None, key: None, json: None, event }
+    fn of(event: Result<Event<'a>, impl Into<EntryFault>>) -> Self {
+        Self { line: None, key: None, json: None, event: event.map_err(Into::into) }
     }
+}
+
+/// Decodes an event of a database. Events that are small on disk and large in memory share one allowance.
+fn decode_record<'a>(
+    format: Format,
+    item: &'a [u8],
+    arena: &'a Bump,
+    limits: &mut Limits,
+) -> Result<Event<'a>, EntryFault> {
+    let event = format.decode(item, arena, limits)?;
+    limits.charge(&event, item.len());
+    Ok(event)
+}
+
+/// The event, if it is that of its row.
+fn same_as_row<'a>(event: Event<'a>, summary: &[u8]) -> Result<Event<'a>, EntryFault> {
+    let other = Some(summary).filter(|summary| !summary.is_empty());
+    other.and_then(|summary| database::difference(&event, summary)).map_or(Ok(event), Err)
 }
 
 /// The bytes of entries, with their lines.
@@ -306,7 +351,7 @@ pub enum FileFault {
         /// Its index.
         at: u64,
         /// The broken rule.
-        fault: DecodeError,
+        fault: EntryFault,
     },
     /// The file is not a list of its format.
     #[error("{0}")]
@@ -337,6 +382,15 @@ pub enum FileFault {
 }
 
 impl FileFault {
+    /// The stable code of what ends the reading of a database.
+    pub fn code(&self) -> Option<&'static str> {
+        match self {
+            #[cfg(feature = "nostr-lmdb")]
+            Self::Database(fault) => fault.code(),
+            _ => None,
+        }
+    }
+
     /// Whether the system failed rather than the input.
     pub fn is_local(&self) -> bool {
         match self {
@@ -388,7 +442,7 @@ impl<'r> Reader<'r> {
         &mut self,
         arena: &'a Bump,
         limit: u64,
-    ) -> Result<Vec<Result<Event<'a>, DecodeError>>, FileFault> {
+    ) -> Result<Vec<Result<Event<'a>, EntryFault>>, FileFault> {
         let Some(group) = self.next_group(limit)? else { return Ok(Vec::new()) };
         if let Some(damage) = group.damage() {
             return Err(FileFault::Damaged(damage));

@@ -116,7 +116,8 @@ fn the_text_of_a_record_is_a_line_unless_it_has_several_and_a_fault_has_none() {
     let several = one.replacen(',', ",\n", 1);
     let bytes = [one, &several].concat().into_bytes();
     let fault = DecodeError::new(0, Reason::Truncated);
-    let record = |end, key, fault| RawRecord { end, key, fault };
+    let fault = EntryFault::Unreadable(fault);
+    let record = |end, key, fault| RawRecord { end, summary_len: 0, key, fault };
     let (end, last) = (one.len(), bytes.len());
     let records = vec![record(end, 3, None), record(last, 9, None), record(last, 10, Some(fault))];
     let group = RawGroup::of_records(7, Format::Json, bytes, records);
@@ -212,6 +213,7 @@ fn events_in_messages_are_read_and_their_faults_have_offsets_in_the_line() {
         assert_eq!(read(Layout::Lines, messages.as_bytes(), &arena).unwrap(), events);
         let fault = read(Layout::Lines, format!("{start}[1]]").as_bytes(), &arena).unwrap_err();
         let FileFault::Event { at: 0, fault } = fault else { panic!("{fault}") };
+        let EntryFault::Unreadable(fault) = fault else { panic!("{fault}") };
         assert_eq!(fault.offset, start.len());
     }
 }
@@ -311,7 +313,7 @@ fn an_invalid_event_is_reported_at_its_index() {
     let group = reader.group(&arena, 100).unwrap();
     assert_eq!(group.len(), 2);
     let expected = DecodeError { offset: 0, reason: Reason::Expected("an object") };
-    assert_eq!(group[1], Err(expected));
+    assert_eq!(group[1], Err(expected.into()));
     assert!(reader.group(&arena, 100).unwrap().is_empty());
 }
 

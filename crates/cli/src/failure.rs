@@ -179,9 +179,9 @@ impl From<InputError> for Failure {
                 "{error} (`nostr convert --skip-damaged` takes what is intact)"
             )),
             #[cfg(feature = "nostr-lmdb")]
-            InputError::File { fault: FileFault::Database(_), .. } => {
-                Self::Refused(error.to_string())
-            }
+            InputError::File { fault: FileFault::Database(ref fault), .. } => Self::Refused(
+                format!("{error} ({}: see {DATABASES})", fault.code().unwrap_or_default()),
+            ),
             #[cfg(not(feature = "nostr-lmdb"))]
             InputError::File { path, fault: FileFault::NoDatabases } => {
                 let part = format!("{}: an LMDB database", path.display());
@@ -206,6 +206,10 @@ impl From<BenchError> for Failure {
         }
     }
 }
+
+/// The part of the guide on databases of Nostr events.
+#[cfg(feature = "nostr-lmdb")]
+const DATABASES: &str = "docs/guide/nostr.md#databases";
 
 /// Exit code after SIGINT, and of a stop that was cut short.
 pub(crate) const INTERRUPTED: u8 = 130;

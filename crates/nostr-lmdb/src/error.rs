@@ -22,7 +22,7 @@ pub enum DatabaseError {
     Version,
     /// LMDB cannot read or write the file.
     #[error("{0}")]
-    Lmdb(heed::Error),
+    Lmdb(String),
     /// The file ends before its last page.
     #[error("data.mdb ends at byte {len}, and its pages at byte {end}")]
     Truncated {
@@ -44,6 +44,45 @@ pub enum DatabaseError {
         /// Length of the key in bytes.
         len: usize,
     },
+    /// The keys of the table of events do not ascend.
+    #[error("after key {after}: the next key is not greater, so a page of data.mdb is damaged")]
+    Order {
+        /// The key before.
+        after: u64,
+    },
+    /// Values share pages.
+    #[error("after key {after}: the values have more bytes than data.mdb, so a page is damaged")]
+    Shared {
+        /// The last key.
+        after: u64,
+    },
+    /// Indexes of strfry have other entries than the events.
+    #[error("indexes do not agree with the events: {0}")]
+    Indexes(String),
+    /// The process that read the file ended before the file did.
+    #[error(
+        "{after}: {cause} ended the process that reads data.mdb, in LMDB, which trusts this file: it is damaged, or made to do \
+         that"
+    )]
+    Crashed {
+        /// The signal or exit code.
+        cause: String,
+        /// How far the file was read.
+        after: String,
+    },
+    /// The process that reads the file made no progress, and was ended.
+    #[error(
+        "{after}: no progress for {seconds} seconds, so a page of data.mdb is damaged, or the disk does not answer"
+    )]
+    Stalled {
+        /// How long it made none.
+        seconds: u64,
+        /// How far the file was read.
+        after: String,
+    },
+    /// The process that reads the file cannot be started.
+    #[error("the process that reads data.mdb cannot be started: {0}")]
+    Start(io::Error),
     /// There is something at the path of a new database.
     #[error("the folder of a new database is not empty")]
     Exists,
@@ -52,7 +91,24 @@ pub enum DatabaseError {
 impl DatabaseError {
     /// Whether the system failed rather than the input.
     pub fn is_local(&self) -> bool {
-        matches!(self, Self::Io(_) | Self::Denied(_) | Self::Exists)
+        self.code().is_none()
+    }
+
+    /// The stable code of what is wrong with the file; `None` if the system failed.
+    pub fn code(&self) -> Option<&'static str> {
+        match self {
+            Self::Io(_) | Self::Denied(_) | Self::Start(_) | Self::Exists => None,
+            Self::Version => Some("database/version"),
+            Self::Tables => Some("database/tables"),
+            Self::Lmdb(_)
+            | Self::Truncated { .. }
+            | Self::Key { .. }
+            | Self::Order { .. }
+            | Self::Shared { .. } => Some("database/file"),
+            Self::Indexes(_) => Some("database/index"),
+            Self::Crashed { .. } => Some("database/crash"),
+            Self::Stalled { .. } => Some("database/stalled"),
+        }
     }
 }
 
@@ -64,7 +120,7 @@ impl From<heed::Error> for DatabaseError {
             }
             heed::Error::Io(error) => Self::Io(error),
             heed::Error::Mdb(MdbError::VersionMismatch) => Self::Version,
-            error => Self::Lmdb(error),
+            error => Self::Lmdb(error.to_string()),
         }
     }
 }

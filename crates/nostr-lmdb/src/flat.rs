@@ -4,15 +4,25 @@ use flatbuffers::FlatBufferBuilder;
 
 /// The vector of bytes in the first field of a record; `None` if the record is malformed or has no such field.
 pub(crate) fn bytes_of(record: &[u8]) -> Option<&[u8]> {
+    let field = first_field(record)?;
+    let vector = field.checked_add(integer(record, field)?)?;
+    let len = integer(record, vector)?;
+    record.get(vector.checked_add(4)?..)?.get(..len)
+}
+
+/// Offset of the first field of a record.
+fn first_field(record: &[u8]) -> Option<usize> {
     let root = integer(record, 0)?;
     let distance = i32::from_le_bytes(*record.get(root..)?.first_chunk()?);
     let vtable = root.checked_add_signed(isize::try_from(distance).ok()?.checked_neg()?)?;
     let [len, offset] = [0, 4].map(|at| short(record, vtable.checked_add(at)?));
     let offset = offset.filter(|offset| *offset > 0 && len.is_some_and(|len| len >= 6))?;
-    let field = root.checked_add(offset)?;
-    let vector = field.checked_add(integer(record, field)?)?;
-    let len = integer(record, vector)?;
-    record.get(vector.checked_add(4)?..)?.get(..len)
+    root.checked_add(offset)
+}
+
+/// The integer of 8 bytes in the first field of a record; `None` if the record is malformed or has no such field.
+pub(crate) fn integer_of(record: &[u8]) -> Option<u64> {
+    Some(u64::from_le_bytes(*record.get(first_field(record)?..)?.first_chunk()?))
 }
 
 /// A record whose fields are these integers.

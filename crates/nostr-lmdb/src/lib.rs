@@ -19,13 +19,16 @@
 
 mod error;
 mod flat;
+mod indexes;
 mod payload;
 mod reader;
+mod record;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod writer;
 
 pub use error::DatabaseError;
-pub use reader::{Program, Reader, Record, is_database};
+pub use reader::{Program, Reader, is_database};
+pub use record::{Record, RecordFault, difference};
 pub use writer::{Counts, Outcome, StrfryWriter};

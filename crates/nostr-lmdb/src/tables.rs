@@ -26,6 +26,9 @@ pub(crate) const META: &str = "rasgueadb_defaultDb__Meta";
 pub(crate) const FILTERS: &str = "rasgueadb_defaultDb__NegentropyFilter";
 pub(crate) const TREES: &str = "negentropy";
 
+/// Version of a database whose rows are summaries.
+pub(crate) const VERSION: u64 = 3;
+
 /// An index of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Index {
@@ -41,6 +44,38 @@ pub(crate) enum Index {
     ReplaceDeletion,
 }
 
+/// All indexes, in the order of [`Index`].
+pub(crate) const INDEXES: [Index; 10] = [
+    Index::CreatedAt,
+    Index::Id,
+    Index::Pubkey,
+    Index::Kind,
+    Index::PubkeyKind,
+    Index::Tag,
+    Index::Deletion,
+    Index::Expiration,
+    Index::Replace,
+    Index::ReplaceDeletion,
+];
+
+impl Index {
+    /// The name of its table.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::CreatedAt => "rasgueadb_defaultDb__Event__created_at",
+            Self::Id => "rasgueadb_defaultDb__Event__id",
+            Self::Pubkey => "rasgueadb_defaultDb__Event__pubkey",
+            Self::Kind => "rasgueadb_defaultDb__Event__kind",
+            Self::PubkeyKind => "rasgueadb_defaultDb__Event__pubkeyKind",
+            Self::Tag => "rasgueadb_defaultDb__Event__tag",
+            Self::Deletion => "rasgueadb_defaultDb__Event__deletion",
+            Self::Expiration => "rasgueadb_defaultDb__Event__expiration",
+            Self::Replace => "rasgueadb_defaultDb__Event__replace",
+            Self::ReplaceDeletion => "rasgueadb_defaultDb__Event__replaceDeletion",
+        }
+    }
+}
+
 /// The tables of a new database.
 pub(crate) struct Tables {
     pub(crate) payloads: Table<IntegerComparator>,
@@ -48,12 +83,8 @@ pub(crate) struct Tables {
     pub(crate) meta: Table<IntegerComparator>,
     /// By id and time.
     pub(crate) ids: EventIndex<IntegersLast<1>>,
-    /// By the id of a deleted event and who deleted it.
-    pub(crate) deletions: EventIndex,
     /// By author, `d` and kind.
     pub(crate) replace: EventIndex,
-    /// By the hash of an address and the time of its deletion.
-    pub(crate) replace_deletions: EventIndex,
     /// In the order of [`Index`].
     indexes: [Box<dyn IndexTable>; 10],
 }
@@ -64,28 +95,25 @@ impl Tables {
             create::<IntegerComparator, DefaultComparator>(env, name, DatabaseFlags::empty())?;
         }
         create::<DefaultComparator, DefaultComparator>(env, TREES, DatabaseFlags::REVERSE_KEY)?;
-        let ids = index(env, "id")?;
-        let [deletions, replace, replace_deletions] =
-            [index(env, "deletion")?, index(env, "replace")?, index(env, "replaceDeletion")?];
+        let ids = index(env, Index::Id)?;
+        let replace: EventIndex = index(env, Index::Replace)?;
         Ok(Self {
             payloads: create(env, PAYLOADS, DatabaseFlags::empty())?,
             summaries: create(env, SUMMARIES, DatabaseFlags::empty())?,
             meta: create(env, META, DatabaseFlags::empty())?,
             ids,
-            deletions,
             replace,
-            replace_deletions,
             indexes: [
-                Box::new(index::<IntegerComparator>(env, "created_at")?),
+                Box::new(index::<IntegerComparator>(env, Index::CreatedAt)?),
                 Box::new(ids),
-                Box::new(index::<IntegersLast<1>>(env, "pubkey")?),
-                Box::new(index::<IntegersLast<2>>(env, "kind")?),
-                Box::new(index::<IntegersLast<2>>(env, "pubkeyKind")?),
-                Box::new(index::<IntegersLast<1>>(env, "tag")?),
-                Box::new(deletions),
-                Box::new(index::<IntegerComparator>(env, "expiration")?),
+                Box::new(index::<IntegersLast<1>>(env, Index::Pubkey)?),
+                Box::new(index::<IntegersLast<2>>(env, Index::Kind)?),
+                Box::new(index::<IntegersLast<2>>(env, Index::PubkeyKind)?),
+                Box::new(index::<IntegersLast<1>>(env, Index::Tag)?),
+                Box::new(index::<DefaultComparator>(env, Index::Deletion)?),
+                Box::new(index::<IntegerComparator>(env, Index::Expiration)?),
                 Box::new(replace),
-                Box::new(replace_deletions),
+                Box::new(index::<DefaultComparator>(env, Index::ReplaceDeletion)?),
             ],
         })
     }
@@ -127,10 +155,10 @@ impl<C: Comparator + 'static> IndexTable for EventIndex<C> {
 
 fn index<C: Comparator + 'static>(
     env: &Env<WithoutTls>,
-    name: &str,
+    index: Index,
 ) -> heed::Result<EventIndex<C>> {
     let flags = DatabaseFlags::DUP_SORT | DatabaseFlags::DUP_FIXED;
-    create(env, &format!("{SUMMARIES}__{name}"), flags)
+    create(env, index.name(), flags)
 }
 
 fn create<C: Comparator + 'static, D: Comparator + 'static>(
@@ -192,7 +220,9 @@ pub(crate) fn entries(event: &PackedEvent<'_>) -> Vec<(Index, Vec<u8>)> {
             b'e' if kind == DELETION => {
                 entries.push((Index::Deletion, key(&[tag.value, event.pubkey()], &[])));
             }
-            b'a' if kind == DELETION && Address::of(tag.value, event).is_some() => {
+            b'a' if kind == DELETION
+                && Address::of(tag.value, event).is_some_and(|it| it.is_addressable()) =>
+            {
                 let hash = sha256::digest(tag.value);
                 entries.push((Index::ReplaceDeletion, key(&[&hash], &[time])));
             }
@@ -215,7 +245,7 @@ pub(crate) fn first_d<'a>(event: &PackedEvent<'a>) -> Option<&'a [u8]> {
     event.tags().find(|tag| tag.name == b'd').map(|tag| tag.value)
 }
 
-/// What a tag `a` of a deletion names: an addressable event of the author of the deletion.
+/// What a tag `a` of a deletion names: an addressable or replaceable event of the author of the deletion.
 pub(crate) struct Address<'a> {
     pub(crate) kind: u16,
     pub(crate) d: &'a [u8],
@@ -228,7 +258,14 @@ impl<'a> Address<'a> {
         let (kind, pubkey, d) = (parts.next()?, parts.next()?, parts.next()?);
         let kind: u16 = str::from_utf8(kind).ok()?.parse().ok()?;
         let is_own = pubkey.eq_ignore_ascii_case(hex::encode(deletion.pubkey()).as_bytes());
-        (is_own && (30_000..40_000).contains(&kind)).then_some(Self { kind, d })
+        let address = Self { kind, d };
+        let is_replaceable = matches!(kind, 0 | 3 | 41 | 10_000..20_000) && d.is_empty();
+        (is_own && (is_replaceable || address.is_addressable())).then_some(address)
+    }
+
+    /// Whether its `d` tells it from others of its kind. strfry deletes by such addresses alone.
+    pub(crate) fn is_addressable(&self) -> bool {
+        (30_000..40_000).contains(&self.kind)
     }
 }
 

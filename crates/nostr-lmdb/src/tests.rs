@@ -5,7 +5,9 @@ use std::path::Path;
 
 use bumpalo::Bump;
 use heed::types::Bytes;
-use heed::{CommitOrAbort, Comparator, DefaultComparator, Env, IntegerComparator, WithoutTls};
+use heed::{
+    CommitOrAbort, Comparator, DefaultComparator, Env, IntegerComparator, RwTxn, WithoutTls,
+};
 use mapping::lmdb;
 use nostr::formats::Format;
 use nostr::formats::packed_event::PackedEvent;
@@ -16,7 +18,7 @@ use zstd::bulk::Compressor;
 use super::*;
 use crate::flat::tests::of_bytes;
 use crate::payload::{COMPRESSED, MAX_DICTIONARY_BYTES, PLAIN, TOO_LONG};
-use crate::tables::{self, DICTIONARIES, Index, PAYLOADS};
+use crate::tables::{self, DICTIONARIES, INDEXES, Index, META, PAYLOADS, SUMMARIES, Tables};
 
 /// The values of a table by their keys.
 type Entries<'a> = &'a [(&'a [u8], &'a [u8])];
@@ -53,20 +55,41 @@ fn strfry(payloads: &[Vec<u8>], dictionaries: &[(u64, Vec<u8>)]) -> TempDir {
         dictionaries.iter().map(|(number, value)| (number.to_ne_bytes(), value)).collect();
     let dictionaries: Vec<_> =
         dictionaries.iter().map(|(number, value)| (&number[..], &value[..])).collect();
-    database(&[(PAYLOADS, &payloads), (DICTIONARIES, &dictionaries)])
+    // Of version 2, whose rows are no summaries.
+    let rows: Vec<(&[u8], &[u8])> =
+        numbers.iter().map(|number| (&number[..], &b"row"[..])).collect();
+    let meta = flat::of_integers(&[2, 1, 1]);
+    database(&[
+        (PAYLOADS, &payloads),
+        (DICTIONARIES, &dictionaries),
+        (SUMMARIES, &rows),
+        (META, &[(&1_u64.to_ne_bytes(), &meta)]),
+    ])
 }
 
-type Read = Vec<(u64, Result<Vec<u8>, nostr::DecodeError>)>;
+type Read = Vec<(u64, Result<Vec<u8>, RecordFault>)>;
 
 fn read(folder: &Path) -> Result<Read, DatabaseError> {
     let (mut reader, mut found) = (Reader::open(folder)?, Vec::new());
     let mut out = b"before".to_vec();
-    while let Some(Record { key, event }) = reader.next_record(&mut out)? {
-        let bytes = out.split_off(6);
-        assert!(event.is_ok() || bytes.is_empty(), "nothing is appended of what is refused");
-        found.push((key, event.map(|()| bytes)));
+    while let Some(record) = reader.next_record(&mut out)? {
+        let mut bytes = out.split_off(6);
+        assert_eq!(bytes.len(), record.event_len + record.summary_len);
+        let summary = bytes.split_off(record.event_len);
+        if let Some(RecordFault::Value(_)) = record.fault {
+            assert!(bytes.is_empty(), "nothing is appended of what is refused");
+        }
+        let other = if summary.is_empty() { None } else { difference_of(&bytes, &summary) };
+        assert_eq!(other, None, "{}", record.key);
+        found.push((record.key, record.fault.map_or(Ok(bytes), Err)));
     }
     Ok(found)
+}
+
+fn difference_of(json: &[u8], summary: &[u8]) -> Option<&'static str> {
+    let arena = Bump::new();
+    let event = Format::Json.decode(json, &arena, &Limits::default()).unwrap();
+    difference(&event, summary)
 }
 
 fn events() -> Vec<OwnedEvent> {
@@ -179,7 +202,7 @@ fn what_is_no_payload_is_refused_with_its_place_and_the_next_one_is_read() {
     let found = read(folder.path()).unwrap();
     assert_eq!(found.len(), cases.len() + 1);
     for ((_, offset, reason), (key, event)) in cases.iter().zip(&found) {
-        let expected = nostr::DecodeError::new(*offset, *reason);
+        let expected = RecordFault::Value(nostr::DecodeError::new(*offset, *reason));
         assert_eq!(event, &Err(expected), "{key}");
     }
     assert_eq!(found.last().unwrap().1, Ok(json.to_vec()));
@@ -189,9 +212,15 @@ fn what_is_no_payload_is_refused_with_its_place_and_the_next_one_is_read() {
 fn a_payload_is_refused_whose_dictionaries_are_in_no_table() {
     let json = nostr::example::JSON.as_bytes();
     let payload = compressed(1, b"a dictionary", json);
-    let folder = database(&[(PAYLOADS, &[(&1_u64.to_ne_bytes(), &payload)])]);
+    let meta = flat::of_integers(&[2, 1, 1]);
+    let key = 1_u64.to_ne_bytes();
+    let folder = database(&[
+        (PAYLOADS, &[(&key, &payload)]),
+        (SUMMARIES, &[(&key, b"row")]),
+        (META, &[(&key, &meta)]),
+    ]);
     let reason = Reason::Expected("the number of a dictionary of the database");
-    let refused = Err(nostr::DecodeError::new(1, reason));
+    let refused = Err(RecordFault::Value(nostr::DecodeError::new(1, reason)));
     assert_eq!(read(folder.path()).unwrap(), [(1, refused)]);
 }
 
@@ -212,7 +241,8 @@ fn notes_of_nostrdb_are_read() {
 
 #[test]
 fn an_empty_table_of_events_is_no_events() {
-    let folder = database(&[(PAYLOADS, &[])]);
+    let folder = tempfile::tempdir().unwrap();
+    StrfryWriter::create(folder.path()).unwrap().finish().unwrap();
     assert_eq!(read(folder.path()).unwrap(), []);
     let folder = database(&[("note", &[]), ("ndb_meta", &[])]);
     assert_eq!(read(folder.path()).unwrap(), []);
@@ -275,6 +305,8 @@ fn write(groups: &[&[Event<'_>]]) -> (TempDir, Vec<Outcome>, Counts) {
         outcomes.extend(writer.write(group).unwrap().into_iter().map(Result::unwrap));
     }
     assert_indexes_are_those_of_the_events(&writer);
+    writer.resolve().unwrap();
+    assert_indexes_are_those_of_the_events(&writer);
     (folder, outcomes, writer.finish().unwrap())
 }
 
@@ -305,19 +337,6 @@ fn assert_indexes_are_those_of_the_events(writer: &StrfryWriter) {
     assert_eq!(tables.payloads.len(&txn).unwrap(), stored);
 }
 
-const INDEXES: [Index; 10] = [
-    Index::CreatedAt,
-    Index::Id,
-    Index::Pubkey,
-    Index::Kind,
-    Index::PubkeyKind,
-    Index::Tag,
-    Index::Deletion,
-    Index::Expiration,
-    Index::Replace,
-    Index::ReplaceDeletion,
-];
-
 #[test]
 fn written_events_are_read_back() {
     let (owned, arena) = (events(), Bump::new());
@@ -328,6 +347,154 @@ fn written_events_are_read_back() {
     assert!(outcomes[60..80].iter().all(|outcome| *outcome == Outcome::Duplicate));
     let expected: Read = (1..).zip(json_of_events()).map(|(key, json)| (key, Ok(json))).collect();
     assert_eq!(read(folder.path()).unwrap(), expected);
+}
+
+/// A database of a hundred events, changed by `change` under its tables.
+fn changed(change: impl FnOnce(&Tables, &mut RwTxn<'_>)) -> TempDir {
+    let (owned, arena) = (events(), Bump::new());
+    let events: Vec<_> = owned.iter().map(|event| event.borrow_in(&arena)).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = StrfryWriter::create(folder.path()).unwrap();
+    writer.write(&events).unwrap();
+    let (env, tables) = writer.parts();
+    let mut txn = env.write_txn().unwrap();
+    change(tables, &mut txn);
+    txn.commit().unwrap();
+    folder
+}
+
+/// The records that are refused, with the fields in which events differ from their rows.
+fn refused(folder: &Path) -> (Vec<(u64, Result<&'static str, RecordFault>)>, Option<String>) {
+    let (mut reader, mut refused) = (Reader::open(folder).unwrap(), Vec::new());
+    let end = loop {
+        let mut out = Vec::new();
+        let record = match reader.next_record(&mut out) {
+            Ok(Some(record)) => record,
+            Ok(None) => break None,
+            Err(DatabaseError::Indexes(names)) => break Some(names),
+            Err(error) => panic!("{error}"),
+        };
+        let (json, summary) = out.split_at(record.event_len);
+        let other = if summary.is_empty() { None } else { difference_of(json, summary) };
+        refused.extend(record.fault.map(Err).or(other.map(Ok)).map(|why| (record.key, why)));
+    };
+    (refused, end)
+}
+
+#[test]
+fn an_event_is_refused_that_has_no_payload_or_no_row_wherever_it_is() {
+    for number in [1_u64, 2, 50, 99, 100] {
+        let key = &number.to_ne_bytes()[..];
+        let folder = changed(|tables, txn| {
+            tables.payloads.delete(txn, key).unwrap();
+        });
+        let fault = RecordFault::NoPayload([number as u8 - 1; 32]);
+        assert_eq!(refused(folder.path()), (vec![(number, Err(fault))], None), "{number}");
+        let folder = changed(|tables, txn| {
+            tables.summaries.delete(txn, key).unwrap();
+        });
+        let (found, indexes) = refused(folder.path());
+        assert_eq!(found, [(number, Err(RecordFault::NoRow))]);
+        assert!(indexes.is_some_and(|names| names.contains("__id")), "its entries are too many");
+    }
+    let folder = changed(|tables, txn| tables.payloads.clear(txn).unwrap());
+    assert_eq!(refused(folder.path()).0.len(), 100, "a table without any payload");
+    let folder = changed(|tables, txn| tables.summaries.clear(txn).unwrap());
+    assert_eq!(refused(folder.path()).0.len(), 100, "a table without any row");
+}
+
+#[test]
+fn a_payload_of_another_event_is_refused_by_the_field_that_differs() {
+    let fields: [(&str, fn(&mut OwnedEvent)); 6] = [
+        ("id", |event| event.id = [0xfe; 32]),
+        ("pubkey", |event| event.pubkey = [9; 32]),
+        ("created_at", |event| event.created_at += 1),
+        ("kind", |event| event.kind += 1),
+        ("tags or expiration", |event| event.tags.push(vec!["t".to_owned()])),
+        ("tags or expiration", |event| {
+            event.tags.push(vec!["expiration".into(), "1700000000".into()])
+        }),
+    ];
+    for (name, change) in fields {
+        let mut event = events()[6].clone();
+        change(&mut event);
+        let payload = plain(&encoded(Format::Json, &event));
+        let folder = changed(|tables, txn| {
+            tables.payloads.put(txn, &7_u64.to_ne_bytes(), &payload).unwrap();
+        });
+        assert_eq!(refused(folder.path()), (vec![(7, Ok(name))], None));
+    }
+    let folder = changed(|tables, txn| {
+        let [seven, eight] = [7_u64, 8].map(u64::to_ne_bytes);
+        let payloads =
+            [&seven, &eight].map(|key| tables.payloads.get(txn, key).unwrap().unwrap().to_vec());
+        tables.payloads.put(txn, &seven, &payloads[1]).unwrap();
+        tables.payloads.put(txn, &eight, &payloads[0]).unwrap();
+    });
+    assert_eq!(refused(folder.path()), (vec![(7, Ok("id")), (8, Ok("id"))], None));
+}
+
+#[test]
+fn a_row_that_is_no_summary_is_refused() {
+    let folder = changed(|tables, txn| {
+        tables.summaries.put(txn, &7_u64.to_ne_bytes(), b"no summary").unwrap();
+    });
+    assert_eq!(refused(folder.path()).0, [(7, Err(RecordFault::MalformedRow))]);
+}
+
+#[test]
+fn an_index_with_other_entries_than_those_of_the_events_is_named() {
+    for index in INDEXES {
+        let missing = changed(|tables, txn| {
+            let summary =
+                tables.summaries.get(txn, &7_u64.to_ne_bytes()).unwrap().unwrap().to_vec();
+            let entries = tables::entries(&PackedEvent::new(&summary).unwrap());
+            let Some((_, key)) = entries.into_iter().find(|entry| entry.0 == index) else { return };
+            tables.index(index).remove(txn, &key, 7).unwrap();
+        });
+        let added = changed(|tables, txn| {
+            tables.index(index).insert(txn, &[1; 40][..index_key_len(index)], 7).unwrap();
+        });
+        let expected = (index != Index::ReplaceDeletion).then(|| index.name().to_owned());
+        assert_eq!(refused(added.path()), (vec![], expected.clone()));
+        let is_of_all = matches!(
+            index,
+            Index::CreatedAt | Index::Id | Index::Pubkey | Index::Kind | Index::PubkeyKind
+        );
+        if is_of_all {
+            assert_eq!(refused(missing.path()), (vec![], expected));
+        }
+    }
+    // As many entries, one of another event.
+    let folder = changed(|tables, txn| {
+        let key = tables::key(&[&[6; 32]], &[1_700_000_006]);
+        tables.index(Index::Id).remove(txn, &key, 7).unwrap();
+        tables.index(Index::Id).insert(txn, &key, 8).unwrap();
+    });
+    assert_eq!(refused(folder.path()), (vec![], Some(Index::Id.name().to_owned())));
+}
+
+fn index_key_len(index: Index) -> usize {
+    if matches!(index, Index::CreatedAt | Index::Expiration) { 8 } else { 40 }
+}
+
+#[test]
+fn a_database_whose_values_share_bytes_ends_the_reading() {
+    let folder = changed(|_, _| {});
+    let mut reader = Reader::open(folder.path()).unwrap();
+    reader.limit_bytes(1_000);
+    let (mut out, mut read) = (Vec::new(), 0);
+    let error = loop {
+        match reader.next_record(&mut out) {
+            Ok(record) => read += u64::from(record.is_some()),
+            Err(error) => break error,
+        }
+    };
+    assert!(
+        matches!(error, DatabaseError::Shared { after } if after == read && read > 0),
+        "{error}"
+    );
+    assert!(out.len() <= 1_000);
 }
 
 #[test]
@@ -367,19 +534,29 @@ fn tag(name: &str, value: impl Into<String>) -> [String; 2] {
 
 /// What remains of two events, in both orders.
 fn remaining(one: &OwnedEvent, other: &OwnedEvent) -> [Vec<u8>; 2] {
-    let arena = Bump::new();
-    let events = [one.borrow_in(&arena), other.borrow_in(&arena)];
-    [[0, 1], [1, 0]].map(|order| {
-        let (folder, _, counts) = write(&[&order.map(|at| events[at])]);
-        assert_eq!(counts.stored + counts.replaced + counts.deleted, 2);
-        let found = read(folder.path()).unwrap().into_iter().map(|(_, json)| {
-            let arena = Bump::new();
-            Format::Json.decode(&json.unwrap(), &arena, &Limits::default()).unwrap().id[0]
-        });
-        let mut found: Vec<u8> = found.collect();
-        found.sort_unstable();
-        found
+    [[one, other], [other, one]].map(|events| {
+        let remaining = stored(&events.map(OwnedEvent::clone)).into_iter().map(|event| event.id[0]);
+        remaining.collect()
     })
+}
+
+/// What remains of events in this order, by their ids.
+fn stored(events: &[OwnedEvent]) -> Vec<OwnedEvent> {
+    let arena = Bump::new();
+    let borrowed: Vec<_> = events.iter().map(|event| event.borrow_in(&arena)).collect();
+    let groups: Vec<&[Event<'_>]> = borrowed.chunks(3).collect();
+    let (folder, _, counts) = write(&groups);
+    let found = read(folder.path()).unwrap();
+    let Counts { stored, duplicates, replaced, deleted, ephemeral } = counts;
+    assert_eq!(stored, found.len() as u64);
+    assert_eq!(stored + duplicates + replaced + deleted + ephemeral, events.len() as u64);
+    let decoded = found.into_iter().map(|(_, json)| {
+        let arena = Bump::new();
+        Format::Json.decode(&json.unwrap(), &arena, &Limits::default()).unwrap().to_owned()
+    });
+    let mut decoded: Vec<OwnedEvent> = decoded.collect();
+    decoded.sort_unstable_by_key(|event| event.id);
+    decoded
 }
 
 #[test]
@@ -428,6 +605,197 @@ fn what_its_author_deleted_is_removed_and_refused_in_any_order() {
     }
     let not_of_them = tagged(2, 5, 11, &[tag("a", format!("30023:{}:a:b", "09".repeat(32)))]);
     assert_eq!(remaining(&article, &not_of_them), [[1, 2], [1, 2]]);
+}
+
+/// What should remain, as NIP-01 and NIP-09 say, computed from all events at once.
+fn model(events: &[OwnedEvent]) -> Vec<OwnedEvent> {
+    let first = |event: &OwnedEvent, name: &str| {
+        let tag = event.tags.iter().find(|tag| tag[0] == name);
+        tag.and_then(|tag| tag.get(1)).cloned().unwrap_or_default()
+    };
+    let address = |event: &OwnedEvent| match event.kind {
+        0 | 3 | 10_000..20_000 => Some((event.kind, event.pubkey, String::new())),
+        30_000..40_000 => Some((event.kind, event.pubkey, first(event, "d"))),
+        _ => None,
+    };
+    let names = |deletion: &OwnedEvent, event: &OwnedEvent| {
+        let by_address = address(event)
+            .map(|(kind, pubkey, d)| format!("{kind}:{}:{d}", kernels::hex::encode(&pubkey)));
+        deletion.tags.iter().any(|tag| match &*tag[0] {
+            "e" => tag[1] == kernels::hex::encode(&event.id),
+            "a" => Some(&tag[1]) == by_address.as_ref() && event.created_at <= deletion.created_at,
+            _ => false,
+        })
+    };
+    let is_deleted = |event: &OwnedEvent| {
+        let by_author = |it: &&OwnedEvent| it.kind == 5 && it.pubkey == event.pubkey;
+        event.kind != 5 && events.iter().filter(by_author).any(|deletion| names(deletion, event))
+    };
+    let is_stored = |event: &&OwnedEvent| !(20_000..30_000).contains(&event.kind);
+    let left: Vec<&OwnedEvent> =
+        events.iter().filter(is_stored).filter(|event| !is_deleted(event)).collect();
+    let is_newest = |event: &OwnedEvent| {
+        let newer = |other: &&OwnedEvent| {
+            address(other) == address(event)
+                && (other.created_at, std::cmp::Reverse(other.id))
+                    > (event.created_at, std::cmp::Reverse(event.id))
+        };
+        address(event).is_none() || !left.iter().copied().any(|other| newer(&other))
+    };
+    let mut remaining: Vec<OwnedEvent> =
+        left.iter().filter(|event| is_newest(event)).map(|event| (*event).clone()).collect();
+    remaining.sort_unstable_by_key(|event| event.id);
+    remaining.dedup_by_key(|event| event.id);
+    remaining
+}
+
+/// Calls `visit` with each order of `items`.
+fn each_order<T: Clone>(items: &[T], visit: &mut dyn FnMut(&[T])) {
+    fn permute<T: Clone>(items: &mut Vec<T>, len: usize, visit: &mut dyn FnMut(&[T])) {
+        if len < 2 {
+            return visit(items);
+        }
+        for at in 0..len {
+            permute(items, len - 1, visit);
+            items.swap(if len.is_multiple_of(2) { at } else { 0 }, len - 1);
+        }
+    }
+    permute(&mut items.to_vec(), items.len(), visit);
+}
+
+#[test]
+fn what_remains_is_the_same_in_every_order_of_a_few_events() {
+    let author = kernels::hex::encode(&example().pubkey);
+    let e = |id: u8| tag("e", format!("{id:02x}").repeat(32));
+    let article = |id, time| tagged(id, 30_023, time, &[tag("d", "x")]);
+    let profile = |id, time| tagged(id, 0, time, &[]);
+    let sets: [Vec<OwnedEvent>; 6] = [
+        // A note, its deletion, and a deletion of the deletion.
+        vec![tagged(1, 1, 10, &[]), tagged(2, 5, 11, &[e(1)]), tagged(3, 5, 12, &[e(2)])],
+        // The newest version deleted by its id: the one before is the newest that is not deleted.
+        vec![article(1, 10), article(2, 20), article(3, 15), tagged(4, 5, 30, &[e(2)])],
+        // Versions up to a time deleted by their address.
+        vec![
+            article(1, 10),
+            article(2, 20),
+            article(3, 30),
+            tagged(4, 5, 20, &[tag("a", format!("30023:{author}:x"))]),
+        ],
+        // The same of a replaceable event.
+        vec![
+            profile(1, 10),
+            profile(2, 20),
+            profile(3, 20),
+            tagged(4, 5, 20, &[tag("a", format!("0:{author}:"))]),
+        ],
+        // A deletion of another author.
+        vec![
+            tagged(1, 1, 10, &[]),
+            OwnedEvent { pubkey: [9; 32], ..tagged(2, 5, 11, &[e(1)]) },
+            tagged(3, 5, 11, &[e(2)]),
+            tagged(4, 20_001, 11, &[]),
+        ],
+        // Repetitions, and versions of one time.
+        vec![article(2, 10), article(1, 10), article(2, 10), tagged(3, 5, 11, &[e(1)])],
+    ];
+    for set in sets {
+        let expected = model(&set);
+        each_order(&set, &mut |order| assert_eq!(stored(order), expected, "{order:?}"));
+    }
+}
+
+#[test]
+fn what_remains_is_the_same_in_random_orders_of_many_events() {
+    // A generator of numbers below a bound.
+    let mut state = 7_u64;
+    let mut below = move |bound: u64| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % bound
+    };
+    let authors = [[8; 32], [9; 32]];
+    let mut events: Vec<OwnedEvent> = Vec::new();
+    for number in 0..400_u64 {
+        let pubkey = authors[below(2) as usize];
+        let kind = [0, 1, 3, 5, 5, 10_002, 20_001, 30_023, 30_024, 1][below(10) as usize];
+        let mut tags = vec![tag("d", ["", "x", "y"][below(3) as usize])];
+        if kind == 30_023 && below(4) == 0 {
+            tags.clear();
+        }
+        if kind == 5 {
+            let author = kernels::hex::encode(&authors[below(2) as usize]);
+            let address = match below(3) {
+                0 => format!("30023:{author}:{}", ["", "x"][below(2) as usize]),
+                1 => format!("0:{author}:"),
+                _ => format!("3:{author}:x"),
+            };
+            let named = events.get(below(number + 1) as usize).map_or([7; 32], |event| event.id);
+            tags.push(if below(2) == 0 {
+                tag("a", address)
+            } else {
+                tag("e", kernels::hex::encode(&named))
+            });
+        }
+        let mut id = [0; 32];
+        id[..8].copy_from_slice(&below(1 << 30).to_le_bytes());
+        id[8..16].copy_from_slice(&number.to_le_bytes());
+        let event = tagged(0, kind, 1_000 + below(40) as i64, &tags);
+        events.push(OwnedEvent { id, pubkey, ..event });
+    }
+    events.extend_from_within(..20);
+    let expected = model(&events);
+    assert!((50..300).contains(&expected.len()), "{}", expected.len());
+    for _ in 0..12 {
+        for at in (1..events.len()).rev() {
+            events.swap(at, below(at as u64 + 1) as usize);
+        }
+        assert_eq!(stored(&events), expected);
+    }
+}
+
+#[test]
+fn of_two_events_with_one_id_the_same_one_remains_in_every_order() {
+    let one = tagged(1, 1, 10, &[]);
+    let other = OwnedEvent { sig: [7; 64], ..one.clone() };
+    let forged =
+        OwnedEvent { kind: 30_023, tags: vec![vec!["d".into(), "x".into()]], ..one.clone() };
+    let mut found = Vec::new();
+    each_order(&[one, other, forged], &mut |order| found.push(stored(order)));
+    assert!(
+        found.len() == 6 && found.iter().all(|events| *events == found[0] && events.len() == 1)
+    );
+}
+
+#[test]
+fn addresses_of_long_tags_are_kept_apart_or_left_out_by_name() {
+    let with_d = |id, len: usize, end: &str| {
+        tagged(id, 30_023, 10, &[tag("d", "x".repeat(len - end.len()) + end)])
+    };
+    let all = [with_d(1, 255, "a"), with_d(2, 255, "b"), with_d(3, 256, "a"), with_d(4, 301, "b")];
+    // A deletion whose tag is longer than those of a summary.
+    let author = kernels::hex::encode(&example().pubkey);
+    let address = format!("30023:{author}:{}a", "x".repeat(254));
+    let deletion = tagged(5, 5, 10, &[tag("a", address)]);
+    let (arena, folder) = (Bump::new(), tempfile::tempdir().unwrap());
+    let mut writer = StrfryWriter::create(folder.path()).unwrap();
+    let events = all.each_ref().map(|event| event.borrow_in(&arena));
+    let outcomes = writer.write(&events).unwrap();
+    let fault = nostr::EncodeError::Unsupported(
+        "a tag `d` longer than 255 bytes, which strfry does not keep apart from others",
+    );
+    let stored = Ok(Outcome::Stored);
+    assert_eq!(outcomes, [stored, stored, Err(fault), Err(fault)]);
+    writer.write(&[deletion.borrow_in(&arena)]).unwrap();
+    let counts = writer.finish().unwrap();
+    assert_eq!((counts.stored, counts.deleted, counts.replaced), (2, 1, 0));
+    // A long `d` of another kind is no address, and an event may be as long as readers take.
+    let note = OwnedEvent { kind: 1, ..all[3].clone() };
+    let long = OwnedEvent { content: "x".repeat(16 << 20), ..tagged(7, 1, 10, &[]) };
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = StrfryWriter::create(folder.path()).unwrap();
+    let outcomes = writer.write(&[note.borrow_in(&arena), long.borrow_in(&arena)]).unwrap();
+    let fault = nostr::EncodeError::Unsupported("an event longer than 16 MiB");
+    assert_eq!(outcomes, [stored, Err(fault)]);
 }
 
 #[test]

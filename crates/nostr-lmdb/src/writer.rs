@@ -5,11 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use heed::{Env, RoTxn, RwTxn, WithoutTls};
-use kernels::{hex, sha256};
+use kernels::hex;
 use mapping::lmdb;
+use nostr::container::MAX_EVENT_BYTES;
 use nostr::formats::Format;
 use nostr::formats::packed_event::{self, PackedEvent};
-use nostr::{EncodeError, Event};
+use nostr::{Arena, EncodeError, Event, Limits};
 
 use crate::error::DatabaseError;
 use crate::flat;
@@ -18,9 +19,11 @@ use crate::tables::{self, Address, DELETION, Tables};
 
 /// Writes a new database of strfry, version 3, with all indexes of events.
 ///
-/// As strfry does, it stores an event once, keeps the newest of replaceable and addressable events (NIP-01), and removes and
-/// refuses what its author deleted (NIP-09, NIP-59), in whichever order events come. It verifies nothing, as strfry verifies
-/// nothing of what it has stored. Payloads are not compressed, and no filter has a negentropy tree.
+/// What remains depends on the set of events alone, not on their order. An event is stored once. Deletions remove the events of
+/// their author that they name (NIP-09), and gift wraps to their author (NIP-59); a deletion is never deleted. Of a replaceable
+/// or addressable event, the newest one that is not deleted remains, of several of one time that with the lowest id (NIP-01).
+/// Ephemeral events are not stored. It verifies nothing, as strfry verifies nothing of what it has stored. Payloads are not compressed,
+/// and no filter has a negentropy tree.
 pub struct StrfryWriter {
     env: Env<WithoutTls>,
     tables: Tables,
@@ -29,17 +32,15 @@ pub struct StrfryWriter {
     counts: Counts,
 }
 
-/// What became of an event.
+/// What became of an event. [`StrfryWriter::finish`] removes what is deleted and replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It is stored.
     Stored,
-    /// It was stored before.
+    /// It was stored before. Of two events with an id the one whose JSON is less remains.
     Duplicate,
-    /// A newer event replaces it.
-    Replaced,
-    /// It is deleted by another event.
-    Deleted,
+    /// Its kind is not stored.
+    Ephemeral,
 }
 
 /// Numbers of events by what became of them.
@@ -50,10 +51,12 @@ pub struct Counts {
     pub stored: u64,
     /// Events that were stored before.
     pub duplicates: u64,
-    /// Events that a newer one replaces, or replaced after they had been stored.
+    /// Events that a newer one replaces.
     pub replaced: u64,
-    /// Events that another one deletes, or deleted after they had been stored.
+    /// Events that another one deletes.
     pub deleted: u64,
+    /// Events of kinds that are not stored.
+    pub ephemeral: u64,
 }
 
 impl StrfryWriter {
@@ -89,13 +92,44 @@ impl StrfryWriter {
         Ok(outcomes)
     }
 
-    /// Makes the database durable.
+    /// Removes what is deleted and replaced, and makes the database durable.
     ///
     /// # Errors
-    /// If the system fails.
-    pub fn finish(self) -> Result<Counts, DatabaseError> {
+    /// If LMDB cannot write, or the system fails.
+    pub fn finish(mut self) -> Result<Counts, DatabaseError> {
+        self.resolve()?;
         self.env.force_sync()?;
         Ok(self.counts)
+    }
+
+    /// Removes what is deleted, then what is replaced.
+    pub(crate) fn resolve(&mut self) -> Result<(), DatabaseError> {
+        self.each_event(|writer, txn, number| {
+            let deleted = writer.deleted(txn, number)?;
+            writer.remove_all(txn, deleted, Removal::Deleted)
+        })?;
+        self.each_event(|writer, txn, number| {
+            let replaced = writer.replaced(txn, number)?;
+            writer.remove_all(txn, replaced, Removal::Replaced)
+        })
+    }
+
+    /// Calls `visit` with the number of each event, in transactions of bounded length.
+    fn each_event(
+        &mut self,
+        mut visit: impl FnMut(&mut Self, &mut RwTxn<'_>, u64) -> Result<(), DatabaseError>,
+    ) -> Result<(), DatabaseError> {
+        let (env, mut next) = (self.env.clone(), 1);
+        while next <= self.last {
+            let mut txn = env.write_txn()?;
+            let end = self.last.min(next + TRANSACTION_EVENTS - 1);
+            for number in next..=end {
+                visit(self, &mut txn, number)?;
+            }
+            txn.commit()?;
+            next = end + 1;
+        }
+        Ok(())
     }
 
     #[cfg(test)]
@@ -108,136 +142,114 @@ impl StrfryWriter {
         txn: &mut RwTxn<'_>,
         event: &Event<'_>,
     ) -> Result<Result<Outcome, EncodeError>, DatabaseError> {
-        let (mut summary, mut payload) = (Vec::new(), vec![PLAIN]);
-        let encoded = packed_event::encode(event, &mut summary);
-        if let Err(fault) = encoded.and_then(|()| Format::Json.encode(event, &mut payload)) {
-            return Ok(Err(fault));
+        if (20_000..30_000).contains(&event.kind) {
+            self.counts.ephemeral += 1;
+            return Ok(Ok(Outcome::Ephemeral));
         }
-        let packed = stored_summary(&summary)?;
-        let outcome = self.exclusion(txn, &packed)?;
-        if outcome == Outcome::Stored {
-            let replaced = self.replaceable(txn, &packed)?;
-            let deleted = self.deleted(txn, &packed)?;
-            self.insert(txn, &packed, &summary, &payload)?;
-            self.remove_all(txn, replaced, Outcome::Replaced)?;
-            self.remove_all(txn, deleted, Outcome::Deleted)?;
-        }
-        *self.counts.of(outcome) += 1;
-        Ok(Ok(outcome))
-    }
-
-    /// What becomes of an event, by those that are stored.
-    fn exclusion(
-        &self,
-        txn: &RoTxn<'_>,
-        event: &PackedEvent<'_>,
-    ) -> Result<Outcome, DatabaseError> {
-        if self.number_of_id(txn, event.id())?.is_some() {
-            return Ok(Outcome::Duplicate);
-        }
-        if self.is_deleted(txn, event)? {
-            return Ok(Outcome::Deleted);
-        }
-        if let Some(number) = self.replaceable(txn, event)? {
-            let other = self.summary(txn, number)?.unwrap_or_default();
-            if age(event) < age(&stored_summary(&other)?) {
-                return Ok(Outcome::Replaced);
-            }
-        }
-        Ok(Outcome::Stored)
-    }
-
-    /// Whether an event is deleted by its id, or its address at a later time.
-    fn is_deleted(&self, txn: &RoTxn<'_>, event: &PackedEvent<'_>) -> Result<bool, DatabaseError> {
-        let recipients = event.tags().filter(|tag| is_gift_wrap(event) && tag.name == b'p');
-        let by = recipients.map(|tag| tag.value).chain([&event.pubkey()[..]]);
-        for pubkey in by {
-            if self.tables.deletions.get(txn, &tables::key(&[event.id(), pubkey], &[]))?.is_some() {
-                return Ok(true);
-            }
-        }
-        let Some(d) = tables::first_d(event).filter(|_| event.is_addressable()) else {
-            return Ok(false);
+        let (summary, payload) = match encode(event) {
+            Ok(encoded) => encoded,
+            Err(fault) => return Ok(Err(fault)),
         };
-        let author = hex::encode(event.pubkey());
-        let hash = sha256::digest_parts(&[format!("{}:{author}:", event.kind()).as_bytes(), d]);
-        for deletion in self.tables.replace_deletions.prefix_iter(txn, &hash[..])? {
-            let time = deletion?.0.last_chunk().map(|time| u64::from_ne_bytes(*time));
-            if time.is_some_and(|time| time >= event.created_at() as u64) {
-                return Ok(true);
-            }
+        let Some(number) = self.number_of_id(txn, &event.id)? else {
+            self.last += 1;
+            self.insert(txn, self.last, &summary, &payload)?;
+            self.counts.stored += 1;
+            return Ok(Ok(Outcome::Stored));
+        };
+        let stored = self.tables.payloads.get(txn, &number.to_ne_bytes())?;
+        if stored.is_some_and(|stored| payload.as_slice() < stored) {
+            self.remove(txn, number)?;
+            self.insert(txn, number, &summary, &payload)?;
         }
-        Ok(false)
+        self.counts.duplicates += 1;
+        Ok(Ok(Outcome::Duplicate))
     }
 
-    /// The number of the stored event that this one replaces, or that replaces it.
-    fn replaceable(
-        &self,
-        txn: &RoTxn<'_>,
-        event: &PackedEvent<'_>,
-    ) -> Result<Option<u64>, DatabaseError> {
-        match tables::first_d(event) {
-            Some(d) if event.is_replaceable() || event.is_addressable() => {
-                self.number_at(txn, event.pubkey(), d, event.kind())
-            }
-            _ => Ok(None),
+    /// The numbers of the events that this one deletes, if it is a deletion. Its tags are those of the payload: a summary leaves
+    /// out long ones.
+    fn deleted(&self, txn: &RoTxn<'_>, number: u64) -> Result<Vec<u64>, DatabaseError> {
+        let Some(summary) = self.summary(txn, number)? else { return Ok(Vec::new()) };
+        let deletion = stored_summary(&summary)?;
+        if u64::from(deletion.kind()) != DELETION {
+            return Ok(Vec::new());
         }
-    }
-
-    /// The numbers of stored events that this one deletes.
-    fn deleted(&self, txn: &RoTxn<'_>, event: &PackedEvent<'_>) -> Result<Vec<u64>, DatabaseError> {
+        let payload = self.tables.payloads.get(txn, &number.to_ne_bytes())?.unwrap_or_default();
+        let (arena, json) = (Arena::new(), payload.get(1..).unwrap_or_default());
+        let event = Format::Json.decode(json, &arena, &Limits::default());
+        let event = event.map_err(|_| heed::Error::Mdb(heed::MdbError::Corrupted))?;
         let mut numbers = Vec::new();
-        if u64::from(event.kind()) != DELETION {
-            return Ok(numbers);
-        }
-        for tag in event.tags() {
-            let number = match tag.name {
-                b'e' => self.number_of_id(txn, tag.value)?,
-                b'a' => match Address::of(tag.value, event) {
-                    Some(Address { kind, d }) => self.number_at(txn, event.pubkey(), d, kind)?,
-                    None => None,
-                },
-                _ => None,
+        for tag in event.tags {
+            let text = |at: usize| tag.get(at).map(|text| text.to_text()).unwrap_or_default();
+            let (name, value) = (text(0), text(1));
+            let (named, is_address) = match &*name {
+                "e" => (self.number_of_digits(txn, &value)?.into_iter().collect(), false),
+                "a" => (self.numbers_of_address(txn, value.as_bytes(), &deletion)?, true),
+                _ => continue,
             };
-            let Some(number) = number else { continue };
-            let other = self.summary(txn, number)?.unwrap_or_default();
-            let other = stored_summary(&other)?;
-            let is_earlier = other.created_at() <= event.created_at();
-            if may_delete(event, &other) && (tag.name == b'e' || is_earlier) {
-                numbers.push(number);
+            for number in named {
+                let other = self.summary(txn, number)?.unwrap_or_default();
+                let other = stored_summary(&other)?;
+                let is_earlier = other.created_at() <= deletion.created_at();
+                if may_delete(&deletion, &other) && (is_earlier || !is_address) {
+                    numbers.push(number);
+                }
             }
         }
         Ok(numbers)
     }
 
+    /// The numbers of events of the address of this one but the newest.
+    fn replaced(&self, txn: &RoTxn<'_>, number: u64) -> Result<Vec<u64>, DatabaseError> {
+        let Some(summary) = self.summary(txn, number)? else { return Ok(Vec::new()) };
+        let event = stored_summary(&summary)?;
+        let mut numbers = match tables::first_d(&event) {
+            Some(d) if event.is_replaceable() || event.is_addressable() => {
+                self.numbers_at(txn, event.pubkey(), d, event.kind())?
+            }
+            _ => return Ok(Vec::new()),
+        };
+        if numbers.len() < 2 {
+            return Ok(Vec::new());
+        }
+        let mut newest = (event.created_at(), Reverse(*event.id()), number);
+        for number in &numbers {
+            let other = self.summary(txn, *number)?.unwrap_or_default();
+            let other = stored_summary(&other)?;
+            newest = newest.max((other.created_at(), Reverse(*other.id()), *number));
+        }
+        numbers.retain(|number| *number != newest.2);
+        Ok(numbers)
+    }
+
     fn insert(
-        &mut self,
+        &self,
         txn: &mut RwTxn<'_>,
-        event: &PackedEvent<'_>,
+        number: u64,
         summary: &[u8],
         payload: &[u8],
     ) -> Result<(), DatabaseError> {
-        self.last += 1;
-        let number = self.last.to_ne_bytes();
-        self.tables.summaries.put(txn, &number, summary)?;
-        self.tables.payloads.put(txn, &number, payload)?;
-        for (index, key) in tables::entries(event) {
-            self.tables.index(index).insert(txn, &key, self.last)?;
+        self.tables.summaries.put(txn, &number.to_ne_bytes(), summary)?;
+        self.tables.payloads.put(txn, &number.to_ne_bytes(), payload)?;
+        for (index, key) in tables::entries(&stored_summary(summary)?) {
+            self.tables.index(index).insert(txn, &key, number)?;
         }
         Ok(())
     }
 
-    /// Removes events that are stored, and counts them as `outcome` instead.
+    /// Removes events, and counts why.
     fn remove_all(
         &mut self,
         txn: &mut RwTxn<'_>,
         numbers: impl IntoIterator<Item = u64>,
-        outcome: Outcome,
+        removal: Removal,
     ) -> Result<(), DatabaseError> {
         for number in numbers {
             if self.remove(txn, number)? {
                 self.counts.stored -= 1;
-                *self.counts.of(outcome) += 1;
+                match removal {
+                    Removal::Deleted => self.counts.deleted += 1,
+                    Removal::Replaced => self.counts.replaced += 1,
+                }
             }
         }
         Ok(())
@@ -266,28 +278,72 @@ impl StrfryWriter {
         found.map(|(_, number)| tables::number_of(number)).transpose()
     }
 
-    /// The number of the event of an author with a `d` and a kind.
-    fn number_at(
+    /// The number of the event with an id of 64 digits.
+    fn number_of_digits(
+        &self,
+        txn: &RoTxn<'_>,
+        digits: &str,
+    ) -> Result<Option<u64>, DatabaseError> {
+        let mut id = [0; 32];
+        match digits.len() == 64 && hex::decode(digits.to_ascii_lowercase().as_bytes(), &mut id) {
+            true => self.number_of_id(txn, &id),
+            false => Ok(None),
+        }
+    }
+
+    /// The numbers of the events that a tag `a` of a deletion names: all of its author with this kind and `d`.
+    fn numbers_of_address(
+        &self,
+        txn: &RoTxn<'_>,
+        value: &[u8],
+        deletion: &PackedEvent<'_>,
+    ) -> Result<Vec<u64>, DatabaseError> {
+        match Address::of(value, deletion) {
+            Some(Address { kind, d }) => self.numbers_at(txn, deletion.pubkey(), d, kind),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The numbers of the events of an author with a `d` and a kind.
+    fn numbers_at(
         &self,
         txn: &RoTxn<'_>,
         pubkey: &[u8; 32],
         d: &[u8],
         kind: u16,
-    ) -> Result<Option<u64>, DatabaseError> {
-        let found = self.tables.replace.get(txn, &tables::key(&[pubkey, d], &[kind.into()]))?;
-        found.map(tables::number_of).transpose()
+    ) -> Result<Vec<u64>, DatabaseError> {
+        if d.len() > MAX_D_BYTES {
+            return Ok(Vec::new());
+        }
+        let key = tables::key(&[pubkey, d], &[kind.into()]);
+        let Some(found) = self.tables.replace.get_duplicates(txn, &key)? else {
+            return Ok(Vec::new());
+        };
+        found.map(|entry| tables::number_of(entry?.1)).collect()
     }
 }
 
-impl Counts {
-    fn of(&mut self, outcome: Outcome) -> &mut u64 {
-        match outcome {
-            Outcome::Stored => &mut self.stored,
-            Outcome::Duplicate => &mut self.duplicates,
-            Outcome::Replaced => &mut self.replaced,
-            Outcome::Deleted => &mut self.deleted,
-        }
+/// Why an event is removed.
+#[derive(Clone, Copy, Debug)]
+enum Removal {
+    Deleted,
+    Replaced,
+}
+
+/// The summary and the payload of an event, or why the database cannot hold it.
+fn encode(event: &Event<'_>) -> Result<(Vec<u8>, Vec<u8>), EncodeError> {
+    let (mut summary, mut payload) = (Vec::new(), vec![PLAIN]);
+    packed_event::encode(event, &mut summary)?;
+    Format::Json.encode(event, &mut payload)?;
+    if payload.len() > MAX_EVENT_BYTES {
+        return Err(EncodeError::Unsupported(LONG_EVENT));
     }
+    let d = event.tags.iter().find(|tag| tag.first().is_some_and(|name| name.to_text() == "d"));
+    let d_len = d.and_then(|tag| tag.get(1)).map_or(0, |value| value.to_text().len());
+    if (30_000..40_000).contains(&event.kind) && d_len > MAX_D_BYTES {
+        return Err(EncodeError::Unsupported(LONG_D));
+    }
+    Ok((summary, payload))
 }
 
 /// The summary that a writer stored.
@@ -295,13 +351,11 @@ fn stored_summary(bytes: &[u8]) -> Result<PackedEvent<'_>, DatabaseError> {
     PackedEvent::new(bytes).map_err(|_| heed::Error::Mdb(heed::MdbError::Corrupted).into())
 }
 
-/// Of two events of the same address the greater one stays.
-fn age<'a>(event: &PackedEvent<'a>) -> (i64, Reverse<&'a [u8; 32]>) {
-    (event.created_at(), Reverse(event.id()))
-}
-
-/// Whether a deletion may delete an event: one of its author, or a gift wrap to it.
+/// Whether a deletion may delete an event: one of its author, or a gift wrap to it, and no deletion (NIP-09).
 fn may_delete(deletion: &PackedEvent<'_>, other: &PackedEvent<'_>) -> bool {
+    if u64::from(other.kind()) == DELETION {
+        return false;
+    }
     let is_to_author =
         |tag: packed_event::IndexedTag<'_>| tag.name == b'p' && tag.value == &deletion.pubkey()[..];
     other.pubkey() == deletion.pubkey() || (is_gift_wrap(other) && other.tags().any(is_to_author))
@@ -313,7 +367,16 @@ fn is_gift_wrap(event: &PackedEvent<'_>) -> bool {
 }
 
 /// Version of the database, byte order of its machine, count of changes of the filters of negentropy.
-const META: [u64; 3] = [3, 1, 1];
+const META: [u64; 3] = [tables::VERSION, 1, 1];
+
+/// Maximum length in bytes of a tag that strfry indexes.
+const MAX_D_BYTES: usize = 255;
+const LONG_D: &str =
+    "a tag `d` longer than 255 bytes, which strfry does not keep apart from others";
+const LONG_EVENT: &str = "an event longer than 16 MiB";
+
+/// Number of events that are visited in a transaction.
+const TRANSACTION_EVENTS: u64 = 512;
 
 /// Number of tables.
 const MAX_TABLES: u32 = 16;

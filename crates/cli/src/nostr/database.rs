@@ -25,16 +25,25 @@ pub(super) fn run(args: &ConvertArgs, path: &Path) -> Result<(), Failure> {
     // On Unix it takes the place of an empty folder too.
     fs::rename(folder.path(), path).map_err(Failure::file(path))?;
     let _ = folder.keep();
-    let Counts { stored, duplicates, replaced, deleted, .. } = counts;
-    Ok(log::print(
+    let Counts { stored, duplicates, replaced, deleted, ephemeral, .. } = counts;
+    let name = files::name(path);
+    log::print(
         Level::Info,
         &format!(
-            "{}: stored {stored}, duplicates {duplicates}, replaced {replaced}, deleted {deleted}, \
-             left out {unheld}",
-            path.display()
+            "{name}: stored {stored}, duplicates {duplicates}, replaced {replaced}, deleted {deleted}, \
+             ephemeral {ephemeral}, left out {unheld}"
         ),
-    )?)
+    )?;
+    match unheld {
+        0 => Ok(()),
+        _ => Err(Failure::Refused(format!(
+            "{name}: {unheld} events left out, which strfry cannot hold ({UNHELD_CODE})"
+        ))),
+    }
 }
+
+/// The code of an event that the database cannot hold.
+const UNHELD_CODE: &str = "event/unencodable";
 
 /// Whether nothing is at a path but an empty folder.
 fn is_free(path: &Path) -> io::Result<bool> {
@@ -60,7 +69,7 @@ fn write(
         for ((at, event), outcome) in (first..).zip(&events).zip(outcomes) {
             let Err(fault) = outcome else { continue };
             let fault = OutputError::Event { at, id: hex::encode(&event.id), fault };
-            log::print(Level::Warning, &format!("{file}: {fault}"))
+            log::print(Level::Warning, &format!("{file}: {fault} ({UNHELD_CODE})"))
                 .map_err(|error| Stop::Convert(OutputError::Io(error).into()))?;
             unheld += 1;
         }

@@ -8,7 +8,7 @@ use bumpalo::Bump;
 use wireproof::kernels::hex;
 use wireproof::nostr::container::{self, Damage, IndexedReader, LookupError};
 use wireproof::nostr::formats::Format;
-use wireproof::nostr::{Limits, OwnedEvent};
+use wireproof::nostr::{DecodeError, Limits, OwnedEvent};
 
 use super::GetArgs;
 use super::controls::escape_controls;
@@ -112,7 +112,7 @@ fn look_up(
         };
         arena.reset();
         let event = stored.format.decode(&stored.bytes, &arena, &Limits::default());
-        let fault = |fault| FileFault::Event { at: number, fault };
+        let fault = |fault: DecodeError| FileFault::Event { at: number, fault: fault.into() };
         found.push(event.map_err(|error| Failure::refused(&args.file, fault(error)))?.to_owned());
         wanted.take(number, None);
     }

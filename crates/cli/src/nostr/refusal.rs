@@ -2,12 +2,15 @@
 
 use std::fmt;
 
+use ::bench::nostr::EntryFault;
 use wireproof::nostr::{DecodeError, EventFault};
 
 /// Why an event is refused.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Refusal {
     Unreadable(DecodeError),
+    /// Tables of a database do not agree.
+    Database(EntryFault),
     Invalid(EventFault),
     /// A relay sent an event that was not requested.
     Unmatched,
@@ -17,6 +20,10 @@ impl Refusal {
     pub(super) fn code(self) -> &'static str {
         match self {
             Self::Unreadable(_) => "event/unreadable",
+            Self::Database(EntryFault::NoPayload(_)) => "database/no-payload",
+            Self::Database(EntryFault::NoRow) => "database/no-row",
+            Self::Database(EntryFault::MalformedRow) => "database/malformed-row",
+            Self::Database(_) => "database/other-event",
             Self::Invalid(EventFault::Id) => "event/id",
             Self::Invalid(EventFault::IdForm(_)) => "event/id-form",
             Self::Invalid(EventFault::Signature(_)) => "signature/wrong",
@@ -26,10 +33,20 @@ impl Refusal {
     }
 }
 
+impl From<EntryFault> for Refusal {
+    fn from(fault: EntryFault) -> Self {
+        match fault {
+            EntryFault::Unreadable(error) => Self::Unreadable(error),
+            fault => Self::Database(fault),
+        }
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(error) => error.fmt(f),
+            Self::Database(fault) => fault.fmt(f),
             Self::Invalid(fault) => fault.fmt(f),
             Self::Unmatched => f.write_str("the event does not match the filter"),
         }

@@ -5,7 +5,7 @@ use std::io::{BufWriter, StdoutLock, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use ::bench::nostr::{Entry, Group, InputError, RawGroup};
+use ::bench::nostr::{Entry, FileFault, Group, InputError, RawGroup};
 use bumpalo::Bump;
 use serde::Serialize;
 use wireproof::kernels::hex;
@@ -53,7 +53,7 @@ fn verify(
         move |group| judge(group, &mut arena, filter, args)
     };
     let threads = batch::threads(args.jobs);
-    let read = in_order::run(input.groups(), threads, worker, |group| taker.take(&group?));
+    let read = in_order::run(input.groups(), threads, worker, |group| taker.take(group?));
     let Taker { mut report, findings, .. } = taker;
     report.seconds = started.elapsed().as_secs_f64();
     findings.finish(&report, EventsReport::to_text)?;
@@ -73,6 +73,8 @@ struct Judged<'i> {
     damage: Option<Damage>,
     /// What may be emitted, one entry after the other.
     lines: Vec<u8>,
+    /// Why nothing follows.
+    end: Option<InputError>,
 }
 
 struct JudgedEntry {
@@ -101,7 +103,10 @@ fn judge<'i>(
     args: &VerifyArgs,
 ) -> Result<Judged<'i>, Failure> {
     arena.reset();
-    let (file, raw) = group?;
+    let (file, raw) = match group {
+        Ok(group) => group,
+        Err(error) => return Ok(Judged::end(error)),
+    };
     let Group { first, entries, damage, .. } = Group::decode(file, &raw, arena)?;
     let matching = entries.iter().map(|entry| entry.event.map(|it| (it, filter.matches(&it))));
     let matching: Vec<_> = matching.collect();
@@ -111,7 +116,7 @@ fn judge<'i>(
     let (mut judged, mut lines) = (Vec::with_capacity(entries.len()), Vec::new());
     for ((index, entry), matching) in (first..).zip(&entries).zip(matching) {
         let verdict = match matching {
-            Err(error) => Verdict::Refused(Refusal::Unreadable(error)),
+            Err(fault) => Verdict::Refused(fault.into()),
             Ok((_, false)) => Verdict::Filtered,
             Ok((_, true)) => match verdicts.next().expect("one for each event that is taken") {
                 Ok(form) => Verdict::Valid(form),
@@ -125,7 +130,15 @@ fn judge<'i>(
         let (line, key, end) = (entry.line, entry.key, lines.len());
         judged.push(JudgedEntry { index, line, key, id, verdict, end });
     }
-    Ok(Judged { file, entries: judged, damage, lines })
+    Ok(Judged { file, entries: judged, damage, lines, end: None })
+}
+
+impl Judged<'_> {
+    /// The end of the input before its last event.
+    fn end(error: InputError) -> Self {
+        let (file, entries, lines) = (Path::new(""), Vec::new(), Vec::new());
+        Self { file, entries, damage: None, lines, end: Some(error) }
+    }
 }
 
 fn verdicts(events: &[Event<'_>], args: &VerifyArgs) -> Vec<Result<ControlChars, EventFault>> {
@@ -168,7 +181,10 @@ struct Taker<W: Write> {
 }
 
 impl<W: Write> Taker<W> {
-    fn take(&mut self, group: &Judged<'_>) -> Result<(), Failure> {
+    fn take(&mut self, group: Judged<'_>) -> Result<(), Failure> {
+        if let Some(end) = group.end {
+            return self.end(end);
+        }
         if let Some(damage) = group.damage {
             self.report.damaged += 1;
             self.findings.add(|| DamageFinding::new(group.file, damage))?;
@@ -187,6 +203,18 @@ impl<W: Write> Taker<W> {
         }
         // What is verified does not wait for the next group.
         Ok(self.emitted.as_mut().map_or(Ok(()), Write::flush)?)
+    }
+
+    /// Why nothing follows. Damage of a database is a finding too.
+    fn end(&mut self, error: InputError) -> Result<(), Failure> {
+        if let InputError::File { path, fault } = &error
+            && let Some(code) = fault.code()
+        {
+            self.report.damaged += 1;
+            let index = self.report.events;
+            self.findings.add(|| EndFinding::new(path, index, code, fault))?;
+        }
+        Err(error.into())
     }
 
     /// Whether this is a valid event that came before. An invalid one has no id of its own.
@@ -213,7 +241,7 @@ struct EventsReport {
     invalid: u64,
     /// Entries that are no event.
     unreadable: u64,
-    /// Parts of containers that are damaged.
+    /// Parts of containers that are damaged, and records of databases whose tables do not agree.
     damaged: u64,
     /// Time of the whole run.
     seconds: f64,
@@ -286,6 +314,32 @@ impl fmt::Display for DamageFinding {
     }
 }
 
+/// What ends the reading of a database.
+#[derive(Debug, Serialize)]
+struct EndFinding {
+    file: String,
+    /// Number of events before.
+    index: u64,
+    line: Option<u64>,
+    id: Option<String>,
+    code: &'static str,
+    message: String,
+}
+
+impl EndFinding {
+    fn new(file: &Path, index: u64, code: &'static str, fault: &FileFault) -> Self {
+        let (file, message) = (file.display().to_string(), fault.to_string());
+        Self { file, index, line: None, id: None, code, message }
+    }
+}
+
+impl fmt::Display for EndFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, message, .. } = self;
+        write!(f, "{file}: {message}")
+    }
+}
+
 impl EventsReport {
     fn count(&mut self, verdict: &Verdict, is_repeated: bool) {
         self.events += 1;
@@ -297,6 +351,7 @@ impl EventsReport {
                 self.id_escaped += u64::from(*form == ControlChars::Escaped);
             }
             Verdict::Refused(Refusal::Invalid(_)) => self.invalid += 1,
+            Verdict::Refused(Refusal::Database(_)) => self.damaged += 1,
             Verdict::Refused(_) => self.unreadable += 1,
         }
     }

@@ -111,6 +111,66 @@ fn a_stored_event_that_does_not_verify_is_named_with_its_key() {
     nostr(&["verify", text(&folder), "--skip-invalid"]).success();
 }
 
+/// Replaces all places of bytes in the file of a database.
+fn replace(folder: &Path, old: &[u8], new: &[u8]) {
+    let file = folder.join("data.mdb");
+    let mut bytes = fs::read(&file).unwrap();
+    let places: Vec<usize> =
+        (0..bytes.len()).filter(|at| bytes[*at..].starts_with(old)).collect();
+    assert!(!places.is_empty() && old.len() == new.len());
+    places.iter().for_each(|at| bytes[*at..][..new.len()].copy_from_slice(new));
+    fs::write(&file, bytes).unwrap();
+}
+
+#[test]
+fn tables_of_strfry_that_do_not_agree_are_named_with_their_codes_by_every_command() {
+    let database = Database::make();
+    let lines: Vec<Value> =
+        database.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let digits = |field: &Value| -> Vec<u8> {
+        let text = field.as_str().unwrap().as_bytes();
+        text.chunks(2).map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    };
+    let (id, pubkey) = (digits(&lines[6]["id"]), digits(&lines[6]["pubkey"]));
+    let time = lines[6]["created_at"].as_u64().unwrap();
+    let row = |time: u64| [&id, &pubkey, &time.to_le_bytes()[..]].concat();
+    let entry = |time: u64| [&id[..], &time.to_ne_bytes()].concat();
+    // The last event, whose key may be any greater one: in a page after its key.
+    let last = lines.len() as u64;
+    let start = format!("{{\"id\":{}", lines[lines.len() - 1]["id"]);
+    let payload = |key: u64| [&key.to_ne_bytes()[..], &[0], start.as_bytes()].concat();
+    let cases = [
+        ("row", row(time), row(time + 1), vec!["database/other-event", "database/index"]),
+        ("index", entry(time), entry(time + 1), vec!["database/index"]),
+        ("key", payload(last), payload(last + 9), vec!["database/no-payload", "database/no-row"]),
+    ];
+    for (name, old, new, codes) in cases {
+        database.convert(&database.lines(), name).success();
+        let folder = database.path(name);
+        replace(&folder, &old, &new);
+        let report = json(&nostr(&["verify", text(&folder), "--json"]).code(1));
+        let findings = report["findings"].as_array().unwrap();
+        let found: Vec<&str> = findings.iter().map(|it| it["code"].as_str().unwrap()).collect();
+        assert_eq!(found, codes, "{report}");
+        assert_eq!(report["damaged"], codes.len(), "{report}");
+        assert!(stdout(&nostr(&["verify", text(&folder)]).code(1)).contains("damaged"));
+        let out = database.path("out");
+        for args in [
+            &["convert", text(&folder), "--to", "jsonl"][..],
+            &["convert", text(&folder), "--to", "strfry-lmdb", "-o", text(&out)],
+            &["sample", text(&folder)],
+            &["analyze", text(&folder)],
+            &["sizes", text(&folder)],
+        ] {
+            nostr(args).code(1);
+        }
+        // What agrees is taken.
+        let emitted = stdout(&nostr(&["verify", text(&folder), "--emit", "valid"]).code(1));
+        let refused = usize::from(name != "index");
+        assert_eq!(emitted.lines().count(), lines.len() - refused, "{name}");
+    }
+}
+
 #[test]
 fn what_was_stored_and_what_was_not_is_counted() {
     let database = Database::make();
@@ -120,13 +180,15 @@ fn what_was_stored_and_what_was_not_is_counted() {
     unheld["tags"] = serde_json::json!([["p", "nobody"]]);
     unheld["id"] = "ab".repeat(32).into();
     fs::write(database.lines(), format!("{held}{held}{unheld}\n")).unwrap();
-    let printed = stderr(&database.convert(&database.lines(), "twice").success());
+    let printed = stderr(&database.convert(&database.lines(), "twice").code(1));
     assert!(
         printed.contains(&format!(
-            "stored {count}, duplicates {count}, replaced 0, deleted 0, left out 1"
+            "stored {count}, duplicates {count}, replaced 0, deleted 0, ephemeral 0, left out 1"
         )),
         "{printed}"
     );
+    assert!(printed.contains("1 events left out") && printed.contains("event/unencodable"));
+    nostr(&["verify", text(&database.path("twice"))]).success();
     assert!(printed.contains("a tag `e` or `p` whose value is not an id"), "{printed}");
     assert!(printed.contains(&"ab".repeat(32)), "{printed}");
 }
@@ -195,7 +257,7 @@ fn real_events_are_stored_and_read_back_with_their_verdicts() {
     let printed = stderr(&nostr(&[&["convert", text(&folder)], &to[..]].concat()).success());
     assert!(
         printed
-            .contains(&format!("stored {stored}, duplicates 0, replaced 0, deleted 0, left out 0")),
+            .contains(&format!("stored {stored}, duplicates 0, replaced 0, deleted 0, ephemeral 0, left out 0")),
         "{printed}"
     );
     let lines = [&folder, &again]
