@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use nostr::Event;
-use nostr_lmdb::{DatabaseError, RecordFault};
+use nostr_lmdb::{DatabaseError, IsolatedReader, Program, Record, RecordFault};
 
+use super::input::ReaderProcess;
 use super::reader::{EntryFault, FileFault, GROUP_BYTES, GROUP_EVENTS, RawGroup, RawRecord};
 
 /// Reads the events of a database of strfry or nostrdb.
 pub(super) struct DatabaseReader {
-    records: nostr_lmdb::Reader,
+    records: Records,
     /// Records read so far.
     taken: u64,
     /// Ends the reading after the group that was returned.
@@ -17,8 +18,15 @@ pub(super) struct DatabaseReader {
 }
 
 impl DatabaseReader {
-    pub(super) fn open(folder: &Path) -> Result<Self, FileFault> {
-        let records = nostr_lmdb::Reader::open(folder).map_err(FileFault::Database)?;
+    /// Opens a database in this process, or in one that `reader` starts.
+    pub(super) fn open(folder: &Path, reader: Option<&ReaderProcess>) -> Result<Self, FileFault> {
+        let records = match reader {
+            None => nostr_lmdb::Reader::open(folder).map(Records::Own),
+            Some(reader) => {
+                IsolatedReader::start(&mut reader.command(folder)).map(Records::Isolated)
+            }
+        };
+        let records = records.map_err(FileFault::Database)?;
         Ok(Self { records, taken: 0, fault: None })
     }
 
@@ -49,6 +57,28 @@ impl DatabaseReader {
             return Ok(Some(RawGroup::of_records(first, format, bytes, records)));
         }
         self.fault.take().map_or(Ok(None), |fault| Err(FileFault::Database(fault)))
+    }
+}
+
+/// The records of a database.
+enum Records {
+    Own(nostr_lmdb::Reader),
+    Isolated(IsolatedReader),
+}
+
+impl Records {
+    fn next_record(&mut self, out: &mut Vec<u8>) -> Result<Option<Record>, DatabaseError> {
+        match self {
+            Self::Own(reader) => reader.next_record(out),
+            Self::Isolated(reader) => reader.next_record(out),
+        }
+    }
+
+    fn program(&self) -> Program {
+        match self {
+            Self::Own(reader) => reader.program(),
+            Self::Isolated(reader) => reader.program(),
+        }
     }
 }
 

@@ -1,8 +1,10 @@
 //! The events of files, of all files of folders, and of databases.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use bumpalo::Bump;
 use nostr::Event;
@@ -20,6 +22,31 @@ pub struct Input {
     layout: Option<Layout>,
     /// Maximum number of events per file.
     limit_per_file: u64,
+    /// What reads databases; `None` for this process.
+    reader: Option<ReaderProcess>,
+}
+
+/// The process that reads a database, so that a file that makes LMDB fail does not end this one: a program that calls
+/// `nostr_lmdb::serve` with the folder after these arguments.
+#[derive(Clone, Debug)]
+pub struct ReaderProcess {
+    /// The program.
+    pub program: PathBuf,
+    /// Arguments before the folder.
+    pub arguments: Vec<OsString>,
+}
+
+impl ReaderProcess {
+    /// The command for a folder.
+    #[cfg_attr(
+        not(feature = "nostr-lmdb"),
+        expect(dead_code, reason = "only databases are read by a process")
+    )]
+    pub(super) fn command(&self, folder: &Path) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).arg(folder);
+        command
+    }
 }
 
 /// Why an input cannot be read, and where.
@@ -108,7 +135,14 @@ impl Input {
         }
         let count = (files.len() as u64).max(1);
         let limit_per_file = limit.map_or(u64::MAX, |limit| (limit / count).max(1));
-        Ok(Self { files, layout, limit_per_file })
+        Ok(Self { files, layout, limit_per_file, reader: None })
+    }
+
+    /// Reads databases by another process.
+    #[must_use]
+    pub fn with_reader(mut self, reader: ReaderProcess) -> Self {
+        self.reader = Some(reader);
+        self
     }
 
     /// What the files have, read as it is asked for and not decoded, with the file of each group. An error is the last item.
@@ -168,7 +202,8 @@ impl Input {
     fn source(&self, file: &Path) -> Result<Source, InputError> {
         match database_folder(file).filter(|_| self.layout.is_none()) {
             Some(folder) => {
-                let opened = DatabaseReader::open(folder).map_err(fault_of(file))?;
+                let opened = DatabaseReader::open(folder, self.reader.as_ref());
+                let opened = opened.map_err(fault_of(file))?;
                 Ok(Source::Database(Box::new(opened)))
             }
             None => Ok(Source::File(Box::new(self.reader(file)?))),

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`Layout`] | the layout of events in a file |
 //! | [`Input`] | the events of files and folders |
+//! | [`ReaderProcess`] | the process that reads a database |
 //! | [`Output`] | writing a file of events |
 //! | [`SizeTable`] | the sizes of events in each format, bare and compressed |
 //! | [`Unheld`] | the events that a format cannot hold |
@@ -25,7 +26,7 @@ mod tests;
 mod unheld;
 
 pub use analysis::{Analysis, Analyzer, ClassCount, KindSummary, Quantiles, TagNameCount};
-pub use input::{Group, Input, InputError};
+pub use input::{Group, Input, InputError, ReaderProcess};
 pub use layout::{Layout, Output, OutputError, Records};
 pub use ranking::{
     Candidate, Criterion, Incomplete, RankingFault, Recommendation, Weights, recommend,

@@ -4,13 +4,14 @@ use std::path::Path;
 
 use nostr::Event;
 
+use super::input::ReaderProcess;
 use super::reader::{EntryFault, FileFault, RawGroup};
 
 /// No database can be opened.
 pub(super) enum DatabaseReader {}
 
 impl DatabaseReader {
-    pub(super) fn open(_: &Path) -> Result<Self, FileFault> {
+    pub(super) fn open(_: &Path, _: Option<&ReaderProcess>) -> Result<Self, FileFault> {
         Err(FileFault::NoDatabases)
     }
 

@@ -107,6 +107,13 @@ pub(crate) enum Command {
     /// Serve the benchmark harness: requests on standard input, responses on standard output.
     #[command(hide = true)]
     Runner,
+    /// Read an LMDB database, and write its records to standard output: the process that other commands start.
+    #[cfg(feature = "nostr-lmdb")]
+    #[command(hide = true)]
+    ReadDatabase {
+        /// The folder with data.mdb.
+        folder: PathBuf,
+    },
 }
 
 const EXIT_CODES: &str = "\

@@ -58,8 +58,10 @@ use output::Output;
 
 /// Runs the command with the arguments of a process, and returns its exit code.
 ///
-/// `program` is a file that runs this command again when it is started: `bench` measures it as a process of its own.
+/// `program` is a file that runs this command again when it is started: `bench` measures it as a process of its own, and `nostr` reads
+/// databases in one.
 pub fn run(program: PathBuf, arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    nostr::set_program(&program);
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     match config::parse(&arguments).and_then(|args| execute(args, program)) {
         Ok(()) => 0,
@@ -104,6 +106,10 @@ fn execute(args: Args, program: PathBuf) -> Result<(), Failure> {
         Command::Doctor(args) => doctor::run(&args, output),
         Command::Completions { shell } => manual::print_completions(shell, output),
         Command::Man { folder } => manual::write_pages(&folder),
+        #[cfg(feature = "nostr-lmdb")]
+        Command::ReadDatabase { folder } => {
+            Ok(wireproof::nostr_lmdb::serve(&folder, std::io::stdout().lock())?)
+        }
         Command::Runner => {
             Ok(::bench::own::serve(std::io::stdin().lock(), std::io::stdout().lock())?)
         }

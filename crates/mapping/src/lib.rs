@@ -16,6 +16,7 @@
 //! ```
 
 mod cut;
+mod limits;
 #[cfg(feature = "lmdb")]
 pub mod lmdb;
 
@@ -28,6 +29,7 @@ use cut::Listed;
 use memmap2::Mmap;
 
 pub use cut::exit_on_cut_files;
+pub use limits::limit_process;
 
 /// The bytes of a file, mapped into memory if possible.
 ///

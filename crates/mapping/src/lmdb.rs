@@ -1,7 +1,7 @@
 //! LMDB environments: folders whose `data.mdb` is mapped into memory.
 //!
-//! LMDB trusts its file: one that was damaged or made on purpose can end the process with a signal, or worse. Open only files
-//! that the operator of this machine trusts as much as its programs.
+//! LMDB trusts its file: one that was damaged or made on purpose can end the process with a signal, or worse. Open other files than
+//! your own in a process that does nothing else, with [`limit_process`](crate::limit_process).
 
 use std::path::Path;
 
@@ -12,10 +12,16 @@ use heed::{Env, EnvFlags, EnvOpenOptions, Result, WithoutTls};
 /// # Errors
 /// If the folder has no environment of this version of LMDB, another version has it open, or its lock file cannot be written.
 pub fn open_read_only(folder: &Path, max_tables: u32) -> Result<Env<WithoutTls>> {
+    let len = std::fs::metadata(folder.join("data.mdb"))?.len();
+    let map_bytes = len.saturating_add(MAP_BYTES).next_multiple_of(MAP_BYTES);
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
-    options.max_dbs(max_tables);
+    options.max_dbs(max_tables).map_size(usize::try_from(map_bytes).unwrap_or(usize::MAX));
     open(options, EnvFlags::READ_ONLY, folder)
 }
+
+/// Bytes that are mapped beyond the file, for what another program adds until it is read: a multiple of every size of a page. The file
+/// itself may state any size.
+const MAP_BYTES: u64 = 64 << 20;
 
 /// Opens an environment of at most `max_bytes` in `folder`, which exists, for writing by this process alone. Nothing is durable
 /// before [`Env::force_sync`].

@@ -118,9 +118,18 @@ impl From<heed::Error> for DatabaseError {
             heed::Error::Io(error) if error.kind() == ErrorKind::PermissionDenied => {
                 Self::Denied(error)
             }
+            // The head of the file states what cannot be mapped.
+            heed::Error::Io(error) if is_of_mapping(&error) => {
+                Self::Lmdb(format!("its head states a size that cannot be mapped: {error}"))
+            }
             heed::Error::Io(error) => Self::Io(error),
             heed::Error::Mdb(MdbError::VersionMismatch) => Self::Version,
             error => Self::Lmdb(error.to_string()),
         }
     }
+}
+
+fn is_of_mapping(error: &io::Error) -> bool {
+    use ErrorKind::{FileTooLarge, InvalidInput, OutOfMemory};
+    matches!(error.kind(), OutOfMemory | InvalidInput | FileTooLarge)
 }

@@ -2,7 +2,8 @@
 //!
 //! | item | purpose |
 //! |---|---|
-//! | [`Reader`] | the events of a database, in the order of their keys |
+//! | [`Reader`] | the events of a database, in the order of their keys, with what is wrong with its tables |
+//! | [`IsolatedReader`], [`serve`] | the same, read by a process of its own with limits |
 //! | [`StrfryWriter`] | a new database of strfry with all its indexes |
 //! | [`DatabaseError`] | why a database cannot be opened, read or written |
 //!
@@ -12,14 +13,17 @@
 //! | | `rasgueadb_defaultDb__CompressionDictionary` | number of the dictionary in 8 bytes | a table of FlatBuffers whose first field is the dictionary |
 //! | nostrdb | `note` | number of the note in 8 bytes | a [note](nostr::formats::ndb_note) |
 //!
-//! Integers have the byte order of the machine. LMDB trusts its file, which is its operator's own; the values in it are
-//! untrusted: they have limits, and nothing is allocated or decompressed beyond them.
+//! Integers have the byte order of the machine. LMDB trusts its file: a stranger's file can end the process that reads it by a
+//! signal, so it is read by an [`IsolatedReader`]. The values in it are untrusted too: they have limits, and nothing is allocated or
+//! decompressed beyond them.
 
 #![forbid(unsafe_code)]
 
 mod error;
 mod flat;
 mod indexes;
+mod isolated;
+mod messages;
 mod payload;
 mod reader;
 mod record;
@@ -29,6 +33,7 @@ mod tests;
 mod writer;
 
 pub use error::DatabaseError;
+pub use isolated::{IsolatedReader, serve};
 pub use reader::{Program, Reader, is_database};
 pub use record::{Record, RecordFault, difference};
 pub use writer::{Counts, Outcome, StrfryWriter};

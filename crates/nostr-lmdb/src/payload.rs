@@ -48,14 +48,11 @@ impl Payloads {
                 };
                 let number = u32::from_ne_bytes(*number);
                 if !self.open(txn, number)? {
-                    return fault(
-                        1,
-                        Reason::Expected("the number of a dictionary of the database"),
-                    );
+                    return fault(1, Reason::Expected(DICTIONARY));
                 }
                 Ok(self.decompress(number, frame, out))
             }
-            _ => fault(0, Reason::Expected("a payload of type 0 or 1")),
+            _ => fault(0, Reason::Expected(TYPE)),
         }
     }
 
@@ -114,7 +111,9 @@ pub(crate) fn append(event: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError>
 
 /// Offset of the frame in a payload.
 const FRAME: usize = 5;
-const FRAME_OF_DICTIONARY: &str = "a frame of Zstandard under this dictionary";
+pub(crate) const TYPE: &str = "a payload of type 0 or 1";
+pub(crate) const DICTIONARY: &str = "the number of a dictionary of the database";
+pub(crate) const FRAME_OF_DICTIONARY: &str = "a frame of Zstandard under this dictionary";
 
 pub(crate) const TOO_LONG: Reason = Reason::Expected("an event of at most 16 MiB");
 

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 
-use ::bench::nostr::{FileFault, Input, InputError, Layout, OutputError};
+use ::bench::nostr::{FileFault, InputError, Layout, OutputError};
 use bumpalo::Bump;
 use wireproof::kernels::hex;
 use wireproof::nostr::container::{self, Damage, IndexedReader, LookupError};
@@ -125,7 +125,7 @@ fn scan(wanted: &mut Wanted, args: &GetArgs) -> Result<Vec<OwnedEvent>, Failure>
         standard_streams::stdin()?;
     }
     let mut found = Vec::new();
-    let input = Input::open(&[&args.file], args.from, None)?;
+    let input = super::input(&[&args.file], args.from, None)?;
     let scanned = input.each_group(|group| {
         if let Some(damage) = group.damage {
             wanted.damage.get_or_insert(damage);

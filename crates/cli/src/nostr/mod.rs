@@ -14,9 +14,10 @@ mod statistics;
 mod verify;
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use ::bench::nostr::{Input, Layout};
+use ::bench::nostr::{Input, InputError, Layout, ReaderProcess};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use simnet::nostr_sampling::{SizeClass, TagClass};
@@ -99,6 +100,25 @@ pub(crate) enum NostrCommand {
     #[command(after_help = RECOMMEND_EXAMPLES)]
     Recommend(RecommendArgs),
 }
+
+/// Takes the file that runs this command in another process.
+pub(crate) fn set_program(program: &Path) {
+    // Of several calls in a process, all have the same program.
+    let _ = PROGRAM.set(program.to_owned());
+}
+
+/// Files of events, and databases, which a process of their own reads.
+fn input(
+    files: &[impl AsRef<Path>],
+    layout: Option<Layout>,
+    limit: Option<u64>,
+) -> Result<Input, InputError> {
+    let input = Input::open(files, layout, limit)?;
+    let program = PROGRAM.get().cloned().unwrap_or_default();
+    Ok(input.with_reader(ReaderProcess { program, arguments: vec!["read-database".into()] }))
+}
+
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
 /// The events to read.
 #[derive(Debug, Args)]
@@ -311,7 +331,7 @@ impl EventsArgs {
             standard_streams::stdin()?;
         }
         let from = self.from.map(|layout| if self.single { layout.single() } else { layout });
-        Ok(Input::open(&self.files, from, self.limit)?)
+        Ok(input(&self.files, from, self.limit)?)
     }
 
     /// What was read, for messages.

@@ -1,6 +1,6 @@
 //! The events of `--have`, which are not fetched again.
 
-use ::bench::nostr::{Group, Input, InputError, RawGroup};
+use ::bench::nostr::{Group, InputError, RawGroup};
 use bumpalo::Bump;
 use wireproof::nostr::negentropy::{Item, Items};
 use wireproof::nostr::{Event, Filter, IdSerialization, verify_many_with};
@@ -19,7 +19,7 @@ impl NostrFollowArgs {
         for _ in self.have.iter().filter(|file| files::is_standard_stream(file)) {
             standard_streams::stdin()?;
         }
-        let input = Input::open(&self.have, None, None)?;
+        let input = super::super::input(&self.have, None, None)?;
         let (ids, threads) = (self.ids, batch::threads(self.jobs));
         let worker = || {
             let mut arena = Bump::new();

@@ -1,13 +1,16 @@
 //! LMDB databases of Nostr events: read by the `nostr` commands, and written by `nostr convert`.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use assert_cmd::assert::Assert;
 use serde_json::Value;
 use tempfile::TempDir;
+use wireproof::nostr_lmdb::{IsolatedReader, Reader};
 
 use super::nostr;
 use crate::{json, run, stderr, stdout, text};
@@ -115,8 +118,7 @@ fn a_stored_event_that_does_not_verify_is_named_with_its_key() {
 fn replace(folder: &Path, old: &[u8], new: &[u8]) {
     let file = folder.join("data.mdb");
     let mut bytes = fs::read(&file).unwrap();
-    let places: Vec<usize> =
-        (0..bytes.len()).filter(|at| bytes[*at..].starts_with(old)).collect();
+    let places: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(old)).collect();
     assert!(!places.is_empty() && old.len() == new.len());
     places.iter().for_each(|at| bytes[*at..][..new.len()].copy_from_slice(new));
     fs::write(&file, bytes).unwrap();
@@ -129,7 +131,9 @@ fn tables_of_strfry_that_do_not_agree_are_named_with_their_codes_by_every_comman
         database.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let digits = |field: &Value| -> Vec<u8> {
         let text = field.as_str().unwrap().as_bytes();
-        text.chunks(2).map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+        text.chunks(2)
+            .map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap())
+            .collect()
     };
     let (id, pubkey) = (digits(&lines[6]["id"]), digits(&lines[6]["pubkey"]));
     let time = lines[6]["created_at"].as_u64().unwrap();
@@ -247,7 +251,9 @@ fn real_events_are_stored_and_read_back_with_their_verdicts() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("db");
     let to = ["--to", "strfry-lmdb", "-o", text(&folder)];
-    nostr(&[&["convert", text(&events)], &to[..]].concat()).success();
+    // Two events have a tag `p` that is no id.
+    let printed = stderr(&nostr(&[&["convert", text(&events)], &to[..]].concat()).code(1));
+    assert!(printed.contains(", left out 2"), "{printed}");
     let report = json(&nostr(&["verify", text(&folder), "--json"]).success());
     let stored = report["events"].as_u64().unwrap();
     assert!(stored > 1_000 && report["valid"] == stored, "{report}");
@@ -256,8 +262,9 @@ fn real_events_are_stored_and_read_back_with_their_verdicts() {
     let to = ["--to", "strfry-lmdb", "-o", text(&again)];
     let printed = stderr(&nostr(&[&["convert", text(&folder)], &to[..]].concat()).success());
     assert!(
-        printed
-            .contains(&format!("stored {stored}, duplicates 0, replaced 0, deleted 0, ephemeral 0, left out 0")),
+        printed.contains(&format!(
+            "stored {stored}, duplicates 0, replaced 0, deleted 0, ephemeral 0, left out 0"
+        )),
         "{printed}"
     );
     let lines = [&folder, &again]
@@ -312,4 +319,112 @@ fn a_database_that_is_open_elsewhere_is_read() {
     output.read_to_string(&mut rest).unwrap();
     assert_eq!(format!("{}{rest}", char::from(start[0])), database.text());
     assert!(first.wait().unwrap().success());
+}
+
+/// A generator of numbers, the same for a seed.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % bound
+    }
+}
+
+#[test]
+fn a_damaged_database_ends_in_a_code_and_never_by_a_signal() {
+    let database = Database::make();
+    let whole = fs::read(database.path("db/data.mdb")).unwrap();
+    let folder = database.path("damaged");
+    fs::create_dir(&folder).unwrap();
+    let mut codes = BTreeSet::new();
+    for seed in 0..300 {
+        let (mut bytes, mut numbers) = (whole.clone(), Numbers(seed));
+        // Some bytes anywhere, or in the heads of pages.
+        for _ in 0..1 << numbers.below(7) {
+            let at = match seed % 3 {
+                0 => numbers.below(bytes.len()),
+                1 => numbers.below(bytes.len() / 4096) * 4096 + numbers.below(64),
+                _ => numbers.below(2) * 4096 + numbers.below(200),
+            };
+            bytes[at] = numbers.below(256) as u8;
+        }
+        fs::write(folder.join("data.mdb"), &bytes).unwrap();
+        let _ = fs::remove_file(folder.join("lock.mdb"));
+        let output = nostr_output(&["verify", text(&folder), "--json"]);
+        let printed = String::from_utf8(output.stderr).unwrap();
+        let code = output.status.code();
+        assert!(matches!(code, Some(0 | 1)), "seed {seed}: {}: {printed}", output.status);
+        let report: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("seed {seed}: {error}: {printed}"));
+        let findings = report["findings"].as_array().unwrap();
+        assert_eq!(code == Some(0), findings.is_empty(), "seed {seed}: {report}");
+        codes.extend(findings.iter().map(|it| it["code"].as_str().unwrap().to_owned()));
+    }
+    assert!(codes.len() > 3 && codes.contains("database/file"), "{codes:?}");
+}
+
+fn nostr_output(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_wireproof")).arg("nostr").args(args).output().unwrap()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_that_ends_the_reading_process_is_named_with_the_file_and_the_page_of_the_guide() {
+    use std::os::unix::fs::PermissionsExt;
+    let database = Database::make();
+    // A program in the place of the reader that a signal ends.
+    for (script, expected) in [
+        ("kill -SEGV $$", "signal: 11 (SIGSEGV)"),
+        ("exit 7", "exit status: 7"),
+        ("echo text", "a malformed message"),
+    ] {
+        let program = database.path("program");
+        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let folder = database.folder();
+        let args = ["wireproof", "nostr", "verify", text(&folder)];
+        let code = wireproof_cli::run(program.clone(), args.map(OsString::from));
+        assert_eq!(code, 1);
+        let mut command = Command::new(&program);
+        let error = IsolatedReader::start(&mut command).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+        assert_eq!(error.code(), Some("database/crash"));
+    }
+}
+
+#[test]
+fn a_database_that_states_any_size_is_read_within_the_limits_of_its_file() {
+    let database = Database::make();
+    let file = database.path("db/data.mdb");
+    let mut bytes = fs::read(&file).unwrap();
+    // The size of the map, 1 TiB, in both heads of the file.
+    let size = (1_u64 << 40).to_ne_bytes();
+    for head in bytes.chunks_mut(4096).take(2) {
+        let at = head.windows(8).position(|window| window == size).unwrap();
+        head[at..at + 8].copy_from_slice(&(1_u64 << 46).to_ne_bytes());
+    }
+    fs::write(&file, bytes).unwrap();
+    nostr(&["verify", text(&database.folder())]).success();
+}
+
+#[test]
+fn a_process_of_its_own_reads_the_records_that_this_one_reads() {
+    let database = Database::make();
+    let folder = database.folder();
+    let mut own = Reader::open(&folder).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+    let mut isolated = IsolatedReader::start(command.arg("read-database").arg(&folder)).unwrap();
+    assert_eq!(isolated.program(), own.program());
+    let (mut expected, mut found) = (Vec::new(), Vec::new());
+    loop {
+        let record = own.next_record(&mut expected).unwrap();
+        assert_eq!(isolated.next_record(&mut found).unwrap(), record);
+        if record.is_none() {
+            break;
+        }
+    }
+    assert!(found.len() > 100_000 && found == expected);
+    assert_eq!(isolated.next_record(&mut found).unwrap(), None, "after the end");
 }
