@@ -1,7 +1,10 @@
 //! Messages between clients and relays around an event.
 
+use serde::de::IgnoredAny;
+
 /// The event in a line, and its offset: the line itself, or the object in a message of
-/// [NIP-01](https://github.com/nostr-protocol/nips/blob/master/01.md), `["EVENT",{…}]` or `["EVENT","subscription",{…}]`.
+/// [NIP-01](https://github.com/nostr-protocol/nips/blob/master/01.md), `["EVENT",{…}]` or `["EVENT","subscription",{…}]`. Further
+/// elements are ignored.
 pub(super) fn event_in(line: &[u8]) -> (usize, &[u8]) {
     match event_of_message(line) {
         Some(event) => (event.as_ptr().addr() - line.as_ptr().addr(), event),
@@ -16,7 +19,18 @@ fn event_of_message(line: &[u8]) -> Option<&[u8]> {
         Some(subscription) => after_comma(after_text(subscription)?)?,
         None => rest,
     };
-    Some(event.trim_ascii_end())
+    Some(first_value(event).unwrap_or(event.trim_ascii_end()))
+}
+
+/// The first of several elements of an array; `None` if it is the only one, or malformed.
+fn first_value(elements: &[u8]) -> Option<&[u8]> {
+    let mut values = serde_json::Deserializer::from_slice(elements).into_iter::<IgnoredAny>();
+    values.next()?.ok()?;
+    let (value, rest) = elements.split_at_checked(values.byte_offset())?;
+    let rest = after_comma(rest).filter(|rest| !rest.is_empty())?;
+    // The rest is an array if it is one behind a bracket.
+    let rest = [b"[", rest, b"]"].concat();
+    serde_json::from_slice::<IgnoredAny>(&rest).is_ok().then_some(value)
 }
 
 /// What follows a comma and the space around it.
@@ -48,6 +62,27 @@ mod tests {
             ("[ \"EVENT\" ,\t\"s\\\"\\\\\" , {\"a\":[\"]\"]} ] \r", 22),
         ] {
             assert_eq!(event_in(line.as_bytes()), (at, &br#"{"a":["]"]}"#[..]), "{line}");
+        }
+    }
+
+    #[test]
+    fn elements_after_the_event_of_a_message_are_ignored() {
+        for (start, end) in [
+            (r#"["EVENT","#, r#",1]"#),
+            (r#"["EVENT","sub","#, r#",{"x":1}]"#),
+            (r#"["EVENT","sub","#, r#" , null , [ "]" , {"a":","} ] ] "#),
+        ] {
+            let line = format!(r#"{start}{{"a":["}}",",",{{}}]}}{end}"#);
+            assert_eq!(
+                event_in(line.as_bytes()),
+                (start.len(), &br#"{"a":["}",",",{}]}"#[..]),
+                "{line}"
+            );
+        }
+        // What is no list of values after it is left to the decoder, as a part of the event.
+        for end in [",]", ",{]", " {}]", ",1,]"] {
+            let line = format!(r#"["EVENT","sub",{{}}{end}"#);
+            assert!(event_in(line.as_bytes()).1.len() > 2, "{line}");
         }
     }
 

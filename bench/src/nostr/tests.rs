@@ -208,8 +208,12 @@ fn events_in_messages_are_read_and_their_faults_have_offsets_in_the_line() {
     let events: Vec<_> = corpus.events().iter().map(|event| event.borrow_in(&arena)).collect();
     let lines = Layout::Lines.write(&events, Vec::new()).unwrap();
     let lines = String::from_utf8(lines).unwrap();
-    for start in [r#"["EVENT","#, r#"["EVENT","feed","#] {
-        let messages: String = lines.lines().map(|line| format!("{start}{line}]\n")).collect();
+    for (start, end) in [
+        (r#"["EVENT","#, "]"),
+        (r#"["EVENT","feed","#, "]"),
+        (r#"["EVENT","feed","#, r#",{"seq":1},2]"#),
+    ] {
+        let messages: String = lines.lines().map(|line| format!("{start}{line}{end}\n")).collect();
         assert_eq!(read(Layout::Lines, messages.as_bytes(), &arena).unwrap(), events);
         let fault = read(Layout::Lines, format!("{start}[1]]").as_bytes(), &arena).unwrap_err();
         let FileFault::Event { at: 0, fault } = fault else { panic!("{fault}") };
