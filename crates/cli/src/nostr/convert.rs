@@ -6,7 +6,9 @@ use std::path::Path;
 use ::bench::nostr::{Group, Input, InputError, Layout, Output as EventsFile, OutputError};
 use bumpalo::Bump;
 use wireproof::nostr::Event;
+use wireproof::nostr::formats::Format;
 
+use super::controls::EscapedJson;
 #[cfg(feature = "nostr-lmdb")]
 use super::database;
 use super::{ConvertArgs, Target};
@@ -36,6 +38,11 @@ fn convert_to_file(args: &ConvertArgs, layout: Layout) -> Result<(), Failure> {
     let failed = |error: ConvertError| error.into_failure(args);
     match args.file() {
         // Bytes go to the raw stream: one that strips styles takes text only.
+        None if is_json(layout) => {
+            let out = EscapedJson::new(io::stdout().lock());
+            let out = convert(&input, args, layout, BufWriter::new(out)).map_err(failed)?;
+            Ok({ out }.flush()?)
+        }
         None => {
             let out = BufWriter::new(io::stdout().lock());
             Ok(convert(&input, args, layout, out).map_err(failed)?.flush()?)
@@ -47,6 +54,11 @@ fn convert_to_file(args: &ConvertArgs, layout: Layout) -> Result<(), Failure> {
             files::persist(file, path)
         }
     }
+}
+
+/// Whether a layout is text with the text of strangers, which a terminal may obey.
+fn is_json(layout: Layout) -> bool {
+    matches!(layout, Layout::Lines | Layout::Batch(Format::Json) | Layout::Single(Format::Json))
 }
 
 impl ConvertArgs {

@@ -1,6 +1,6 @@
 //! `wireproof nostr`: verifies, converts, samples and measures Nostr events in files, and follows relays.
 
-mod controls;
+pub(crate) mod controls;
 mod convert;
 #[cfg(feature = "nostr-lmdb")]
 mod database;
@@ -150,7 +150,8 @@ pub(crate) struct VerifyArgs {
     ids: IdSerialization,
     #[command(flatten)]
     filter: FilterArgs,
-    /// Write these events to standard output as JSON lines, each with its text if it was read from JSON.
+    /// Write these events to standard output as JSON lines, each with its text if it was read from JSON. Control characters
+    /// are written as escapes.
     #[arg(long, value_name = "WHICH", conflicts_with = "json")]
     emit: Option<Emit>,
     /// Exit with code 0 although events are refused.

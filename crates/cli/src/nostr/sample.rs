@@ -8,6 +8,7 @@ use wireproof::kernels::sha256;
 use wireproof::nostr::Event;
 use wireproof::nostr::formats::Format;
 
+use super::controls::escape_controls;
 use super::{SampleArgs, Strata};
 use crate::failure::Failure;
 use crate::log::{self, Level};
@@ -87,6 +88,7 @@ impl Sample {
         }
         let mut line = Vec::new();
         Format::Json.encode(event, &mut line).expect("JSON holds every event");
+        escape_controls(&mut line, 0);
         line.push(b'\n');
         (self.len, self.bytes) = (self.len + 1, self.bytes + line.len());
         self.change(stratum, |events| events.insert(hash, Kept { position, line }));

@@ -1,19 +1,21 @@
 //! `wireproof nostr verify`: verifies the ids and signatures of events.
 
 use std::fmt;
-use std::io::{BufWriter, StdoutLock, Write};
+use std::io::{BufWriter, IsTerminal, StdoutLock, Write, stdout};
 use std::path::Path;
 use std::time::Instant;
 
-use ::bench::nostr::{Entry, FileFault, Group, InputError, RawGroup};
+use ::bench::nostr::{Entry, EntryFault, FileFault, Group, InputError, RawGroup};
 use bumpalo::Bump;
 use serde::Serialize;
+use wireproof::codec::printable::Printable;
 use wireproof::kernels::hex;
 use wireproof::nostr::canonical::ControlChars;
 use wireproof::nostr::container::Damage;
 use wireproof::nostr::formats::Format;
 use wireproof::nostr::{Event, EventFault, Filter, verify_many_with};
 
+use super::controls::escape_controls;
 use super::refusal::Refusal;
 use super::seen::{MAX_IDS, SeenIds};
 use super::{Emit, VerifyArgs};
@@ -113,6 +115,7 @@ fn judge<'i>(
     let taken = matching.iter().flatten().filter(|(_, matches)| *matches);
     let events: Vec<Event<'_>> = taken.map(|(event, _)| *event).collect();
     let mut verdicts = verdicts(&events, args).into_iter();
+    let is_terminal = args.emit.is_some() && stdout().is_terminal();
     let (mut judged, mut lines) = (Vec::with_capacity(entries.len()), Vec::new());
     for ((index, entry), matching) in (first..).zip(&entries).zip(matching) {
         let verdict = match matching {
@@ -124,7 +127,7 @@ fn judge<'i>(
             },
         };
         if args.emit.is_some_and(|emit| emit.takes(&verdict)) {
-            append_line(entry, &mut lines);
+            append_line(entry, is_terminal, &mut lines);
         }
         let id = entry.event.ok().map(|event| event.id);
         let (line, key, end) = (entry.line, entry.key, lines.len());
@@ -149,13 +152,21 @@ fn verdicts(events: &[Event<'_>], args: &VerifyArgs) -> Vec<Result<ControlChars,
     events.iter().map(|event| event.verify_in(args.ids, &mut scratch)).collect()
 }
 
-/// Appends the JSON of an entry: what was read, or an event of another layout. A record that is no event has none.
-fn append_line(entry: &Entry<'_>, lines: &mut Vec<u8>) {
+/// Appends the JSON of an entry: what was read, or an event of another layout. A record that is no event has none. Control
+/// characters of an event are escaped; those of a line that is no event at a terminal.
+fn append_line(entry: &Entry<'_>, is_terminal: bool, lines: &mut Vec<u8>) {
     let start = lines.len();
     match (entry.json, entry.event) {
+        (Some(json), Err(_)) if is_terminal => {
+            let text = String::from_utf8_lossy(json);
+            lines.extend_from_slice(Printable(&text).to_string().as_bytes());
+        }
         (Some(json), _) => lines.extend_from_slice(json),
         (None, Ok(event)) if Format::Json.encode(&event, lines).is_ok() => {}
         (None, _) => return lines.truncate(start),
+    }
+    if !matches!(entry.event, Err(EntryFault::Unreadable(_))) {
+        escape_controls(lines, start);
     }
     lines.push(b'\n');
 }

@@ -21,6 +21,7 @@ use super::{Format, QueryArgs};
 use crate::failure::Failure;
 use crate::files;
 use crate::log;
+use crate::nostr::controls::is_control;
 use crate::output::Output;
 use crate::standard_streams;
 
@@ -141,7 +142,7 @@ async fn write(mut rows: Rows, format: Format, out: impl Write + Send) -> Result
 
 /// Writes rows in one of the formats that other programs read.
 enum RowWriter<W: Write + Send> {
-    Csv(Box<csv::Writer<W>>),
+    Csv(EscapedCsv<W>),
     Ndjson(W),
     Parquet(Box<ArrowWriter<W>>),
     Arrow(Box<StreamWriter<W>>),
@@ -150,7 +151,7 @@ enum RowWriter<W: Write + Send> {
 impl<W: Write + Send> RowWriter<W> {
     fn new(format: Format, schema: &SchemaRef, out: W) -> Result<Self, Failure> {
         Ok(match format {
-            Format::Table | Format::Csv => Self::Csv(Box::new(csv::Writer::new(out))),
+            Format::Table | Format::Csv => Self::Csv(EscapedCsv { out, has_header: false }),
             Format::Ndjson => Self::Ndjson(out),
             Format::Parquet => Self::Parquet(Box::new(
                 ArrowWriter::try_new(out, schema.clone(), None).map_err(unwritten)?,
@@ -163,7 +164,7 @@ impl<W: Write + Send> RowWriter<W> {
 
     fn write(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
         match self {
-            Self::Csv(writer) => writer.write(batch).map_err(failed),
+            Self::Csv(writer) => writer.write(batch),
             Self::Ndjson(out) => {
                 let mut lines = json::LineDelimitedWriter::new(Vec::new());
                 lines.write(batch).and_then(|()| lines.finish()).map_err(failed)?;
@@ -182,12 +183,40 @@ impl<W: Write + Send> RowWriter<W> {
 
     fn finish(self) -> Result<(), Failure> {
         match self {
-            Self::Csv(writer) => writer.into_inner().flush()?,
+            Self::Csv(mut writer) => writer.out.flush()?,
             Self::Ndjson(mut out) => out.flush()?,
             Self::Parquet(writer) => writer.into_inner().map_err(unwritten)?.flush()?,
             Self::Arrow(writer) => writer.into_inner().map_err(failed)?.flush()?,
         }
         Ok(())
+    }
+}
+
+/// Writes CSV with control characters of values escaped, which a terminal may obey. A line break in a value stays one, in quotes.
+struct EscapedCsv<W> {
+    out: W,
+    has_header: bool,
+}
+
+impl<W: Write> EscapedCsv<W> {
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
+        let is_first = !std::mem::replace(&mut self.has_header, true);
+        let mut lines = csv::WriterBuilder::new().with_header(is_first).build(Vec::new());
+        lines.write(batch).map_err(failed)?;
+        let lines = lines.into_inner();
+        let text = String::from_utf8_lossy(&lines);
+        let is_escaped = |letter: char| {
+            is_control(letter) || (letter.is_ascii_control() && !matches!(letter, '\n' | '\t'))
+        };
+        let mut rest = &*text;
+        while let Some(at) = rest.find(is_escaped) {
+            let (before, after) = rest.split_at(at);
+            let mut letters = after.chars();
+            let escape = letters.next().map(char::escape_unicode);
+            write!(self.out, "{before}{}", escape.into_iter().flatten().collect::<String>())?;
+            rest = letters.as_str();
+        }
+        Ok(self.out.write_all(rest.as_bytes())?)
     }
 }
 
@@ -225,3 +254,27 @@ const CELL_LETTERS: usize = 120;
 
 /// Bytes of a statement from standard input.
 const MAX_STATEMENT_BYTES: u64 = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use wireproof::query::arrow::array::{ArrayRef, StringArray};
+
+    use super::*;
+
+    #[test]
+    fn control_characters_of_values_are_escaped_in_csv() {
+        let values = ["a\u{1b}[31m", "b\u{9b}\r\u{202e}", "two\nlines", "é,\t\"x\""];
+        let column: ArrayRef = Arc::new(StringArray::from(values.to_vec()));
+        let batch = RecordBatch::try_from_iter([("value", column)]).unwrap();
+        let mut writer = EscapedCsv { out: Vec::new(), has_header: false };
+        writer.write(&batch.slice(0, 2)).unwrap();
+        writer.write(&batch.slice(2, 2)).unwrap();
+        let found = String::from_utf8(writer.out).unwrap();
+        let lines: Vec<&str> = found.split('\n').collect();
+        assert_eq!(lines[..2], ["value", "a\\u{1b}[31m"]);
+        assert!(lines[2].contains("b\\u{9b}\\u{d}\\u{202e}"), "{found:?}");
+        assert_eq!(lines[3..], ["\"two", "lines\"", "\"é,\t\"\"x\"\"\"", ""]);
+    }
+}

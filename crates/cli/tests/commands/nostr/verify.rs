@@ -251,3 +251,41 @@ fn a_valid_event_goes_on_before_the_next_one_arrives() {
     assert!(emitted.next().is_none());
     assert!(verify.wait().unwrap().success());
 }
+
+#[test]
+fn control_characters_of_events_are_written_as_escapes() {
+    let corpus = Corpus::make();
+    let content = "a\u{9b}31m\u{202e}b\u{7f}\u{2066}é👩\u{200d}👧";
+    let path = corpus.changed(3, |line| {
+        let mut event: Value = serde_json::from_str(line).unwrap();
+        event["content"] = content.into();
+        event["tags"] = serde_json::json!([["t", "\u{85}"]]);
+        event.to_string()
+    });
+    assert!(fs::read_to_string(&path).unwrap().contains('\u{9b}'));
+    let database = corpus.path("container.nostr");
+    nostr(&["convert", text(&path), "--to", "container", "-o", text(&database)]).success();
+    for (args, code) in [
+        (&["verify", text(&path), "--emit", "all"][..], 1),
+        (&["verify", text(&database), "--emit", "invalid"], 1),
+        (&["sample", text(&path)], 0),
+        (&["convert", text(&path), "--to", "jsonl"], 0),
+        (&["convert", text(&path), "--to", "json"], 0),
+        (&["get", text(&path), "3"], 0),
+    ] {
+        let printed = stdout(&nostr(args).code(code));
+        let is_control = |letter: char| letter != '\n' && letter.is_control();
+        assert!(!printed.contains(is_control) && !printed.contains('\u{202e}'), "{args:?}");
+        assert!(!printed.contains('\u{2066}') && printed.contains("👩\u{200d}👧"), "{args:?}");
+        let is_array = printed.starts_with('[');
+        let events: Vec<Value> = match is_array {
+            true => serde_json::from_str(&printed).unwrap(),
+            false => printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
+        };
+        assert!(events.iter().any(|event| event["content"] == content), "{args:?}");
+    }
+    // A line that is no event goes on as it is.
+    let path = corpus.changed(3, |_| "no event \u{9b}".to_owned());
+    let printed = stdout(&nostr(&["verify", text(&path), "--emit", "invalid"]).code(1));
+    assert_eq!(printed, "no event \u{9b}\n");
+}
