@@ -21,7 +21,7 @@ impl DatabaseReader {
     /// Opens a database in this process, or in one that `reader` starts.
     pub(super) fn open(folder: &Path, reader: Option<&ReaderProcess>) -> Result<Self, FileFault> {
         let records = match reader {
-            None => nostr_lmdb::Reader::open(folder).map(Records::Own),
+            None => nostr_lmdb::Reader::open(folder).map(|reader| Records::Own(Box::new(reader))),
             Some(reader) => {
                 IsolatedReader::start(&mut reader.command(folder)).map(Records::Isolated)
             }
@@ -62,7 +62,7 @@ impl DatabaseReader {
 
 /// The records of a database.
 enum Records {
-    Own(nostr_lmdb::Reader),
+    Own(Box<nostr_lmdb::Reader>),
     Isolated(IsolatedReader),
 }
 

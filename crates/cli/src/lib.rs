@@ -61,7 +61,17 @@ use output::Output;
 /// `program` is a file that runs this command again when it is started: `bench` measures it as a process of its own, and `nostr` reads
 /// databases in one.
 pub fn run(program: PathBuf, arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    nostr::set_program(&program);
+    let again = vec![program.clone().into_os_string()];
+    run_within(program, again, arguments)
+}
+
+/// [`run`], where a process of this command is started by a program with arguments, `again`, to read databases.
+pub fn run_within(
+    program: PathBuf,
+    again: Vec<OsString>,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> u8 {
+    nostr::set_command(again);
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     match config::parse(&arguments).and_then(|args| execute(args, program)) {
         Ok(()) => 0,

@@ -13,6 +13,7 @@ mod seen;
 mod statistics;
 mod verify;
 
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -101,10 +102,10 @@ pub(crate) enum NostrCommand {
     Recommend(RecommendArgs),
 }
 
-/// Takes the file that runs this command in another process.
-pub(crate) fn set_program(program: &Path) {
+/// Takes the program and the arguments that run this command in another process.
+pub(crate) fn set_command(again: Vec<OsString>) {
     // Of several calls in a process, all have the same program.
-    let _ = PROGRAM.set(program.to_owned());
+    let _ = COMMAND.set(again);
 }
 
 /// Files of events, and databases, which a process of their own reads.
@@ -114,11 +115,13 @@ fn input(
     limit: Option<u64>,
 ) -> Result<Input, InputError> {
     let input = Input::open(files, layout, limit)?;
-    let program = PROGRAM.get().cloned().unwrap_or_default();
-    Ok(input.with_reader(ReaderProcess { program, arguments: vec!["read-database".into()] }))
+    let mut again = COMMAND.get().cloned().unwrap_or_default().into_iter();
+    let program = again.next().unwrap_or_default().into();
+    let arguments = again.chain(["read-database".into()]).collect();
+    Ok(input.with_reader(ReaderProcess { program, arguments }))
 }
 
-static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+static COMMAND: OnceLock<Vec<OsString>> = OnceLock::new();
 
 /// The events to read.
 #[derive(Debug, Args)]
