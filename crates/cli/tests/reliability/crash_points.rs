@@ -1,7 +1,7 @@
 //! An end of the process between any two durable steps loses no event, and the next run repeats only what was
 //! not acknowledged.
 //!
-//! The command ends itself at a named point of its code: `store::crash_point`. Each point is proved to have been
+//! The command ends itself at a named point of its code: `base::crash_point`. Each point is proved to have been
 //! reached by the file that the process writes there, and the table is proved to have all points of the sources.
 
 use std::collections::BTreeSet;
