@@ -16,7 +16,7 @@ use futures_util::StreamExt;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
-use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 use wireproof_archive::{
     Archive, ArchiveError, ArchiveServer, ArchivedEvent, JUDGE, ServeMetrics, ServeOptions, WorkId,
@@ -44,8 +44,30 @@ impl Serving {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(receive_buffer_bytes).unwrap();
         let stream = socket.connect(self.address).await.unwrap();
-        let url = format!("ws://{}/xrpc/com.atproto.sync.subscribeRepos?cursor=0", self.address);
-        Client(client_async(url, stream).await.unwrap().0)
+        Client(client_async(self.url(), stream).await.unwrap().0)
+    }
+
+    fn url(&self) -> String {
+        format!("ws://{}/xrpc/com.atproto.sync.subscribeRepos?cursor=0", self.address)
+    }
+
+    /// A client of all events, which connects until there is a place for it.
+    async fn connect_in_time(&self) -> Client {
+        let connected = async {
+            loop {
+                let stream = TcpStream::connect(self.address).await.unwrap();
+                match client_async(self.url(), stream).await {
+                    Ok((socket, _)) => return Client(socket),
+                    Err(Error::Http(response)) => {
+                        assert_eq!(response.status(), 503);
+                        assert!(response.headers().contains_key("retry-after"));
+                    }
+                    Err(other) => panic!("{other}"),
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(LIMIT, connected).await.expect("a place")
     }
 
     async fn end(self) {
@@ -143,6 +165,37 @@ async fn a_client_that_takes_nothing_is_dropped_and_the_others_get_every_event()
     assert_eq!(serving.metrics.open.load(Relaxed), 1);
     assert_eq!(serving.metrics.dropped.load(Relaxed), 1);
     drop(stuck);
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_only_answer_pings_keep_no_other_client_out_for_good() {
+    let (mut writers, (_folder, archive)) = (Writers::new(2, 24), archive());
+    let frames = writers.commits(20);
+    writers.import(&archive, &frames, "stream", 0).await;
+    let mut options = ServeOptions::default();
+    options.min_idle = Duration::from_millis(300);
+    let serving = Serving::start(archive, options).await;
+    let mut pinging = Vec::new();
+    for _ in 0..16 {
+        let mut client = serving.connect(1 << 20).await;
+        client.take(20).await;
+        // It reads, and so answers pings.
+        pinging.push(tokio::spawn(async move {
+            loop {
+                match client.0.next().await {
+                    Some(Ok(Message::Close(frame))) => return frame.map(|of| u16::from(of.code)),
+                    Some(Ok(_)) => {}
+                    _ => return None,
+                }
+            }
+        }));
+    }
+    let mut other = serving.connect_in_time().await;
+    assert_eq!(other.take(20).await.len(), 20);
+    assert_eq!(serving.metrics.gave_way.load(Relaxed), 1);
+    let (ended, ..) = futures_util::future::select_all(pinging).await;
+    assert_eq!(ended.unwrap(), Some(1013), "it may connect again");
     serving.end().await;
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use ::bench::Results;
@@ -65,6 +65,28 @@ pub(crate) fn read_token(path: &Path, option: &str) -> Result<AccessToken, Failu
 /// The text of a file, without white space around it.
 pub(crate) fn read_secret_text(path: &Path) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(read_at_most(path, MAX_SECRET_BYTES)?.trim_ascii()).into_owned())
+}
+
+/// Creates a file with a secret that only its owner can read, unless there is one.
+pub(crate) fn create_secret(path: &Path, make: impl FnOnce() -> String) -> Result<(), Failure> {
+    if let Some(folder) = path.parent() {
+        create_folder(folder)?;
+    }
+    // As a whole: another process sees no file, or all of it. Its permissions are those of a secret.
+    let create = || {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let mut file = Builder::new().prefix(".wireproof-").tempfile_in(folder)?;
+        writeln!(file, "{}", make())?;
+        file.as_file().sync_all()?;
+        match file.persist_noclobber(path) {
+            Err(error) if error.error.kind() != io::ErrorKind::AlreadyExists => Err(error.error),
+            _ => Ok(()),
+        }
+    };
+    match path.exists() {
+        true => Ok(()),
+        false => create().map_err(Failure::file(path)),
+    }
 }
 
 /// Reads a JSON document, up to one byte more than `max`.

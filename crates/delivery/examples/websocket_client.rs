@@ -2,7 +2,7 @@
 //! the time of an event to its receipt.
 //!
 //! ```text
-//! websocket_client ws://127.0.0.1:2480/lines COUNT
+//! websocket_client ws://127.0.0.1:2480/lines TOKEN_FILE COUNT
 //! ```
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -11,6 +11,7 @@ use futures_util::{FutureExt, SinkExt, StreamExt};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio_tungstenite::connect_async;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 /// What a client needs of a line, or of an event of the channel.
@@ -25,9 +26,13 @@ struct Received<'l> {
 async fn main() -> Result<(), Error> {
     let mut arguments = std::env::args().skip(1);
     let url = arguments.next().expect("a URL");
+    let token = std::fs::read_to_string(arguments.next().expect("a file")).expect("a token");
+    let bearer = format!("Bearer {}", token.trim()).parse().expect("a header");
+    let mut request = url.into_client_request()?;
+    request.headers_mut().insert("authorization", bearer);
     let count = arguments.next().and_then(|count| count.parse().ok()).expect("a count");
     let mut socket = loop {
-        match connect_async(&url).await {
+        match connect_async(request.clone()).await {
             Ok((socket, _)) => break socket,
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
         }

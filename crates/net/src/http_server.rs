@@ -1,10 +1,7 @@
-//! The common part of small HTTP servers: bounds of connections, responses, and the token of those who may use them.
+//! The common part of small HTTP servers: bounds of a connection, responses, and the token of those who may use them.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use data_encoding::BASE64;
@@ -17,8 +14,7 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use kernels::sha256;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 /// Bounds of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,95 +37,8 @@ impl Default for ConnectionLimits {
     }
 }
 
-/// The connections of a server, of which a number may be open. When the last place is taken, the connection that has waited
-/// longest without a request gives way, so that connections that send none keep nobody out.
-#[derive(Debug)]
-pub struct Connections {
-    places: Arc<Semaphore>,
-    /// The connections without a request, oldest first.
-    idle: Mutex<VecDeque<Arc<Notify>>>,
-}
-
-/// A place among the connections of a server, until it is dropped.
-#[derive(Debug)]
-pub struct Place {
-    connections: Arc<Connections>,
-    gives_way: Arc<Notify>,
-    _permit: Option<OwnedSemaphorePermit>,
-}
-
-impl Connections {
-    /// Room for a number of connections, at least two.
-    pub fn new(max: usize) -> Arc<Self> {
-        Arc::new(Self { places: Arc::new(Semaphore::new(max.max(2))), idle: Mutex::default() })
-    }
-
-    /// Accepts a connection when there is a place for one more. An attempt that fails is repeated: it concerns one
-    /// connection, or the number of open files, which may become less. Cancel-safe if `accept` is.
-    pub async fn accept<S, F>(self: &Arc<Self>, accept: impl Fn() -> F) -> (S, Place)
-    where
-        F: Future<Output = io::Result<S>>,
-    {
-        // The semaphore is never closed.
-        let permit = self.places.clone().acquire_owned().await.ok();
-        loop {
-            match accept().await {
-                Ok(stream) => return (stream, self.place(permit)),
-                Err(_) => sleep(ACCEPT_PAUSE).await,
-            }
-        }
-    }
-
-    fn place(self: &Arc<Self>, permit: Option<OwnedSemaphorePermit>) -> Place {
-        let gives_way = Arc::<Notify>::default();
-        let mut idle = self.idle();
-        if self.places.available_permits() == 0
-            && let Some(oldest) = idle.pop_front()
-        {
-            oldest.notify_one();
-        }
-        idle.push_back(gives_way.clone());
-        drop(idle);
-        Place { connections: self.clone(), gives_way, _permit: permit }
-    }
-
-    fn idle(&self) -> MutexGuard<'_, VecDeque<Arc<Notify>>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Place {
-    /// Serves the request of the connection, which may be upgraded. A connection that fails, takes too long or gives way is closed.
-    pub async fn serve<S, R, F>(&self, stream: S, limits: &ConnectionLimits, respond: R)
-    where
-        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-        R: Fn(Request<Incoming>) -> F,
-        F: Future<Output = Response<Full<Bytes>>>,
-    {
-        let respond = |request| {
-            self.leave_idle();
-            respond(request)
-        };
-        tokio::select! {
-            () = self.gives_way.notified() => {}
-            () = serve_request(stream, limits, respond) => {}
-        }
-    }
-
-    /// From now on the connection does not give way.
-    fn leave_idle(&self) {
-        self.connections.idle().retain(|idle| !Arc::ptr_eq(idle, &self.gives_way));
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.leave_idle();
-    }
-}
-
 /// Serves the request of a connection. A connection that fails or takes too long is closed.
-async fn serve_request<S, R, F>(stream: S, limits: &ConnectionLimits, respond: R)
+pub(crate) async fn serve_request<S, R, F>(stream: S, limits: &ConnectionLimits, respond: R)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     R: Fn(Request<Incoming>) -> F,
@@ -239,50 +148,9 @@ pub fn is_local_host(headers: &HeaderMap) -> bool {
     is_address || name == "localhost"
 }
 
-/// Pause after a failed accept.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
-    use tokio::sync::mpsc;
-    use tokio::time::Instant;
-
     use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn connections_without_a_request_give_way_to_one_that_has_one() {
-        let (connect, accepted) = mpsc::unbounded_channel::<DuplexStream>();
-        tokio::spawn(async move {
-            let (connections, accepted) = (Connections::new(4), tokio::sync::Mutex::new(accepted));
-            let accept = || async {
-                let next = accepted.lock().await.recv().await;
-                next.ok_or_else(|| io::Error::other("the end"))
-            };
-            loop {
-                let (stream, place) = connections.accept(accept).await;
-                tokio::spawn(async move {
-                    let respond = async |_| text_response(StatusCode::OK, "ok");
-                    place.serve(stream, &ConnectionLimits::default(), respond).await;
-                });
-            }
-        });
-        let (started, mut idle) = (Instant::now(), Vec::new());
-        for _ in 0..100 {
-            for _ in 0..20 {
-                let (client, server) = duplex(1 << 16);
-                connect.send(server).unwrap();
-                idle.push(client);
-            }
-            let (mut client, server) = duplex(1 << 16);
-            client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
-            connect.send(server).unwrap();
-            let mut answer = String::new();
-            client.read_to_string(&mut answer).await.unwrap();
-            assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        }
-        assert_eq!(started.elapsed(), Duration::ZERO, "nobody waited");
-    }
 
     #[test]
     fn a_name_of_somebody_else_is_no_local_host() {

@@ -87,6 +87,8 @@ pub mod rate_limit;
 pub mod reconnecting_socket;
 #[doc(hidden)]
 pub mod remote_text;
+#[cfg(feature = "server")]
+pub mod server_places;
 #[cfg(feature = "system-dns")]
 mod system_dns;
 #[cfg(feature = "firehose")]

@@ -14,6 +14,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use super::Shared;
+use super::clients::ClientPlace;
 use super::feed::{self, Item};
 use crate::replay::ReplayedEvent;
 
@@ -22,6 +23,7 @@ pub(super) struct Connection {
     socket: Socket,
     items: Receiver<Item>,
     shared: Arc<Shared>,
+    place: ClientPlace,
     /// The message that is sent next.
     next: Option<Message>,
     /// How the stream ends, once all messages are sent.
@@ -40,6 +42,7 @@ enum StreamEnd {
 enum ConnectionEnd {
     Socket(SocketEnd),
     Stream(StreamEnd),
+    GivesWay,
     Stopped,
 }
 
@@ -50,16 +53,21 @@ impl From<SocketEnd> for ConnectionEnd {
 }
 
 impl Connection {
-    /// The connection of a client, with its cursor.
-    pub(super) async fn new(shared: Arc<Shared>, upgraded: Upgraded, cursor: Option<i64>) -> Self {
+    /// The connection of a client, with its place and its cursor.
+    pub(super) async fn new(
+        shared: Arc<Shared>,
+        upgraded: Upgraded,
+        place: ClientPlace,
+        cursor: Option<i64>,
+    ) -> Self {
         let socket = Socket::new(upgraded, MAX_MESSAGE_BYTES).await;
         let (sender, items) = channel(MAX_READ_AHEAD);
         // It ends when the receiver is dropped.
         tokio::spawn(feed::run(shared.clone(), cursor, sender));
-        Self { socket, items, shared, next: None, end: None }
+        Self { socket, items, shared, place, next: None, end: None }
     }
 
-    /// Serves the client until it leaves, breaks a rule, has all events, or a stop is requested.
+    /// Serves the client until it leaves, breaks a rule, has all events, gives way to another one, or a stop is requested.
     pub(super) async fn run(mut self, stop: &StopSignal) {
         let idle_timeout = self.shared.options.idle_timeout;
         let (code, reason) = match self.serve(stop).await {
@@ -67,6 +75,10 @@ impl Connection {
             ConnectionEnd::Socket(SocketEnd::Violation(rule)) => {
                 self.shared.metrics.dropped.fetch_add(1, Relaxed);
                 return self.socket.close(CloseCode::Policy, rule).await;
+            }
+            ConnectionEnd::GivesWay => {
+                self.shared.metrics.gave_way.fetch_add(1, Relaxed);
+                return self.socket.close(CloseCode::Again, GIVES_WAY).await;
             }
             ConnectionEnd::Stopped => {
                 return self.socket.close(CloseCode::Away, "the server ends").await;
@@ -99,7 +111,9 @@ impl Connection {
         let mut tick = interval((idle_timeout / 4).clamp(MIN_TICK, MAX_TICK));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut last_ping, stopped) = (Instant::now(), stop.requested());
-        tokio::pin!(stopped);
+        let place = self.place.gives_way();
+        let gives_way = place.requested();
+        tokio::pin!(stopped, gives_way);
         loop {
             if let (None, Some(end)) = (&self.next, self.end) {
                 return Ok(end);
@@ -108,6 +122,7 @@ impl Connection {
             tokio::select! {
                 biased;
                 () = &mut stopped => return Err(ConnectionEnd::Stopped),
+                () = &mut gives_way => return Err(ConnectionEnd::GivesWay),
                 _ = tick.tick() => {
                     let now = Instant::now();
                     if self.socket.is_dead(now, idle_timeout) {
@@ -147,6 +162,7 @@ impl Connection {
                 self.next = Some(message);
                 return Ok(());
             }
+            self.place.note_taken();
         }
     }
 
@@ -203,6 +219,9 @@ impl Connection {
 fn frame(event: &Event<'_>) -> Message {
     Message::binary(event.to_frame())
 }
+
+/// Why a client that took nothing for longest is disconnected.
+const GIVES_WAY: &str = "another client needs the place";
 
 /// Events that are read before the client takes them: references to them.
 const MAX_READ_AHEAD: usize = 16;

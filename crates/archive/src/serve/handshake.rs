@@ -4,20 +4,21 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::ORIGIN;
+use hyper::header::{HeaderValue, ORIGIN, RETRY_AFTER};
 use hyper::upgrade::OnUpgrade;
 use hyper::{Request, Response, StatusCode};
 use net::http_server;
+use net::server_places::PeerAddress;
 use net::websocket_server::{switching, upgrade_key};
-use tokio::sync::OwnedSemaphorePermit;
 
+use super::clients::ClientPlace;
 use super::{FRAMES_PATH, LINES_PATH, Shared};
 
 /// A request that is to be upgraded.
 pub(super) struct Accepted {
     pub(super) cursor: Option<i64>,
     pub(super) upgrade: OnUpgrade,
-    pub(super) connected: OwnedSemaphorePermit,
+    pub(super) client: ClientPlace,
 }
 
 /// Why a request is not upgraded.
@@ -32,25 +33,32 @@ struct Refusal {
 pub(super) fn respond(
     shared: &Shared,
     mut request: Request<Incoming>,
+    address: PeerAddress,
 ) -> (Response<Full<Bytes>>, Option<Accepted>) {
-    match accept(shared, &request) {
-        Ok((cursor, key, connected)) => {
+    match accept(shared, &request, address) {
+        Ok((cursor, key, client)) => {
             let upgrade = hyper::upgrade::on(&mut request);
-            (switching(&key), Some(Accepted { cursor, upgrade, connected }))
+            (switching(&key), Some(Accepted { cursor, upgrade, client }))
         }
         Err(Refusal { status, error, message }) => {
             shared.metrics.refused.fetch_add(1, Relaxed);
             let body = serde_json::json!({ "error": error, "message": message });
-            (http_server::response(status, "application/json", body.to_string()), None)
+            let mut response = http_server::response(status, "application/json", body.to_string());
+            if status == StatusCode::SERVICE_UNAVAILABLE {
+                let seconds = shared.options.min_idle.as_secs().max(1);
+                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+            }
+            (response, None)
         }
     }
 }
 
-/// The cursor and the key of a request, and the permit of its connection.
+/// The cursor and the key of a request, and the place of its client.
 fn accept(
     shared: &Shared,
     request: &Request<Incoming>,
-) -> Result<(Option<i64>, Vec<u8>, OwnedSemaphorePermit), Refusal> {
+    address: PeerAddress,
+) -> Result<(Option<i64>, Vec<u8>, ClientPlace), Refusal> {
     // Every browser sends an origin, and lets any page connect to a loopback address.
     if let Some(origin) = request.headers().get(ORIGIN)
         && !shared.options.origins.iter().any(|allowed| allowed.as_bytes() == origin.as_bytes())
@@ -75,11 +83,11 @@ fn accept(
         let message = "expected a WebSocket handshake of version 13";
         refuse(StatusCode::UPGRADE_REQUIRED, "InvalidRequest", message)
     })?;
-    let connected = shared.connections.clone().try_acquire_owned().map_err(|_| {
-        let message = "all connections of this server are in use";
+    let client = shared.clients.take(address).ok_or_else(|| {
+        let message = "all places of this server are in use (--clients)";
         refuse(StatusCode::SERVICE_UNAVAILABLE, "NotEnoughResources", message)
     })?;
-    Ok((cursor, key, connected))
+    Ok((cursor, key, client))
 }
 
 fn refuse(status: StatusCode, error: &'static str, message: &'static str) -> Refusal {

@@ -6,8 +6,10 @@
 //! ```
 //!
 //! The sequence number of a frame is the [number](crate::ReplayedEvent::number) of its event, which is what a cursor names. A client
-//! that does not read holds 16 references to events and the buffers of its socket, and is dropped after a time.
+//! that does not read holds 16 references to events and the buffers of its socket, and is dropped after a time, or when another client
+//! needs its place.
 
+mod clients;
 mod connection;
 mod feed;
 mod handshake;
@@ -20,15 +22,17 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::StopSignal;
-use net::http_server::{ConnectionLimits, Connections, Place};
+use net::http_server::ConnectionLimits;
+use net::server_places::{Connections, Place, accept_tcp};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use crate::archive::Archive;
 use crate::error::ArchiveError;
 use crate::replay::{ReplayView, ReplayedEvent};
+use clients::Clients;
 use connection::Connection;
 use handshake::Accepted;
 
@@ -47,8 +51,7 @@ struct Shared {
     archive: Archive,
     options: ServeOptions,
     view: watch::Sender<Arc<ReplayView>>,
-    /// A permit for each open WebSocket.
-    connections: Arc<Semaphore>,
+    clients: Arc<Clients>,
     metrics: Arc<ServeMetrics>,
     lines: Option<WriteLine>,
     warn: Warn,
@@ -81,10 +84,10 @@ impl ArchiveServer {
         let bound = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (address, listener) = bound.map_err(failed)?;
         let view = watch::Sender::new(archive.replay_view(None).await?);
-        let connections = Arc::new(Semaphore::new(options.max_connections));
+        let clients = Clients::new(options.max_connections, options.min_idle);
         let (metrics, lines) = (Arc::default(), None);
         let warn: Warn = Box::new(|_| ());
-        let shared = Shared { archive, options, view, connections, metrics, lines, warn };
+        let shared = Shared { archive, options, view, clients, metrics, lines, warn };
         Ok(Self { listener, address, shared })
     }
 
@@ -129,7 +132,7 @@ impl ArchiveServer {
     pub async fn run(self, stop: StopSignal) -> Result<(), ArchiveError> {
         let (listener, shared) = (self.listener, Arc::new(self.shared));
         let handshakes = Connections::new(MAX_HANDSHAKES);
-        let accept = || async { listener.accept().await.map(|(stream, _)| stream) };
+        let accept = || accept_tcp(&listener);
         let mut connections = JoinSet::new();
         let polled = poll(&shared);
         tokio::pin!(polled);
@@ -208,22 +211,21 @@ async fn serve(shared: Arc<Shared>, stream: TcpStream, place: Place, stop: StopS
         () = stop.requested() => None,
         accepted = shake_hands(&shared, stream, &place) => accepted,
     };
-    let Some(Accepted { cursor, upgrade, connected }) = accepted else { return };
+    let Some(Accepted { cursor, upgrade, client }) = accepted else { return };
     let Ok(upgraded) = upgrade.await else { return };
     drop(place);
     let metrics = shared.metrics.clone();
     metrics.opened.fetch_add(1, Relaxed);
     metrics.open.fetch_add(1, Relaxed);
-    Connection::new(shared, upgraded, cursor).await.run(&stop).await;
+    Connection::new(shared, upgraded, client, cursor).await.run(&stop).await;
     metrics.open.fetch_sub(1, Relaxed);
-    drop(connected);
 }
 
 /// Answers one request; what to do with its connection if it is to be upgraded.
 async fn shake_hands(shared: &Shared, stream: TcpStream, place: &Place) -> Option<Accepted> {
     let accepted = Mutex::new(None);
     let respond = |request| {
-        let (response, upgrade) = handshake::respond(shared, request);
+        let (response, upgrade) = handshake::respond(shared, request, place.address());
         *accepted.lock().unwrap_or_else(PoisonError::into_inner) = upgrade;
         std::future::ready(response)
     };
@@ -240,7 +242,7 @@ const FRAMES_PATH: &str = "/xrpc/com.atproto.sync.subscribeRepos";
 /// The path of the stream of lines.
 const LINES_PATH: &str = "/lines";
 
-/// Maximum number of connections that are not upgraded yet: of more, the oldest without a request gives way.
+/// Maximum number of connections that are not upgraded yet.
 const MAX_HANDSHAKES: usize = 64;
 
 /// Maximum time for which the archive cannot be read.

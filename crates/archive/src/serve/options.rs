@@ -23,6 +23,8 @@ pub struct ServeOptions {
     pub origins: Vec<String>,
     /// Maximum number of open WebSockets. Default: 16.
     pub max_connections: usize,
+    /// Time without an event taken after which a client gives way to another one that finds all places in use. Default: 5 seconds.
+    pub min_idle: Duration,
     /// Maximum time until a request has arrived. Default: 10 seconds.
     pub handshake_timeout: Duration,
     /// Maximum time without a byte from the client while nothing is sent, and without one taken by it while something is. Pings
@@ -41,6 +43,7 @@ impl Default for ServeOptions {
             delay: Duration::ZERO,
             origins: Vec::new(),
             max_connections: 16,
+            min_idle: Duration::from_secs(5),
             handshake_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(60),
             poll_interval: Duration::from_secs(1),
@@ -60,6 +63,8 @@ pub struct ServeMetrics {
     pub refused: AtomicU64,
     /// WebSockets that were ended as the client broke a rule, or took nothing for too long.
     pub dropped: AtomicU64,
+    /// WebSockets that were ended as another client needed the place.
+    pub gave_way: AtomicU64,
     /// WebSockets whose client has received all events of a range.
     pub completed: AtomicU64,
     /// Events sent.

@@ -21,7 +21,8 @@ use crate::output::Output;
 ///
 /// Consumers of com.atproto.sync.subscribeRepos catch up from it: `cursor` is the archive's number of an event, and the sequence
 /// number of its frame. A client without a cursor gets what is sealed from now on. Hidden and erased accounts are left out from
-/// the next look at the archive on, a second at most. A client that takes nothing for a minute is disconnected.
+/// the next look at the archive on, a second at most. A client that takes nothing for a minute is disconnected, and one that has taken no
+/// event for five seconds when another client finds all places taken.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
@@ -30,7 +31,7 @@ pub(crate) struct ServeArgs {
     /// The address to listen on.
     #[arg(long, value_name = "ADDRESS:PORT", env = "WIREPROOF_ARCHIVE_LISTEN")]
     listen: SocketAddr,
-    /// Maximum number of clients; others are refused.
+    /// Maximum number of clients. One more is refused, unless another has taken no event for five seconds and gives way.
     #[arg(long, value_name = "N", default_value_t = 16)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1_024))]
     clients: u16,

@@ -26,9 +26,8 @@ use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
 #[cfg(unix)]
 use tokio::net::UnixListener;
-use wireproof::net::http_server::{
-    AccessToken, ConnectionLimits, Connections, is_local_host, response,
-};
+use wireproof::net::http_server::{AccessToken, ConnectionLimits, is_local_host, response};
+use wireproof::net::server_places::{Connections, PeerAddress, accept_tcp};
 
 use super::control::{Control, Edit};
 use super::status::Status;
@@ -109,12 +108,17 @@ fn bind_unix(path: &std::path::Path) -> io::Result<UnixListener> {
 }
 
 impl Listener {
-    async fn accept(&self) -> io::Result<Stream> {
-        Ok(match self {
-            Self::Tcp(listener) => Box::new(listener.accept().await?.0),
+    async fn accept(&self) -> io::Result<(Stream, PeerAddress)> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, address) = accept_tcp(listener).await?;
+                Ok((Box::new(stream), address))
+            }
             #[cfg(unix)]
-            Self::Unix(listener) => Box::new(listener.accept().await?.0),
-        })
+            Self::Unix(listener) => {
+                Ok((Box::new(listener.accept().await?.0), PeerAddress::UNIX_SOCKET))
+            }
+        }
     }
 
     /// Whether only processes of this machine reach it by TCP: then a name in `Host` is that of an attacker's page,

@@ -45,10 +45,14 @@ pub(crate) struct DeliveryArgs {
     #[arg(default_value = "websocket", help_heading = DELIVERY)]
     pub(super) ws_consumer: Vec<String>,
     /// File with the token that clients of a ws:// server must know: 16 to 256 characters. It is required for an
-    /// address that is not of this machine only.
+    /// address that is not of this machine only [default: websocket.token in the state folder, made at the first start].
     #[arg(long, env = "WIREPROOF_WS_TOKEN_FILE", value_name = "FILE")]
     #[arg(value_hint = ValueHint::FilePath, help_heading = DELIVERY)]
     pub(super) ws_token_file: Option<PathBuf>,
+    /// Let every program of this machine that reaches the ws:// server read and acknowledge events, without a token.
+    #[arg(long, env = "WIREPROOF_WS_WITHOUT_TOKEN", value_parser = FalseyValueParser::new())]
+    #[arg(conflicts_with = "ws_token_file", help_heading = DELIVERY)]
+    pub(super) ws_without_token: bool,
     /// Origins of web pages that may connect to a ws:// server, such as https://app.example [default: none].
     #[arg(long, env = "WIREPROOF_WS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
     #[arg(help_heading = DELIVERY)]

@@ -1,8 +1,10 @@
 //! The WebSocket server of a run: its address, and what its clients must know.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
+use uuid::Uuid;
 use wireproof::delivery::{Outbox, WebSocketOptions, WebSocketServer};
 use wireproof::net::firehose::StopSignal;
 use wireproof::net::http_server::AccessToken;
@@ -10,9 +12,11 @@ use wireproof::net::identity::Resolver;
 
 use super::args::FollowArgs;
 use super::destination::Destination;
+use super::state;
 use super::status::Status;
 use crate::failure::Failure;
 use crate::files;
+use crate::log::{self, Level};
 
 /// Binds the server of `--to ws://…`, if there is one.
 pub(super) fn bind(
@@ -34,21 +38,43 @@ pub(super) fn bind(
 
 fn options(args: &FollowArgs, address: SocketAddr) -> Result<WebSocketOptions, Failure> {
     let mut options = WebSocketOptions::default();
-    options.token = token(args)?;
-    if options.token.is_none() && !address.ip().is_loopback() {
-        return Err(Failure::Usage(format!(
-            "--to ws://{address}: others can connect to this address: add --ws-token-file"
-        )));
-    }
+    options.token = token(args, address)?;
     options.origins = args.delivery.ws_origin.clone();
     options.ack_timeout = Duration::from_secs(args.delivery.ws_ack_seconds);
     options.stop_timeout = args.stream.stop_limit() / 10;
     Ok(options)
 }
 
-fn token(args: &FollowArgs) -> Result<Option<AccessToken>, Failure> {
-    let path = args.delivery.ws_token_file.as_deref();
-    path.map(|path| files::read_token(path, "--ws-token-file")).transpose()
+/// The token that clients must know, as they acknowledge events: that of `--ws-token-file`, or else one of the state folder.
+fn token(args: &FollowArgs, address: SocketAddr) -> Result<Option<AccessToken>, Failure> {
+    let is_loopback = address.ip().to_canonical().is_loopback();
+    match &args.delivery.ws_token_file {
+        Some(path) => files::read_token(path, "--ws-token-file").map(Some),
+        None if !is_loopback => Err(Failure::Usage(format!(
+            "--to ws://{address}: others can connect to this address: add --ws-token-file"
+        ))),
+        None if args.delivery.ws_without_token => {
+            warn("--ws-without-token: every program of this machine can acknowledge events");
+            Ok(None)
+        }
+        None => made_token(&state::folder(args)?.join(TOKEN_FILE)).map(Some),
+    }
+}
+
+/// The token in a file of the state folder, which is made if it is missing.
+fn made_token(path: &Path) -> Result<AccessToken, Failure> {
+    files::create_secret(path, || {
+        format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple())
+    })?;
+    // If standard error is closed, the file remains.
+    let _ =
+        log::print(Level::Info, &format!("clients of ws:// need the token in {}", path.display()));
+    files::read_token(path, &path.display().to_string())
+}
+
+fn warn(text: &str) {
+    // If standard error is closed, the server remains.
+    let _ = log::print(Level::Warning, text);
 }
 
 /// Serves clients until a stop is requested. If the server fails, the run stops.
@@ -59,10 +85,13 @@ pub(super) async fn serve(
 ) -> Result<(), Failure> {
     let address = server.address();
     status.print(&format!("WebSockets at ws://{address}/lines and ws://{address}/channel"));
-    if !address.ip().is_loopback() {
+    if !address.ip().to_canonical().is_loopback() {
         status.print(&format!("ws://{address} is not encrypted: put a TLS proxy before it"));
     }
     let result = server.run(stop.clone()).await;
     stop.request();
     Ok(result?)
 }
+
+/// The file of the state folder with the token of WebSocket clients.
+const TOKEN_FILE: &str = "websocket.token";

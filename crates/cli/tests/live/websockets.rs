@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::TcpStream;
-use std::path::Path;
+#[cfg(unix)]
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -14,8 +16,13 @@ use tokio_tungstenite::tungstenite::{Error, Message, WebSocket};
 
 use crate::{Running, follow, stderr, with_commits};
 
-/// A `follow` with a server, and the address of that.
+/// A `follow` with a server for clients without a token, and the address of that.
 pub(crate) fn serve(sim: &Simulation, dir: &Path, args: &[&str]) -> (Running, String) {
+    serve_with(sim, dir, &[&["--ws-without-token"], args].concat())
+}
+
+/// A `follow` with a server, and the address of that.
+fn serve_with(sim: &Simulation, dir: &Path, args: &[&str]) -> (Running, String) {
     let all = [&["--to", "ws://127.0.0.1:0"], args].concat();
     let mut running = Running::start(follow(sim, dir, &all));
     let line = running.wait_for_stderr("WebSockets at ");
@@ -185,7 +192,7 @@ fn pages_strangers_and_a_second_client_are_refused() {
     let token = dir.path().join("token");
     fs::write(&token, "0123456789abcdef\n").unwrap();
     let args = ["--ws-token-file", token.to_str().unwrap(), "--ws-origin", "https://app.test"];
-    let (_running, address) = serve(&sim, dir.path(), &args);
+    let (_running, address) = serve_with(&sim, dir.path(), &args);
     let bearer = ("authorization", "Bearer 0123456789abcdef");
     let status = |path: &str, headers: &[(&'static str, &str)]| {
         Client::request(&address, path, headers).err()
@@ -199,6 +206,47 @@ fn pages_strangers_and_a_second_client_are_refused() {
     assert_eq!(status("/lines", &[bearer]), Some(409));
     drop(client);
     assert_eq!(status("/lines", &[bearer, ("origin", "https://app.test")]), None);
+}
+
+#[test]
+fn a_client_needs_the_token_of_the_state_folder_which_is_made_once_and_is_of_its_owner_alone() {
+    let (sim, dir) = (with_commits(3), tempfile::tempdir().unwrap());
+    let mut tokens = Vec::new();
+    for taken in [1, 2] {
+        let mut command = follow(&sim, dir.path(), &["--to", "ws://127.0.0.1:0"]);
+        command.stdin(Stdio::null());
+        let mut running = Running::start(command);
+        let path = running.wait_for_stderr("need the token in ");
+        let path = PathBuf::from(path.split("the token in ").nth(1).unwrap().trim());
+        assert_eq!(path, dir.path().join("state/websocket.token"));
+        let line = running.wait_for_stderr("WebSockets at ");
+        let address = line.split("ws://").nth(1).unwrap().split('/').next().unwrap().to_owned();
+        #[cfg(unix)]
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let token = fs::read_to_string(path).unwrap();
+        assert_eq!(Client::request(&address, "/lines", &[]).err(), Some(401));
+        let wrong = format!("Bearer {}", "0".repeat(64));
+        let of = |value: &str| Client::request(&address, "/lines", &[("authorization", value)]);
+        assert_eq!(of(&wrong).err(), Some(401));
+        of(&format!("Bearer {}", token.trim())).unwrap().take(taken);
+        tokens.push(token);
+        running.interrupt();
+    }
+    assert_eq!(tokens[0], tokens[1]);
+    assert!(tokens[0].trim().len() >= 32);
+}
+
+#[test]
+fn a_server_without_a_token_is_asked_for_and_is_of_this_machine_alone() {
+    let (sim, dir) = (with_commits(1), tempfile::tempdir().unwrap());
+    let (running, address) = serve(&sim, dir.path(), &[]);
+    Client::connect(&address, "/lines").take(1);
+    assert!(!dir.path().join("state/websocket.token").exists());
+    running.interrupt();
+    let args = ["--to", "ws://0.0.0.0:0", "--ws-without-token"];
+    let output = follow(&sim, dir.path(), &args).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("add --ws-token-file"), "{}", stderr(&output));
 }
 
 #[test]

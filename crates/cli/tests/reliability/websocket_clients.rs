@@ -115,7 +115,8 @@ fn after_kills_of_the_process_the_source_and_clients_at_any_moment_both_protocol
     let dids: BTreeSet<String> =
         (0..sim.account_count()).map(|number| sim.account(number).did).collect();
     let dids = dids.into_iter().collect::<Vec<_>>().join(",");
-    let args = ["--to", &to, "--ws-consumer", "lines,tap", "--backfill", "--dids", &dids];
+    let args = ["--to", &to, "--ws-without-token", "--ws-consumer", "lines,tap", "--backfill"];
+    let args = [&args[..], &["--dids", &dids]].concat();
     let spawn = |round| {
         let command = follow::command(&sim, &folder.path().join("state"), &args);
         Follow::spawn(command, round)

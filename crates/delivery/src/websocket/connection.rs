@@ -11,6 +11,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use super::handles::{HandleLookups, LookedUpHandle};
+use super::handshake::Client;
 use super::messages::Protocol;
 use super::options::{WebSocketMetrics, WebSocketOptions};
 use super::schedule::{Acked, Schedule, ScheduleLimits};
@@ -23,11 +24,14 @@ pub(super) struct Connection {
     socket: Socket,
     protocol: Protocol,
     consumer: Consumer,
+    client: Arc<Client>,
     handles: HandleLookups,
     schedule: Schedule,
     options: Arc<WebSocketOptions>,
     metrics: Arc<WebSocketMetrics>,
     last_ping: Instant,
+    /// When nothing was in flight, or something was acknowledged.
+    last_progress: Instant,
 }
 
 /// Why a connection ends.
@@ -44,8 +48,7 @@ enum ConnectionEnd {
 impl Connection {
     pub(super) fn new(
         socket: Socket,
-        protocol: Protocol,
-        consumer: Consumer,
+        (protocol, consumer, client): (Protocol, Consumer, Arc<Client>),
         handles: HandleLookups,
         options: Arc<WebSocketOptions>,
         metrics: Arc<WebSocketMetrics>,
@@ -55,8 +58,19 @@ impl Connection {
             max_events: options.max_events,
             max_bytes: options.max_bytes,
         });
-        let last_ping = Instant::now();
-        Self { socket, protocol, consumer, handles, schedule, options, metrics, last_ping }
+        let (last_ping, last_progress) = (Instant::now(), Instant::now());
+        Self {
+            socket,
+            protocol,
+            consumer,
+            client,
+            handles,
+            schedule,
+            options,
+            metrics,
+            last_ping,
+            last_progress,
+        }
     }
 
     /// Serves the client until it leaves, breaks a rule, or a stop is requested.
@@ -74,13 +88,15 @@ impl Connection {
 
     async fn serve(&mut self, stop: &StopSignal) -> Result<(), ConnectionEnd> {
         let mut tick = self.tick();
-        let stopped = stop.requested();
-        tokio::pin!(stopped);
+        let client = self.client.clone();
+        let (stopped, gives_way) = (stop.requested(), client.gives_way.requested());
+        tokio::pin!(stopped, gives_way);
         loop {
             let has_room = self.schedule.has_room();
             tokio::select! {
                 biased;
                 () = &mut stopped => return Err(ConnectionEnd::Stopped),
+                () = &mut gives_way => return Err(SocketEnd::Violation(STALLED).into()),
                 _ = tick.tick() => self.check_times()?,
                 ready = self.socket.wait(self.schedule.has_ready()) => self.progress(ready?)?,
                 found = self.handles.next() => self.add_handle(found)?,
@@ -158,7 +174,11 @@ impl Connection {
         let mut next = Some(Ok(first));
         while let Some(text) = next {
             for id in self.protocol.acknowledged(&text?).map_err(SocketEnd::Violation)? {
-                let count = match self.schedule.acknowledge(&id) {
+                let acked = self.schedule.acknowledge(&id);
+                if !matches!(acked, Acked::Unknown) {
+                    self.last_progress = Instant::now();
+                }
+                let count = match acked {
                     Acked::Unknown => &self.metrics.ignored,
                     Acked::Message => &self.metrics.acknowledged,
                     Acked::Event(position) => {
@@ -178,6 +198,11 @@ impl Connection {
         if self.socket.is_dead(now, self.options.idle_timeout) {
             return Err(SocketEnd::Violation("no byte sent or taken for too long").into());
         }
+        if self.schedule.is_settled() {
+            self.last_progress = now;
+        }
+        let is_stalled = now.duration_since(self.last_progress) >= self.options.ack_timeout;
+        self.client.is_stalled.store(is_stalled, Relaxed);
         let repeated = self.schedule.repeat_overdue(now, self.options.ack_timeout);
         self.metrics.repeated.fetch_add(repeated as u64, Relaxed);
         if now >= self.last_ping + self.options.idle_timeout / 3 {
@@ -214,6 +239,10 @@ impl Connection {
         }
     }
 }
+
+/// Why a client gives way to another one of its consumer.
+const STALLED: &str =
+    "nothing acknowledged for too long, and another client asks for this consumer";
 
 /// Number of completed events after which they are passed on before more is read.
 const MAX_COMPLETED: usize = 4096;

@@ -1,14 +1,18 @@
 //! The requests to a WebSocket server: which of them are upgraded, and the answers to the others.
+//!
+//! A consumer has one client at a time. The client of a consumer gives way to another one once it has acknowledged nothing of what it
+//! was sent for the time after which events are sent again.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError};
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{HeaderMap, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
 use hyper::upgrade::OnUpgrade;
 use hyper::{Request, Response, StatusCode};
+use base::StopSignal;
 use net::http_server;
 use net::websocket_server::{switching, upgrade_key};
 use tokio::sync::{Mutex, OwnedMutexGuard};
@@ -24,10 +28,26 @@ use crate::outbox::Outbox;
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) outbox: Outbox,
-    /// The consumers, each locked by its connection.
-    pub(super) consumers: BTreeMap<Box<str>, Arc<Mutex<()>>>,
+    pub(super) consumers: BTreeMap<Box<str>, Seat>,
     pub(super) options: Arc<WebSocketOptions>,
     pub(super) metrics: Arc<WebSocketMetrics>,
+}
+
+/// The place of the client of a consumer.
+#[derive(Debug, Default)]
+pub(super) struct Seat {
+    /// Locked by the connection.
+    lock: Arc<Mutex<()>>,
+    client: std::sync::Mutex<Arc<Client>>,
+}
+
+/// What is known of the client of a consumer.
+#[derive(Debug, Default)]
+pub(super) struct Client {
+    /// Whether it has acknowledged nothing of what it was sent for too long.
+    pub(super) is_stalled: AtomicBool,
+    /// Requested when it gives way.
+    pub(super) gives_way: StopSignal,
 }
 
 /// A request that is to be upgraded.
@@ -36,14 +56,15 @@ pub(super) struct Accepted {
     pub(super) upgrade: OnUpgrade,
     // Before the lock, so that the next connection finds it free.
     pub(super) consumer: Consumer,
+    pub(super) client: Arc<Client>,
     pub(super) lock: OwnedMutexGuard<()>,
 }
 
 /// The key of a handshake.
 type Key = Vec<u8>;
 
-/// A consumer, and its lock.
-type Locked = (Consumer, OwnedMutexGuard<()>);
+/// A consumer with its client, and its lock.
+type Attached = (Consumer, Arc<Client>, OwnedMutexGuard<()>);
 
 /// The answer to a request that is not upgraded.
 #[derive(Debug)]
@@ -59,9 +80,9 @@ impl Shared {
         mut request: Request<Incoming>,
     ) -> (Response<Full<Bytes>>, Option<Accepted>) {
         match self.accept(&request).await {
-            Ok((protocol, key, (consumer, lock))) => {
+            Ok((protocol, key, (consumer, client, lock))) => {
                 let upgrade = hyper::upgrade::on(&mut request);
-                (switching(&key), Some(Accepted { protocol, upgrade, consumer, lock }))
+                (switching(&key), Some(Accepted { protocol, upgrade, consumer, client, lock }))
             }
             Err(refusal) => {
                 self.metrics.refused.fetch_add(1, Relaxed);
@@ -74,7 +95,7 @@ impl Shared {
     async fn accept(
         &self,
         request: &Request<Incoming>,
-    ) -> Result<(Protocol, Key, Locked), Refusal> {
+    ) -> Result<(Protocol, Key, Attached), Refusal> {
         self.check_sender(request.headers())?;
         let protocol = Protocol::at(request.uri().path()).ok_or_else(|| {
             refuse(StatusCode::NOT_FOUND, "WebSockets are at /lines and /channel")
@@ -118,18 +139,34 @@ impl Shared {
         .ok_or_else(|| refuse(StatusCode::NOT_FOUND, "this server has no such consumer"))
     }
 
-    /// Attaches to a consumer, after a wait for the end of another connection of it.
-    async fn attach(&self, name: &str) -> Result<Locked, Refusal> {
+    /// Attaches to a consumer, after a wait for the end of another connection of it, which is ended if it is stalled.
+    async fn attach(&self, name: &str) -> Result<Attached, Refusal> {
         let in_use =
             || refuse(StatusCode::CONFLICT, "another client is connected as this consumer");
-        let lock = self.consumers.get(name).ok_or_else(in_use)?.clone();
-        let locked = timeout(self.options.takeover_timeout, lock.lock_owned()).await;
+        let seat = self.consumers.get(name).ok_or_else(in_use)?;
+        let before = seat.client();
+        if before.is_stalled.load(Relaxed) {
+            before.gives_way.request();
+        }
+        let locked = timeout(self.options.takeover_timeout, seat.lock.clone().lock_owned()).await;
         let lock = locked.map_err(|_| in_use())?;
         let consumer = self.outbox.consumer(name).map_err(|error| match error.fault {
             OutboxFault::ConsumerInUse(_) => in_use(),
             _ => refuse(StatusCode::INTERNAL_SERVER_ERROR, "the consumer is not registered"),
         })?;
-        Ok((consumer, lock))
+        Ok((consumer, seat.new_client(), lock))
+    }
+}
+
+impl Seat {
+    fn client(&self) -> Arc<Client> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn new_client(&self) -> Arc<Client> {
+        let new = Arc::<Client>::default();
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = new.clone();
+        new
     }
 }
 

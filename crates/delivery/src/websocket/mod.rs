@@ -12,7 +12,7 @@
 //! | `/channel?consumer=NAME` | an event of tap | `{"type":"ack","id":NUMBER}` |
 //!
 //! An event of an account is sent when the one before it is acknowledged, and other accounts continue meanwhile. What is
-//! not acknowledged is sent again after a timeout, and to the next connection.
+//! not acknowledged is sent again after a timeout, and to the next connection, to which a client that acknowledges nothing gives way.
 
 mod channel;
 mod connection;
@@ -28,8 +28,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::StopSignal;
-use net::http_server::{ConnectionLimits, Connections, Place};
+use net::http_server::ConnectionLimits;
 use net::identity::Resolver;
+use net::server_places::{Connections, Place, accept_tcp};
 use net::websocket_server::Socket;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -38,7 +39,7 @@ use crate::error::OutboxError;
 use crate::outbox::Outbox;
 use connection::Connection;
 use handles::HandleLookups;
-use handshake::{Accepted, Shared};
+use handshake::{Accepted, Seat, Shared};
 
 pub use options::{WebSocketMetrics, WebSocketOptions};
 
@@ -66,8 +67,8 @@ impl WebSocketServer {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let listener = TcpListener::from_std(listener)?;
-        let locks = consumers.into_iter().map(|name| (name.as_ref().into(), Arc::default()));
-        let (consumers, options) = (locks.collect(), Arc::new(options));
+        let seats = consumers.into_iter().map(|name| (name.as_ref().into(), Seat::default()));
+        let (consumers, options) = (seats.collect(), Arc::new(options));
         let shared = Arc::new(Shared { outbox, consumers, options, metrics: Arc::default() });
         Ok(Self { listener, address, shared, resolver: None })
     }
@@ -96,8 +97,7 @@ impl WebSocketServer {
     /// If the outbox fails.
     pub async fn run(self, stop: StopSignal) -> Result<(), OutboxError> {
         let handshakes = Connections::new(self.shared.options.max_handshakes);
-        let listener = &self.listener;
-        let accept = || async { listener.accept().await.map(|(stream, _)| stream) };
+        let accept = || accept_tcp(&self.listener);
         let (mut connections, mut result) = (JoinSet::new(), Ok(()));
         while result.is_ok() {
             tokio::select! {
@@ -134,13 +134,16 @@ async fn serve(
         () = stop.requested() => None,
         accepted = shaking => accepted,
     };
-    let Some(Accepted { protocol, upgrade, consumer, lock }) = accepted else { return Ok(()) };
+    let Some(Accepted { protocol, upgrade, consumer, client, lock }) = accepted else {
+        return Ok(());
+    };
     let Ok(upgraded) = upgrade.await else { return Ok(()) };
     drop(place);
     let (options, metrics) = (shared.options.clone(), shared.metrics.clone());
     metrics.connections.fetch_add(1, Relaxed);
     let socket = Socket::new(upgraded, options.max_message_bytes).await;
-    let connection = Connection::new(socket, protocol, consumer, handles, options, metrics);
+    let parts = (protocol, consumer, client);
+    let connection = Connection::new(socket, parts, handles, options, metrics);
     let ended = connection.run(&stop).await;
     drop(lock);
     ended

@@ -420,6 +420,32 @@ async fn a_silent_client_is_disconnected_and_one_that_answers_pings_is_not() {
 }
 
 #[tokio::test]
+async fn a_client_that_acknowledges_nothing_gives_way_and_one_that_has_everything_does_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = WebSocketOptions { ack_timeout: Duration::from_millis(200), ..options() };
+    let server = Server::start(dir.path(), &["one"], options);
+    let mut idle = server.connect("/lines").await;
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!(server.refusal(server.url("/lines")).await, 409, "it has acknowledged everything");
+    server.append(vec![event("a", 1)]).await;
+    assert_eq!(idle.number().await, 1);
+    // It reads, and so answers pings.
+    let reading = tokio::spawn(async move { idle.end().await });
+    let mut next = loop {
+        match connect_async(server.url("/lines")).await {
+            Ok((socket, _)) => break Client(socket),
+            Err(Error::Http(response)) => assert_eq!(response.status().as_u16(), 409),
+            Err(other) => panic!("{other}"),
+        }
+    };
+    assert_eq!(next.number().await, 1);
+    next.send(&id("a", 1)).await;
+    server.wait_for_delivery("one").await;
+    assert_eq!(reading.await.unwrap(), u16::from(CloseCode::Policy));
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn requests_that_do_not_arrive_are_ended_and_delay_others_no_longer() {
     let dir = tempfile::tempdir().unwrap();
     let options = WebSocketOptions {

@@ -8,7 +8,7 @@
 //! | series of `archive serve` | labels |
 //! |---|---|
 //! | `archive_clients` | |
-//! | `archive_connections_total` | `result`: opened, refused, dropped |
+//! | `archive_connections_total` | `result`: opened, refused, dropped, gave-way |
 //! | `archive_sent_events_total`, `archive_sent_bytes_total`, `archive_left_out_events_total`, `archive_failed_polls_total` | |
 
 use std::fmt;
@@ -85,6 +85,7 @@ impl Collector for ServeSeries {
             ("opened", &metrics.opened),
             ("refused", &metrics.refused),
             ("dropped", &metrics.dropped),
+            ("gave-way", &metrics.gave_way),
         ];
         let help = "Connections of clients of the archive";
         let mut connections =

@@ -20,8 +20,9 @@ use tokio::net::TcpListener;
 use wireproof::delivery::{Bound, Outbox};
 use wireproof::net::firehose::{PauseSignal, StopSignal};
 use wireproof::net::http_server::{
-    ConnectionLimits, Connections, is_local_host, response, text_response as one_line,
+    ConnectionLimits, is_local_host, response, text_response as one_line,
 };
+use wireproof::net::server_places::{Connections, accept_tcp};
 
 use super::stats::RunStats;
 use super::status::Status;
@@ -133,7 +134,7 @@ impl Metrics {
     async fn accept_all(self) -> Infallible {
         let connections = Connections::new(MAX_CONNECTIONS);
         let is_loopback = self.listener.local_addr().is_ok_and(is_loopback);
-        let accept = || async { Ok(self.listener.accept().await?.0) };
+        let accept = || accept_tcp(&self.listener);
         loop {
             let (stream, place) = connections.accept(accept).await;
             let pages = self.pages.clone();
@@ -195,7 +196,7 @@ impl Pages {
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Maximum number of open connections: of more, the oldest without a request gives way.
+/// Maximum number of open connections.
 const MAX_CONNECTIONS: usize = 64;
 
 #[cfg(test)]
