@@ -12,16 +12,21 @@
 //! | no broker, no leader, too few replicas, no acknowledgement in time | the events are sent again |
 //! | a record that is larger than the topic allows, or that the broker refuses | the event is set aside after some attempts |
 //! | wrong credentials, missing rights, a missing topic at the start | the delivery ends |
+//! | a topic that takes no records by its settings, which are read for each connection and after each failure | the start fails; a run tells the setting, and sends the events again |
+//! | a clock that is too far from the broker's | the events are sent again, and the failure tells the limit |
 //!
 //! The producer is idempotent: what it repeats itself after a lost answer is stored once. What the delivery repeats, after a
 //! failure or a restart, can be stored again.
 
 mod address;
+mod topic;
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use base::crash_point;
+use krafka::admin::{AdminClient, ConfigResource, DescribeConfigsOptions};
 use krafka::auth::AuthConfig;
 use krafka::consumer::Consumer;
 use krafka::error::ErrorCode;
@@ -29,8 +34,10 @@ use krafka::producer::{Acks, Producer};
 use krafka::{BrokerInfo, CloseOptions, Kafka, KrafkaError, ProtocolErrorKind, Record};
 use net::remote_text::{MAX_MESSAGE_CHARS, sanitize};
 use tokio::sync::{Mutex, RwLock};
+use tokio::time::timeout;
 
 pub use self::address::KafkaAddress;
+use self::topic::TopicSettings;
 use crate::account_chains::send_in_chains;
 use crate::event::Event;
 use crate::line_form::LineForm;
@@ -66,6 +73,8 @@ pub struct KafkaSink {
     options: KafkaOptions,
     /// `None` until the next use after a failure that the producer does not survive.
     connection: Mutex<Option<Arc<Connection>>>,
+    /// Whether the topic has been found to fit.
+    is_running: AtomicBool,
     /// Held for writing by a record that is sent in a batch of its own.
     alone: RwLock<()>,
 }
@@ -75,6 +84,14 @@ struct Connection {
     producer: Producer,
     /// A consumer of nothing: the library shows the brokers to consumers alone.
     cluster: Consumer,
+    admin: AdminClient,
+    settings: StdMutex<TopicSettings>,
+}
+
+impl Connection {
+    fn settings(&self) -> TopicSettings {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl std::fmt::Debug for Connection {
@@ -88,10 +105,10 @@ impl KafkaSink {
     /// minute. Must be called in a Tokio runtime, which then runs the connections.
     ///
     /// # Errors
-    /// If no broker can be reached in time, one refuses, or the topic is missing.
+    /// If no broker can be reached in time, one refuses, or the topic is missing or takes no events by its settings.
     pub async fn open(address: KafkaAddress, options: KafkaOptions) -> Result<Self, SendFailure> {
-        let (connection, alone) = Default::default();
-        let sink = Self { address, options, connection, alone };
+        let (connection, is_running, alone) = Default::default();
+        let sink = Self { address, options, connection, is_running, alone };
         open_in_time(async || sink.connection().await).await?;
         Ok(sink)
     }
@@ -128,7 +145,13 @@ impl KafkaSink {
         let producer = producer.build().await.map_err(|error| failure(&error))?;
         let topic = self.address.topic();
         match producer.partitions_for(topic).await {
-            Ok(_) => Ok(Connection { producer, cluster }),
+            Ok(_) => {
+                let (admin, settings) = (kafka.admin().metrics_push(false), Default::default());
+                let connection = Connection { producer, cluster, admin, settings };
+                self.check_topic(&connection).await?;
+                self.is_running.store(true, Relaxed);
+                Ok(connection)
+            }
             Err(KrafkaError::Broker { code: ErrorCode::UnknownTopicOrPartition, .. }) => {
                 let text = format!(
                     "the topic {topic} does not exist: create it, with a partition for each reader of a consumer group"
@@ -158,6 +181,70 @@ impl KafkaSink {
                 Err(SendFailure::new(FailureKind::Fatal, text))
             }
             None => Ok(()),
+        }
+    }
+
+    /// Checks that the topic takes records by its settings.
+    async fn check_topic(&self, connection: &Connection) -> Result<(), SendFailure> {
+        let settings = self.read_settings(connection).await?;
+        let fault = settings.fault(self.address.topic());
+        fault.map_or(Ok(()), |fault| Err(fault.failure(self.is_running.load(Relaxed))))
+    }
+
+    /// The settings of the topic, as far as the user may read them.
+    async fn read_settings(&self, connection: &Connection) -> Result<TopicSettings, SendFailure> {
+        let resource = ConfigResource::topic(self.address.topic());
+        let options = DescribeConfigsOptions::default().timeout(REQUEST_TIMEOUT);
+        let options = options.config_names(TopicSettings::names());
+        let described = connection.admin.describe_configs([resource.clone()], options).await;
+        let described = described.and_then(|mut of| of.remove(&resource).unwrap_or(Ok(Vec::new())));
+        let settings = match described {
+            Ok(entries) => TopicSettings::of(&entries),
+            // A user may write to a topic and not read its settings.
+            Err(KrafkaError::Broker { .. }) => TopicSettings::default(),
+            Err(error) => return Err(failure(&error)),
+        };
+        *connection.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings.clone();
+        Ok(settings)
+    }
+
+    /// Adds the setting that can be the cause of a failure.
+    #[cold]
+    async fn explain(&self, connection: &Connection, failed: &mut SendFailure) {
+        let is_refusal = failed.kind == FailureKind::Refused;
+        let cause = async {
+            let settings = self.read_settings(connection).await.ok()?;
+            let topic = self.address.topic();
+            if is_refusal {
+                return settings.fault(topic);
+            }
+            let found = connection.cluster.fetch_metadata(Some(topic)).await.ok()?.topics;
+            let replicas = found.first()?.partitions_iter().map(|of| of.replicas.len()).min()?;
+            settings.fault(topic).or_else(|| settings.replica_fault(topic, replicas))
+        };
+        if let Ok(Some(fault)) = timeout(EXPLAIN_TIMEOUT, cause).await {
+            failed.reason = format!("{}: {}", failed.reason, fault.text());
+            if is_refusal {
+                // The topic refuses every event, and not this one.
+                failed.kind = FailureKind::Temporary(Duration::ZERO);
+            }
+        }
+    }
+
+    /// What follows from a record that is not stored, with the setting that is the cause.
+    #[cold]
+    fn unsent(&self, connection: &Connection, error: &KrafkaError) -> SendFailure {
+        let failed = failure(error);
+        match error {
+            KrafkaError::Broker { code: ErrorCode::InvalidTimestamp, .. } => {
+                let settings = connection.settings();
+                settings.clock_fault(self.address.topic(), SystemTime::now()).failure(true)
+            }
+            KrafkaError::Broker { code: ErrorCode::MessageTooLarge, .. } => {
+                let reason = format!("{}{}", failed.reason, connection.settings().size_limit());
+                SendFailure { reason, ..failed }
+            }
+            _ => failed,
         }
     }
 
@@ -192,7 +279,7 @@ impl KafkaSink {
                 if error.is_fatal() {
                     self.forget(connection).await;
                 }
-                return Err(failure(&error));
+                return Err(self.unsent(connection, &error));
             }
         }
         Ok(())
@@ -221,8 +308,11 @@ impl Sink for KafkaSink {
     async fn send(&self, events: &[Event]) -> Result<(), SendFailure> {
         let connection = self.connection().await?;
         self.check_brokers(&connection.cluster).await?;
-        let sent = send_in_chains(events, |event| self.produce(&connection, event)).await;
+        let mut sent = send_in_chains(events, |event| self.produce(&connection, event)).await;
         crash_point("kafka/acknowledged");
+        if let Err(failed) = &mut sent {
+            self.explain(&connection, failed).await;
+        }
         sent
     }
 
@@ -292,4 +382,6 @@ const BUFFER_BYTES: usize = 72 << 20;
 const MAX_RESPONSE_BYTES: usize = 16 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum time to find the setting that is the cause of a failure.
+const EXPLAIN_TIMEOUT: Duration = Duration::from_secs(3);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -81,6 +81,8 @@
 
 #[cfg(any(feature = "kafka", feature = "nats"))]
 mod account_chains;
+#[cfg(any(feature = "kafka", feature = "nats"))]
+mod config_fault;
 mod consumer;
 mod database;
 mod dead_letters;

@@ -13,10 +13,13 @@
 //! | no connection, no acknowledgement in time, no stream, a full stream | the events are sent again over a new connection |
 //! | a message that is larger than the server or the stream allows | the event is set aside after some attempts |
 //! | wrong credentials, another stream with these subjects, a server without JetStream | the delivery ends |
+//! | a stream that takes or acknowledges no messages by its settings, which are checked for each connection | the start fails; a run tells the setting, and sends the events again |
 
 mod address;
+mod stream;
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
 use async_nats::jetstream::context::{
@@ -26,20 +29,22 @@ use async_nats::jetstream::context::{
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{Config, DiscardPolicy};
 use async_nats::jetstream::{self, ErrorCode};
-use async_nats::{ConnectError, ConnectErrorKind, ConnectOptions};
+use async_nats::{ConnectError, ConnectErrorKind, ConnectOptions, ServerError};
 use base::{StopSignal, crash_point};
 use net::remote_text::{MAX_MESSAGE_CHARS, sanitize};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 pub use self::address::NatsAddress;
+use self::address::Secret;
 use crate::account_chains::send_in_chains;
+use crate::config_fault::ConfigFault;
 use crate::event::Event;
 use crate::line_form::LineForm;
 use crate::opening::open_in_time;
 use crate::queue_message::{header_id, messages};
 use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
-use crate::tls;
+use crate::tls::{self, Verification};
 
 /// Options of a [`NatsSink`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +73,8 @@ pub struct NatsSink {
     options: NatsOptions,
     /// `None` until the next use after a failure.
     connection: Mutex<Option<Arc<Connection>>>,
+    /// Whether a stream has been found to fit.
+    is_running: AtomicBool,
 }
 
 /// A connection, which is used until its first failure. It has no reconnection of its own: messages that waited for one
@@ -75,8 +82,31 @@ pub struct NatsSink {
 #[derive(Debug)]
 struct Connection {
     context: Context,
+    /// The settings of the stream.
+    stream: Config,
+    denied: Denied,
     /// Set when the connection is lost, and with it the acknowledgements that are awaited.
     lost: StopSignal,
+}
+
+/// What the server has refused the user: it says so beside the answers, which then do not come.
+#[derive(Clone, Debug, Default)]
+struct Denied {
+    text: Arc<StdMutex<Option<String>>>,
+    said: StopSignal,
+}
+
+impl Denied {
+    fn set(&self, text: &str) {
+        let text = sanitize(text, MAX_MESSAGE_CHARS);
+        *self.text.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+        self.said.request();
+    }
+
+    fn fault(&self) -> Option<ConfigFault> {
+        let text = self.text.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        text.map(ConfigFault::Permission)
+    }
 }
 
 impl NatsSink {
@@ -85,9 +115,10 @@ impl NatsSink {
     /// called in a Tokio runtime, which then runs the connections.
     ///
     /// # Errors
-    /// If no server can be reached in time, one refuses, or the stream takes other subjects.
+    /// If no server can be reached in time, one refuses, or the stream does not take or acknowledge the messages by its settings.
     pub async fn open(address: NatsAddress, options: NatsOptions) -> Result<Self, SendFailure> {
-        let sink = Self { address, options, connection: Mutex::default() };
+        let (connection, is_running) = Default::default();
+        let sink = Self { address, options, connection, is_running };
         open_in_time(async || sink.connection().await).await?;
         Ok(sink)
     }
@@ -100,48 +131,60 @@ impl NatsSink {
         }
         *place = None;
         let opened = timeout(self.options.timeout, self.connect()).await;
-        let connection = Arc::new(opened.unwrap_or_else(|_| Err(self.no_answer()))?);
+        let connection = opened.unwrap_or_else(|_| Err(self.no_answer(&Denied::default())));
+        let connection = Arc::new(connection?);
         *place = Some(connection.clone());
         Ok(connection)
     }
 
     async fn connect(&self) -> Result<Connection, SendFailure> {
-        let lost = StopSignal::new();
-        let options = self.connect_options(&lost).map_err(fatal)?;
+        let (lost, denied) = (StopSignal::new(), Denied::default());
+        let options = self.connect_options(&lost, &denied).map_err(fatal)?;
         let hosts = self.address.servers.hosts.iter().map(|host| format!("nats://{host}"));
         let servers: Result<Vec<async_nats::ServerAddr>, _> =
             hosts.map(|url| url.parse()).collect();
         let client =
             options.connect(servers.map_err(fatal)?).await.map_err(|error| unconnected(&error))?;
         let context = ContextBuilder::new().timeout(self.options.timeout).build(client);
-        let stream = context.get_or_create_stream(self.stream_config()).await;
+        let is_running = self.is_running.load(Relaxed);
+        let stream = tokio::select! {
+            stream = context.get_or_create_stream(self.stream_config()) => stream,
+            () = denied.said.requested() => return Err(self.no_answer(&denied)),
+        };
         let stream = stream.map_err(|error| no_stream(&error))?;
-        let subjects = &stream.cached_info().config.subjects;
-        if !subjects.iter().any(|filter| self.address.is_taken_by(filter)) {
-            let (name, subjects) = (&self.address.stream, self.address.subjects());
-            return Err(fatal(format!(
-                "the stream {name} does not take the subjects {subjects}: add them to it, or name another one with \
-                 ?stream=NAME"
-            )));
+        let stream = stream.cached_info().config.clone();
+        if let Some(fault) = stream::fault_of(&stream, &self.address) {
+            return Err(fault.failure(is_running));
         }
-        Ok(Connection { context, lost })
+        self.is_running.store(true, Relaxed);
+        Ok(Connection { context, stream, denied, lost })
     }
 
     /// The options of a connection that ends when it is lost, to the servers of the address alone.
-    fn connect_options(&self, lost: &StopSignal) -> Result<ConnectOptions, String> {
+    fn connect_options(
+        &self,
+        lost: &StopSignal,
+        denied: &Denied,
+    ) -> Result<ConnectOptions, String> {
         let servers = &self.address.servers;
-        let lost = lost.clone();
+        let (lost, denied) = (lost.clone(), denied.clone());
         let mut options = ConnectOptions::new()
             .name("wireproof")
             .require_tls(servers.has_tls)
-            .tls_client_config(tls::client_config(servers.roots.as_deref())?)
+            .tls_client_config(tls::client_config(&servers.tls, Verification::Full)?)
             .ignore_discovered_servers()
             .max_reconnects(servers.hosts.len())
             .connection_timeout(CONNECT_TIMEOUT)
             .ping_interval(PING_INTERVAL)
             .event_callback(move |event| {
-                if matches!(event, async_nats::Event::Disconnected | async_nats::Event::Closed) {
-                    lost.request();
+                match event {
+                    async_nats::Event::Disconnected | async_nats::Event::Closed => lost.request(),
+                    async_nats::Event::ServerError(ServerError::Other(text))
+                        if text.to_ascii_lowercase().contains("permissions violation") =>
+                    {
+                        denied.set(&text);
+                    }
+                    _ => {}
                 }
                 async {}
             });
@@ -149,10 +192,15 @@ impl NatsSink {
             let password = servers.password()?.unwrap_or_default();
             options = options.user_and_password(user.clone(), password);
         }
-        if let Some(token) = self.address.token()? {
-            options = options.token(token);
+        match self.address.secret()? {
+            None => Ok(options),
+            Some(Secret::Token(token)) => Ok(options.token(token)),
+            Some(Secret::Nkey(seed)) => Ok(options.nkey(seed)),
+            Some(Secret::Credentials(text)) => {
+                // Its message has nothing of the text.
+                options.credentials(&text).map_err(|error| format!("creds_file: {error}"))
+            }
         }
-        Ok(options)
     }
 
     fn stream_config(&self) -> Config {
@@ -176,13 +224,15 @@ impl NatsSink {
                 .expected_stream(&self.address.stream);
             let acknowledged = async {
                 let sent = connection.context.send_publish(subject.clone(), publish).await;
-                sent.map_err(|error| unpublished(&error))?
-                    .await
-                    .map_err(|error| unpublished(&error))
+                let failed = |error: PublishError| unpublished(&error, &connection.stream);
+                sent.map_err(failed)?.await.map_err(failed)
             };
             tokio::select! {
                 acknowledged = timeout(self.options.timeout, acknowledged) => {
-                    acknowledged.unwrap_or_else(|_| Err(self.no_answer()))?;
+                    acknowledged.unwrap_or_else(|_| Err(self.no_answer(&connection.denied)))?;
+                }
+                () = connection.denied.said.requested() => {
+                    return Err(self.no_answer(&connection.denied));
                 }
                 () = connection.lost.requested() => {
                     return Err(SendFailure::temporary("the connection was lost"));
@@ -193,7 +243,10 @@ impl NatsSink {
     }
 
     #[cold]
-    fn no_answer(&self) -> SendFailure {
+    fn no_answer(&self, denied: &Denied) -> SendFailure {
+        if let Some(fault) = denied.fault() {
+            return fault.failure(self.is_running.load(Relaxed));
+        }
         let seconds = self.options.timeout.as_secs();
         SendFailure::temporary(format!("no answer from NATS within {seconds} s"))
     }
@@ -242,13 +295,16 @@ fn no_stream(error: &CreateStreamError) -> SendFailure {
 
 /// What follows from a message that is not stored.
 #[cold]
-fn unpublished(error: &PublishError) -> SendFailure {
+fn unpublished(error: &PublishError, stream: &Config) -> SendFailure {
     if error.kind() == PublishErrorKind::MaxPayloadExceeded {
         return SendFailure::new(FailureKind::Refused, clean(error));
     }
     let source = std::error::Error::source(error);
     match source.and_then(|source| source.downcast_ref::<jetstream::Error>()) {
-        Some(error) => of_code(error.error_code(), error),
+        Some(error) => match stream::full(&clean(error), stream) {
+            Some(fault) => fault.failure(true),
+            None => of_code(error.error_code(), error),
+        },
         None => SendFailure::temporary(clean(error)),
     }
 }

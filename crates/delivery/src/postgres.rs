@@ -76,7 +76,6 @@ pub struct PostgresSink {
 #[derive(Debug)]
 struct Shared {
     address: PostgresAddress,
-    tls: Tls,
     /// The outbox from which events come.
     outbox: OutboxIdentity,
     options: PostgresOptions,
@@ -114,12 +113,8 @@ impl PostgresSink {
         outbox: OutboxIdentity,
         options: PostgresOptions,
     ) -> Result<Self, SendFailure> {
-        let roots = address.roots.as_deref();
-        let config =
-            tls::client_config(roots).map_err(|text| SendFailure::new(FailureKind::Fatal, text))?;
-        let tls = Tls(MakeRustlsConnect::new(config));
         let connection = Mutex::default();
-        let sink = Self { shared: Arc::new(Shared { address, tls, outbox, options, connection }) };
+        let sink = Self { shared: Arc::new(Shared { address, outbox, options, connection }) };
         // A server that is away may not have noticed yet that the last process has ended.
         open_in_time(async || sink.position().await).await?;
         Ok(sink)
@@ -202,9 +197,10 @@ impl Shared {
 
     async fn connect(&self) -> Result<Connection, SendFailure> {
         let failed = |error: Error| failure(&error);
-        let config = self.address.config();
-        let config = config.map_err(|text| SendFailure::new(FailureKind::Fatal, text))?;
-        let connected = config.connect(self.tls.0.clone()).await;
+        let fatal = |text: String| SendFailure::new(FailureKind::Fatal, text);
+        let config = self.address.config().map_err(fatal)?;
+        let tls = tls::client_config(&self.address.tls, self.address.verification);
+        let connected = config.connect(MakeRustlsConnect::new(tls.map_err(fatal)?)).await;
         let (mut client, connection) = connected.map_err(failed)?;
         let mut driver = JoinSet::new();
         // Its error is reported by the statement that it ends.
@@ -433,12 +429,3 @@ const IN_USE: &str =
     "another process writes to these tables: stop it, or name another database or schema";
 const NOT_OURS: &str = "the schema has other tables or views with the names that it needs";
 const EMPTY_DATABASE: &str = "name an empty database or schema (`?options=-csearch_path%3DSCHEMA`)";
-
-/// Connects with TLS. Its debug output has no content.
-struct Tls(MakeRustlsConnect);
-
-impl std::fmt::Debug for Tls {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("MakeRustlsConnect")
-    }
-}

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use net::http::Url;
 
-use crate::tls;
+use crate::tls::{self, ClientIdentity, TlsFiles};
 
 /// The servers of a queue, and how they are reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,8 +14,8 @@ pub(crate) struct ServerAddress {
     pub(crate) hosts: Vec<String>,
     /// Whether connections have TLS. Between machines they always do.
     pub(crate) has_tls: bool,
-    /// File of trusted certificates, instead of those of the system.
-    pub(crate) roots: Option<PathBuf>,
+    /// The files of TLS.
+    pub(crate) tls: TlsFiles,
     /// The user, if the URI names one.
     pub(crate) user: Option<String>,
     password_file: Option<PathBuf>,
@@ -28,7 +28,7 @@ pub(crate) struct ServerAddress {
 impl ServerAddress {
     /// Parses `SCHEME://USER@HOST:PORT/PATH`. The keys after `?` are `more`, a name such as `broker` for each further
     /// `HOST:PORT`; `tls` with the values `true`, which is the default between machines, and `false`, which is allowed
-    /// within this machine only; `roots` and `password_file`, which name files; and others, which stay in `options`.
+    /// within this machine only; `roots`, `cert`, `key` and `password_file`, which name files; and others, which stay in `options`.
     ///
     /// # Errors
     /// A text for a person, without a password.
@@ -44,20 +44,28 @@ impl ServerAddress {
         let first = host_port(&format!("{host}:{}", url.port().unwrap_or(default_port)))?;
         let mut hosts = vec![first];
         let (mut tls, mut roots, mut password_file, mut options) = (None, None, None, Vec::new());
+        let (mut certificate, mut client_key) = (None, None);
         for (key, value) in url.query_pairs() {
             match &*key {
                 key if key == more => hosts.push(host_port(&value)?),
                 "tls" => tls = Some(value.into_owned()),
                 "roots" => roots = Some(PathBuf::from(&*value)),
+                "cert" => certificate = Some(PathBuf::from(&*value)),
+                "key" => client_key = Some(PathBuf::from(&*value)),
                 "password_file" => password_file = Some(PathBuf::from(&*value)),
                 _ => options.push((key.into_owned(), value.into_owned())),
             }
         }
+        let identity = ClientIdentity::of(certificate, client_key, ["cert", "key"])?;
+        let has_files = roots.is_some() || identity.is_some();
         let is_local = hosts.iter().all(|host| is_local(host));
         let has_tls = match tls.as_deref() {
-            None => !is_local || roots.is_some(),
+            None => !is_local || has_files,
             Some("true") => true,
-            Some("false") if is_local && roots.is_none() => false,
+            Some("false") if is_local && !has_files => false,
+            Some("false") if is_local => {
+                return Err("tls=false has no roots, cert or key".to_owned());
+            }
             Some("false") => return Err("tls=false is for this machine only".to_owned()),
             Some(_) => return Err("expected tls=true or tls=false".to_owned()),
         };
@@ -66,7 +74,8 @@ impl ServerAddress {
             return Err("password_file needs a user: USER@HOST".to_owned());
         }
         let path = url.path().trim_matches('/').to_owned();
-        Ok(Self { hosts, has_tls, roots, user, password_file, path, options })
+        let tls = TlsFiles { roots, identity };
+        Ok(Self { hosts, has_tls, tls, user, password_file, path, options })
     }
 
     /// The password as it is in its file now, if one is named.
@@ -153,6 +162,10 @@ mod tests {
             assert!(has_tls(&format!("kafka://{local}/t?tls=true")), "{local}");
             assert!(has_tls(&format!("kafka://{local}/t?roots=a.pem")), "{local}");
             assert!(has_tls(&format!("kafka://{local}/t?broker=b.example:1")), "{local}");
+            assert!(has_tls(&format!("kafka://{local}/t?cert=a.pem&key=b.pem")), "{local}");
+            assert!(parse(&format!("kafka://{local}/t?cert=a.pem")).is_err(), "{local}");
+            let without = format!("kafka://{local}/t?cert=a.pem&key=b.pem&tls=false");
+            assert!(parse(&without).is_err(), "{local}");
         }
         assert!(has_tls("kafka://b.example/t"));
         let far = ["b.example/t?tls=false", "localhost/t?broker=b.example:1&tls=false"];

@@ -255,6 +255,10 @@ async fn open_output(
                 .map_err(|error| failed(&error))
         }
         Destination::Postgres(address) => {
+            if let Some(text) = address.warning() {
+                // If standard error is closed, the operator has chosen it all the same.
+                let _ = log::print(Level::Warning, &format!("{consumer}: {text}"));
+            }
             let mut tables = PostgresOptions::default();
             tables.content = content;
             let sink = PostgresSink::open(*address.clone(), outbox.identity(), tables).await;

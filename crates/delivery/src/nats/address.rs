@@ -1,5 +1,6 @@
 //! The address of a JetStream stream, and the subjects of its messages.
 
+use std::fs;
 use std::path::PathBuf;
 
 use crate::queue_message;
@@ -11,15 +12,35 @@ pub struct NatsAddress {
     pub(super) servers: ServerAddress,
     pub(super) prefix: String,
     pub(super) stream: String,
-    token_file: Option<PathBuf>,
+    login: Login,
+}
+
+/// How a client without a user and a password authenticates: by a file, which is read for each connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Login {
+    /// As a user with a password, by a certificate, or not at all.
+    None,
+    Token(PathBuf),
+    /// The JWT of a user and the seed of its key, in the form of `nsc`.
+    Credentials(PathBuf),
+    /// The seed of a user's key.
+    Nkey(PathBuf),
+}
+
+/// What a client sends to authenticate.
+pub(super) enum Secret {
+    Token(String),
+    Credentials(String),
+    Nkey(String),
 }
 
 impl NatsAddress {
     /// Parses `nats://USER@HOST:PORT/PREFIX`. The prefix of the subjects has tokens of `A-Z`, `a-z`, `0-9`, `-` and `_`,
     /// separated by `.`. The keys after `?` are `stream`, by default the prefix with `_` for `.`; `server` for each
     /// further `HOST:PORT` of a cluster; `tls`, `true` or, within this machine only, `false`; `roots`, a PEM file of
-    /// trusted certificates instead of those of the system; and `password_file` or `token_file`, which are read for each
-    /// connection.
+    /// trusted certificates instead of those of the system; `cert` and `key`, PEM files of the client's certificate and its key;
+    /// and one of `password_file`, `token_file`, `creds_file` (the JWT and the seed of a user, as `nsc` writes them) and
+    /// `nkey_file` (the seed of a user). Files are read for each connection.
     ///
     /// # Errors
     /// A text for a person, without a password.
@@ -32,21 +53,30 @@ impl NatsAddress {
                  between them; name further servers with ?server=HOST:PORT"
             ));
         }
-        let (mut stream, mut token_file) = (prefix.replace('.', "_"), None);
+        let (mut stream, mut login) = (prefix.replace('.', "_"), Login::None);
         for (key, value) in std::mem::take(&mut servers.options) {
             match &*key {
                 "stream" => stream = value,
-                "token_file" => token_file = Some(PathBuf::from(value)),
+                "token_file" | "creds_file" | "nkey_file" if login != Login::None => {
+                    return Err("expected one of token_file, creds_file and nkey_file".to_owned());
+                }
+                "token_file" => login = Login::Token(value.into()),
+                "creds_file" => login = Login::Credentials(value.into()),
+                "nkey_file" => login = Login::Nkey(value.into()),
+                "creds" => return Err("creds: name the file with creds_file".to_owned()),
                 _ => return Err(format!("unknown key `{}`", key.escape_debug())),
             }
         }
         if stream.len() > MAX_PREFIX_BYTES || !is_token(&stream) {
             return Err("stream: expected letters, digits, `-` and `_`".to_owned());
         }
-        if token_file.is_some() && servers.user.is_some() {
-            return Err("token_file: expected no user, as a token stands for one".to_owned());
+        if login != Login::None && servers.user.is_some() {
+            return Err(
+                "token_file, creds_file, nkey_file: expected no user, as the file stands for one"
+                    .to_owned(),
+            );
         }
-        Ok(Self { servers, prefix, stream, token_file })
+        Ok(Self { servers, prefix, stream, login })
     }
 
     /// The servers, the prefix and the stream: the same for each user.
@@ -54,9 +84,20 @@ impl NatsAddress {
         format!("{} {}", self.servers.name(), self.stream)
     }
 
-    /// The token as it is in its file now, if one is named.
-    pub(super) fn token(&self) -> Result<Option<String>, String> {
-        self.token_file.as_deref().map(read_secret).transpose()
+    /// What is in the file of the login now, if one is named.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(super) fn secret(&self) -> Result<Option<Secret>, String> {
+        Ok(Some(match &self.login {
+            Login::None => return Ok(None),
+            Login::Token(path) => Secret::Token(read_secret(path)?),
+            Login::Nkey(path) => Secret::Nkey(read_secret(path)?),
+            Login::Credentials(path) => {
+                let text = fs::read_to_string(path);
+                Secret::Credentials(text.map_err(|error| format!("{}: {error}", path.display()))?)
+            }
+        }))
     }
 
     /// The subjects of all messages.
@@ -142,6 +183,10 @@ mod tests {
             "nats://localhost/a?stream=",
             "nats://localhost/a?subject=b",
             "nats://ada@localhost/a?token_file=b",
+            "nats://ada@localhost/a?creds_file=b",
+            "nats://localhost/a?creds_file=b&token_file=c",
+            "nats://localhost/a?creds=b",
+            "nats://localhost/a?cert=b",
             "nats://ada:secret@localhost/a",
         ] {
             let refused = NatsAddress::parse(wrong).unwrap_err();

@@ -1,27 +1,36 @@
 //! The address of a database: a `postgres` URI without a password, and without ways to leave out TLS between machines.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use net::http::Url;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-use crate::tls;
+use crate::tls::{self, ClientIdentity, TlsFiles, Verification};
 
 /// Where a database is, and how it is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostgresAddress {
     config: Config,
     password_file: Option<PathBuf>,
-    pub(super) roots: Option<PathBuf>,
+    pub(super) tls: TlsFiles,
+    pub(super) verification: Verification,
 }
 
 impl PostgresAddress {
-    /// Parses `postgres://USER@HOST:PORT/DATABASE`, with keys of libpq after `?`. Of `sslmode` there are `disable`, the
-    /// default for this machine and allowed for no other, and `verify-full`; `sslrootcert` names a PEM file of trusted
-    /// certificates instead of those of the system. `password_file` names the file with the password, which is read for
+    /// Parses `postgres://USER@HOST:PORT/DATABASE`, with keys of libpq after `?`:
+    ///
+    /// | `sslmode` | the connection |
+    /// |---|---|
+    /// | `disable` | has no TLS: the default for this machine, and allowed for no other |
+    /// | `verify-full` | has TLS, and the server's certificate is verified with its host: the default for other machines |
+    /// | `verify-ca` | has TLS, and the certificate is verified by `sslrootcert` for whatever host |
+    /// | `require` | has TLS, and without `sslrootcert` nothing is verified; with a file it is `verify-ca`, as in libpq |
+    ///
+    /// `sslrootcert` names a PEM file of trusted certificates instead of those of the system; `system` stands for these.
+    /// `sslcert` and `sslkey` name PEM files of the client's certificate and its key. `password_file` names the file with the password, which is read for
     /// each connection; a password in the URI is refused, as other users of the machine see arguments.
     ///
     /// # Errors
@@ -29,9 +38,13 @@ impl PostgresAddress {
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut url = Url::parse(text).map_err(|error| error.to_string())?;
         let (mut mode, mut roots, mut password_file, mut others) = (None, None, None, Vec::new());
+        let (mut certificate, mut client_key) = (None, None);
         for (key, value) in url.query_pairs() {
             match &*key {
                 "sslmode" => mode = Some(value.into_owned()),
+                "sslcert" => certificate = Some(PathBuf::from(&*value)),
+                "sslkey" => client_key = Some(PathBuf::from(&*value)),
+                "sslpassword" => return Err(WITHOUT_PASSPHRASE.to_owned()),
                 "sslrootcert" => roots = Some(PathBuf::from(&*value)),
                 "password_file" => password_file = Some(PathBuf::from(&*value)),
                 _ => others.push((key.into_owned(), value.into_owned())),
@@ -55,16 +68,48 @@ impl PostgresAddress {
             return Err("expected postgres://USER@HOST/DATABASE".to_owned());
         }
         let is_local = config.get_hosts().iter().all(is_local);
-        config.ssl_mode(match mode.as_deref() {
-            None if is_local && roots.is_none() => SslMode::Disable,
-            Some("disable") if is_local => SslMode::Disable,
-            None | Some("verify-full") => SslMode::Require,
+        let identity = ClientIdentity::of(certificate, client_key, ["sslcert", "sslkey"])?;
+        let of_system = roots.as_deref() == Some(Path::new("system"));
+        let has_files = roots.is_some() || identity.is_some();
+        let roots = roots.filter(|_| !of_system);
+        let (mode, verification) = match mode.as_deref() {
+            None if is_local && !has_files => (SslMode::Disable, Verification::Full),
+            Some("disable") if has_files => {
+                let text = "sslmode=disable has no sslrootcert, sslcert or sslkey";
+                return Err(text.to_owned());
+            }
+            Some("disable") if is_local => (SslMode::Disable, Verification::Full),
             Some("disable") => return Err("sslmode=disable is for this machine only".to_owned()),
-            Some(_) => return Err("expected sslmode=verify-full or disable".to_owned()),
-        });
+            None | Some("verify-full") => (SslMode::Require, Verification::Full),
+            Some("require" | "verify-ca") if of_system => {
+                // Everybody gets a certificate of such an authority.
+                return Err("sslrootcert=system: expected sslmode=verify-full".to_owned());
+            }
+            Some("require" | "verify-ca") if roots.is_some() => {
+                (SslMode::Require, Verification::Authority)
+            }
+            Some("require") => (SslMode::Require, Verification::None),
+            Some("verify-ca") => {
+                return Err("sslmode=verify-ca: expected a file in sslrootcert".to_owned());
+            }
+            Some(_) => {
+                let text = "expected sslmode=verify-full, verify-ca, require or disable";
+                return Err(text.to_owned());
+            }
+        };
+        config.ssl_mode(mode);
+        let tls = TlsFiles { roots, identity };
         config.connect_timeout(CONNECT_TIMEOUT).tcp_user_timeout(TCP_TIMEOUT);
         config.keepalives_idle(TCP_TIMEOUT).application_name("wireproof");
-        Ok(Self { config, password_file, roots })
+        Ok(Self { config, password_file, tls, verification })
+    }
+
+    /// What an operator should know of an address that was accepted.
+    pub fn warning(&self) -> Option<&'static str> {
+        (self.verification == Verification::None).then_some(
+            "sslmode=require verifies no certificate: whoever is on the way can read and change what is sent, the password too. \
+             Use sslmode=verify-full, with sslrootcert=FILE for the certificates of the provider",
+        )
     }
 
     /// What a new connection needs, with the password as it is in its file now.
@@ -118,6 +163,8 @@ pub(super) fn message(error: &dyn std::error::Error) -> String {
     text
 }
 
+const WITHOUT_PASSPHRASE: &str =
+    "sslpassword: write the key without a passphrase to a file that only this user can read";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const TCP_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -144,11 +191,42 @@ mod tests {
         assert!(refused("postgres://u@db.example/d?sslmode=disable").contains("this machine only"));
         let mixed = "postgres://u@localhost/d?host=db.example&sslmode=disable";
         assert!(refused(mixed).contains("this machine only"));
-        for weaker in ["allow", "prefer", "require", "verify-ca", ""] {
+        for weaker in ["allow", "prefer", "verify-ca", ""] {
             assert!(
                 refused(&format!("postgres://u@localhost/d?sslmode={weaker}")).contains("sslmode")
             );
         }
+    }
+
+    #[test]
+    fn less_is_verified_only_where_the_uri_says_so() {
+        let of = |query: &str| {
+            let uri = format!("postgres://u@db.example/d?{query}");
+            PostgresAddress::parse(&uri).map(|of| (of.verification, of.warning().is_some()))
+        };
+        for full in ["", "sslmode=verify-full", "sslrootcert=a.pem", "sslrootcert=system"] {
+            assert_eq!(of(full), Ok((Verification::Full, false)), "{full}");
+        }
+        assert_eq!(of("sslmode=require"), Ok((Verification::None, true)));
+        for authority in
+            ["sslmode=require&sslrootcert=a.pem", "sslrootcert=a.pem&sslmode=verify-ca"]
+        {
+            assert_eq!(of(authority), Ok((Verification::Authority, false)), "{authority}");
+        }
+        for wrong in [
+            "sslmode=require&sslrootcert=system",
+            "sslmode=verify-ca",
+            "sslcert=a.pem",
+            "sslkey=a.pem",
+            "sslcert=a.pem&sslkey=b.pem&sslpassword=secret",
+        ] {
+            assert!(!of(wrong).unwrap_err().contains("secret"), "{wrong}");
+        }
+        // A certificate of the client is of no use without TLS.
+        assert_eq!(mode("postgres://u@localhost/d?sslcert=a.pem&sslkey=b.pem"), SslMode::Require);
+        let refused =
+            PostgresAddress::parse("postgres://u@localhost/d?sslmode=disable&sslcert=a&sslkey=b");
+        assert!(refused.unwrap_err().contains("sslcert"));
     }
 
     #[test]

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError};
 
+use base::StopSignal;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{HeaderMap, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
 use hyper::upgrade::OnUpgrade;
 use hyper::{Request, Response, StatusCode};
-use base::StopSignal;
 use net::http_server;
 use net::websocket_server::{switching, upgrade_key};
 use tokio::sync::{Mutex, OwnedMutexGuard};

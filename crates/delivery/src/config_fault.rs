@@ -1,0 +1,119 @@
+//! Settings of a queue under which it cannot take events: each has a stable code, and its message has the setting, its value and
+//! the remedy.
+
+use crate::sink::{FailureKind, SendFailure};
+
+/// A setting of a queue, or of this machine, under which events cannot be delivered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ConfigFault {
+    /// A stream of NATS stores messages and does not say so.
+    #[error(
+        "the stream {0} has no_ack=true and acknowledges no message: set no_ack=false, or name another stream with ?stream=NAME"
+    )]
+    NoAck(String),
+    /// A stream of NATS takes no messages any more.
+    #[error(
+        "the stream {0} has sealed=true and takes no message, which cannot be undone: name another stream with ?stream=NAME"
+    )]
+    Sealed(String),
+    /// A stream of NATS takes the messages of another one alone.
+    #[error(
+        "the stream {0} has mirror={1} and takes no other messages: name that stream with ?stream={1}"
+    )]
+    Mirror(String, String),
+    /// A stream of NATS takes counts alone.
+    #[error(
+        "the stream {0} has allow_msg_counter=true and takes counts alone: name another stream with ?stream=NAME"
+    )]
+    Counter(String),
+    /// A stream of NATS takes other subjects.
+    #[error(
+        "the stream {0} does not take the subjects {1}: add them to it, or name another one with ?stream=NAME"
+    )]
+    Subjects(String, String),
+    /// A stream of NATS is at a limit.
+    #[error(
+        "{0}: the stream {1} has discard=new and {2}: raise the limit, delete messages, or set discard=old, and the delivery goes on"
+    )]
+    Full(String, String, String),
+    /// A server refuses the user an operation.
+    #[error(
+        "{0}: give the user of the URI the right to publish and to read the stream's information"
+    )]
+    Permission(String),
+    /// A topic of Kafka takes smaller records than those of events.
+    #[error(
+        "the topic {0} has max.message.bytes={1}, less than any event needs: set it to 1048588, which is the default, or more"
+    )]
+    RecordSize(String, u64),
+    /// A topic of Kafka demands more replicas than it has.
+    #[error(
+        "the topic {0} has min.insync.replicas={1} and {2} replicas, with which a broker may store no record: lower the setting, or \
+         add replicas"
+    )]
+    Replicas(String, u64, usize),
+    /// A broker refuses the time of records.
+    #[error(
+        "the broker refuses the time of the records: by the clock of this machine it is {now}, {offset}. Set the clocks, or raise \
+         {settings} of the topic {topic}"
+    )]
+    Clock {
+        /// The topic.
+        topic: String,
+        /// The time of this machine.
+        now: String,
+        /// How far it is from the time of the broker.
+        offset: String,
+        /// The settings, with their values.
+        settings: String,
+    },
+}
+
+impl ConfigFault {
+    /// The stable name.
+    pub(crate) fn code(&self) -> &'static str {
+        match self {
+            Self::NoAck(_) => "nats/no-ack",
+            Self::Sealed(_) => "nats/sealed",
+            Self::Mirror(..) => "nats/mirror",
+            Self::Counter(_) => "nats/counter",
+            Self::Subjects(..) => "nats/subjects",
+            Self::Full(..) => "nats/full",
+            Self::Permission(_) => "nats/permission",
+            Self::RecordSize(..) => "kafka/record-size",
+            Self::Replicas(..) => "kafka/replicas",
+            Self::Clock { .. } => "kafka/clock",
+        }
+    }
+
+    /// The failure of a batch, or of the start: while a run lasts, an operator may mend it, and the events wait.
+    #[cold]
+    pub(crate) fn failure(&self, is_running: bool) -> SendFailure {
+        let kind = match is_running {
+            true => FailureKind::Temporary(std::time::Duration::ZERO),
+            false => FailureKind::Fatal,
+        };
+        SendFailure::new(kind, self.text())
+    }
+
+    /// The message with the code.
+    pub(crate) fn text(&self) -> String {
+        format!("{self} ({})", self.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_ends_the_start_and_waits_in_a_run_with_its_code() {
+        let fault = ConfigFault::NoAck("events".to_owned());
+        assert_eq!(fault.failure(false).kind, FailureKind::Fatal);
+        let waiting = fault.failure(true);
+        assert!(matches!(waiting.kind, FailureKind::Temporary(_)));
+        assert!(
+            waiting.reason.contains("no_ack=true") && waiting.reason.ends_with("(nats/no-ack)")
+        );
+    }
+}
