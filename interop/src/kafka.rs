@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use krafka::ConsumerRecord;
-use krafka::admin::NewTopic;
+use krafka::admin::{ConfigOp, ConfigResource, NewTopic};
 use krafka::consumer::AutoOffsetReset;
 use tempfile::TempDir;
 
@@ -103,6 +103,18 @@ impl Kafka {
             .extend(settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
         let created = client.admin().create_topics([topic], Default::default()).await;
         created.expect("an answer").remove(name).expect("a topic").expect("a new topic");
+    }
+
+    /// Changes a setting of a topic.
+    ///
+    /// # Panics
+    /// If the broker refuses it.
+    pub async fn set_topic(&self, topic: &str, name: &str, value: &str) {
+        let client = self.client().await.expect("a broker that answers");
+        let resource = ConfigResource::topic(topic);
+        let change = (resource.clone(), vec![ConfigOp::set(name, value)]);
+        let changed = client.admin().incremental_alter_configs([change], Default::default()).await;
+        changed.expect("an answer").remove(&resource).expect("a topic").expect("a valid setting");
     }
 
     /// All records of a topic, those of a partition in their order; `None` if they cannot be read.

@@ -24,6 +24,7 @@ pub mod faults;
 mod http;
 pub mod kafka;
 pub mod nats;
+pub mod nats_users;
 pub mod nostr;
 pub mod pds;
 pub mod postgres;

@@ -1,6 +1,6 @@
 //! Certificates of an authority that no system knows.
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 /// Texts in PEM form.
 pub(crate) struct Certificates {
@@ -8,6 +8,9 @@ pub(crate) struct Certificates {
     /// The certificate of a server that is called `localhost`.
     pub(crate) server: String,
     pub(crate) server_key: String,
+    /// The certificate of a client that is called `ada`.
+    pub(crate) client: String,
+    pub(crate) client_key: String,
 }
 
 impl Certificates {
@@ -20,6 +23,11 @@ impl Certificates {
         let key = KeyPair::generate().expect("a key");
         let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
         let server = params.signed_by(&key, &issuer).expect("a certificate").pem();
-        Self { authority, server, server_key: key.serialize_pem() }
+        let client_key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(Vec::new()).expect("parameters");
+        params.distinguished_name.push(DnType::CommonName, "ada");
+        let client = params.signed_by(&client_key, &issuer).expect("a certificate").pem();
+        let [server_key, client_key] = [&key, &client_key].map(KeyPair::serialize_pem);
+        Self { authority, server, server_key, client, client_key }
     }
 }

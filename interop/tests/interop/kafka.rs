@@ -232,4 +232,128 @@ async fn certificates_are_verified() {
     check_ends(&cases, &[]);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_topic_that_takes_no_events_by_its_settings_is_refused_at_the_start() {
+    let kit = kit!(Kafka);
+    let kafka = Kafka::start(&kit, "PLAINTEXT", "").await;
+    for (topic, setting) in [
+        ("tiny", ("max.message.bytes", "100")),
+        ("replicas", ("min.insync.replicas", "2")),
+        ("compacted", ("cleanup.policy", "compact")),
+        ("appended", ("message.timestamp.type", "LogAppendTime")),
+    ] {
+        kafka.create_topic(topic, 1, &[setting]).await;
+    }
+    let uri = |topic: &str| format!("kafka://{}/{topic}", kafka.address());
+    let cases = [
+        (uri("tiny"), 4, "max.message.bytes=100"),
+        (uri("tiny"), 4, "(kafka/record-size)"),
+        // This broker counts no more replicas than there are.
+        (uri("replicas"), 0, ""),
+        // Every record has a key.
+        (uri("compacted"), 0, ""),
+        (uri("appended"), 0, ""),
+    ];
+    check_ends(&cases, &[]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_clock_is_named_where_the_broker_refuses_the_time_of_records_and_they_arrive_later() {
+    let kit = kit!(Kafka);
+    let kafka = Kafka::start(&kit, "PLAINTEXT", "").await;
+    // By its own clock the broker gets every record after it was made.
+    kafka.create_topic(TOPIC, 1, &[("message.timestamp.before.max.ms", "0")]).await;
+    let mut delivered = Delivered::new(&kafka.uri());
+    delivered.start(None);
+    delivered.write(1);
+    let errors = delivered.folder.path().join("errors");
+    let reported = async || {
+        let text = fs::read_to_string(&errors).unwrap_or_default();
+        ["the clock of this machine", "before.max.ms=0", "(kafka/clock)", "it is retried"]
+            .iter()
+            .all(|part| text.contains(part))
+    };
+    delivered.wait_until("a report of the clock", reported).await;
+    kafka.set_topic(TOPIC, "message.timestamp.before.max.ms", "3600000").await;
+    crate::queue::wait_for_records(&kafka, &mut delivered).await;
+    delivered.interrupt();
+    assert_eq!(dead_letters(&delivered), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_setting_that_changes_in_a_run_is_named_and_everything_arrives_once_it_is_mended() {
+    let kit = kit!(Kafka);
+    let kafka = kafka_with_topic(&kit).await;
+    let mut delivered = Delivered::new(&kafka.uri());
+    delivered.start(None);
+    crate::queue::wait_for_records(&kafka, &mut delivered).await;
+    kafka.set_topic(TOPIC, "max.message.bytes", "100").await;
+    delivered.write(1);
+    let errors = delivered.folder.path().join("errors");
+    let reported = async || {
+        let text = fs::read_to_string(&errors).unwrap_or_default();
+        text.contains("(kafka/record-size); it is retried")
+    };
+    delivered.wait_until("a report of the setting", reported).await;
+    kafka.set_topic(TOPIC, "max.message.bytes", "1000000").await;
+    crate::queue::wait_for_records(&kafka, &mut delivered).await;
+    delivered.interrupt();
+    assert_eq!(dead_letters(&delivered), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_have_tokens_and_certificates() {
+    let kit = kit!(Kafka);
+    let sasl = "sasl.enabled.mechanisms=OAUTHBEARER\n\
+        listener.name.clients.oauthbearer.sasl.jaas.config=\
+        org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub=\"broker\";\n";
+    let by_token = Kafka::start(&kit, "SASL_PLAINTEXT", sasl).await;
+    let file = |name: &str, text: &str| by_token.write_file(name, text).display().to_string();
+    let token = file("token", &unsecured_token(3600));
+    let expired = file("expired", &unsecured_token(-3600));
+    let uri = format!("kafka://{}/none?sasl=oauthbearer", by_token.address());
+
+    let certificates = Certificates::new();
+    let (roots, certificate, key) = (
+        file("authority.pem", &certificates.authority),
+        file("client.pem", &certificates.client),
+        file("client.key", &certificates.client_key),
+    );
+    let keystore = file("server.pem", &(certificates.server_key + &certificates.server));
+    let tls = format!(
+        "ssl.keystore.type=PEM\nssl.keystore.location={keystore}\nssl.truststore.type=PEM\n\
+         ssl.truststore.location={roots}\nssl.client.auth=required\n"
+    );
+    let with_tls = Kafka::start_as(&kit, "localhost", "SSL", &tls).await;
+    let address = with_tls.address().replace("127.0.0.1", "localhost");
+    let with_tls = format!("kafka://{address}/none?roots={roots}");
+    let missing = "the topic none does not exist";
+    let cases = [
+        // The user is accepted, and the topic is missing.
+        (format!("{uri}&token_file={token}"), 4, missing),
+        (format!("{uri}&token_file={expired}"), 4, "uthentication"),
+        (format!("{uri}&token_file=/nonexistent"), 4, "/nonexistent"),
+        (format!("{uri}&token=secret-token"), 2, "token_file"),
+        (format!("{with_tls}&cert={certificate}&key={key}"), 4, missing),
+        (with_tls.clone(), 3, "kafka-localhost"),
+        (format!("{with_tls}&cert={certificate}"), 2, "cert and key together"),
+        (format!("kafka://{address}/none?sasl=aws-msk-iam&tls=true"), 2, "region"),
+        (
+            format!("kafka://{address}/none?sasl=aws-msk-iam&region=eu-west-1&tls=true"),
+            4,
+            "AWS_ACCESS_KEY_ID",
+        ),
+    ];
+    check_ends(&cases, &["secret-token", "eyJhbGciOiJub25lIn0"]);
+}
+
+/// A token without a signature, which Kafka's own handler accepts in tests.
+pub(crate) fn unsecured_token(lifetime_seconds: i64) -> String {
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("a clock").as_secs() as i64;
+    let (issued, end) = (now.min(now + lifetime_seconds) - 10, now + lifetime_seconds);
+    let claims = format!(r#"{{"sub":"ada","iat":{issued},"exp":{end}}}"#);
+    let part = |text: &str| data_encoding::BASE64URL_NOPAD.encode(text.as_bytes());
+    format!("{}.{}.", part(r#"{"alg":"none"}"#), part(&claims))
+}
+
 const TOPIC: &str = "events";

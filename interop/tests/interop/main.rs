@@ -12,6 +12,7 @@
 //! | `nostr_relays` | `nostr follow` and the relay of rust-nostr: pages, filters, new events, a kill, comparison of ids, limits, authentication |
 //! | `nostr_databases` | a database that nostrdb writes, read and proved |
 //! | `archives` | consumers of other projects, and `follow`, catch up from `wireproof archive serve` |
+//! | `kafka_logins` | tokens of an identity provider, and the signature for Amazon MSK |
 //! | `readers` | consumers of other projects follow the simulator |
 //! | `stores` | archives in an S3 server: kills of both sides, every command; what is refused |
 //! | `store_races` | races of writers for objects and tables in servers of S3 and of Azure blobs |
@@ -30,6 +31,7 @@ mod delivery;
 mod follower;
 mod follows;
 mod kafka;
+mod kafka_logins;
 mod nats;
 mod nostr_databases;
 mod nostr_deliveries;

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use async_nats::jetstream;
 use async_nats::jetstream::consumer::pull::OrderedConfig;
-use async_nats::jetstream::stream::{Config, DiscardPolicy};
+use async_nats::jetstream::stream::{Config, DiscardPolicy, Source};
 use futures_util::StreamExt;
 use simnet::servers::Server;
 use tokio::time::timeout;
 use wireproof_interop::kit;
 use wireproof_interop::nats::Nats;
+use wireproof_interop::nats_users::Operator;
 
 use crate::certificates::Certificates;
 use crate::delivery::Delivered;
@@ -193,4 +194,125 @@ async fn certificates_are_verified() {
         (format!("nats://{}/events?roots={roots}", nats.address()), 3, "certificate"),
     ];
     check_ends(&cases, &[]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_takes_or_acknowledges_nothing_by_its_settings_is_refused_at_the_start() {
+    let kit = kit!(Nats);
+    let nats = Nats::start(&kit, "").await;
+    let context = jetstream::new(nats.try_connect().await.expect("a client"));
+    let create = async |name: &str, change: &dyn Fn(&mut Config)| {
+        let subjects = vec![format!("{name}.*")];
+        let mut config = Config { name: name.to_owned(), subjects, ..Config::default() };
+        change(&mut config);
+        context.create_stream(config.clone()).await.expect("a stream");
+        config
+    };
+    create("kept", &|config| (config.deny_delete, config.deny_purge) = (true, true)).await;
+    create("unacknowledged", &|config| config.no_ack = true).await;
+    create("counter", &|config| config.allow_message_counter = true).await;
+    let sealed = create("sealed", &|_| ()).await;
+    let sealed = Config { sealed: true, ..sealed };
+    context.update_stream(sealed).await.expect("a sealed stream");
+    create("copy", &|config| {
+        config.subjects = Vec::new();
+        config.mirror = Some(Source { name: "kept".to_owned(), ..Source::default() });
+    })
+    .await;
+    let uri = |prefix: &str| format!("nats://{}/{prefix}", nats.address());
+    let cases = [
+        (uri("kept"), 0, ""),
+        (uri("unacknowledged"), 4, "no_ack=true"),
+        (uri("unacknowledged"), 4, "(nats/no-ack)"),
+        (uri("sealed"), 4, "sealed=true"),
+        (uri("sealed"), 4, "?stream=NAME (nats/sealed)"),
+        (uri("copy"), 4, "mirror=kept"),
+        (uri("counter"), 4, "(nats/counter)"),
+        (uri("other") + "?stream=kept", 4, "(nats/subjects)"),
+    ];
+    check_ends(&cases, &[]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_whose_settings_change_in_a_run_is_named_and_gets_everything_once_they_are_mended()
+{
+    let kit = kit!(Nats);
+    let nats = Nats::start(&kit, "").await;
+    let mut delivered = Delivered::new(&nats.uri());
+    delivered.start(None);
+    wait_for_records(&nats, &mut delivered).await;
+    let context = jetstream::new(nats.try_connect().await.expect("a client"));
+    let stream = context.get_stream("at_events").await.expect("a stream");
+    let config = stream.cached_info().config.clone();
+    let silent = Config { no_ack: true, ..config.clone() };
+    context.update_stream(silent).await.expect("another setting");
+    delivered.write(1);
+    let errors = delivered.folder.path().join("errors");
+    let reported = async || {
+        let text = std::fs::read_to_string(&errors).unwrap_or_default();
+        text.contains("no_ack=true") && text.contains("it is retried")
+    };
+    delivered.wait_until("a report of the setting", reported).await;
+    context.update_stream(config).await.expect("the first settings");
+    wait_for_records(&nats, &mut delivered).await;
+    delivered.interrupt();
+    assert_eq!(dead_letters(&delivered), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_have_credentials_files_keys_and_certificates() {
+    let kit = kit!(Nats);
+    let (certificates, operator) = (Certificates::new(), Operator::default());
+    let nats = Nats::start(&kit, &operator.config()).await;
+    let file = |name: &str, text: &str| nats.write_file(name, text).display().to_string();
+    let credentials = file("ada.creds", &operator.credentials(&[]));
+    let silent = file("silent.creds", &operator.credentials(&["at.>"]));
+    let stranger = file("stranger.creds", &Operator::default().credentials(&[]));
+    let damaged = file("damaged.creds", "secret-text");
+    let uri = format!("nats://{}/at.events", nats.address());
+
+    let user = nkeys::KeyPair::new_user();
+    let seed = user.seed().expect("a seed");
+    let seed_file = file("ada.nk", &seed);
+    let users = format!("authorization: {{ users: [{{ nkey: {} }}] }}\n", user.public_key());
+    let by_key = Nats::start(&kit, &users).await;
+    let by_key = format!("nats://{}/at.events", by_key.address());
+
+    let path = |name: &str, text: &str| format!("{:?}", file(name, text));
+    let tls = format!(
+        "tls: {{ cert_file: {}, key_file: {}, ca_file: {}, verify: true }}\n",
+        path("server.pem", &certificates.server),
+        path("server.key", &certificates.server_key),
+        path("authority.pem", &certificates.authority),
+    );
+    let with_tls = Nats::start(&kit, &tls).await;
+    let (roots, key) =
+        (file("authority.pem", &certificates.authority), file("key.pem", &certificates.client_key));
+    let certificate = file("client.pem", &certificates.client);
+    let address = with_tls.address().replace("127.0.0.1", "localhost");
+    let with_tls = format!("nats://{address}/at.events?roots={roots}");
+    let cases = [
+        (format!("{uri}?creds_file={credentials}"), 0, ""),
+        (uri.clone(), 4, "authorization violation"),
+        (format!("{uri}?creds_file={stranger}"), 4, "uthorization"),
+        (format!("{uri}?creds_file={damaged}"), 4, "creds_file"),
+        (format!("{uri}?creds_file=/nonexistent"), 4, "/nonexistent"),
+        (format!("{by_key}?nkey_file={seed_file}"), 0, ""),
+        (by_key, 4, "uthorization"),
+        (format!("{with_tls}&cert={certificate}&key={key}"), 0, ""),
+        (with_tls.clone(), 3, "nats-localhost"),
+        (format!("{with_tls}&cert={certificate}&key=/nonexistent"), 4, "/nonexistent"),
+    ];
+    check_ends(&cases, &["secret-text", &seed]);
+
+    // The rights of a user are named where they are the cause.
+    let mut delivered = small(&format!("{uri}?creds_file={silent}"));
+    delivered.start(None);
+    let errors = delivered.folder.path().join("errors");
+    let reported = async || {
+        let text = std::fs::read_to_string(&errors).unwrap_or_default();
+        text.contains("ermissions") && text.contains("(nats/permission)")
+    };
+    delivered.wait_until("a report of the right", reported).await;
+    delivered.interrupt();
 }

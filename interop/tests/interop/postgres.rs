@@ -437,14 +437,7 @@ fn ended(delivered: &Delivered) -> (Option<i32>, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn certificates_are_verified() {
     let kit = kit!(Postgres);
-    let mut postgres = Postgres::start(&kit, &["fsync=off"]).await;
-    postgres.create_database("tls").await;
-    let certificates = Certificates::new();
-    postgres.write_file("server.crt", &certificates.server);
-    postgres.write_file("server.key", &certificates.server_key);
-    let client = postgres.connect("tls").await;
-    client.batch_execute("ALTER SYSTEM SET ssl = on").await.expect("a setting");
-    postgres.run().await;
+    let (postgres, certificates) = with_tls(&kit).await;
     let roots = postgres.write_file("authority.pem", &certificates.authority);
     let uri = postgres.uri("tls").replace("127.0.0.1", "localhost");
     let trusted = format!("{uri}&sslmode=verify-full&sslrootcert={}", roots.display());
@@ -457,4 +450,73 @@ async fn certificates_are_verified() {
         let (code, message) = ended(&small(&uri));
         assert!(code == Some(3) && message.contains(expected), "{code:?} {message}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn less_of_a_certificate_is_verified_only_where_the_uri_says_so() {
+    let kit = kit!(Postgres);
+    let (postgres, certificates) = with_tls(&kit).await;
+    let roots = postgres.write_file("authority.pem", &certificates.authority);
+    let other = postgres.write_file("other.pem", &Certificates::new().authority);
+    // The certificate is for `localhost`.
+    let uri = postgres.uri("tls");
+    let rooted = |mode: &str| format!("{uri}&sslmode={mode}&sslrootcert={}", roots.display());
+    for (uri, code, expected) in [
+        (format!("{uri}&sslmode=require"), 0, "sslmode=require verifies no certificate"),
+        (rooted("require"), 0, ""),
+        (rooted("verify-ca"), 0, ""),
+        (rooted("verify-full"), 3, "certificate"),
+        (format!("{uri}&sslmode=require&sslrootcert={}", other.display()), 3, "certificate"),
+        (format!("{uri}&sslmode=verify-full&sslrootcert=system"), 3, "certificate"),
+        (format!("{uri}&sslmode=verify-ca"), 2, "sslrootcert"),
+        (format!("{uri}&sslmode=require&sslrootcert=system"), 2, "sslmode=verify-full"),
+        (format!("{uri}&sslmode=prefer"), 2, "sslmode"),
+    ] {
+        let (found, message) = ended(&small(&uri));
+        assert!(found == Some(code) && message.contains(expected), "{uri}: {found:?} {message}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_can_be_known_by_a_certificate() {
+    let kit = kit!(Postgres);
+    let (mut postgres, certificates) = with_tls(&kit).await;
+    let roots = postgres.write_file("authority.pem", &certificates.authority);
+    let certificate = postgres.write_file("client.crt", &certificates.client);
+    let key = postgres.write_file("client.key", &certificates.client_key);
+    let client = postgres.connect("tls").await;
+    let ca = format!("ALTER SYSTEM SET ssl_ca_file = '{}'", roots.display());
+    client.batch_execute(&ca).await.expect("a setting");
+    // The checks of the test itself have a password.
+    let rules = "hostnossl all all 127.0.0.1/32 scram-sha-256\nhostssl all all 127.0.0.1/32 cert\n";
+    postgres.write_file("pg_hba.conf", rules);
+    postgres.run().await;
+    let uri = postgres.uri_without_password("tls").replace("127.0.0.1", "localhost");
+    let rooted = format!("{uri}?sslrootcert={}", roots.display());
+    let known = format!("{rooted}&sslcert={}&sslkey={}", certificate.display(), key.display());
+    for (uri, code, expected) in [
+        (known.clone(), 0, ""),
+        (rooted.clone(), 4, "certificate"),
+        (format!("{rooted}&sslcert={}", certificate.display()), 2, "sslcert and sslkey together"),
+        (known.replace("client.key", "none.key"), 4, "none.key"),
+        (known.replace("client.key", "client.crt"), 4, "no private key"),
+        (format!("{known}&sslpassword=secret"), 2, "without a passphrase"),
+    ] {
+        let (found, message) = ended(&small(&uri));
+        assert!(found == Some(code) && message.contains(expected), "{uri}: {found:?} {message}");
+        assert!(!message.contains("secret"), "{message}");
+    }
+}
+
+/// A server with TLS, whose certificate is for `localhost`, and a database.
+async fn with_tls(kit: &wireproof_interop::program::Kit) -> (Postgres, Certificates) {
+    let mut postgres = Postgres::start(kit, &["fsync=off"]).await;
+    postgres.create_database("tls").await;
+    let certificates = Certificates::new();
+    postgres.write_file("server.crt", &certificates.server);
+    postgres.write_file("server.key", &certificates.server_key);
+    let client = postgres.connect("tls").await;
+    client.batch_execute("ALTER SYSTEM SET ssl = on").await.expect("a setting");
+    postgres.run().await;
+    (postgres, certificates)
 }
