@@ -11,7 +11,7 @@
 //! |---|---|
 //! | no broker, no leader, too few replicas, no acknowledgement in time | the events are sent again |
 //! | a record that is larger than the topic allows, or that the broker refuses | the event is set aside after some attempts |
-//! | wrong credentials, missing rights, a missing topic at the start | the delivery ends |
+//! | wrong credentials, missing rights, a missing topic | the start fails; a run tells it, and sends the events again |
 //! | a topic that takes no records by its settings, which are read for each connection and after each failure | the start fails; a run tells the setting, and sends the events again |
 //! | a clock that is too far from the broker's | the events are sent again, and the failure tells the limit |
 //!
@@ -118,7 +118,7 @@ impl KafkaSink {
         let mut place = self.connection.lock().await;
         let connection = match place.as_ref() {
             Some(connection) => connection.clone(),
-            None => Arc::new(self.connect().await?),
+            None => Arc::new(self.connect().await.map_err(|failed| self.in_state(failed))?),
         };
         *place = Some(connection.clone());
         Ok(connection)
@@ -231,10 +231,15 @@ impl KafkaSink {
         }
     }
 
+    /// A failure of the start, or of a run, in which credentials and rights may be mended.
+    fn in_state(&self, failed: SendFailure) -> SendFailure {
+        if self.is_running.load(Relaxed) { failed.in_run() } else { failed }
+    }
+
     /// What follows from a record that is not stored, with the setting that is the cause.
     #[cold]
     fn unsent(&self, connection: &Connection, error: &KrafkaError) -> SendFailure {
-        let failed = failure(error);
+        let failed = self.in_state(failure(error));
         match error {
             KrafkaError::Broker { code: ErrorCode::InvalidTimestamp, .. } => {
                 let settings = connection.settings();

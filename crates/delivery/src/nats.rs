@@ -12,7 +12,7 @@
 //! |---|---|
 //! | no connection, no acknowledgement in time, no stream, a full stream | the events are sent again over a new connection |
 //! | a message that is larger than the server or the stream allows | the event is set aside after some attempts |
-//! | wrong credentials, another stream with these subjects, a server without JetStream | the delivery ends |
+//! | wrong credentials, another stream with these subjects, a server without JetStream | the start fails; a run tells it, and sends the events again |
 //! | a stream that takes or acknowledges no messages by its settings, which are checked for each connection | the start fails; a run tells the setting, and sends the events again |
 
 mod address;
@@ -131,8 +131,10 @@ impl NatsSink {
         }
         *place = None;
         let opened = timeout(self.options.timeout, self.connect()).await;
-        let connection = opened.unwrap_or_else(|_| Err(self.no_answer(&Denied::default())));
-        let connection = Arc::new(connection?);
+        let opened = opened.unwrap_or_else(|_| Err(self.no_answer(&Denied::default())));
+        let is_running = self.is_running.load(Relaxed);
+        let failed = |failed: SendFailure| if is_running { failed.in_run() } else { failed };
+        let connection = Arc::new(opened.map_err(failed)?);
         *place = Some(connection.clone());
         Ok(connection)
     }

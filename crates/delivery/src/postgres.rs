@@ -22,6 +22,7 @@ mod nostr_events;
 mod tables;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use base::crash_point;
@@ -81,6 +82,8 @@ struct Shared {
     options: PostgresOptions,
     /// `None` until the next use after a failure: whatever state a connection is in ends with it.
     connection: Mutex<Option<Connection>>,
+    /// Whether there was a connection.
+    is_open: AtomicBool,
 }
 
 /// A connection that has the lock.
@@ -113,8 +116,9 @@ impl PostgresSink {
         outbox: OutboxIdentity,
         options: PostgresOptions,
     ) -> Result<Self, SendFailure> {
-        let connection = Mutex::default();
-        let sink = Self { shared: Arc::new(Shared { address, outbox, options, connection }) };
+        let (connection, is_open) = Default::default();
+        let shared = Shared { address, outbox, options, connection, is_open };
+        let sink = Self { shared: Arc::new(shared) };
         // A server that is away may not have noticed yet that the last process has ended.
         open_in_time(async || sink.position().await).await?;
         Ok(sink)
@@ -197,7 +201,12 @@ impl Shared {
 
     async fn connect(&self) -> Result<Connection, SendFailure> {
         let failed = |error: Error| failure(&error);
-        let fatal = |text: String| SendFailure::new(FailureKind::Fatal, text);
+        let is_open = self.is_open.load(Relaxed);
+        let fatal = |text: String| {
+            let failed = SendFailure::new(FailureKind::Fatal, text);
+            // Files may be about to be replaced.
+            if is_open { failed.in_run() } else { failed }
+        };
         let config = self.address.config().map_err(fatal)?;
         let tls = tls::client_config(&self.address.tls, self.address.verification);
         let connected = config.connect(MakeRustlsConnect::new(tls.map_err(fatal)?)).await;
@@ -221,6 +230,7 @@ impl Shared {
                 TableStatements::NostrEvents(insert)
             }
         };
+        self.is_open.store(true, Relaxed);
         Ok(Connection { client, cursor, tables, _driver: driver })
     }
 

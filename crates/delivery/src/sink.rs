@@ -124,6 +124,17 @@ impl SendFailure {
         Self::new(FailureKind::Temporary(Duration::ZERO), reason)
     }
 
+    /// The same failure in a run: what needs the operator, such as credentials that have ended, is tried again, as the operator may
+    /// mend it at any time.
+    #[cfg(feature = "tls")]
+    pub(crate) fn in_run(self) -> Self {
+        let kind = match self.kind {
+            FailureKind::Fatal => FailureKind::Temporary(Duration::ZERO),
+            other => other,
+        };
+        Self { kind, ..self }
+    }
+
     /// No event was accepted, for this kind of reason.
     pub fn new(kind: FailureKind, reason: impl ToString) -> Self {
         Self { accepted: Vec::new(), kind, reason: reason.to_string() }

@@ -316,3 +316,37 @@ async fn users_have_credentials_files_keys_and_certificates() {
     delivered.wait_until("a report of the right", reported).await;
     delivered.interrupt();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_that_end_in_a_run_are_named_and_new_ones_are_used() {
+    let kit = kit!(Nats);
+    let operator = Operator::default();
+    let mut nats = Nats::start(&kit, &operator.config()).await;
+    let credentials = nats.write_file("ada.creds", &operator.credentials(&[]));
+    let uri = format!("nats://{}/at.events?creds_file={}", nats.address(), credentials.display());
+    let mut delivered = small(&uri);
+    delivered.start(None);
+    let folder = delivered.folder.path().to_owned();
+    let text = || std::fs::read_to_string(folder.join("errors")).unwrap_or_default();
+    delivered.wait_until("a connection", async || text().contains("connected")).await;
+    nats.write_file("ada.creds", &Operator::default().credentials(&[]));
+    nats.run().await;
+    delivered.sim.write_commits(5);
+    let reported = async || {
+        let text = text();
+        text.contains("uthorization") && text.contains("it is retried")
+    };
+    delivered.wait_until("a report of the credentials", reported).await;
+    let renewed = operator.credentials(&[]);
+    nats.write_file("ada.creds", &renewed);
+    let client = async_nats::ConnectOptions::with_credentials(&renewed).expect("credentials");
+    let client = client.connect(nats.address()).await.expect("a client");
+    let context = jetstream::new(client);
+    let sent = delivered.sim.sent_events(Server::Relay(0)).len() as u64;
+    let has_all = async || match context.get_stream("at_events").await {
+        Ok(stream) => stream.cached_info().state.messages >= sent,
+        Err(_) => false,
+    };
+    delivered.wait_until("every event", has_all).await;
+    delivered.interrupt();
+}

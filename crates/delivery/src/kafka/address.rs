@@ -132,7 +132,7 @@ fn by_token_file(path: &Path) -> Result<AuthConfig, String> {
     read_secret(path)?;
     let path = path.to_owned();
     Ok(AuthConfig::sasl_oauthbearer_provider(move || {
-        let token = read_secret(&path).map_err(KrafkaError::config);
+        let token = read_secret(&path).map_err(KrafkaError::auth);
         std::future::ready(token.map(OAuthBearerToken::new))
     }))
 }
