@@ -14,6 +14,8 @@ use wireproof::net::xrpc::{FetchError, XrpcError};
 use wireproof::store::StoreError;
 
 use crate::log::{self, Level};
+#[cfg(feature = "nostr-lmdb")]
+use crate::nostr::database_code;
 
 /// A failure by whose fault it is.
 #[derive(Debug)]
@@ -182,6 +184,13 @@ impl From<InputError> for Failure {
             InputError::File { fault: FileFault::Database(ref fault), .. } => Self::Refused(
                 format!("{error} ({}: see {DATABASES})", fault.code().unwrap_or_default()),
             ),
+            #[cfg(feature = "nostr-lmdb")]
+            InputError::File { fault: FileFault::Event { fault, .. }, .. }
+                if database_code(fault).is_some() =>
+            {
+                let code = database_code(fault).unwrap_or_default();
+                Self::Refused(format!("{error} ({code}: see {DATABASES})"))
+            }
             #[cfg(not(feature = "nostr-lmdb"))]
             InputError::File { path, fault: FileFault::NoDatabases } => {
                 let part = format!("{}: an LMDB database", path.display());

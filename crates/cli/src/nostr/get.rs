@@ -135,9 +135,11 @@ fn scan(wanted: &mut Wanted, args: &GetArgs) -> Result<Vec<OwnedEvent>, Failure>
             if !wanted.take(number, id) {
                 continue;
             }
-            let at = |fault| FileFault::Event { at: number, fault };
-            let fault = |error| Failure::refused(&args.file, at(error));
-            found.push(entry.event.map_err(|error| Scan::Failed(fault(error)))?.to_owned());
+            let fault = |fault| InputError::File {
+                path: args.file.clone(),
+                fault: FileFault::Event { at: number, fault },
+            };
+            found.push(entry.event.map_err(fault)?.to_owned());
         }
         match wanted.numbers.is_empty() && wanted.ids.is_empty() {
             true => Err(Scan::Complete),

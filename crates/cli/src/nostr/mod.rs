@@ -18,6 +18,8 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+#[cfg(feature = "nostr-lmdb")]
+use ::bench::nostr::EntryFault;
 use ::bench::nostr::{Input, InputError, Layout, ReaderProcess};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
@@ -27,6 +29,8 @@ use wireproof::nostr::formats::Format;
 
 use self::filter::FilterArgs;
 use self::follow::NostrFollowArgs;
+#[cfg(feature = "nostr-lmdb")]
+use self::refusal::Refusal;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::{files, standard_streams};
@@ -106,6 +110,15 @@ pub(crate) enum NostrCommand {
 pub(crate) fn set_command(again: Vec<OsString>) {
     // Of several calls in a process, all have the same program.
     let _ = COMMAND.set(again);
+}
+
+/// The code of tables of a database that do not agree.
+#[cfg(feature = "nostr-lmdb")]
+pub(crate) fn database_code(fault: EntryFault) -> Option<&'static str> {
+    match Refusal::from(fault) {
+        Refusal::Database(_) => Some(Refusal::from(fault).code()),
+        _ => None,
+    }
 }
 
 /// Files of events, and databases, which a process of their own reads.

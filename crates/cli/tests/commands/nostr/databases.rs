@@ -166,7 +166,8 @@ fn tables_of_strfry_that_do_not_agree_are_named_with_their_codes_by_every_comman
             &["analyze", text(&folder)],
             &["sizes", text(&folder)],
         ] {
-            nostr(args).code(1);
+            let printed = stderr(&nostr(args).code(1));
+            assert!(printed.contains(codes[0]), "{args:?}: {printed}");
         }
         // What agrees is taken.
         let emitted = stdout(&nostr(&["verify", text(&folder), "--emit", "valid"]).code(1));
