@@ -16,6 +16,7 @@
 //! | a stream that takes or acknowledges no messages by its settings, which are checked for each connection | the start fails; a run tells the setting, and sends the events again |
 
 mod address;
+mod header_id;
 mod stream;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -37,12 +38,13 @@ use tokio::time::timeout;
 
 pub use self::address::NatsAddress;
 use self::address::Secret;
+use self::header_id::header_id;
 use crate::account_chains::send_in_chains;
 use crate::config_fault::ConfigFault;
 use crate::event::Event;
 use crate::line_form::LineForm;
 use crate::opening::open_in_time;
-use crate::queue_message::{header_id, messages};
+use crate::queue_message::messages;
 use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
 use crate::tls::{self, Verification};
 

@@ -1,10 +1,6 @@
 //! Messages of queues: the lines of an event, each with the id by which a consumer recognises a repetition.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
-use data_encoding::BASE32_NOPAD;
-use kernels::sha256;
 
 use crate::event::Event;
 use crate::line_form::LineForm;
@@ -41,21 +37,6 @@ pub(crate) fn messages(form: LineForm, event: &Event) -> Vec<QueueMessage> {
     paths.iter().map(message).collect()
 }
 
-/// An id as the value of a header of text: itself, or the hash of one that is too long or has other characters than
-/// visible ones of ASCII.
-pub(crate) fn header_id(id: &str) -> Cow<'_, str> {
-    let is_plain = id.len() <= MAX_ID_BYTES && id.bytes().all(|byte| byte.is_ascii_graphic());
-    if is_plain { id.into() } else { hashed(id).into() }
-}
-
-/// The hash of a name that a queue cannot hold.
-pub(crate) fn hashed(name: &str) -> String {
-    format!("sha256:{}", BASE32_NOPAD.encode(&sha256::digest(name.as_bytes())))
-}
-
-/// Maximum length of an id in a header, in bytes.
-const MAX_ID_BYTES: usize = 1024;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,16 +68,5 @@ mod tests {
         }
         let other = stored(r#"{"kind":"identity"}"#);
         assert_eq!(messages(LineForm::Operations, &other), messages(LineForm::Events, &other));
-    }
-
-    #[test]
-    fn no_id_of_a_stranger_breaks_a_header() {
-        assert_eq!(header_id("did:web:a.test/3k"), "did:web:a.test/3k");
-        let long = "x".repeat(2000);
-        let odd = ["a\r\nNats-Expected-Stream: b", "a b", "é", &long].map(header_id);
-        for (at, id) in odd.iter().enumerate() {
-            assert!(id.starts_with("sha256:") && id.len() == 59, "{id}");
-            assert!(!odd[..at].contains(id), "{id}");
-        }
     }
 }

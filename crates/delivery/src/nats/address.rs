@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::queue_message;
+use super::header_id::hashed;
 use crate::server_address::{ServerAddress, read_secret};
 
 /// Where a JetStream stream is, and how it is reached.
@@ -119,7 +119,7 @@ impl NatsAddress {
             }
             if subject.len() > start + MAX_TOKEN_BYTES {
                 subject.truncate(start);
-                subject.push_str(&queue_message::hashed(account));
+                subject.push_str(&hashed(account));
                 return subject;
             }
         }
