@@ -168,6 +168,7 @@ const TABLE: [Crate; 29] = [
         11,
         "cli",
         Uses::Only(&[
+            "base",
             "wireproof",
             "simnet",
             "allocator",
