@@ -60,7 +60,8 @@ impl MemoryGroup {
             let group = Self { folder: Path::new(root).join(&name), peak };
             fs::create_dir(&group.folder).ok()?;
             let is_limited = fs::write(group.folder.join(max), limit.to_string()).is_ok();
-            (is_limited && group.folder.join(peak).exists()).then_some(group)
+            let is_joined = || group.with(&Command::new("true")).status().unwrap().success();
+            (is_limited && group.folder.join(peak).exists() && is_joined()).then_some(group)
         })
     }
 
