@@ -86,6 +86,14 @@ impl Kafka {
         self.program = Some(program);
     }
 
+    /// Makes the broker answer nothing, while the system still takes connections for it; or go on.
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub fn pause(&mut self, is_paused: bool) {
+        self.program.as_mut().expect("a broker that runs").pause(is_paused);
+    }
+
     /// The host and the port.
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)

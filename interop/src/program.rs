@@ -157,6 +157,7 @@ pub struct Program {
     /// The program runs while this is open.
     lifeline: Option<ChildStdin>,
     log: PathBuf,
+    is_paused: bool,
 }
 
 impl Program {
@@ -193,7 +194,7 @@ impl Program {
         let started = shell.spawn();
         let mut shell = started.unwrap_or_else(|error| panic!("{name} cannot be started: {error}"));
         let lifeline = shell.stdin.take();
-        Self { name: name.to_owned(), shell, lifeline, log: log.to_owned() }
+        Self { name: name.to_owned(), shell, lifeline, log: log.to_owned(), is_paused: false }
     }
 
     /// Waits until `url` responds with success.
@@ -225,6 +226,18 @@ impl Program {
         drop(self);
     }
 
+    /// Stops the processes of the program where they are, or lets them go on.
+    ///
+    /// # Panics
+    /// If they take no signals.
+    pub(crate) fn pause(&mut self, is_paused: bool) {
+        let signal = if is_paused { "STOP" } else { "CONT" };
+        let group = format!("-{}", self.shell.id());
+        let sent = Command::new("kill").args(["-s", signal, "--", &group]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "{} takes no signals", self.name);
+        self.is_paused = is_paused;
+    }
+
     /// Kills a program, if it runs, and waits until its port is closed: the system ends a large process a moment later.
     ///
     /// # Panics
@@ -251,6 +264,9 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         drop(self.lifeline.take());
+        if self.is_paused {
+            self.pause(false);
+        }
         let _ = self.shell.wait();
     }
 }

@@ -33,6 +33,7 @@ use krafka::error::ErrorCode;
 use krafka::producer::{Acks, Producer};
 use krafka::{BrokerInfo, CloseOptions, Kafka, KrafkaError, ProtocolErrorKind, Record};
 use net::remote_text::{MAX_MESSAGE_CHARS, sanitize};
+use tokio::net::TcpStream;
 use tokio::sync::{Mutex, RwLock};
 use tokio::time::timeout;
 
@@ -101,16 +102,37 @@ impl std::fmt::Debug for Connection {
 }
 
 impl KafkaSink {
-    /// Connects, and checks that the topic exists. A broker that is away is tried for 10 seconds, one that is starting for a
-    /// minute. Must be called in a Tokio runtime, which then runs the connections.
+    /// Connects, and checks that the topic exists. A broker that is away is tried for 10 seconds, one that is starting, or
+    /// takes connections without an answer, for a minute. Must be called in a Tokio runtime, which then runs the connections.
     ///
     /// # Errors
     /// If no broker can be reached in time, one refuses, or the topic is missing or takes no events by its settings.
     pub async fn open(address: KafkaAddress, options: KafkaOptions) -> Result<Self, SendFailure> {
         let (connection, is_running, alone) = Default::default();
         let sink = Self { address, options, connection, is_running, alone };
-        open_in_time(async || sink.connection().await).await?;
+        let open = async || match sink.connection().await {
+            Err(failed) => Err(sink.at_start(failed).await),
+            opened => opened,
+        };
+        open_in_time(open).await?;
         Ok(sink)
+    }
+
+    /// A failure of the start: where a port is open the broker is starting, as Kafka takes connections long before it answers.
+    async fn at_start(&self, failed: SendFailure) -> SendFailure {
+        let is_open = async |host: &String| {
+            let connected = timeout(PROBE_TIMEOUT, TcpStream::connect(host.as_str())).await;
+            matches!(connected, Ok(Ok(_)))
+        };
+        if failed.kind != FailureKind::Temporary(Duration::ZERO) {
+            return failed;
+        }
+        for host in &self.address.brokers.hosts {
+            if is_open(host).await {
+                return SendFailure { kind: FailureKind::Temporary(START_INTERVAL), ..failed };
+            }
+        }
+        failed
     }
 
     /// The connection, or a new one.
@@ -386,6 +408,8 @@ const BUFFER_BYTES: usize = 72 << 20;
 
 const MAX_RESPONSE_BYTES: usize = 16 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum time to find whether a port is open.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum time to find the setting that is the cause of a failure.
 const EXPLAIN_TIMEOUT: Duration = Duration::from_secs(3);

@@ -15,7 +15,7 @@ use crate::certificates::Certificates;
 use crate::delivery::Delivered;
 use crate::queue::{
     Message, Queue, check_ends, dead_letters, holds_the_stream_back, lines_prove_again, small,
-    survives_kills,
+    survives_kills, wait_for_records,
 };
 
 impl Queue for Kafka {
@@ -71,6 +71,21 @@ async fn each_line_proves_again() {
 async fn while_the_broker_is_away_the_stream_waits_at_the_bound_of_the_outbox() {
     let kit = kit!(Kafka);
     holds_the_stream_back(&mut kafka_with_topic(&kit).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_that_takes_connections_long_before_it_answers_is_waited_for_at_the_start() {
+    let kit = kit!(Kafka);
+    let mut kafka = kafka_with_topic(&kit).await;
+    let mut delivered = Delivered::new(&kafka.uri());
+    kafka.pause(true);
+    delivered.start(None);
+    // Longer than a broker that is away is tried.
+    sleep(Duration::from_secs(15)).await;
+    assert!(!delivered.has_ended(), "{}", delivered.errors());
+    kafka.pause(false);
+    wait_for_records(&kafka, &mut delivered).await;
+    delivered.interrupt();
 }
 
 #[tokio::test(flavor = "multi_thread")]
