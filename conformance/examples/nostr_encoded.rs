@@ -7,10 +7,10 @@ use std::error::Error;
 use std::io::{self, Write};
 
 use bumpalo::Bump;
-use wireproof::kernels::hex;
-use wireproof::nostr::canonical::{self, ControlChars};
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::{Event, Limits, OwnedEvent};
+use kernels::hex;
+use nostr::canonical::{self, ControlChars};
+use nostr::formats::Format;
+use nostr::{Event, Limits, OwnedEvent};
 use wireproof_conformance::Source;
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeSet;
 
+use codec::Cid;
 use data_encoding::{BASE64_NOPAD, HEXLOWER};
 use serde_json::Value;
 use simnet::keys::{Curve, PublicKey, SigningKey};
 use simnet::tree::{Tree, TreeEntry, key_height, reference};
-use wireproof::codec::Cid;
 use wireproof_conformance::{Folder, fixtures};
 
 #[test]

@@ -1,6 +1,6 @@
 //! The readers of archives agree on the blocks, or on the error and its offset.
 
-use wireproof::codec::car::{self, Block, CarError, HashProof, Options, OwnedBlock, StreamError};
+use codec::car::{self, Block, CarError, HashProof, Options, OwnedBlock, StreamError};
 
 /// Runs the target on one input.
 pub(crate) fn run(input: &[u8]) {

@@ -1,7 +1,7 @@
 //! All walks over DAG-CBOR give the same answer, and what is accepted has one encoding.
 
 use bumpalo::Bump;
-use wireproof::codec::cbor::{self, ItemCounts, Reader};
+use codec::cbor::{self, ItemCounts, Reader};
 
 /// Runs the target on one input.
 pub(crate) fn run(input: &[u8]) {

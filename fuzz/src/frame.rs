@@ -1,6 +1,6 @@
 //! Frames decode alike alone and in batches, and what is accepted survives being written.
 
-use wireproof::atproto::event::{Decoder, Options, Values, peek};
+use atproto::event::{Decoder, Options, Values, peek};
 
 /// Runs the target on one input.
 pub(crate) fn run(frame: &[u8]) {

@@ -1,7 +1,7 @@
 //! The HTTP client returns exactly the body that a response frames, within its limits; other responses are errors.
 
 use bytes::Bytes;
-use wireproof::net::http::{Client, HttpError, Url};
+use net::http::{Client, HttpError, Url};
 
 use crate::loopback::{self, LIMITS};
 

@@ -3,13 +3,13 @@
 
 use std::sync::{Arc, LazyLock};
 
-use wireproof::atproto::syntax::Did;
-use wireproof::net::hosts::Jitter;
-use wireproof::net::http;
-use wireproof::net::jetstream::{
+use atproto::syntax::Did;
+use net::hosts::Jitter;
+use net::http;
+use net::jetstream::{
     Client, Compression, Event, Filter, JetstreamItem, Notice, Options, Upstream, Version,
 };
-use wireproof::net::websocket::Dialer;
+use net::websocket::Dialer;
 
 use crate::loopback;
 use crate::websocket::{BINARY, FINAL, TEXT, frame, options, upgrade};

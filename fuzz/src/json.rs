@@ -1,7 +1,7 @@
 //! What is read from JSON survives JSON and DAG-CBOR.
 
 use bumpalo::Bump;
-use wireproof::codec::{cbor, json};
+use codec::{cbor, json};
 
 /// Runs the target on one input.
 pub(crate) fn run(input: &[u8]) {

@@ -1,11 +1,11 @@
 //! Frames get the same verdict alone and in a batch, and nothing unsigned is accepted.
 
-use wireproof::atproto::commit::{Commit as CommitObject, UnsignedCommit};
-use wireproof::atproto::event::{Block, Commit, Decoder, Event, Options};
-use wireproof::codec::car::Writer;
-use wireproof::codec::cid::{Cid, Codec};
-use wireproof::crypto::{CompressedKey, Curve, KeyCache, SecretKey};
-use wireproof::verify::sync::{Judge, Judged, MemoryState, Outcome, Policy};
+use atproto::commit::{Commit as CommitObject, UnsignedCommit};
+use atproto::event::{Block, Commit, Decoder, Event, Options};
+use codec::car::Writer;
+use codec::cid::{Cid, Codec};
+use crypto::{CompressedKey, Curve, KeyCache, SecretKey};
+use verify::sync::{Judge, Judged, MemoryState, Outcome, Policy};
 
 /// Runs the target on one input.
 pub(crate) fn run(input: &[u8]) {

@@ -27,7 +27,7 @@ mod syntax;
 mod tree;
 mod websocket;
 
-use wireproof::nostr::formats::Format;
+use ::nostr::formats::Format;
 
 /// A fuzz target.
 #[derive(Clone, Copy, Debug)]

@@ -6,12 +6,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use net::dns::LoopbackDns;
+use net::egress::EgressPolicy;
+use net::http::{Client, Limits, Url};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
-use wireproof::net::dns::LoopbackDns;
-use wireproof::net::egress::EgressPolicy;
-use wireproof::net::http::{Client, Limits, Url};
 
 /// Limits of one exchange: 4 KiB, and times that an exchange on loopback does not need.
 pub(crate) const LIMITS: Limits = Limits {

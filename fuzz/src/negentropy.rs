@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use wireproof::nostr::negentropy::{self, Item, Items, MIN_MESSAGE_BYTES};
+use nostr::negentropy::{self, Item, Items, MIN_MESSAGE_BYTES};
 
 /// Runs the target on one input: the first byte decides if the rest is a message, or the items of two sides.
 pub(crate) fn run(input: &[u8]) {

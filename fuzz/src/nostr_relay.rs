@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use wireproof::net::hosts::Jitter;
-use wireproof::net::http;
-use wireproof::net::websocket::Dialer;
-use wireproof::nostr::Filter;
-use wireproof::nostr::negentropy::{Item, Items};
-use wireproof::nostr_relay::{Client, Options, RelayItem, RelayNotice};
+use net::hosts::Jitter;
+use net::http;
+use net::websocket::Dialer;
+use nostr::Filter;
+use nostr::negentropy::{Item, Items};
+use nostr_relay::{Client, Options, RelayItem, RelayNotice};
 
 use crate::loopback;
 use crate::websocket::{FINAL, TEXT, frame, options, upgrade};

@@ -1,9 +1,9 @@
 //! Judging a log and reading a DID document survive any input, and what is accepted is consistent.
 
-use wireproof::atproto::did_document::{self, DidDocument};
-use wireproof::atproto::plc::Operation;
-use wireproof::codec::cbor;
-use wireproof::verify::{identity, plc};
+use atproto::did_document::{self, DidDocument};
+use atproto::plc::Operation;
+use codec::cbor;
+use verify::{identity, plc};
 
 /// Runs the target on one input.
 pub(crate) fn run(json: &[u8]) {

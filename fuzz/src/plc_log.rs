@@ -1,11 +1,11 @@
 //! Audit logs of did:plc that are signed by the target itself get the verdict of a plain model of the rules.
 
+use atproto::plc::{AccountData, AuditEntry, Operation, UnsignedOperation, Update};
+use atproto::syntax::{Datetime, DatetimeBuf};
+use codec::Cid;
+use crypto::{Curve, SecretKey};
 use simnet::time::{START_MICROS, datetime};
-use wireproof::atproto::plc::{AccountData, AuditEntry, Operation, UnsignedOperation, Update};
-use wireproof::atproto::syntax::{Datetime, DatetimeBuf};
-use wireproof::codec::Cid;
-use wireproof::crypto::{Curve, SecretKey};
-use wireproof::verify::plc::{self, Options};
+use verify::plc::{self, Options};
 
 /// Runs the target on one input: five bytes an operation.
 pub(crate) fn run(input: &[u8]) {

@@ -1,9 +1,9 @@
 //! An accepted repository is accepted again when it is written anew, a stream gets the verdict of the whole, and no
 //! input does harm.
 
-use wireproof::atproto::repo::{Archive, Options as CarOptions, Repository};
-use wireproof::verify::repository::stream::{self, StreamFailure, StreamOptions};
-use wireproof::verify::repository::{self, Options, RepositoryRejection, WholeRepository};
+use atproto::repo::{Archive, Options as CarOptions, Repository};
+use verify::repository::stream::{self, StreamFailure, StreamOptions};
+use verify::repository::{self, Options, RepositoryRejection, WholeRepository};
 
 /// Runs the target on one input.
 pub(crate) fn run(input: &[u8]) {

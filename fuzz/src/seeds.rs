@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use ::nostr::example;
 use simnet::hostile::{CaseSet, InputKind, Spec};
-use wireproof::nostr::example;
 
 use crate::driver::MAX_INPUT_BYTES;
 use crate::nostr;

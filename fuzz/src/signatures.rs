@@ -4,11 +4,11 @@
 //! a first byte that tells which of the last two are kept and which are made honestly from the secret,
 //! and which bit of all is flipped then.
 
-use secp256k1::{Keypair, Message, PublicKey, SecretKey, XOnlyPublicKey, ecdsa, schnorr};
-use wireproof::kernels::secp256k1::{
+use kernels::secp256k1::{
     Backend, EcdsaItem, Key, KeyTable, SchnorrItem, Verdict, verify_ecdsa_many, verify_schnorr_many,
 };
-use wireproof::kernels::sha256;
+use kernels::sha256;
+use secp256k1::{Keypair, Message, PublicKey, SecretKey, XOnlyPublicKey, ecdsa, schnorr};
 
 /// Runs the target on one input.
 pub(crate) fn run(input: &[u8]) {

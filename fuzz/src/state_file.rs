@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use store::{Options, Store, StoreError, StoredKey};
 use tempfile::TempDir;
-use wireproof::store::{Options, Store, StoreError, StoredKey};
-use wireproof::verify::sync::{AccountState, ChainState};
+use verify::sync::{AccountState, ChainState};
 
 /// Runs the target on one input: a first byte that says which file is damaged, and the damage.
 pub(crate) fn run(input: &[u8]) {

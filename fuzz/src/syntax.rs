@@ -1,6 +1,6 @@
 //! An accepted text comes back as it was, with parts that are what they should be.
 
-use wireproof::atproto::syntax::{
+use atproto::syntax::{
     AtIdentifier, AtIdentifierBuf, AtUri, AtUriBuf, CidText, CidTextBuf, Datetime, DatetimeBuf,
     Did, DidBuf, Handle, HandleBuf, Language, LanguageBuf, Nsid, NsidBuf, RecordKey, RecordKeyBuf,
     RepoPath, RepoPathBuf, SyntaxError, Tid, Uri, UriBuf,

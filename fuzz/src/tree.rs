@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use wireproof::atproto::mst::canonical::{self, Step, Summary, Walk};
-use wireproof::atproto::mst::{Tree, TreeError, TreeLimits};
-use wireproof::codec::cid::Codec;
-use wireproof::codec::{AnyCid, Cid};
+use atproto::mst::canonical::{self, Step, Summary, Walk};
+use atproto::mst::{Tree, TreeError, TreeLimits};
+use codec::cid::Codec;
+use codec::{AnyCid, Cid};
 
 /// Runs the target on one input.
 pub(crate) fn run(input: &[u8]) {

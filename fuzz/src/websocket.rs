@@ -1,8 +1,8 @@
 //! A WebSocket returns exactly the messages that were framed, within its limits; other frames end the connection.
 
+use net::http::{Client, Url};
+use net::websocket::{Dialer, SocketMessage, SocketOptions};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use wireproof::net::http::{Client, Url};
-use wireproof::net::websocket::{Dialer, SocketMessage, SocketOptions};
 
 use crate::loopback::{self, LIMITS};
 

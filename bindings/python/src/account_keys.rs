@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crypto::CompressedKey;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
-use wireproof::crypto::CompressedKey;
 
 use crate::arguments::{wrong_type, wrong_value};
 

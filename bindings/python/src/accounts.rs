@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
-use wireproof::store::{Options, Store, StoreError, StoreState};
-use wireproof::verify::sync::{AccountState, ChainState, MemoryState, SyncState};
+use store::{Options, Store, StoreError, StoreState};
+use verify::sync::{AccountState, ChainState, MemoryState, SyncState};
 
 use crate::arguments::{boolean, value, wrong_value};
 use crate::process::Owner;

@@ -4,15 +4,15 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use archive::{
+    Archive, ArchiveError, ArchiveFault, ErasureKey, RowScan, RowSelection, StoredFile, Table,
+    TableStats,
+};
 use arrow_array::RecordBatch;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use tokio::runtime::{Builder, Runtime};
-use wireproof::archive::{
-    Archive, ArchiveError, ArchiveFault, ErasureKey, RowScan, RowSelection, StoredFile, Table,
-    TableStats,
-};
 
 use crate::arguments::{check_columns, micros, wrong_value};
 use crate::errors::Class;

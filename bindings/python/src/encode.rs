@@ -4,12 +4,12 @@ use std::cell::{Cell, OnceCell};
 use std::cmp::Ordering;
 use std::mem;
 
+use codec::cbor::{Encoder, KnownKey, Value, WideInteger};
+use codec::cid::CidRef;
 use pyo3::exceptions::{PyRecursionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
 use smallvec::SmallVec;
-use wireproof::codec::cbor::{Encoder, KnownKey, Value, WideInteger};
-use wireproof::codec::cid::CidRef;
 
 /// The bytes of an object, at most as deep as `max_depth` allows, which is asked where it can matter. `bytes` that are a CID
 /// are a link, as the decoder gives it.

@@ -1,10 +1,10 @@
 //! The exceptions of the package, which are classes of `wireproof.errors`.
 
+use codec::cbor::DecodeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
-use wireproof::codec::cbor::DecodeError;
-use wireproof::verify::repository::{RepositoryFault, RepositoryRejection};
+use verify::repository::{RepositoryFault, RepositoryRejection};
 
 /// A class of `wireproof.errors`.
 #[derive(Clone, Copy, Debug)]

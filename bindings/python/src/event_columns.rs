@@ -14,9 +14,9 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, LargeListArray, ListArray, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
+use kernels::hex;
+use nostr::{Arena, Event, Tag, Value};
 use pyo3::prelude::*;
-use wireproof::kernels::hex;
-use wireproof::nostr::{Arena, Event, Tag, Value};
 
 use crate::columns::{BytesColumn, TextColumn};
 use crate::record_batches::{column_index, column_type_error};

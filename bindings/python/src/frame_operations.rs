@@ -5,13 +5,13 @@ use std::sync::Arc;
 use arrow_array::builder::{Int64Builder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use pyo3::prelude::*;
-use wireproof::atproto::event::{
+use atproto::event::{
     Block, Commit, Decoder, Event, FrameError, FrameFault, Options, RepoOp, Values,
 };
-use wireproof::codec::car::{CarFault, HashProof};
-use wireproof::kernels::sha256;
-use wireproof::verify::sync::SyncRejection;
+use codec::car::{CarFault, HashProof};
+use kernels::sha256;
+use pyo3::prelude::*;
+use verify::sync::SyncRejection;
 
 use crate::columns::{BytesColumn, Pieces};
 use crate::errors::Class;

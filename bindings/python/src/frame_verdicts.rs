@@ -7,8 +7,8 @@ use arrow_array::builder::{
 };
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Fields};
+use codec::CidRef;
 use pyo3::prelude::*;
-use wireproof::codec::CidRef;
 
 use crate::accounts::store_error;
 use crate::arguments::{clock_micros, time_since_1970};

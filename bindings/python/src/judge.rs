@@ -4,13 +4,13 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use atproto::event::{Event, Values, peek};
+use codec::cbor::{KeyOrder, Reader};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
-use wireproof::atproto::event::{Event, Values, peek};
-use wireproof::codec::cbor::{KeyOrder, Reader};
-use wireproof::store::StoreError;
-use wireproof::verify::sync::{self, Judged as JudgedEvent, Outcome as Verdict, Policy};
+use store::StoreError;
+use verify::sync::{self, Judged as JudgedEvent, Outcome as Verdict, Policy};
 
 use crate::account_keys::{AccountKeys, FoundKeys};
 use crate::accounts::{State, store_error};

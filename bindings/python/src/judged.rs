@@ -3,14 +3,14 @@
 
 use std::borrow::Cow;
 
+use atproto::event::{Action, Commit, Event, RepoOp};
+use atproto::repo::Record;
 use bytes::Bytes;
+use codec::CidRef;
+use net::firehose::{DeliveredEvent, ResyncedRepo, Verdict};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use wireproof::atproto::event::{Action, Commit, Event, RepoOp};
-use wireproof::atproto::repo::Record;
-use wireproof::codec::CidRef;
-use wireproof::net::firehose::{DeliveredEvent, ResyncedRepo, Verdict};
-use wireproof::verify::sync::{Chain, Outcome, SyncEffect};
+use verify::sync::{Chain, Outcome, SyncEffect};
 
 /// A frame and what was found about it. Objects of Python share it.
 pub(crate) struct Judged {

@@ -1,12 +1,12 @@
 //! The key that a caller gives: itself, or in a DID document, or in a did:plc log.
 
+use atproto::did_document::{self, DidDocument};
+use atproto::syntax::DidBuf;
+use crypto::PublicKey;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
-use wireproof::atproto::did_document::{self, DidDocument};
-use wireproof::atproto::syntax::DidBuf;
-use wireproof::crypto::PublicKey;
-use wireproof::verify::{identity, plc};
+use verify::{identity, plc};
 
 use crate::arguments::wrong_value;
 use crate::errors::Class;

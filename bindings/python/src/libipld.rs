@@ -1,13 +1,13 @@
 //! The functions of the package `libipld`, with its types and its messages, and with hashes checked.
 
+use codec::car::{self, Block, CarError, CarFault, HashProof, Sections};
+use codec::cbor::{DecodeError, KeyOrder, Reader, Reason};
+use codec::cid::CidRef;
+use kernels::varint;
 use pyo3::exceptions::{PyRecursionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString};
 use smallvec::SmallVec;
-use wireproof::codec::car::{self, Block, CarError, CarFault, HashProof, Sections};
-use wireproof::codec::cbor::{DecodeError, KeyOrder, Reader, Reason};
-use wireproof::codec::cid::CidRef;
-use wireproof::kernels::varint;
 
 use crate::encode;
 use crate::errors::Class;

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use net::dns::{DnsResolver, LoopbackDns, SystemDns};
+use net::egress::{AllowedPorts, EgressPolicy};
+use net::http::Url;
+use net::identity::{self, IdentityError, IdentityFault, Resolver};
+use net::{http, xrpc};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use tokio::runtime::{Builder, Runtime};
-use wireproof::net::dns::{DnsResolver, LoopbackDns, SystemDns};
-use wireproof::net::egress::{AllowedPorts, EgressPolicy};
-use wireproof::net::http::Url;
-use wireproof::net::identity::{self, IdentityError, IdentityFault, Resolver};
-use wireproof::net::{http, xrpc};
 
 use crate::arguments::{boolean, number, value, wrong_value};
 use crate::errors::Class;

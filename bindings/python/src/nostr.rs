@@ -1,15 +1,15 @@
 //! Nostr events: verdicts of many at once, and every format.
 
+use kernels::hex;
+use nostr::canonical::ControlChars;
+use nostr::formats::Format;
+use nostr::{
+    Arena, DecodeError, Event, EventFault, IdSerialization, Limits, OwnedEvent, verify_many_with,
+};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyType};
-use wireproof::kernels::hex;
-use wireproof::nostr::canonical::ControlChars;
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::{
-    Arena, DecodeError, Event, EventFault, IdSerialization, Limits, OwnedEvent, verify_many_with,
-};
 
 use crate::arguments::{wrong_type, wrong_value};
 use crate::errors::Class;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use arrow_array::builder::{BooleanBuilder, LargeBinaryBuilder, LargeStringBuilder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use pyo3::prelude::*;
-use pyo3::types::PyBytes;
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::{
+use nostr::formats::Format;
+use nostr::{
     Arena, DecodeError, Event, EventFault, IdSerialization, Limits, Value, verify_many_with,
 };
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::columns::{
     BytesColumn, KeptColumns, MAX_PIECE_BYTES, MAX_PIECE_ROWS, Pieces, RowSizes, TextColumn,

@@ -2,11 +2,11 @@
 
 use std::cell::Cell;
 
+use codec::cbor::{DecodeError, Entries, ItemError, Sink, WideInteger, build_prefix};
+use codec::cid::CidRef;
 use pyo3::exceptions::{PyUnicodeDecodeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyList, PyString};
-use wireproof::codec::cbor::{DecodeError, Entries, ItemError, Sink, WideInteger, build_prefix};
-use wireproof::codec::cid::CidRef;
 
 use crate::key_cache::KeyCache;
 use crate::shapes::{Choices, Place};

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use codec::CidRef;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyTuple};
-use wireproof::codec::CidRef;
 
 use crate::judged::{Facts, FrameBytes, Judged, OpFacts, Part};
 use crate::key_cache::KeyCache;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use codec::json::{self, ItemJsonError};
+use codec::{Cid, cbor};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
-use wireproof::codec::json::{self, ItemJsonError};
-use wireproof::codec::{Cid, cbor};
-use wireproof::verify::record::{self, Options};
+use verify::record::{self, Options};
 
 use crate::errors::{self, Class};
 use crate::key_cache::KeyCache;
@@ -104,7 +104,7 @@ impl Record {
 
     #[classmethod]
     fn _restore(_: &Bound<'_, PyType>, did: &str, path: &str, block: Bound<'_, PyBytes>) -> Self {
-        let cid = Cid::of(wireproof::codec::cid::Codec::DagCbor, block.as_bytes());
+        let cid = Cid::of(codec::cid::Codec::DagCbor, block.as_bytes());
         Self { did: did.into(), path: path.into(), cid, block: block.unbind() }
     }
 }

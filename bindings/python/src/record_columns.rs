@@ -8,9 +8,9 @@ use std::{io, thread};
 use arrow_array::builder::{LargeBinaryBuilder, LargeStringBuilder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use codec::{Cid, CidRef, json};
+use kernels::{prefetch, utf8};
 use pyo3::prelude::*;
-use wireproof::codec::{Cid, CidRef, json};
-use wireproof::kernels::{prefetch, utf8};
 
 use crate::arguments::check_columns;
 

@@ -3,14 +3,14 @@
 use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
 
+use codec::Cid;
+use crypto::PublicKey;
 use pyo3::exceptions::{PyImportError, PyKeyError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use self_cell::self_cell;
-use wireproof::codec::Cid;
-use wireproof::crypto::PublicKey;
-use wireproof::verify::Verified;
-use wireproof::verify::repository::{self, Options, WholeRepository};
+use verify::Verified;
+use verify::repository::{self, Options, WholeRepository};
 
 use crate::arguments::value;
 use crate::errors;
@@ -128,9 +128,9 @@ impl Repo {
         Ok(self.places.get_or_init(|| found))
     }
 
-    fn find_records(&self) -> Result<Vec<Place>, wireproof::atproto::repo::RepoError> {
+    fn find_records(&self) -> Result<Vec<Place>, atproto::repo::RepoError> {
         let whole = self.whole();
-        let place = |record: wireproof::atproto::repo::Record<'_>| Place {
+        let place = |record: atproto::repo::Record<'_>| Place {
             at: whole.archive().offset_of(record.block) as usize,
             len: record.block.len(),
             path: record.path.into(),

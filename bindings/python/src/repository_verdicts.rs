@@ -6,11 +6,11 @@ use std::sync::Arc;
 use arrow_array::builder::{BooleanBuilder, Int64Builder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field};
+use atproto::commit;
+use codec::car;
+use crypto::PublicKey;
 use pyo3::prelude::*;
-use wireproof::atproto::commit;
-use wireproof::codec::car;
-use wireproof::crypto::PublicKey;
-use wireproof::verify::repository::{self, RepositoryRejection, WholeRepository};
+use verify::repository::{self, RepositoryRejection, WholeRepository};
 
 use crate::account_keys::{AccountKeys, FoundKeys};
 use crate::columns::{BytesColumn, KeptColumns, Pieces, TextColumn};

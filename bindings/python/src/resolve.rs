@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use atproto::syntax::AtIdentifier;
+use net::identity::{self, IdentityError, Resolver};
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use tokio::sync::Notify;
-use wireproof::atproto::syntax::AtIdentifier;
-use wireproof::net::identity::{self, IdentityError, Resolver};
 
 use crate::arguments::{value, wrong_value};
 use crate::network::{NetworkOptions, SHUTDOWN_TIMEOUT, identity_error, runtime};

@@ -6,9 +6,9 @@
 
 use std::cell::{Cell, OnceCell};
 
+use codec::cbor::KnownKey;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use wireproof::codec::cbor::KnownKey;
 
 /// The key sequences that this thread has seen.
 pub(crate) struct Shapes {

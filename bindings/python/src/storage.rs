@@ -1,8 +1,8 @@
 //! Files in a folder or an object store, by the names that work gives them.
 
+use archive::Storage;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use wireproof::archive::Storage;
 
 use crate::archive::RequestRuntime;
 

@@ -8,15 +8,15 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::fs;
 
+use atproto::corpus;
+use atproto::event::{Decoder, Event, Identity, Options, Sync};
 use bumpalo::Bump;
+use codec::{Cid, car, cbor, cid::Codec, json};
+use crypto::PublicKey;
 use mapping::MappedFile;
 use simnet::repository_corpus::{BlockOrder, Corpus, Spec};
-use wireproof::atproto::corpus;
-use wireproof::atproto::event::{Decoder, Event, Identity, Options, Sync};
-use wireproof::codec::{Cid, car, cbor, cid::Codec, json};
-use wireproof::crypto::PublicKey;
-use wireproof::verify::repository;
-use wireproof::verify::repository::stream::{self, StreamOptions};
+use verify::repository;
+use verify::repository::stream::{self, StreamOptions};
 use wireproof_conformance::fixtures;
 
 #[test]

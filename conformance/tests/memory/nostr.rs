@@ -1,10 +1,10 @@
 //! The memory that reading Nostr events in borrowed form takes.
 
 use bumpalo::Bump;
-use wireproof::nostr::canonical::{self, ControlChars};
-use wireproof::nostr::container::{Item, StreamReader, Writer};
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::{Event, Limits, Value, verify_many};
+use nostr::canonical::{self, ControlChars};
+use nostr::container::{Item, StreamReader, Writer};
+use nostr::formats::Format;
+use nostr::{Event, Limits, Value, verify_many};
 use wireproof_conformance::fixtures;
 
 use crate::{MAX_WARM_UP_PASSES, measured};

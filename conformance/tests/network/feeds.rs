@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use net::egress::EgressPolicy;
+use net::firehose::{Feed, FeedError, FrameKind, Notice, StartFrom, Upstream};
+use net::hosts::{HostId, Jitter};
+use net::websocket::SocketError;
 use simnet::servers::{CursorPolicy, Fault, FaultSchedule, Server, Simulation};
-use wireproof::net::egress::EgressPolicy;
-use wireproof::net::firehose::{Feed, FeedError, FrameKind, Notice, StartFrom, Upstream};
-use wireproof::net::hosts::{HostId, Jitter};
-use wireproof::net::websocket::SocketError;
 
 use crate::setup::{
     BACKOFF, RELAY, Received, dialer, feed, follow_to_the_end, options, sent, sim, sim_with,

@@ -5,19 +5,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use simnet::servers::{Server, Simulation};
-use tokio::task::JoinHandle;
-use wireproof::net::cursors::{CursorStore, MemoryCursors};
-use wireproof::net::dns::LoopbackDns;
-use wireproof::net::egress::EgressPolicy;
-use wireproof::net::firehose::{
+use net::cursors::{CursorStore, MemoryCursors};
+use net::dns::LoopbackDns;
+use net::egress::EgressPolicy;
+use net::firehose::{
     Ack, CursorsOnly, DeliveredEvent, Firehose, FrameKind, Handler, Notice, Options, ResolverKeys,
     ResyncError, ResyncOptions, ResyncedRepo, RunError, RunMetrics, RunSummary, StopSignal,
 };
-use wireproof::net::http::Client;
-use wireproof::net::identity::{self, Resolver};
-use wireproof::net::xrpc;
-use wireproof::verify::sync::{Head, MemoryState};
+use net::http::Client;
+use net::identity::{self, Resolver};
+use net::xrpc;
+use simnet::servers::{Server, Simulation};
+use tokio::task::JoinHandle;
+use verify::sync::{Head, MemoryState};
 
 use crate::setup::{self, RELAY};
 
@@ -206,11 +206,11 @@ impl Follower {
 struct Shared(Arc<MemoryCursors>);
 
 impl CursorStore for Shared {
-    fn load(&self, stream: &str) -> Result<Option<u64>, wireproof::net::cursors::CursorError> {
+    fn load(&self, stream: &str) -> Result<Option<u64>, net::cursors::CursorError> {
         self.0.load(stream)
     }
 
-    fn store(&self, cursors: &[(&str, u64)]) -> Result<(), wireproof::net::cursors::CursorError> {
+    fn store(&self, cursors: &[(&str, u64)]) -> Result<(), net::cursors::CursorError> {
         self.0.store(cursors)
     }
 }

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
+use atproto::syntax::DidBuf;
+use net::egress::EgressPolicy;
+use net::hosts::{HostId, Jitter};
+use net::http::Limits;
+use net::jetstream::{
+    Client, Compression, Event, EventBody, EventKind, Filter, FilterError, JetstreamError,
+    JetstreamItem, MIN_TIME_CURSOR, Notice, Options, StartFrom, Unrecognized, Upstream, Version,
+};
+use net::websocket::SocketError;
 use simnet::servers::{
     AccountStatus, EventKind as SentKind, Fault, FaultSchedule, Server, Simulation, Spec,
     V1_DICTIONARY_ID, V2_DICTIONARY_ID,
 };
-use wireproof::atproto::syntax::DidBuf;
-use wireproof::net::egress::EgressPolicy;
-use wireproof::net::hosts::{HostId, Jitter};
-use wireproof::net::http::Limits;
-use wireproof::net::jetstream::{
-    Client, Compression, Event, EventBody, EventKind, Filter, FilterError, JetstreamError,
-    JetstreamItem, MIN_TIME_CURSOR, Notice, Options, StartFrom, Unrecognized, Upstream, Version,
-};
-use wireproof::net::websocket::SocketError;
 
 use crate::setup::{self, BACKOFF, dialer, url};
 

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use atproto::corpus;
+use net::cursors::CursorStore;
+use net::firehose::{FeedError, FlowLimits, FrameKind, Options, RunError};
+use net::http::Limits;
 use simnet::hostile;
 use simnet::servers::{Fault, FaultSchedule, Server, Simulation};
-use wireproof::atproto::corpus;
-use wireproof::net::cursors::CursorStore;
-use wireproof::net::firehose::{FeedError, FlowLimits, FrameKind, Options, RunError};
-use wireproof::net::http::Limits;
 
 use crate::follower::{EventRecorder, Follower, resync};
 use crate::setup::{RELAY, sent, sim, sim_with, url};

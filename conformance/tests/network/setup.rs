@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use simnet::servers::{Fault, FaultSchedule, Server, Simulation, Spec};
-use wireproof::net::dns::LoopbackDns;
-use wireproof::net::egress::EgressPolicy;
-use wireproof::net::firehose::{
+use net::dns::LoopbackDns;
+use net::egress::EgressPolicy;
+use net::firehose::{
     Feed, FeedError, FeedItem as Item, FeedOptions as Options, Notice, ReceivedFrame, StartFrom,
     Upstream,
 };
-use wireproof::net::hosts::{BackoffOptions, Jitter};
-use wireproof::net::http::{Client, Url};
-use wireproof::net::websocket::{Dialer, SocketOptions};
+use net::hosts::{BackoffOptions, Jitter};
+use net::http::{Client, Url};
+use net::websocket::{Dialer, SocketOptions};
+use simnet::servers::{Fault, FaultSchedule, Server, Simulation, Spec};
 
 pub(crate) const RELAY: Server = Server::Relay(0);
 

@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
+use net::egress::{EgressError, EgressPolicy};
+use net::http::{HttpFault, Url};
+use net::websocket::{DialError, DialFault, Socket, SocketError, SocketMessage, SocketOptions};
 use simnet::servers::{Fault, FaultSchedule, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use wireproof::net::egress::{EgressError, EgressPolicy};
-use wireproof::net::http::{HttpFault, Url};
-use wireproof::net::websocket::{
-    DialError, DialFault, Socket, SocketError, SocketMessage, SocketOptions,
-};
 
 use crate::setup::{RELAY, dialer, options, sim, sim_with, url};
 

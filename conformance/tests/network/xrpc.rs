@@ -3,20 +3,20 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use atproto::syntax::{Did, Nsid, RecordKey};
+use codec::{Cid, car};
+use crypto::PublicKey;
+use net::dns::LoopbackDns;
+use net::egress::{EgressError, EgressPolicy};
+use net::http::{self, HttpFault, Limits};
+use net::rate_limit::RateLimiter;
+use net::xrpc::{
+    Client, ErrorName, FetchError, PaceOptions, PacedClient, PageOptions, XrpcError, XrpcFault,
+};
 use simnet::servers::{
     AccountInfo, AccountStatus, Fault, FaultSchedule, RequestLimit, Server, Simulation, Spec,
 };
-use wireproof::atproto::syntax::{Did, Nsid, RecordKey};
-use wireproof::codec::{Cid, car};
-use wireproof::crypto::PublicKey;
-use wireproof::net::dns::LoopbackDns;
-use wireproof::net::egress::{EgressError, EgressPolicy};
-use wireproof::net::http::{self, HttpFault, Limits};
-use wireproof::net::rate_limit::RateLimiter;
-use wireproof::net::xrpc::{
-    Client, ErrorName, FetchError, PaceOptions, PacedClient, PageOptions, XrpcError, XrpcFault,
-};
-use wireproof::verify::{record, repository};
+use verify::{record, repository};
 
 const PDS: Server = Server::Pds(0);
 const RELAY: Server = Server::Relay(0);

@@ -3,9 +3,9 @@
 use std::io::Cursor;
 
 use bumpalo::Bump;
-use wireproof::nostr::container::{IndexedReader, Item, StreamReader, WriteError, Writer};
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::{Event, Limits, OwnedEvent, example};
+use nostr::container::{IndexedReader, Item, StreamReader, WriteError, Writer};
+use nostr::formats::Format;
+use nostr::{Event, Limits, OwnedEvent, example};
 use wireproof_conformance::fixtures;
 
 const PAGE: &str = include_str!("../../../docs/formats/nostr/container.md");

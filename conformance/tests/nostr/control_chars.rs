@@ -4,12 +4,12 @@
 //! JSON with the escapes of NIP-01 alone.
 
 use bumpalo::Bump;
+use crypto::schnorr::SecretKey;
+use kernels::{hex, sha256};
+use nostr::canonical::ControlChars::{self, Escaped, Verbatim};
+use nostr::formats::Format;
+use nostr::{Event, EventFault, IdSerialization, OwnedEvent, verify_many_with};
 use serde_json::json;
-use wireproof::crypto::schnorr::SecretKey;
-use wireproof::kernels::{hex, sha256};
-use wireproof::nostr::canonical::ControlChars::{self, Escaped, Verbatim};
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::{Event, EventFault, IdSerialization, OwnedEvent, verify_many_with};
 
 use crate::made::{encoded, raised_limits};
 

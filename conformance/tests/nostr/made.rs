@@ -1,9 +1,9 @@
 //! Shared helpers: generated events, real events, and reproducible random numbers.
 
 use bumpalo::Bump;
-use wireproof::nostr::canonical::{self, ControlChars};
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::{DecodeError, EncodeError, Event, Limits, OwnedEvent};
+use nostr::canonical::{self, ControlChars};
+use nostr::formats::Format;
+use nostr::{DecodeError, EncodeError, Event, Limits, OwnedEvent};
 
 /// The lines of a file of events: split on LF alone, as text may hold every other separator.
 pub(crate) fn lines(file: &[u8]) -> impl Iterator<Item = &[u8]> {

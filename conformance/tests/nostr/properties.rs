@@ -1,9 +1,9 @@
 //! Decoding is the inverse of encoding for any event, and edge cases have an exact outcome in each format.
 
 use bumpalo::Bump;
+use nostr::formats::Format;
+use nostr::{EncodeError, Event, OwnedEvent, verify_many};
 use proptest::prelude::*;
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::{EncodeError, Event, OwnedEvent, verify_many};
 
 use crate::made;
 use crate::made::{encoded, event, raised_limits, there_and_back, with_its_id};

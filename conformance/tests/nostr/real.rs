@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use bumpalo::Bump;
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::{Event, Limits};
+use nostr::formats::Format;
+use nostr::{Event, Limits};
 use wireproof_conformance::fixtures;
 
 use crate::made::{encoded, events, lines};
@@ -95,7 +95,7 @@ fn a_format_is_found_by_its_name_alone() {
 }
 
 fn id_of(event: &Event<'_>) -> String {
-    wireproof::kernels::hex::encode(&event.id)
+    kernels::hex::encode(&event.id)
 }
 
 /// The events that a format has no place for, by their ids, and why.

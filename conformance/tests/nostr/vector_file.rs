@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 
 use bumpalo::Bump;
+use crypto::schnorr::SecretKey;
+use kernels::hex;
+use nostr::canonical::{self, ControlChars};
+use nostr::formats::Format;
+use nostr::{Event, EventFault, OwnedEvent};
 use serde::Serialize;
-use wireproof::crypto::schnorr::SecretKey;
-use wireproof::kernels::hex;
-use wireproof::nostr::canonical::{self, ControlChars};
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::{Event, EventFault, OwnedEvent};
 
 use crate::vector_refusals::{self, Refusal};
 

@@ -1,17 +1,17 @@
 //! Bytes that a decoder must refuse, by format: a valid event with one change, and the rule that the change breaks.
 
 use bumpalo::Bump;
+use kernels::hex;
+use nostr::formats::Format;
+use nostr::{Limits, OwnedEvent};
 use serde::Serialize;
-use wireproof::kernels::hex;
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::{Limits, OwnedEvent};
 
 /// Bytes that are no event of a format, and why.
 #[derive(Serialize)]
 pub(crate) struct Refusal {
     name: &'static str,
     format: &'static str,
-    /// The broken rule: the name of a [`Reason`](wireproof::nostr::Reason).
+    /// The broken rule: the name of a [`Reason`](nostr::Reason).
     rule: &'static str,
     /// Where it is broken, in bytes from the start.
     offset: usize,

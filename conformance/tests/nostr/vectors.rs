@@ -3,11 +3,11 @@
 //! The file is read with `serde_json`, so that nothing which wrote it decides what it says.
 
 use bumpalo::Bump;
+use kernels::{hex, sha256};
+use nostr::canonical::{self, ControlChars};
+use nostr::formats::Format;
+use nostr::{Event, Limits, OwnedEvent};
 use serde_json::Value;
-use wireproof::kernels::{hex, sha256};
-use wireproof::nostr::canonical::{self, ControlChars};
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::{Event, Limits, OwnedEvent};
 
 use crate::made::encoded;
 use crate::vector_file;

@@ -1,8 +1,8 @@
 //! The events of the table of verdicts in `docs/formats/nostr/json.md`: for each row texts whose hash and signature are right,
 //! each after the name of the field that is unusual.
 
-use wireproof::crypto::schnorr::SecretKey;
-use wireproof::kernels::{hex, sha256};
+use crypto::schnorr::SecretKey;
+use kernels::{hex, sha256};
 
 /// A row of the table: its event, and texts of such events by field.
 pub(crate) type Row = (&'static str, Vec<(&'static str, String)>);

@@ -1,8 +1,8 @@
 //! Verdicts that differ from those of other implementations on purpose are those that the page on the format lists.
 
 use bumpalo::Bump;
-use wireproof::nostr::Limits;
-use wireproof::nostr::formats::Format;
+use nostr::Limits;
+use nostr::formats::Format;
 
 use crate::verdict_texts;
 

@@ -2,11 +2,11 @@
 //! summary of a real event has the fields that a relay indexes.
 
 use bumpalo::Bump;
-use wireproof::kernels::hex;
-use wireproof::nostr::canonical::ControlChars;
-use wireproof::nostr::formats::packed_event::{IndexedTag, PackedEvent};
-use wireproof::nostr::formats::{Format, packed_event};
-use wireproof::nostr::{Event, EventFault, Limits, OwnedEvent, verify_many};
+use kernels::hex;
+use nostr::canonical::ControlChars;
+use nostr::formats::packed_event::{IndexedTag, PackedEvent};
+use nostr::formats::{Format, packed_event};
+use nostr::{Event, EventFault, Limits, OwnedEvent, verify_many};
 use wireproof_conformance::fixtures;
 
 use crate::made::{Random, events, lines, mutated};

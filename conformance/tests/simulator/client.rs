@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use crypto::PublicKey;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
 use simnet::servers::{AccountInfo, Server, Simulation, Spec};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
-use wireproof::crypto::PublicKey;
 
 /// A small network.
 pub(crate) fn sim(change: impl FnOnce(&mut Spec)) -> Simulation {

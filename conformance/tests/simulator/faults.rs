@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use atproto::did_document::{DidDocument, Options};
+use atproto::event::{Decoder, Event, FrameFault, Options as FrameOptions};
+use atproto::syntax::Tid;
 use simnet::servers::{Fault, FaultSchedule, InjectionPoint, Server, Simulation};
 use tokio_tungstenite::tungstenite::{Error, Message};
-use wireproof::atproto::did_document::{DidDocument, Options};
-use wireproof::atproto::event::{Decoder, Event, FrameFault, Options as FrameOptions};
-use wireproof::atproto::syntax::Tid;
 
 use crate::client::{Answer, Reader, get, sim, try_get, xrpc};
 

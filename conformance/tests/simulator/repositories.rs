@@ -1,9 +1,9 @@
 //! The sync endpoints of PDSs and relays; documents, logs and handles.
 
+use atproto::did_document::{DidDocument, Options};
+use codec::{Cid, car};
 use simnet::servers::{AccountStatus, Server, Simulation};
-use wireproof::atproto::did_document::{DidDocument, Options};
-use wireproof::codec::{Cid, car};
-use wireproof::verify::{identity, plc, record, repository};
+use verify::{identity, plc, record, repository};
 
 use crate::client::{get, key, sim, try_get, xrpc};
 

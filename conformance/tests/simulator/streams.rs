@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use atproto::event::{Decoder, Event, Options};
+use crypto::{CompressedKey, KeyCache};
 use simnet::hostile;
 use simnet::servers::{AccountStatus, CursorPolicy, EventKind, Server, Simulation, WriteRate};
-use wireproof::atproto::event::{Decoder, Event, Options};
-use wireproof::crypto::{CompressedKey, KeyCache};
-use wireproof::verify::sync::{Chain, Judge, MemoryState, Outcome, Policy};
+use verify::sync::{Chain, Judge, MemoryState, Outcome, Policy};
 
 use crate::client::{Reader, sim};
 
@@ -240,7 +240,7 @@ async fn hostile_cases_are_sent_with_sequence_numbers_of_the_stream() {
     };
     let case = of_kind(hostile::InputKind::Frames);
     let mut reader = Reader::follow(&sim, RELAY, None).await;
-    let count = wireproof::atproto::corpus::read(&case.bytes).unwrap().len();
+    let count = atproto::corpus::read(&case.bytes).unwrap().len();
     sim.serve_case(case);
     sim.write_commits(1);
     let frames = reader.frames(count + 1).await;

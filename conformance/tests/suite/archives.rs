@@ -1,9 +1,9 @@
 //! All three readers return the same result for every archive, in any order of its blocks.
 
+use codec::car::{self, Block, Blocks, HashProof, Options, StreamReader, Writer};
+use codec::{Cid, CidRef, cbor};
 use data_encoding::{BASE64_NOPAD, Specification};
 use serde_json::Value as Json;
-use wireproof::codec::car::{self, Block, Blocks, HashProof, Options, StreamReader, Writer};
-use wireproof::codec::{Cid, CidRef, cbor};
 use wireproof_conformance::{Folder, Manifest, fact, fixtures};
 
 use crate::made::Random;

@@ -2,10 +2,10 @@
 //! byte for byte.
 
 use bumpalo::Bump;
+use codec::cbor::{self, ItemCounts, Value, WideInteger};
+use codec::cid::Codec;
+use codec::{Cid, CidRef, json};
 use serde_json::Value as Json;
-use wireproof::codec::cbor::{self, ItemCounts, Value, WideInteger};
-use wireproof::codec::cid::Codec;
-use wireproof::codec::{Cid, CidRef, json};
 use wireproof_conformance::{Manifest, fixtures};
 
 #[test]

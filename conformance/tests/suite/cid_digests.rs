@@ -1,19 +1,19 @@
 //! A CID that names SHA-256 has a digest of 32 bytes: every layer that reads a CID refuses any other length.
 //! Other hash functions are not judged.
 
+use atproto::commit::Commit;
+use atproto::data_model;
+use atproto::event::{Decoder, Options};
+use atproto::mst::node::Node;
+use atproto::plc::Operation;
+use atproto::syntax::CidText;
 use bumpalo::Bump;
+use codec::car::{self, StreamReader};
+use codec::cbor::{self, Encoder, ItemCounts, Reader};
+use codec::cid::Codec;
+use codec::{Cid, CidRef, json};
+use kernels::{base32, varint};
 use serde::Deserialize;
-use wireproof::atproto::commit::Commit;
-use wireproof::atproto::data_model;
-use wireproof::atproto::event::{Decoder, Options};
-use wireproof::atproto::mst::node::Node;
-use wireproof::atproto::plc::Operation;
-use wireproof::atproto::syntax::CidText;
-use wireproof::codec::car::{self, StreamReader};
-use wireproof::codec::cbor::{self, Encoder, ItemCounts, Reader};
-use wireproof::codec::cid::Codec;
-use wireproof::codec::{Cid, CidRef, json};
-use wireproof::kernels::{base32, varint};
 
 #[test]
 fn a_digest_of_sha_256_that_has_not_32_bytes_is_refused_in_every_layer() {

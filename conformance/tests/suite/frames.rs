@@ -1,11 +1,11 @@
 //! Captured frames decode without an error, have the fields that other implementations read, and are encoded again byte
 //! for byte; forged ones are refused here or listed with the layer that must refuse them.
 
+use atproto::corpus;
+use atproto::event::{Block, Commit, Decoder, Event, FrameFault, Options};
+use codec::car::{CarFault, HashProof};
+use codec::cbor::{self, ItemCounts, Reason};
 use serde_json::{Value as Json, json};
-use wireproof::atproto::corpus;
-use wireproof::atproto::event::{Block, Commit, Decoder, Event, FrameFault, Options};
-use wireproof::codec::car::{CarFault, HashProof};
-use wireproof::codec::cbor::{self, ItemCounts, Reason};
 use wireproof_conformance::{Folder, Manifest, fact, fixtures};
 
 #[test]

@@ -3,12 +3,12 @@
 
 use std::thread;
 
+use atproto::corpus;
+use atproto::event::{Decoder, Event, FrameError, Options, peek};
 use bumpalo::Bump;
-use wireproof::atproto::corpus;
-use wireproof::atproto::event::{Decoder, Event, FrameError, Options, peek};
-use wireproof::codec::car::{self, CarError, CarFault, HashProof, StreamError, StreamReader};
-use wireproof::codec::cbor::{self, DecodeError, ItemCounts, Reader, Reason};
-use wireproof::codec::{CidRef, json};
+use codec::car::{self, CarError, CarFault, HashProof, StreamError, StreamReader};
+use codec::cbor::{self, DecodeError, ItemCounts, Reader, Reason};
+use codec::{CidRef, json};
 
 use crate::made;
 

@@ -4,15 +4,15 @@
 
 use std::sync::LazyLock;
 
+use atproto::event::{Decoder, Event, Options, Values};
+use atproto::repo::Repository;
+use atproto::syntax::Datetime;
+use atproto::{corpus, repo};
+use crypto::{CompressedKey, KeyCache, PublicKey};
 use simnet::hostile::{Case, CaseSet, Expect, InputKind, Spec};
 use simnet::{firehose, repository_corpus};
-use wireproof::atproto::event::{Decoder, Event, Options, Values};
-use wireproof::atproto::repo::Repository;
-use wireproof::atproto::syntax::Datetime;
-use wireproof::atproto::{corpus, repo};
-use wireproof::crypto::{CompressedKey, KeyCache, PublicKey};
-use wireproof::verify::sync::{Chain, Judge, MemoryState, Outcome, Policy};
-use wireproof::verify::{Flagged, InvalidRecord, InvalidRecords, RecordFlag, repository};
+use verify::sync::{Chain, Judge, MemoryState, Outcome, Policy};
+use verify::{Flagged, InvalidRecord, InvalidRecords, RecordFlag, repository};
 use wireproof_conformance::fixtures;
 
 use crate::frames::{LIVE, split_live};

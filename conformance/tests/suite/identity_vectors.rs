@@ -1,14 +1,14 @@
 //! External DID documents and logs of `did:plc`: valid ones, invalid ones, and valid ones with
 //! one thing changed.
 
+use atproto::did_document::{DidDocument, DidDocumentError, Options as DocumentOptions};
+use atproto::plc::{Limits, Log, Operation};
+use atproto::syntax::Did;
+use codec::cbor;
+use crypto::PublicKey;
 use serde_json::{Value as Json, json};
-use wireproof::atproto::did_document::{DidDocument, DidDocumentError, Options as DocumentOptions};
-use wireproof::atproto::plc::{Limits, Log, Operation};
-use wireproof::atproto::syntax::Did;
-use wireproof::codec::cbor;
-use wireproof::crypto::PublicKey;
-use wireproof::verify::plc::{History, Options, PlcRejection, verify};
-use wireproof::verify::{Verified, identity};
+use verify::plc::{History, Options, PlcRejection, verify};
+use verify::{Verified, identity};
 use wireproof_conformance::{Folder, fixtures};
 
 #[test]

@@ -1,14 +1,14 @@
 //! The JSON form: official vectors both ways, and the records of real repositories as another
 //! implementation printed them.
 
+use atproto::data_model;
 use bumpalo::Bump;
+use codec::car::{self, Options};
+use codec::cbor::Value;
+use codec::cid::Codec;
+use codec::{Cid, cbor, json};
 use data_encoding::BASE64_NOPAD;
 use serde_json::Value as Json;
-use wireproof::atproto::data_model;
-use wireproof::codec::car::{self, Options};
-use wireproof::codec::cbor::Value;
-use wireproof::codec::cid::Codec;
-use wireproof::codec::{Cid, cbor, json};
 use wireproof_conformance::{Folder, fixtures};
 
 use crate::made::Random;

@@ -1,12 +1,12 @@
 //! Shared helpers: reproducible random numbers, and small valid inputs.
 
-use wireproof::atproto::event::{
+use atproto::event::{
     Account, Action, Commit, ErrorFrame, Event, Header, Identity, Info, RepoOp, Sync, Unknown,
 };
-use wireproof::codec::Cid;
-use wireproof::codec::car::Writer;
-use wireproof::codec::cbor::Encoder;
-use wireproof::codec::cid::Codec;
+use codec::Cid;
+use codec::car::Writer;
+use codec::cbor::Encoder;
+use codec::cid::Codec;
 
 /// Numbers that look random and are the same on every run (xorshift64*).
 pub(crate) struct Random(u64);

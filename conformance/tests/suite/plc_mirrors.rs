@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use serde_json::{Value as Json, json};
-use tempfile::TempDir;
-use wireproof::atproto::plc::{
+use atproto::plc::{
     AccountData, ExportLine, Limits, Operation, StatedOperation, UnsignedOperation, Update,
 };
-use wireproof::atproto::syntax::{DatetimeBuf, Did, DidBuf};
-use wireproof::codec::Cid;
-use wireproof::crypto::{Curve, SecretKey};
-use wireproof::store::{PlcMirror, PlcMirrorReader, StoreFault};
-use wireproof::verify::plc::{GrowingHistory, Options, verify};
+use atproto::syntax::{DatetimeBuf, Did, DidBuf};
+use codec::Cid;
+use crypto::{Curve, SecretKey};
+use serde_json::{Value as Json, json};
+use store::{PlcMirror, PlcMirrorReader, StoreFault};
+use tempfile::TempDir;
+use verify::plc::{GrowingHistory, Options, verify};
 use wireproof_conformance::{Folder, fixtures};
 
 const DIRECTORY: &str = "https://plc.directory";

@@ -1,11 +1,11 @@
 //! Slices of real repositories prove which records the repositories contain and which they do not.
 
-use wireproof::atproto::mst::{Tree, canonical};
-use wireproof::atproto::repo::{Options as CarOptions, Repository};
-use wireproof::codec::Cid;
-use wireproof::codec::car::Writer;
-use wireproof::crypto::PublicKey;
-use wireproof::verify::record::{self, Options};
+use atproto::mst::{Tree, canonical};
+use atproto::repo::{Options as CarOptions, Repository};
+use codec::Cid;
+use codec::car::Writer;
+use crypto::PublicKey;
+use verify::record::{self, Options};
 use wireproof_conformance::fixtures;
 
 /// The account of `bsky.app` and the key that it signs with.

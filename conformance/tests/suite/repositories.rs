@@ -4,21 +4,19 @@
 use std::collections::HashMap;
 use std::io::{self, Read};
 
+use atproto::did_document::{DidDocument, Options as DocumentOptions};
+use atproto::mst::Tree;
+use atproto::repo::{self, Archive, RepoFault, Repository};
+use codec::car::{self, CarFault};
+use codec::{AnyCid, Cid};
+use crypto::PublicKey;
 use serde_json::Value as Json;
 use simnet::hostile::{CaseSet, Expect, InputKind, Spec as HostileSpec};
 use simnet::repository_corpus::{BlockOrder, Corpus, Spec};
 use simnet::tree::reference;
-use wireproof::atproto::did_document::{DidDocument, Options as DocumentOptions};
-use wireproof::atproto::mst::Tree;
-use wireproof::atproto::repo::{self, Archive, RepoFault, Repository};
-use wireproof::codec::car::{self, CarFault};
-use wireproof::codec::{AnyCid, Cid};
-use wireproof::crypto::PublicKey;
-use wireproof::verify::repository::stream::{self, StreamFailure, StreamOptions};
-use wireproof::verify::repository::{
-    self, Options, RepositoryRejection, SignatureProof, WholeRepository,
-};
-use wireproof::verify::{Flagged, identity};
+use verify::repository::stream::{self, StreamFailure, StreamOptions};
+use verify::repository::{self, Options, RepositoryRejection, SignatureProof, WholeRepository};
+use verify::{Flagged, identity};
 use wireproof_conformance::{Folder, Manifest, fact, fixtures};
 
 /// Verifies a whole repository with any of these keys, or without one; the repository exported from it, and both as

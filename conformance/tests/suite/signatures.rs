@@ -3,16 +3,16 @@
 
 use std::collections::HashMap;
 
-use data_encoding::{BASE64_NOPAD, HEXLOWER_PERMISSIVE};
-use serde_json::Value as Json;
-use wireproof::atproto::commit::{Commit, CommitFault, SigningBytes};
-use wireproof::atproto::event::{Decoder, Event, Options};
-use wireproof::atproto::{commit, corpus};
-use wireproof::codec::car;
-use wireproof::crypto::{
+use atproto::commit::{Commit, CommitFault, SigningBytes};
+use atproto::event::{Decoder, Event, Options};
+use atproto::{commit, corpus};
+use codec::car;
+use crypto::{
     Curve, KeyCache, KeyRef, PublicKey, SecretKey, SignatureCheck, SignatureFault, SignedData,
     verify_many, verify_many_cached,
 };
+use data_encoding::{BASE64_NOPAD, HEXLOWER_PERMISSIVE};
+use serde_json::Value as Json;
 use wireproof_conformance::{Folder, fixtures};
 
 use crate::frames::{LIVE, split_live};
@@ -129,7 +129,7 @@ fn commit_blocks(frames: &[&[u8]]) -> Vec<Vec<u8>> {
             Event::Sync(sync) => sync.root,
             _ => continue,
         };
-        let is_root = |block: &&wireproof::atproto::event::Block<'_>| Some(block.cid) == root;
+        let is_root = |block: &&atproto::event::Block<'_>| Some(block.cid) == root;
         blocks.push(event.blocks().iter().find(is_root).unwrap().data.to_vec());
     }
     blocks

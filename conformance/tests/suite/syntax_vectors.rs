@@ -1,11 +1,11 @@
 //! The official cases of identifier syntax, not trimmed, and the additional cases of another copy; and
 //! CIDs as text, where our reading is stricter than the official syntax, which takes any multibase text.
 
-use wireproof::atproto::syntax::{
+use atproto::syntax::{
     AtIdentifier, AtUri, CidText, Datetime, Did, Handle, Language, Nsid, RecordKey, SyntaxError,
     Tid, Uri,
 };
-use wireproof::codec::Cid;
+use codec::Cid;
 use wireproof_conformance::{Folder, fixtures};
 
 #[test]

@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use atproto::commit::Commit;
+use atproto::corpus;
+use atproto::event::{Action, Decoder, Event, Options};
+use atproto::mst::inversion::{Inversion, InversionFault, Inverter, RecordOp, invert};
+use atproto::mst::{
+    Change, Tree, TreeFault, TreeLimits, diff, key_height, key_heights, node::Node,
+};
+use codec::cid::Codec;
+use codec::{AnyCid, Cid, CidRef, car};
 use serde_json::Value as Json;
 use simnet::random::Seed;
 use simnet::tree::reference;
-use wireproof::atproto::commit::Commit;
-use wireproof::atproto::corpus;
-use wireproof::atproto::event::{Action, Decoder, Event, Options};
-use wireproof::atproto::mst::inversion::{Inversion, InversionFault, Inverter, RecordOp, invert};
-use wireproof::atproto::mst::{
-    Change, Tree, TreeFault, TreeLimits, diff, key_height, key_heights, node::Node,
-};
-use wireproof::codec::cid::Codec;
-use wireproof::codec::{AnyCid, Cid, CidRef, car};
 use wireproof_conformance::{Folder, fixtures};
 
 type Blocks<'a> = BTreeMap<Cid, &'a [u8]>;

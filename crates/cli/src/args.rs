@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
-use wireproof::kernels::cpu::Level;
+use kernels::cpu::Level;
 
 use crate::admin::{AccountsCommand, CollectionsCommand, PauseArgs, ResumeArgs, StatusArgs};
 use crate::archive::ArchiveCommand;

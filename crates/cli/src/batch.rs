@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use std::thread;
 
 use clap::Args;
-use wireproof::codec::printable::PrintableLines;
+use codec::printable::PrintableLines;
 
 use crate::failure::Failure;
 use crate::in_order;

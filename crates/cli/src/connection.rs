@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use wireproof::net::hosts::BackoffOptions;
-use wireproof::net::websocket::SocketOptions;
+use net::hosts::BackoffOptions;
+use net::websocket::SocketOptions;
 
 #[derive(Debug, Args)]
 pub(crate) struct ConnectionArgs {

@@ -4,12 +4,12 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use atproto::syntax::Did;
 use bytes::{Buf, Bytes};
+use net::http::{HttpFault, Limits, Url};
+use net::xrpc::{self, FetchError, FetchedRepo, RepoStream, XrpcError, XrpcFault};
 use tempfile::NamedTempFile;
 use tokio::runtime::Runtime;
-use wireproof::atproto::syntax::Did;
-use wireproof::net::http::{HttpFault, Limits, Url};
-use wireproof::net::xrpc::{self, FetchError, FetchedRepo, RepoStream, XrpcError, XrpcFault};
 
 use crate::failure::Failure;
 use crate::files;

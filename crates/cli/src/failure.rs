@@ -6,12 +6,12 @@ use ::bench::BenchError;
 use ::bench::nostr::{FileFault, InputError};
 use ::report::publish::PublishError;
 use ::report::{ReadError, ReadFault};
-use wireproof::delivery::OutboxError;
-use wireproof::net::firehose::{FeedError, RunError};
-use wireproof::net::http::HttpError;
-use wireproof::net::identity::{IdentityError, IdentityFault};
-use wireproof::net::xrpc::{FetchError, XrpcError};
-use wireproof::store::StoreError;
+use delivery::OutboxError;
+use net::firehose::{FeedError, RunError};
+use net::http::HttpError;
+use net::identity::{IdentityError, IdentityFault};
+use net::xrpc::{FetchError, XrpcError};
+use store::StoreError;
 
 use crate::log::{self, Level};
 #[cfg(feature = "nostr-lmdb")]

@@ -8,12 +8,12 @@ use std::path::Path;
 use ::bench::Results;
 use ::report::ReadError;
 use base::crash_point;
+use codec::wrapping::Wrapping;
 use mapping::MappedFile;
+use net::http_server::AccessToken;
 use serde::Serialize;
 use simnet::corpus::{self, FileError};
 use tempfile::{Builder, NamedTempFile};
-use wireproof::codec::wrapping::Wrapping;
-use wireproof::net::http_server::AccessToken;
 
 use crate::failure::Failure;
 use crate::standard_streams;

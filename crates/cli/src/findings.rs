@@ -10,8 +10,8 @@ use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write};
 
 use anstream::AutoStream;
+use codec::printable::{PrintableLines, escape_json};
 use serde::Serialize;
-use wireproof::codec::printable::{PrintableLines, escape_json};
 
 use crate::failure::Failure;
 use crate::output::{Output, and_more};

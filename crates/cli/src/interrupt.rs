@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use net::firehose::StopSignal;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
-use wireproof::net::firehose::StopSignal;
 
 use crate::failure::{Failure, INTERRUPTED};
 

@@ -2,13 +2,11 @@
 
 use std::fmt;
 
+use codec::cbor::Value;
+use codec::json::{ItemJsonError, Json, JsonError, append_item};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
-use wireproof::codec::cbor::Value;
-use wireproof::codec::json::{ItemJsonError, Json, JsonError, append_item};
-use wireproof::verify::{
-    Flagged, FlaggedRecord, InvalidRecord, InvalidRecords, RecordError, RecordFlag,
-};
+use verify::{Flagged, FlaggedRecord, InvalidRecord, InvalidRecords, RecordError, RecordFlag};
 
 /// The path of a record in its repository, flattened into the object that it belongs to.
 #[derive(Clone, Copy, Debug, Serialize)]

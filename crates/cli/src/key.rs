@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
+use crypto::{Curve, KeyError, PublicKey};
+use kernels::hex;
 use serde::Serialize;
-use wireproof::crypto::{Curve, KeyError, PublicKey};
-use wireproof::kernels::hex;
 
 use crate::failure::Failure;
 use crate::files;

@@ -50,7 +50,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::CommandFactory;
-use wireproof::kernels::cpu;
+use kernels::cpu;
 
 use args::{Args, Command};
 use failure::Failure;
@@ -118,7 +118,7 @@ fn execute(args: Args, program: PathBuf) -> Result<(), Failure> {
         Command::Man { folder } => manual::write_pages(&folder),
         #[cfg(feature = "nostr-lmdb")]
         Command::ReadDatabase { folder } => {
-            Ok(wireproof::nostr_lmdb::serve(&folder, std::io::stdout().lock())?)
+            Ok(nostr_lmdb::serve(&folder, std::io::stdout().lock())?)
         }
         Command::Runner => {
             Ok(::bench::own::serve(std::io::stdin().lock(), std::io::stdout().lock())?)

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use atproto::syntax::DatetimeBuf;
 use clap::{ArgAction, Args, ValueEnum};
+use codec::printable::PrintableLines;
 use serde::Serialize;
-use wireproof::atproto::syntax::DatetimeBuf;
-use wireproof::codec::printable::PrintableLines;
 
 use crate::output::write_json_line;
 

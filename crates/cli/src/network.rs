@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueHint};
+use net::dns::{DnsResolver, LoopbackDns, SystemDns};
+use net::egress::{AllowedPorts, EgressPolicy};
+use net::http::{Contact, Limits, Url};
+use net::{http, identity, xrpc};
 use tokio::runtime::{Builder, Runtime};
-use wireproof::net::dns::{DnsResolver, LoopbackDns, SystemDns};
-use wireproof::net::egress::{AllowedPorts, EgressPolicy};
-use wireproof::net::http::{Contact, Limits, Url};
-use wireproof::net::{http, identity, xrpc};
 
 use crate::failure::Failure;
 use crate::files;

@@ -4,9 +4,9 @@ use std::io::{StdoutLock, Write, stdout};
 
 use anstream::{AutoStream, ColorChoice};
 use clap::ValueEnum;
+use codec::printable::{PrintableLines, escape_json};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
-use wireproof::codec::printable::{PrintableLines, escape_json};
 
 use crate::failure::Failure;
 

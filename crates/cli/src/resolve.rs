@@ -3,15 +3,15 @@
 use std::io::Write;
 use std::sync::Arc;
 
+use atproto::syntax::{AtIdentifier, Did, DidBuf, Handle, HandleBuf};
 use clap::Args;
+use codec::printable::PrintableLines;
+use crypto::PublicKey;
+use net::http::Url;
+use net::identity::{Account, IdentityError, IdentityFault};
 use serde::Serialize;
 use tokio::runtime::Runtime;
-use wireproof::atproto::syntax::{AtIdentifier, Did, DidBuf, Handle, HandleBuf};
-use wireproof::codec::printable::PrintableLines;
-use wireproof::crypto::PublicKey;
-use wireproof::net::http::Url;
-use wireproof::net::identity::{Account, IdentityError, IdentityFault};
-use wireproof::verify::identity;
+use verify::identity;
 
 use crate::batch::{self, JobsArgs, Outcome};
 use crate::failure::Failure;

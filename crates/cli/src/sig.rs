@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
-use wireproof::crypto::{Digest, PublicKey, SignatureFault};
-use wireproof::kernels::sha256;
+use crypto::{Digest, PublicKey, SignatureFault};
+use kernels::sha256;
 
 use crate::failure::Failure;
 use crate::files;

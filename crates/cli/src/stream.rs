@@ -4,11 +4,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use wireproof::net::DurationText;
-use wireproof::net::firehose::{FeedOptions, Notice, StartFrom, Upstream};
-use wireproof::net::hosts::parse_host_url;
-use wireproof::net::http::Url;
-use wireproof::net::websocket::{DialError, DialFault, StreamKind};
+use net::DurationText;
+use net::firehose::{FeedOptions, Notice, StartFrom, Upstream};
+use net::hosts::parse_host_url;
+use net::http::Url;
+use net::websocket::{DialError, DialFault, StreamKind};
 
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;

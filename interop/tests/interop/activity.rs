@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::{env, fs};
 
+use atproto::repo::{Options, Repository};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::block_in_place;
-use wireproof::atproto::repo::{Options, Repository};
 use wireproof_interop::pds::{Account, Pds, Plc, Write};
 
 use crate::client::{Client, Records, records};

@@ -6,9 +6,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use codec::Cid;
 use serde_json::Value;
 use simnet::servers::{AccountStatus, EventKind, SentEvent, Server, Simulation, Spec};
-use wireproof::codec::Cid;
 use wireproof_interop::kit;
 use wireproof_interop::reader::Reader;
 

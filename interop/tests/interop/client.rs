@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use atproto::event::{Commit, Event};
+use atproto::repo::{self, Repository};
 use net::cursors::FileCursors;
 use net::dns::LoopbackDns;
 use net::egress::EgressPolicy;
@@ -18,9 +20,7 @@ use net::identity::{self, Resolver};
 use net::xrpc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use wireproof::atproto::event::{Commit, Event};
-use wireproof::atproto::repo::{self, Repository};
-use wireproof::verify::sync::{Chain, Ignored, MemoryState, Outcome, SyncEffect};
+use verify::sync::{Chain, Ignored, MemoryState, Outcome, SyncEffect};
 use wireproof_interop::pds::{Pds, Plc};
 
 /// A client that follows a server.

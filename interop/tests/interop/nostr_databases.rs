@@ -5,10 +5,10 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
+use nostr::formats::Format;
+use nostr::{Arena, OwnedEvent};
 use serde_json::Value;
 use simnet::nostr_events::{Corpus, Spec};
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::{Arena, OwnedEvent};
 use wireproof_interop::kit;
 use wireproof_interop::program::Kit;
 

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use serde_json::{Value, json};
-use tokio::time::sleep;
-use tokio_postgres::Client;
-use wireproof::delivery::{
+use delivery::{
     EventId, NewEvent, Options, Outbox, PostgresAddress, PostgresOptions, PostgresSink, Sink,
     StartAt, TableContent,
 };
+use serde_json::{Value, json};
+use tokio::time::sleep;
+use tokio_postgres::Client;
 use wireproof_interop::kit;
 use wireproof_interop::nats::Nats;
 use wireproof_interop::nostr::{NostrRelay, RelayKind};

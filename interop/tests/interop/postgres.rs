@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use simnet::servers::{Simulation, Spec};
-use tokio::time::sleep;
-use tokio_postgres::Client;
-use wireproof::delivery::{
+use delivery::{
     DeadLetters, Delivery, DeliveryOptions, EventId, FailureKind, NewEvent, Options, Outbox,
     PostgresAddress, PostgresOptions, PostgresSink, SqliteOptions, SqliteSink, StartAt,
 };
-use wireproof::net::firehose::StopSignal;
+use net::firehose::StopSignal;
+use simnet::servers::{Simulation, Spec};
+use tokio::time::sleep;
+use tokio_postgres::Client;
 use wireproof_interop::kit;
 use wireproof_interop::postgres::{PASSWORD, Postgres};
 

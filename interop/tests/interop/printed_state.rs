@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use atproto::plc::{Operation, UnsignedOperation, Update};
+use crypto::{Curve, SecretKey};
 use tokio::time::{Instant, sleep};
-use wireproof::atproto::plc::{Operation, UnsignedOperation, Update};
-use wireproof::crypto::{Curve, SecretKey};
 use wireproof_interop::kit;
 use wireproof_interop::pds::{Account, Pds, Plc, ROTATION_KEY, Write};
 use wireproof_interop::proxy::{Proxy, Service};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use codec::Cid;
 use serde_json::Value;
 use simnet::servers::{AccountStatus, EventKind, SentEvent, Server, Simulation, Spec};
-use wireproof::codec::Cid;
 use wireproof_interop::kit;
 use wireproof_interop::reader::Reader;
 

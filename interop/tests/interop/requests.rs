@@ -1,11 +1,11 @@
 //! The XRPC client and the verifiers with responses of the reference PDS and directory.
 
+use atproto::syntax::{Did, DidBuf, Handle, Nsid, RecordKey};
 use net::http::Limits;
 use net::identity::Identity;
 use net::xrpc::{Client, ErrorName, PageOptions};
 use reqwest::Url;
-use wireproof::atproto::syntax::{Did, DidBuf, Handle, Nsid, RecordKey};
-use wireproof::verify::{plc, record, repository};
+use verify::{plc, record, repository};
 use wireproof_interop::kit;
 use wireproof_interop::pds::{Account, Pds, Plc};
 

@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use wireproof::archive::{
-    Archive, ArchiveError, ArchiveFault, StoreProblem, Table, VerifyOptions, WorkId,
-};
+use archive::{Archive, ArchiveError, ArchiveFault, StoreProblem, Table, VerifyOptions, WorkId};
 use wireproof_interop::faults::{Fault, FaultyProxy, Request};
 use wireproof_interop::kit;
 use wireproof_interop::s3::{S3, variables};

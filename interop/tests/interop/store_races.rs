@@ -4,12 +4,12 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
+use archive::{Archive, Table, VerifyOptions, WorkId};
 use futures_util::future::join_all;
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode};
 use tokio::sync::Barrier;
-use wireproof::archive::{Archive, Table, VerifyOptions, WorkId};
 use wireproof_interop::azure::Azure;
 use wireproof_interop::kit;
 use wireproof_interop::s3::S3;

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use archive::{Archive, VerifyOptions, VerifyReport};
 use simnet::servers::{Server, Simulation, Spec};
-use wireproof::archive::{Archive, VerifyOptions, VerifyReport};
 use wireproof_interop::kit;
 use wireproof_interop::s3::{S3, files};
 

@@ -6,12 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use archive::{Archive, ArchivedEvent, ErasureKey, Storage, Table, VerifyOptions, WorkId};
 use serde_json::Value;
 use simnet::servers::{Server, Simulation, Spec};
 use tokio::time::sleep;
-use wireproof::archive::{
-    Archive, ArchivedEvent, ErasureKey, Storage, Table, VerifyOptions, WorkId,
-};
 use wireproof_interop::kit;
 use wireproof_interop::s3::{S3, SECRET_KEY, files, variables};
 

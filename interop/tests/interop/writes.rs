@@ -5,11 +5,11 @@ use std::fs;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use atproto::repo::{RepositoryWriter, WrittenCommit};
+use atproto::syntax::{Did, Tid};
+use codec::{cbor, json as data_json};
+use crypto::{Curve, SecretKey};
 use serde_json::json;
-use wireproof::atproto::repo::{RepositoryWriter, WrittenCommit};
-use wireproof::atproto::syntax::{Did, Tid};
-use wireproof::codec::{cbor, json as data_json};
-use wireproof::crypto::{Curve, SecretKey};
 use wireproof_interop::kit;
 use wireproof_interop::pds::{Pds, Plc};
 
@@ -59,7 +59,7 @@ impl Author {
     fn records(&mut self) -> BTreeMap<String, String> {
         let export = self.repository.export(Vec::new()).unwrap();
         let options = Default::default();
-        let read = wireproof::atproto::repo::Repository::read(&export, &options).unwrap();
+        let read = atproto::repo::Repository::read(&export, &options).unwrap();
         let records = read.records().map(Result::unwrap);
         records.map(|record| (record.path, record.cid.to_string())).collect()
     }

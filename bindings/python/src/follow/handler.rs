@@ -4,15 +4,15 @@ use std::io::{Read, Seek};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use atproto::event::Event;
+use atproto::repo::Repository;
 use bytes::Bytes;
-use wireproof::atproto::event::Event;
-use wireproof::atproto::repo::Repository;
-use wireproof::codec::car;
-use wireproof::net::DurationText;
-use wireproof::net::firehose::{
+use codec::car;
+use net::DurationText;
+use net::firehose::{
     AccountSet, Ack, DeliveredEvent, Handler, Notice, ResyncError, ResyncedRepo, Warning,
 };
-use wireproof::net::http::Url;
+use net::http::Url;
 
 use super::queue::{DEBUG, ERROR, INFO, Queue, WARNING};
 use crate::judged::{Facts, FrameBytes, Judged, OpFacts, created};

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use net::firehose::{RunError, StopSignal};
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use wireproof::net::firehose::{RunError, StopSignal};
 
 use crate::errors::Class;
 use crate::network::identity_error;

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use atproto::event::Values;
+use atproto::syntax::{AtIdentifier, Nsid};
+use net::hosts::parse_host_url;
+use net::http::Url;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use wireproof::atproto::event::Values;
-use wireproof::atproto::syntax::{AtIdentifier, Nsid};
-use wireproof::net::hosts::parse_host_url;
-use wireproof::net::http::Url;
-use wireproof::verify::sync::Policy;
+use verify::sync::Policy;
 
 use crate::arguments::{boolean, number, texts, value, wrong_type, wrong_value};
 use crate::judge::set_option;

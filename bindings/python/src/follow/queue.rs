@@ -4,9 +4,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use net::firehose::{Ack, RunError};
+use net::identity::IdentityError;
 use pyo3::prelude::*;
-use wireproof::net::firehose::{Ack, RunError};
-use wireproof::net::identity::IdentityError;
 
 use crate::judged::Judged;
 

@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use pyo3::prelude::*;
-use wireproof::net::firehose::{
+use net::firehose::{
     self, AccountSet, Firehose, Journal, JournalError, ResolverKeys, ResyncOptions, RunError,
     ServerStatuses, StartFrom, StopSignal, Verification,
 };
-use wireproof::net::identity::IdentityError;
-use wireproof::store::{self, Store, StoreError, StoreState};
-use wireproof::verify::sync::{AccountState, MemoryState};
+use net::identity::IdentityError;
+use pyo3::prelude::*;
+use store::{self, Store, StoreError, StoreState};
+use verify::sync::{AccountState, MemoryState};
 
 use super::handler::{QueueHandler, Selection};
 use super::options::{FollowOptions, Start};

@@ -1,8 +1,8 @@
 //! A batch yields the same verdicts as the frames verified one after the other.
 
+use atproto::event::Commit;
 use proptest::prelude::*;
 use simnet::keys::{Curve, SigningKey};
-use wireproof::atproto::event::Commit;
 
 use super::fixture::*;
 

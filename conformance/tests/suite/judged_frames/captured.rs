@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
+use atproto::corpus;
+use crypto::{CompressedKey, PublicKey};
 use serde_json::Value as Json;
 use simnet::firehose::{Corpus, Spec};
-use wireproof::atproto::corpus;
-use wireproof::crypto::{CompressedKey, PublicKey};
-use wireproof::verify::sync::{AccountState, Chain, Outcome, Policy, SyncState};
+use verify::sync::{AccountState, Chain, Outcome, Policy, SyncState};
 use wireproof_conformance::{Folder, fixtures};
 
 use super::fixture::{TestJudge, verdict};

@@ -2,16 +2,14 @@
 
 use std::collections::HashSet;
 
+use atproto::commit::UnsignedCommit;
+use atproto::event::{Action, Commit, RepoOp};
+use atproto::mst::Tree;
+use codec::cid::{Cid, Codec};
+use codec::{CidRef, car};
 use simnet::keys::{Curve, SigningKey};
 use simnet::repository::RecordWrite;
-use wireproof::atproto::commit::UnsignedCommit;
-use wireproof::atproto::event::{Action, Commit, RepoOp};
-use wireproof::atproto::mst::Tree;
-use wireproof::codec::cid::{Cid, Codec};
-use wireproof::codec::{CidRef, car};
-use wireproof::verify::sync::{
-    AccountState, Chain, OpFault, Outcome, Policy, SyncRejection, SyncState,
-};
+use verify::sync::{AccountState, Chain, OpFault, Outcome, Policy, SyncRejection, SyncState};
 
 use super::fixture::*;
 

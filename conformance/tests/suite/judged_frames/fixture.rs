@@ -3,20 +3,18 @@
 
 use std::collections::HashMap;
 
+use atproto::commit::{Commit as CommitObject, UnsignedCommit};
+use atproto::event::{Action, Commit, Decoder, Event, Options, RepoOp, Sync};
+use codec::car::Writer;
+use codec::cid::Codec;
+use codec::{Cid, CidRef};
+use crypto::{CompressedKey, KeyCache};
 use simnet::account::{Account, AccountHistory};
 use simnet::keys::{Curve, SigningKey};
 use simnet::random::Seed;
 use simnet::record::{Collection, RecordPath};
 use simnet::repository::{RecordWrite, Repository};
-use wireproof::atproto::commit::{Commit as CommitObject, UnsignedCommit};
-use wireproof::atproto::event::{Action, Commit, Decoder, Event, Options, RepoOp, Sync};
-use wireproof::codec::car::Writer;
-use wireproof::codec::cid::Codec;
-use wireproof::codec::{Cid, CidRef};
-use wireproof::crypto::{CompressedKey, KeyCache};
-use wireproof::verify::sync::{
-    AccountState, Chain, Judge, Judged, MemoryState, Outcome, Policy, SyncEffect,
-};
+use verify::sync::{AccountState, Chain, Judge, Judged, MemoryState, Outcome, Policy, SyncEffect};
 
 /// The strict policy with these changes.
 pub(crate) fn policy(change: impl FnOnce(&mut Policy)) -> Policy {

@@ -1,14 +1,14 @@
 //! Each row of the table of checks, with an event that fails there and at no earlier row.
 
+use atproto::commit::UnsignedCommit;
+use atproto::corpus;
+use atproto::event::{Action, Commit, RepoOp};
+use codec::cid::{Cid, Codec};
+use crypto::{CompressedKey, KeyCache, SignatureFault};
 use simnet::hostile::{CaseSet, Spec};
 use simnet::keys::{Curve, SigningKey};
 use simnet::repository::RecordWrite;
-use wireproof::atproto::commit::UnsignedCommit;
-use wireproof::atproto::corpus;
-use wireproof::atproto::event::{Action, Commit, RepoOp};
-use wireproof::codec::cid::{Cid, Codec};
-use wireproof::crypto::{CompressedKey, KeyCache, SignatureFault};
-use wireproof::verify::sync::{
+use verify::sync::{
     AccountKey, AccountState, Chain, ChainBreak, Ignored, Judge, MemoryState, OpFault, Outcome,
     Policy, SyncRejection, SyncState,
 };

@@ -9,6 +9,7 @@ use hyper::client::conn::http1;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use net::http_server::AccessToken;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::TcpStream;
@@ -16,7 +17,6 @@ use tokio::net::TcpStream;
 use tokio::net::UnixStream;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
-use wireproof::net::http_server::AccessToken;
 
 use super::access::{AdminAddress, Stream};
 use super::documents::Refusal;

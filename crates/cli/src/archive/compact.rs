@@ -1,8 +1,8 @@
 //! `wireproof archive compact` and `thin`: fewer files, and fewer bytes for what came days ago.
 
+use archive::{Archive, Compacted, Table, Thinned};
 use clap::Args;
 use serde::Serialize;
-use wireproof::archive::{Archive, Compacted, Table, Thinned};
 
 use super::{AddressArgs, now_micros};
 use crate::failure::Failure;

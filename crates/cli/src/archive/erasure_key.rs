@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use archive::{Archive, ErasureKey};
 use clap::{Args, ValueHint};
-use wireproof::archive::{Archive, ErasureKey};
 
 use crate::failure::Failure;
 

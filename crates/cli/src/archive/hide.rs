@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use archive::{Archive, Subject};
+use atproto::syntax::{Nsid, RecordKey};
 use clap::{Args, ValueEnum, ValueHint};
 use serde::Serialize;
-use wireproof::archive::{Archive, Subject};
-use wireproof::atproto::syntax::{Nsid, RecordKey};
 
 use super::{AddressArgs, checked_did, now_micros};
 use crate::failure::Failure;

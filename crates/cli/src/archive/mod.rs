@@ -13,9 +13,9 @@ mod verify;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use archive::{Archive, ArchiveError, ArchiveFault};
+use atproto::syntax::{Datetime, Did};
 use clap::{Args, Subcommand};
-use wireproof::archive::{Archive, ArchiveError, ArchiveFault};
-use wireproof::atproto::syntax::{Datetime, Did};
 
 pub(crate) use self::erasure_key::ErasureKeyArgs;
 use crate::failure::{Failure, missing_feature};

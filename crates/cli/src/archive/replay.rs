@@ -8,12 +8,12 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use archive::{Archive, ArchiveServer, EventRate, ReplayedEvent, ServeOptions, Table};
+use atproto::corpus;
+use atproto::syntax::Datetime;
 use clap::{Args, ValueEnum};
 use mapping::MappedFile;
 use serde::Serialize;
-use wireproof::archive::{Archive, ArchiveServer, EventRate, ReplayedEvent, ServeOptions, Table};
-use wireproof::atproto::corpus;
-use wireproof::atproto::syntax::Datetime;
 
 use super::AddressArgs;
 use super::serve::{serve, warn_if_reachable};

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use archive::{Archive, NoConfirmation, Wal, WalOptions};
 use clap::{Args, ValueHint};
 use serde::Serialize;
-use wireproof::archive::{Archive, NoConfirmation, Wal, WalOptions};
 
 use super::AddressArgs;
 use crate::failure::Failure;

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use archive::{ArchiveServer, ServeMetrics, ServeOptions};
 use clap::Args;
+use net::firehose::StopSignal;
 use serde::Serialize;
 use tokio::net::TcpListener;
-use wireproof::archive::{ArchiveServer, ServeMetrics, ServeOptions};
-use wireproof::net::firehose::StopSignal;
 
 use super::AddressArgs;
 use crate::failure::Failure;

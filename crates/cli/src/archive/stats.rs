@@ -1,8 +1,8 @@
 //! `wireproof archive stats`: tables, files and bytes of an archive.
 
+use archive::{Archive, Table, TableStats};
 use clap::Args;
 use serde::Serialize;
-use wireproof::archive::{Archive, Table, TableStats};
 
 use super::AddressArgs;
 use crate::failure::Failure;

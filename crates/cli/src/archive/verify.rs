@@ -5,9 +5,9 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::time::Instant;
 
+use archive::{Finding, Table, VerifyOptions, VerifyReport};
 use clap::Args;
 use serde::Serialize;
-use wireproof::archive::{Finding, Table, VerifyOptions, VerifyReport};
 
 use super::{AddressArgs, checked_did, now_micros, parse_time};
 use crate::failure::Failure;

@@ -3,14 +3,14 @@
 use std::io;
 use std::sync::Arc;
 
+use archive::FailedAccount;
+use atproto::syntax::{Did, DidBuf, Tid};
+use crypto::PublicKey;
 use mapping::MappedFile;
-use wireproof::archive::FailedAccount;
-use wireproof::atproto::syntax::{Did, DidBuf, Tid};
-use wireproof::crypto::PublicKey;
-use wireproof::net::archive_space::{ArchiveFile, Space};
-use wireproof::net::http::{HttpFault, Url};
-use wireproof::net::identity::IdentityError;
-use wireproof::net::xrpc::{ErrorName, FetchError, FetchedRepo, XrpcError, XrpcFault};
+use net::archive_space::{ArchiveFile, Space};
+use net::http::{HttpFault, Url};
+use net::identity::IdentityError;
+use net::xrpc::{ErrorName, FetchError, FetchedRepo, XrpcError, XrpcFault};
 
 use super::identities::Identity;
 use super::lists::{AccountList, ListedAccount};

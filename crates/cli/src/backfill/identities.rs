@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use atproto::plc::AccountData;
+use atproto::syntax::Did;
+use crypto::PublicKey;
+use net::egress::EgressPolicy;
+use net::http::Url;
+use net::identity::{Account, IdentityError, IdentityFault, Resolver};
 use tokio::sync::Semaphore;
-use wireproof::atproto::plc::AccountData;
-use wireproof::atproto::syntax::Did;
-use wireproof::crypto::PublicKey;
-use wireproof::net::egress::EgressPolicy;
-use wireproof::net::http::Url;
-use wireproof::net::identity::{Account, IdentityError, IdentityFault, Resolver};
 
 use crate::failure::Failure;
 use crate::network::Network;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wireproof::archive::{Lease, LeaseRow};
+use archive::{Lease, LeaseRow};
 
 use super::run::{PageError, Run};
 use crate::archive::now_micros;

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::time::Duration;
 
-use tokio::time::sleep;
-use wireproof::archive::PageRow;
-use wireproof::atproto::syntax::{DidBuf, NsidBuf, Tid};
-use wireproof::net::egress::EgressPolicy;
-use wireproof::net::http::Url;
-use wireproof::net::xrpc::{
+use archive::PageRow;
+use atproto::syntax::{DidBuf, NsidBuf, Tid};
+use net::egress::EgressPolicy;
+use net::http::Url;
+use net::xrpc::{
     ListPage, ListedHost, ListedRepo, OddEntries, PacedClient, PageOptions, XrpcError,
 };
+use tokio::time::sleep;
 
 use super::selection::{self, Selection};
 use super::stored;

@@ -23,11 +23,11 @@ mod summary;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use archive::{Archive, Ledger};
+use atproto::syntax::NsidBuf;
 use clap::{Args, Subcommand, ValueHint};
-use wireproof::archive::{Archive, Ledger};
-use wireproof::atproto::syntax::NsidBuf;
-use wireproof::net::http::Url;
-use wireproof::net::xrpc::{PaceOptions, PacedClient};
+use net::http::Url;
+use net::xrpc::{PaceOptions, PacedClient};
 
 use crate::archive::ErasureKeyArgs;
 use crate::failure::Failure;

@@ -2,16 +2,14 @@
 
 use std::fmt;
 
+use archive::{ArchivedRepository, FailedAccount, Subject, WorkId};
+use atproto::syntax::Tid;
+use codec::cid::{Cid, Codec};
+use crypto::PublicKey;
 use tokio::runtime::Handle;
-use wireproof::archive::{ArchivedRepository, FailedAccount, Subject, WorkId};
-use wireproof::atproto::syntax::Tid;
-use wireproof::codec::cid::{Cid, Codec};
-use wireproof::crypto::PublicKey;
-use wireproof::verify::Verified;
-use wireproof::verify::repository::{
-    self, Options, RepositoryFault, RepositoryRejection, WholeRepository,
-};
-use wireproof::verify::sync::{FutureWindow, Policy};
+use verify::Verified;
+use verify::repository::{self, Options, RepositoryFault, RepositoryRejection, WholeRepository};
+use verify::sync::{FutureWindow, Policy};
 
 use super::account::FetchedAccount;
 use super::identities::Identity;

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
+use archive::PageRow;
 use indicatif::BinaryBytes;
 use tokio::sync::mpsc::UnboundedSender;
-use wireproof::archive::PageRow;
 
 /// Counts of this run. Messages go to the thread that shows them.
 pub(super) struct RunProgress {

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use archive::{Archive, FailedAccount, HideList, HostRow, Ledger, PageRow, StopRow};
+use net::http::Limits;
+use net::xrpc::PacedClient;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::{JoinError, JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::{interval, sleep};
-use wireproof::archive::{Archive, FailedAccount, HideList, HostRow, Ledger, PageRow, StopRow};
-use wireproof::net::http::Limits;
-use wireproof::net::xrpc::PacedClient;
 
 use super::account::Outcome;
 use super::identities::Identities;

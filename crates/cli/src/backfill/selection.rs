@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use wireproof::atproto::syntax::Did;
-use wireproof::net::http::Url;
+use atproto::syntax::Did;
+use net::http::Url;
 
 use crate::failure::Failure;
 use crate::inputs::{InputKind, Inputs};

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use wireproof::archive::{Archive, ArchiveError, RowSelection};
-use wireproof::atproto::syntax::Tid;
-use wireproof::kernels::sha256;
+use archive::{Archive, ArchiveError, RowSelection};
+use atproto::syntax::Tid;
+use kernels::sha256;
 
 /// Revisions by the first half of the SHA-256 of the DID.
 #[derive(Debug, Default)]

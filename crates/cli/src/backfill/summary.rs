@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use archive::{ArchiveError, FailedAccount, Ledger, PageRow, StopRow};
 use indicatif::BinaryBytes;
+use net::DurationText;
 use serde::Serialize;
-use wireproof::archive::{ArchiveError, FailedAccount, Ledger, PageRow, StopRow};
-use wireproof::net::DurationText;
 
 use crate::failure::Failure;
 use crate::output::table;

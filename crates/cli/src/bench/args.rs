@@ -6,7 +6,7 @@ use ::bench::Task;
 use ::bench::terminal::Baseline;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueHint};
-use wireproof::net::http::Url;
+use net::http::Url;
 
 use super::archive::ArchiveArgs;
 use crate::network::{DownloadArgs, NETWORK, NetworkArgs};

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use ::bench::{Plan, Progress, Results, Row, RunnerCommand, own};
 use ::report::compare::{CompareOptions, compare};
-use wireproof::kernels::cpu::Level;
+use kernels::cpu::Level;
 
 use crate::failure::Failure;
 use crate::files;

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use ::bench::{Plan, RunnerCommand, Task};
+use atproto::syntax::Did;
 use serde_json::json;
-use wireproof::atproto::syntax::Did;
-use wireproof::verify::repository::{self, Options, RepositoryRejection};
+use verify::repository::{self, Options, RepositoryRejection};
 
 use super::args::BenchVerifyArgs;
 use crate::download::{self, Target};

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use atproto::event::peek;
 use bytes::Bytes;
+use codec::cbor::{KeyOrder, Reader};
+use net::firehose::{Feed, FeedItem, FrameKind, Notice, ReceivedFrame, StopSignal};
+use net::hosts::Jitter;
+use net::websocket::Dialer;
 use tokio::time::{Instant, sleep_until};
-use wireproof::atproto::event::peek;
-use wireproof::codec::cbor::{KeyOrder, Reader};
-use wireproof::net::firehose::{Feed, FeedItem, FrameKind, Notice, ReceivedFrame, StopSignal};
-use wireproof::net::hosts::Jitter;
-use wireproof::net::websocket::Dialer;
 
 use super::CaptureArgs;
 use crate::failure::Failure;
@@ -87,8 +87,8 @@ fn has_ops(frame: &[u8]) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
+    use atproto::event::{Event, Info};
     use simnet::firehose::{Corpus, Spec};
-    use wireproof::atproto::event::{Event, Info};
 
     use super::*;
 

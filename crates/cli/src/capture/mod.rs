@@ -6,17 +6,17 @@ mod signed;
 use std::path::PathBuf;
 
 use ::bench::corpora::{ACCOUNTS_FILE, FRAMES_FILE};
+use atproto::corpus;
+use atproto::event::{Decoder, Options, Values};
 use base::crash_point;
 use bytes::Bytes;
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueHint};
+use codec::cbor;
+use kernels::{hex, sha256};
+use net::firehose::StopSignal;
 use serde::Serialize;
 use simnet::firehose::FrameCounts;
-use wireproof::atproto::corpus;
-use wireproof::atproto::event::{Decoder, Options, Values};
-use wireproof::codec::cbor;
-use wireproof::kernels::{hex, sha256};
-use wireproof::net::firehose::StopSignal;
 
 use crate::corpus::CorpusFile;
 use crate::failure::Failure;

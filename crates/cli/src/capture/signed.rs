@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::pin::pin;
 
+use atproto::event::{Commit, Decoder, Event, Options, Values};
+use atproto::syntax::DidBuf;
 use bytes::Bytes;
+use crypto::{Curve, PublicKey};
 use futures_util::{StreamExt, stream};
+use net::identity::Resolver;
 use simnet::keys;
 use simnet::signed_commits::{self, CommitCounts, CommitEntry};
-use wireproof::atproto::event::{Commit, Decoder, Event, Options, Values};
-use wireproof::atproto::syntax::DidBuf;
-use wireproof::crypto::{Curve, PublicKey};
-use wireproof::net::identity::Resolver;
-use wireproof::verify;
+use verify;
 
 use crate::progress::ProgressLine;
 

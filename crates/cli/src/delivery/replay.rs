@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
+use delivery::{LineForm, NewEvent, Options, Outbox, TableContent, read_dead_letters};
+use net::firehose::StopSignal;
 use serde::Serialize;
-use wireproof::delivery::{LineForm, NewEvent, Options, Outbox, TableContent, read_dead_letters};
-use wireproof::net::firehose::StopSignal;
 
 use crate::failure::Failure;
 use crate::files;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use atproto::syntax::DidBuf;
 use clap::{Args, ValueHint};
-use wireproof::atproto::syntax::DidBuf;
-use wireproof::store::StateReader;
+use store::StateReader;
 
 use super::evidence::{Evidence, Questions, within};
 use super::findings::{Kind, diagnose};

@@ -1,8 +1,8 @@
 //! `wireproof doctor cpu`: the back end of each kernel.
 
 use clap::Args;
+use kernels::cpu::{self, Kernel};
 use serde::Serialize;
-use wireproof::kernels::cpu::{self, Kernel};
 
 use crate::failure::Failure;
 use crate::output::{Output, table};

@@ -1,9 +1,9 @@
 //! What is wrong with an account, by what its directory, servers and state say.
 
+use atproto::syntax::Tid;
+use net::xrpc::{ErrorName, RepoStatus};
 use serde::Serialize;
-use wireproof::atproto::syntax::Tid;
-use wireproof::net::xrpc::{ErrorName, RepoStatus};
-use wireproof::verify::sync::{Head, SyncState};
+use verify::sync::{Head, SyncState};
 
 use super::evidence::{
     AskError, CommitFault, Evidence, IdentityEvidence, LogFault, LogSummary, RelayEvidence,

@@ -1,7 +1,7 @@
 //! The evidence and the findings as a table or as JSON.
 
+use net::xrpc::RepoStatus;
 use serde::Serialize;
-use wireproof::net::xrpc::RepoStatus;
 
 use super::evidence::{
     AskError, CommitFault, Evidence, IdentityEvidence, LogFault, RelayEvidence, ServerEvidence,

@@ -3,8 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use wireproof::net::bounded_map::BoundedMap;
-use wireproof::net::firehose::{DeliveredEvent, ResyncError};
+use net::bounded_map::BoundedMap;
+use net::firehose::{DeliveredEvent, ResyncError};
 
 use super::stats::micros;
 

@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 use std::io::{self, BufRead, Read, Write};
 use std::thread;
 
+use delivery::{Consumer, Event, LineForm, OutboxError};
+use net::firehose::StopSignal;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use wireproof::delivery::{Consumer, Event, LineForm, OutboxError};
-use wireproof::net::firehose::StopSignal;
 
 use super::status::Status;
 use crate::failure::Failure;

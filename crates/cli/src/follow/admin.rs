@@ -21,13 +21,13 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{HeaderMap, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
 use hyper::{Method, Request, Response, StatusCode};
+use net::http_server::{AccessToken, ConnectionLimits, is_local_host, response};
+use net::server_places::{Connections, PeerAddress, accept_tcp};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
 #[cfg(unix)]
 use tokio::net::UnixListener;
-use wireproof::net::http_server::{AccessToken, ConnectionLimits, is_local_host, response};
-use wireproof::net::server_places::{Connections, PeerAddress, accept_tcp};
 
 use super::control::{Control, Edit};
 use super::status::Status;

@@ -13,17 +13,17 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
-use clap::builder::FalseyValueParser;
-use clap::{Args, Parser, ValueHint};
-use mapping::MappedFile;
-use tokio::runtime::Handle;
-use tokio::sync::Notify;
-use wireproof::archive::{
+use archive::{
     self, ActiveAccounts, Archive, ArchivedEvent, ArchivedRepository, JUDGE, Sealed, Wal,
     WalOptions,
 };
-use wireproof::net::firehose::{Ack, ServerStatuses};
-use wireproof::verify::repository;
+use clap::builder::FalseyValueParser;
+use clap::{Args, Parser, ValueHint};
+use mapping::MappedFile;
+use net::firehose::{Ack, ServerStatuses};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use verify::repository;
 
 use super::args::FollowArgs;
 use super::frame_quota::{FrameQuota, is_undecodable};
@@ -208,7 +208,7 @@ impl LineRecipient for EventsToArchive {
         }
         let key = event.key.map(|key| key.to_did_key());
         let archived = ArchivedEvent {
-            did: event.did.filter(|did| wireproof::atproto::syntax::Did::parse(did).is_ok()),
+            did: event.did.filter(|did| atproto::syntax::Did::parse(did).is_ok()),
             arrival: 0,
             host: line.host,
             seq: event.seq.and_then(|seq| i64::try_from(seq).ok()),

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use clap::builder::{BoolishValueParser, FalseyValueParser};
 use clap::{ArgAction, Args, ValueHint};
-use wireproof::delivery::LineForm;
-use wireproof::net::http_server::AccessToken;
+use delivery::LineForm;
+use net::http_server::AccessToken;
 
-use wireproof::atproto::syntax::Nsid;
-use wireproof::net::hosts::parse_host_url;
-use wireproof::net::http::Url;
+use atproto::syntax::Nsid;
+use net::hosts::parse_host_url;
+use net::http::Url;
 
 use super::condition::Condition;
 use super::delivery_args::DeliveryArgs;

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use delivery::{HistoryCounts, Outbox};
+use net::firehose::{ResyncRequests, RunMetrics};
+use store::Store;
 use tokio::sync::Notify;
-use wireproof::delivery::{HistoryCounts, Outbox};
-use wireproof::net::firehose::{ResyncRequests, RunMetrics};
-use wireproof::store::Store;
-use wireproof::verify::sync::{AccountState, ChainState, SyncState};
+use verify::sync::{AccountState, ChainState, SyncState};
 
 use super::account_log::{AccountEntry, AccountLog, seconds_since};
 use super::destinations::refused_bytes;

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use wireproof::delivery::{Outbox, TableContent, WebSocketMetrics, WebSocketServer};
-use wireproof::store::{Store, StoreError};
-use wireproof::verify::sync::{AccountState, ChainState, SyncState};
+use delivery::{Outbox, TableContent, WebSocketMetrics, WebSocketServer};
+use store::{Store, StoreError};
+use verify::sync::{AccountState, ChainState, SyncState};
 
 use super::destinations::{
     DestinationOptions, Destinations, drain, report_undelivered, stop_appends,

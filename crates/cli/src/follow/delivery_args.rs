@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum, ValueHint};
-use wireproof::delivery::{FileOptions, Options, WebhookBody};
+use delivery::{FileOptions, Options, WebhookBody};
 
 use super::destination::{Destination, DestinationParser};
 

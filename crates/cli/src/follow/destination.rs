@@ -8,12 +8,12 @@ use std::str::FromStr;
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
 #[cfg(feature = "kafka")]
-use wireproof::delivery::KafkaAddress;
+use delivery::KafkaAddress;
 #[cfg(feature = "nats")]
-use wireproof::delivery::NatsAddress;
-use wireproof::delivery::PostgresAddress;
-use wireproof::kernels::sha256;
-use wireproof::net::http::Url;
+use delivery::NatsAddress;
+use delivery::PostgresAddress;
+use kernels::sha256;
+use net::http::Url;
 
 #[cfg(not(all(feature = "kafka", feature = "nats")))]
 use crate::failure::missing_feature;

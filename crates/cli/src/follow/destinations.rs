@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval, sleep};
-use wireproof::delivery::{
+use delivery::{
     DeadLetters, Delivery, DeliveryMetrics, DeliveryOptions, FailureKind, FileSink, LineForm,
     Outbox, PostgresOptions, PostgresSink, SendFailure, Sink, SqliteOptions, SqliteSink, StartAt,
     TableContent, WebhookOptions, WebhookSecret, WebhookSink, dead_letter_bytes,
 };
 #[cfg(feature = "kafka")]
-use wireproof::delivery::{KafkaOptions, KafkaSink};
+use delivery::{KafkaOptions, KafkaSink};
 #[cfg(feature = "nats")]
-use wireproof::delivery::{NatsOptions, NatsSink};
-use wireproof::net::firehose::StopSignal;
+use delivery::{NatsOptions, NatsSink};
+use net::firehose::StopSignal;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::ack_stdin;
 use super::delivery_args::SinkArgs;

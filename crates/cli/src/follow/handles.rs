@@ -1,6 +1,6 @@
 //! Handles among the accounts of `--dids`: each is resolved once, at the start, to the account that claims it.
 
-use wireproof::atproto::syntax::AtIdentifier;
+use atproto::syntax::AtIdentifier;
 
 use crate::failure::Failure;
 use crate::log::{self, Level};

@@ -14,17 +14,17 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use atproto::syntax::Did;
+use delivery::{self, AwaitedHistory, EventId, NewEvent, Outbox, OutboxError};
+use net::firehose::{ResyncRequests, StopSignal};
+use net::http::Url;
+use net::identity::Resolver;
+use net::xrpc;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, JoinSet, spawn_blocking};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
-use wireproof::atproto::syntax::Did;
-use wireproof::delivery::{self, AwaitedHistory, EventId, NewEvent, Outbox, OutboxError};
-use wireproof::net::firehose::{ResyncRequests, StopSignal};
-use wireproof::net::http::Url;
-use wireproof::net::identity::Resolver;
-use wireproof::net::xrpc;
 
 use super::history_progress::HistoryProgress;
 use super::line;

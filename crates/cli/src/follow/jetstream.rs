@@ -7,20 +7,20 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use atproto::syntax::DidBuf;
 use base::crash_point;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
-use wireproof::atproto::syntax::DidBuf;
-use wireproof::delivery::LineForm;
-use wireproof::net::firehose::{PauseSignal, StopSignal};
-use wireproof::net::hosts::Jitter;
-use wireproof::net::http::Url;
-use wireproof::net::jetstream::{
+use delivery::LineForm;
+use net::firehose::{PauseSignal, StopSignal};
+use net::hosts::Jitter;
+use net::http::Url;
+use net::jetstream::{
     self, Client, Compression, Filter, JetstreamItem, Notice, Options, Upstream, Version,
 };
-use wireproof::net::websocket::Dialer;
-use wireproof::store::{Store, StoreError};
-use wireproof::verify::sync::AccountState;
+use net::websocket::Dialer;
+use store::{Store, StoreError};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
+use verify::sync::AccountState;
 
 use super::args::FollowArgs;
 use super::handles;

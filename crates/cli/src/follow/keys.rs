@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use wireproof::crypto::CompressedKey;
-use wireproof::net::firehose::{HostedKey, KeyError, KeyLookup, KeyProvider, ResolverKeys};
-use wireproof::net::http::Url;
-use wireproof::store::{Store, StoreError, StoredKey};
-use wireproof::verify::sync::AccountKey;
+use crypto::CompressedKey;
+use net::firehose::{HostedKey, KeyError, KeyLookup, KeyProvider, ResolverKeys};
+use net::http::Url;
+use store::{Store, StoreError, StoredKey};
+use verify::sync::AccountKey;
 
 use super::stats::micros;
 
@@ -297,10 +297,10 @@ const MAX_YOUNG: usize = 125_000;
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+    use crypto::{Curve, SecretKey};
+    use net::identity::{IdentityError, IdentityFault};
+    use store::Options;
     use tempfile::TempDir;
-    use wireproof::crypto::{Curve, SecretKey};
-    use wireproof::net::identity::{IdentityError, IdentityFault};
-    use wireproof::store::Options;
 
     use super::*;
 

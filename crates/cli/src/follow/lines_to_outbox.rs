@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::SystemTime;
 
-use wireproof::atproto::event::Event;
-use wireproof::delivery::{EventId, InvalidPayload, NewEvent, Outbox, OutboxError, RecordEffects};
-use wireproof::kernels::sha256;
-use wireproof::net::firehose::{Ack, DeliveredEvent, Verdict};
-use wireproof::verify::sync::Outcome;
+use atproto::event::Event;
+use delivery::{EventId, InvalidPayload, NewEvent, Outbox, OutboxError, RecordEffects};
+use kernels::sha256;
+use net::firehose::{Ack, DeliveredEvent, Verdict};
+use verify::sync::Outcome;
 
 use super::line::{EventLine, LineHeader, ResyncLines};
 use super::outbox_acks::{SharedAck, Unstored};

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use base::crash_point;
-use wireproof::delivery::LineForm;
-use wireproof::net::firehose::{Ack, DeliveredEvent, Notice};
+use delivery::LineForm;
+use net::firehose::{Ack, DeliveredEvent, Notice};
 
 use super::line::{EventLine, LineHeader, ResyncLines};
 use super::printer::LineRecipient;

@@ -6,13 +6,13 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
-use wireproof::atproto::syntax::NsidBuf;
-use wireproof::delivery::{Outbox, OutboxError};
-use wireproof::net::http::Url;
-use wireproof::net::xrpc::{
+use atproto::syntax::NsidBuf;
+use delivery::{Outbox, OutboxError};
+use net::http::Url;
+use net::xrpc::{
     Client, ListPage, ListedRepo, OddEntries, PageOptions, Pages, XrpcError, XrpcFault,
 };
+use tokio::time::{Instant, sleep};
 
 use crate::list_floor::ListFloor;
 use crate::log::{self, Level};
@@ -230,10 +230,10 @@ mod tests {
     use std::net::TcpListener;
     use std::sync::Arc;
 
-    use wireproof::delivery::{Options, StartAt};
-    use wireproof::net::dns::LoopbackDns;
-    use wireproof::net::egress::EgressPolicy;
-    use wireproof::net::http;
+    use delivery::{Options, StartAt};
+    use net::dns::LoopbackDns;
+    use net::egress::EgressPolicy;
+    use net::http;
 
     use super::*;
 

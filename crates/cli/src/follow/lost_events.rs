@@ -8,9 +8,9 @@
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Instant;
 
+use delivery::Outbox;
+use net::firehose::{Notice, StopSignal};
 use tokio::sync::Notify;
-use wireproof::delivery::Outbox;
-use wireproof::net::firehose::{Notice, StopSignal};
 
 use super::recheck::Recheck;
 use super::status::Status;

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use wireproof::delivery::{OutboxError, OutboxFault};
-use wireproof::net::firehose::{Ack, StopSignal};
+use delivery::{OutboxError, OutboxFault};
+use net::firehose::{Ack, StopSignal};
 
 use super::taken::Acknowledge;
 

@@ -6,7 +6,7 @@
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-use wireproof::delivery::Outbox;
+use delivery::Outbox;
 
 use super::verify_level::VerifyLevel;
 use crate::failure::Failure;
@@ -61,7 +61,7 @@ const FILE: &str = "outbox.identity";
 
 #[cfg(test)]
 mod tests {
-    use wireproof::delivery::Options;
+    use delivery::Options;
 
     use super::*;
 

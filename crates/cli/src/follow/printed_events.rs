@@ -5,8 +5,8 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use wireproof::kernels::sha256;
-use wireproof::net::jetstream::Event;
+use kernels::sha256;
+use net::jetstream::Event;
 
 /// The start of the hash of an event.
 pub(super) type EventHash = [u8; 16];

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use atproto::event::Event;
+use atproto::repo::Repository;
+use codec::car;
 use mapping::MappedFile;
-use wireproof::atproto::event::Event;
-use wireproof::atproto::repo::Repository;
-use wireproof::codec::car;
-use wireproof::net::firehose::{
+use net::firehose::{
     Ack, DeliveredEvent, Handler, Notice, ResyncError, ResyncRequests, ResyncedRepo, Verdict,
     Warning,
 };
-use wireproof::verify::sync::{Chain, Outcome};
+use verify::sync::{Chain, Outcome};
 
 use super::account_log::AccountLog;
 use super::histories::Histories;

@@ -16,12 +16,12 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use delivery::{Outbox, OutboxError};
+use net::firehose::ResyncRequests;
 use serde::{Deserialize, Serialize};
+use store::{Store, StoreError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::spawn_blocking;
-use wireproof::delivery::{Outbox, OutboxError};
-use wireproof::net::firehose::ResyncRequests;
-use wireproof::store::{Store, StoreError};
 
 use super::selection::Selection;
 use super::status::Status;

@@ -11,8 +11,8 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use wireproof::net::firehose::Notice;
-use wireproof::store::{Store, StoreError};
+use net::firehose::Notice;
+use store::{Store, StoreError};
 
 /// The marks of all streams of a run.
 #[derive(Debug)]
@@ -143,8 +143,8 @@ const RESERVED: u64 = 10_000;
 
 #[cfg(test)]
 mod tests {
-    use wireproof::net::hosts::HostId;
-    use wireproof::store::Options;
+    use net::hosts::HostId;
+    use store::Options;
 
     use super::*;
 

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::io;
 
-use wireproof::atproto::mst::canonical;
-use wireproof::atproto::repo::Repository;
-use wireproof::codec::{Cid, car};
+use atproto::mst::canonical;
+use atproto::repo::Repository;
+use codec::{Cid, car};
 
 /// A slice that is being written. Each block is in it once.
 pub(super) struct Slice<'r, 'a> {

@@ -4,18 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
-use tokio::sync::Notify;
-use wireproof::atproto::event::Options as Decoding;
-use wireproof::delivery::{Outbox, WebSocketMetrics};
-use wireproof::net::firehose::{
+use atproto::event::Options as Decoding;
+use delivery::{Outbox, WebSocketMetrics};
+use net::firehose::{
     self, Firehose, KeyProvider, ResolverKeys, ResyncOptions, ResyncRequests, RunError, RunMetrics,
     RunSummary, ServerStatuses, StopSignal, Upstream, Verification,
 };
-use wireproof::net::identity::Resolver;
-use wireproof::net::xrpc;
-use wireproof::store::{Store, StoreState};
-use wireproof::verify::sync::{AccountState, SyncState};
+use net::identity::Resolver;
+use net::xrpc;
+use store::{Store, StoreState};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use verify::sync::{AccountState, SyncState};
 
 use super::account_log::AccountLog;
 use super::admin::{AdminServer, AdminSocket};

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use wireproof::atproto::syntax::{Did, Nsid};
-use wireproof::net::firehose::AccountSet;
+use atproto::syntax::{Did, Nsid};
+use net::firehose::AccountSet;
 
 use super::condition::Condition;
 use super::stored_changes::{Changes, StoredChanges};

@@ -5,9 +5,9 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wireproof::net::firehose::{Journal, JournalError, RunError, RunMetrics};
-use wireproof::store::{Options, Store};
-use wireproof::verify::sync::AccountState;
+use net::firehose::{Journal, JournalError, RunError, RunMetrics};
+use store::{Options, Store};
+use verify::sync::AccountState;
 
 use super::args::FollowArgs;
 use super::keys::StoredKeys;

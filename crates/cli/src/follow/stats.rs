@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use wireproof::atproto::event::Event;
-use wireproof::atproto::syntax::Datetime;
-use wireproof::net::firehose::Notice;
-use wireproof::net::websocket::DialFault;
+use atproto::event::Event;
+use atproto::syntax::Datetime;
+use net::firehose::Notice;
+use net::websocket::DialFault;
 
 use super::history_progress::HistoryProgress;
 

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget};
-use wireproof::net::firehose::{MetricsSnapshot, Notice, RunMetrics};
+use net::firehose::{MetricsSnapshot, Notice, RunMetrics};
 
 use super::stats::RunStats;
 use super::warnings::{self, Warnings};

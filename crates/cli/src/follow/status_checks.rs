@@ -7,11 +7,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use delivery::{EventId, NewEvent, Outbox, OutboxError, RecordEffects};
+use net::firehose::{ServerStatus, ServerStatuses, StopSignal};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use wireproof::delivery::{EventId, NewEvent, Outbox, OutboxError, RecordEffects};
-use wireproof::net::firehose::{ServerStatus, ServerStatuses, StopSignal};
 
 use super::line;
 use super::outbox_acks::SharedAck;

@@ -6,8 +6,8 @@
 
 use std::collections::HashSet;
 
+use delivery::Outbox;
 use serde::{Deserialize, Serialize};
-use wireproof::delivery::Outbox;
 
 use super::selection::Selection;
 use crate::failure::Failure;
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_stored_selection_outdates_what_it_adds_and_accounts_that_it_leaves_out() {
-        use wireproof::delivery::{EventId, NewEvent, Options, RecordEffects, StartAt};
+        use delivery::{EventId, NewEvent, Options, RecordEffects, StartAt};
         let dir = tempfile::tempdir().unwrap();
         let outbox = Outbox::open(&dir.path().join("outbox.sqlite"), Options::default()).unwrap();
         outbox.register("reader", StartAt::Oldest).unwrap();

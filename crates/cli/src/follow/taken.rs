@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use base::crash_point;
-use wireproof::net::firehose::Ack;
+use net::firehose::Ack;
 
 /// The acknowledgement of a line.
 pub(crate) trait Acknowledge: Send + 'static {

@@ -1,7 +1,7 @@
 //! What a run proves of the events of a stream: `--verify-against`.
 
 use clap::ValueEnum;
-use wireproof::verify::sync::Policy;
+use verify::sync::Policy;
 
 /// What is proved of an event before it is delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use delivery::{Outbox, WebSocketOptions, WebSocketServer};
+use net::firehose::StopSignal;
+use net::http_server::AccessToken;
+use net::identity::Resolver;
 use uuid::Uuid;
-use wireproof::delivery::{Outbox, WebSocketOptions, WebSocketServer};
-use wireproof::net::firehose::StopSignal;
-use wireproof::net::http_server::AccessToken;
-use wireproof::net::identity::Resolver;
 
 use super::args::FollowArgs;
 use super::destination::Destination;

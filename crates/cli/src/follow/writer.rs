@@ -6,8 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use base::crash_point;
+use net::firehose::StopSignal;
 use tokio::sync::oneshot;
-use wireproof::net::firehose::StopSignal;
 
 use super::stdout::LineStdout;
 use super::taken::{Acknowledge, LineOutput, WrittenLines};

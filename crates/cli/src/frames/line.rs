@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
+use codec::cbor::{self, Arena, MAX_DEPTH};
+use codec::json as codec_json;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use wireproof::codec::cbor::{self, Arena, MAX_DEPTH};
-use wireproof::codec::json as codec_json;
 
 use super::strict_json;
 

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use atproto::syntax::{Did, DidBuf};
 use clap::{Args, ValueHint};
-use wireproof::atproto::syntax::{Did, DidBuf};
-use wireproof::crypto::PublicKey;
-use wireproof::verify::identity::AccountKeys;
+use crypto::PublicKey;
+use verify::identity::AccountKeys;
 
 use crate::failure::Failure;
 use crate::network::{LazyNetwork, NetworkArgs};

@@ -4,16 +4,16 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use atproto::event::{self, Action, Commit, Event, RepoOp};
+use atproto::repo::Record;
+use codec::Cid;
+use crypto::PublicKey;
+use delivery::EventId;
 use serde_json::Value;
-use wireproof::atproto::event::{self, Action, Commit, Event, RepoOp};
-use wireproof::atproto::repo::Record;
-use wireproof::codec::Cid;
-use wireproof::crypto::PublicKey;
-use wireproof::delivery::EventId;
-use wireproof::verify::InvalidRecord;
-use wireproof::verify::record;
-use wireproof::verify::repository::{self, RepositoryRejection};
-use wireproof::verify::sync::{Judge, MemoryState, Outcome};
+use verify::InvalidRecord;
+use verify::record;
+use verify::repository::{self, RepositoryRejection};
+use verify::sync::{Judge, MemoryState, Outcome};
 
 use super::line::{Invalid, Line, MAX_LINE_DEPTH, Malformed, Op, Proof};
 use super::strict_json;

@@ -11,12 +11,12 @@ mod strict_json;
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use atproto::corpus;
+use atproto::event::{self, Account, Event};
+use atproto::syntax::Did;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use wireproof::atproto::corpus;
-use wireproof::atproto::event::{self, Account, Event};
-use wireproof::atproto::syntax::Did;
-use wireproof::verify::identity::AccountKeys;
-use wireproof::verify::sync::{AccountState, Judge, Judged, MemoryState, Outcome, Policy};
+use verify::identity::AccountKeys;
+use verify::sync::{AccountState, Judge, Judged, MemoryState, Outcome, Policy};
 
 use crate::failure::Failure;
 use crate::files;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 
+use atproto::event::Event;
 use serde::Serialize;
-use wireproof::atproto::event::Event;
-use wireproof::verify::sync::{Chain, Judged, Outcome};
-use wireproof::verify::{Flagged, InvalidRecords};
+use verify::sync::{Chain, Judged, Outcome};
+use verify::{Flagged, InvalidRecords};
 
 use super::sequence::{SeqFinding, Sequence};
 use crate::failure::Failure;

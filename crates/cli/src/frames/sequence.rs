@@ -4,10 +4,10 @@ use std::fmt;
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use net::firehose::{ReceivedFrame, SeqStep, SequenceTracker};
+use net::hosts::HostId;
 use serde::Serialize;
-use wireproof::net::firehose::{ReceivedFrame, SeqStep, SequenceTracker};
-use wireproof::net::hosts::HostId;
-use wireproof::verify::sync::{Judged, Outcome, SyncRejection};
+use verify::sync::{Judged, Outcome, SyncRejection};
 
 /// Tracks the sequence numbers of a file, and counts gaps and numbers out of order.
 #[derive(Debug, Default, Serialize)]

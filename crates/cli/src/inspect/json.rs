@@ -2,17 +2,17 @@
 
 use std::io::Write;
 
+use atproto::corpus;
+use atproto::event::{Block, Decoder, Event, Options, RepoOp};
 use bumpalo::Bump;
+use codec::CidRef;
+use codec::car::{self, HashProof};
+use codec::cbor::{self, Value};
+use codec::json::Json;
+use codec::printable::escape_json;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
-use wireproof::atproto::corpus;
-use wireproof::atproto::event::{Block, Decoder, Event, Options, RepoOp};
-use wireproof::codec::CidRef;
-use wireproof::codec::car::{self, HashProof};
-use wireproof::codec::cbor::{self, Value};
-use wireproof::codec::json::Json;
-use wireproof::codec::printable::escape_json;
 
 use super::Format;
 use super::nostr;

@@ -21,13 +21,13 @@ mod tree;
 use std::io;
 use std::path::PathBuf;
 
+use ::nostr::container;
+use ::nostr::formats::Format as NostrFormat;
+use atproto::event;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
-use wireproof::atproto::event;
-use wireproof::codec::cbor;
-use wireproof::kernels::varint;
-use wireproof::nostr::container;
-use wireproof::nostr::formats::Format as NostrFormat;
+use codec::cbor;
+use kernels::varint;
 
 use crate::failure::Failure;
 use crate::files;
@@ -194,10 +194,10 @@ Examples:
 
 #[cfg(test)]
 mod tests {
-    use wireproof::atproto::corpus;
-    use wireproof::atproto::event::{Event, Info};
-    use wireproof::codec::car;
-    use wireproof::codec::cid::{Cid, Codec};
+    use atproto::corpus;
+    use atproto::event::{Event, Info};
+    use codec::car;
+    use codec::cid::{Cid, Codec};
 
     use super::*;
 
@@ -216,8 +216,8 @@ mod tests {
 
     #[test]
     fn an_event_is_recognized_in_every_format() {
+        use ::nostr::{Limits, example};
         use bumpalo::Bump;
-        use wireproof::nostr::{Limits, example};
         let arena = Bump::new();
         let json = example::JSON.as_bytes();
         let event = NostrFormat::Json.decode(json, &arena, &Limits::default()).unwrap();

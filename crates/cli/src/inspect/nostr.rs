@@ -5,11 +5,11 @@ use std::io::Write;
 use anstyle::Style;
 use bumpalo::Bump;
 use indicatif::HumanCount;
+use kernels::hex;
+use nostr::container::{Block, Damage, Item, MAX_EVENT_BYTES, StreamReader};
+use nostr::formats::{Format, Meaning, Span, notepack};
+use nostr::{Event, Limits};
 use serde::Serialize;
-use wireproof::kernels::hex;
-use wireproof::nostr::container::{Block, Damage, Item, MAX_EVENT_BYTES, StreamReader};
-use wireproof::nostr::formats::{Format, Meaning, Span, notepack};
-use wireproof::nostr::{Event, Limits};
 
 use super::refusal::{InspectError, Refusal};
 use super::text::{counted, write_more};

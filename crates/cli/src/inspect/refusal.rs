@@ -3,12 +3,12 @@
 use std::fmt;
 use std::io;
 
-use wireproof::atproto::corpus::CorpusError;
-use wireproof::atproto::event::FrameError;
-use wireproof::codec::CidRef;
-use wireproof::codec::car::{CarError, CarFault};
-use wireproof::codec::cbor::DecodeError;
-use wireproof::nostr;
+use atproto::corpus::CorpusError;
+use atproto::event::FrameError;
+use codec::CidRef;
+use codec::car::{CarError, CarFault};
+use codec::cbor::DecodeError;
+use nostr;
 
 /// A broken rule and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io::{self, Write};
 
+use atproto::corpus;
+use atproto::event::{Block, Commit, Decoder, Event, Options, RepoOp};
 use bumpalo::Bump;
+use codec::car::{self, HashProof};
+use codec::{CidRef, cbor};
 use indicatif::HumanCount;
-use wireproof::atproto::corpus;
-use wireproof::atproto::event::{Block, Commit, Decoder, Event, Options, RepoOp};
-use wireproof::codec::car::{self, HashProof};
-use wireproof::codec::{CidRef, cbor};
 
 use super::Format;
 use super::nostr;

@@ -5,8 +5,8 @@
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
-use wireproof::codec::CidRef;
-use wireproof::codec::cbor::Value;
+use codec::CidRef;
+use codec::cbor::Value;
 
 /// Writes the content of a container, or a scalar on its own line, indented by `indent` spaces.
 pub(super) fn write(value: &Value<'_>, indent: usize, out: &mut dyn Write) -> io::Result<()> {
@@ -109,7 +109,7 @@ pub(super) const FAINT: Style = Style::new().dimmed();
 mod tests {
     use super::*;
     use bumpalo::Bump;
-    use wireproof::codec::{cbor, json};
+    use codec::{cbor, json};
 
     fn plain(json: &str) -> String {
         let arena = Bump::new();

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use ::bench::nostr::{Group, Input, InputError, Layout, Output as EventsFile, OutputError};
 use bumpalo::Bump;
-use wireproof::nostr::Event;
-use wireproof::nostr::formats::Format;
+use nostr::Event;
+use nostr::formats::Format;
 
 use super::controls::EscapedJson;
 #[cfg(feature = "nostr-lmdb")]

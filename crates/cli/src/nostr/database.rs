@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 
 use ::bench::nostr::{InputError, OutputError};
-use wireproof::kernels::hex;
-use wireproof::nostr_lmdb::{Counts, DatabaseError, StrfryWriter};
+use kernels::hex;
+use nostr_lmdb::{Counts, DatabaseError, StrfryWriter};
 
 use super::ConvertArgs;
 use super::convert::ConvertError;

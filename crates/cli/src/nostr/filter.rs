@@ -1,8 +1,8 @@
 //! Filters of events by their fields, as in requests to relays (NIP-01).
 
 use clap::Args;
-use wireproof::kernels::hex;
-use wireproof::nostr::Filter;
+use kernels::hex;
+use nostr::Filter;
 
 use crate::failure::Failure;
 

@@ -5,10 +5,10 @@ use std::io::{self, Read, Write};
 
 use ::bench::nostr::{FileFault, InputError, Layout, OutputError};
 use bumpalo::Bump;
-use wireproof::kernels::hex;
-use wireproof::nostr::container::{self, Damage, IndexedReader, LookupError};
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::{DecodeError, Limits, OwnedEvent};
+use kernels::hex;
+use nostr::container::{self, Damage, IndexedReader, LookupError};
+use nostr::formats::Format;
+use nostr::{DecodeError, Limits, OwnedEvent};
 
 use super::GetArgs;
 use super::controls::escape_controls;

@@ -23,9 +23,9 @@ use ::bench::nostr::EntryFault;
 use ::bench::nostr::{Input, InputError, Layout, ReaderProcess};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use nostr::IdSerialization;
+use nostr::formats::Format;
 use simnet::nostr_sampling::{SizeClass, TagClass};
-use wireproof::nostr::IdSerialization;
-use wireproof::nostr::formats::Format;
 
 use self::filter::FilterArgs;
 use self::follow::NostrFollowArgs;

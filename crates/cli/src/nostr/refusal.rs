@@ -3,7 +3,7 @@
 use std::fmt;
 
 use ::bench::nostr::EntryFault;
-use wireproof::nostr::{DecodeError, EventFault};
+use nostr::{DecodeError, EventFault};
 
 /// Why an event is refused.
 #[derive(Clone, Copy, Debug)]

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufWriter, Write};
 
+use kernels::sha256;
+use nostr::Event;
+use nostr::formats::Format;
 use simnet::nostr_sampling::{SizeClass, TagClass};
-use wireproof::kernels::sha256;
-use wireproof::nostr::Event;
-use wireproof::nostr::formats::Format;
 
 use super::controls::escape_controls;
 use super::{SampleArgs, Strata};

@@ -7,8 +7,8 @@ use ::bench::nostr::{
     self, Analysis, Analyzer, Candidate, ClassCount, Criterion, FormatSizes, Quantiles,
     Recommendation, SizeTable, UnheldEvent, Weights,
 };
+use ::nostr::formats::Format;
 use serde::Serialize;
-use wireproof::nostr::formats::Format;
 
 use super::{AnalyzeArgs, RecommendArgs, SizesArgs};
 use crate::failure::Failure;

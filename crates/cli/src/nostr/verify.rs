@@ -7,13 +7,13 @@ use std::time::Instant;
 
 use ::bench::nostr::{Entry, EntryFault, FileFault, Group, InputError, RawGroup};
 use bumpalo::Bump;
+use codec::printable::Printable;
+use kernels::hex;
+use nostr::canonical::ControlChars;
+use nostr::container::Damage;
+use nostr::formats::Format;
+use nostr::{Event, EventFault, Filter, verify_many_with};
 use serde::Serialize;
-use wireproof::codec::printable::Printable;
-use wireproof::kernels::hex;
-use wireproof::nostr::canonical::ControlChars;
-use wireproof::nostr::container::Damage;
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::{Event, EventFault, Filter, verify_many_with};
 
 use super::controls::escape_controls;
 use super::refusal::Refusal;

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use atproto::syntax::DidBuf;
 use clap::{Args, ValueHint};
 use serde::Serialize;
-use wireproof::atproto::syntax::DidBuf;
-use wireproof::store::{PlcMirrorReader, RefusedOperation};
+use store::{PlcMirrorReader, RefusedOperation};
 
 use super::verify::HistorySummary;
 use crate::failure::Failure;

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use atproto::plc::ExportLine;
 use clap::{Args, ValueHint};
+use net::http::Url;
+use net::plc_export::{ExportError, PAGE_LINES, PlcExport};
 use serde::Serialize;
+use store::{PlcMirror, RefusedOperation};
 use tokio::time::{MissedTickBehavior, interval, sleep};
-use wireproof::atproto::plc::ExportLine;
-use wireproof::net::http::Url;
-use wireproof::net::plc_export::{ExportError, PAGE_LINES, PlcExport};
-use wireproof::store::{PlcMirror, RefusedOperation};
 
 use crate::failure::Failure;
 use crate::log::{self, Level};

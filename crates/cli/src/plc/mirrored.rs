@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use wireproof::atproto::syntax::Did;
-use wireproof::store::{PlcMirrorReader, StoreError};
-use wireproof::verify::Verified;
-use wireproof::verify::plc::History;
+use atproto::syntax::Did;
+use store::{PlcMirrorReader, StoreError};
+use verify::Verified;
+use verify::plc::History;
 
 /// A mirror that threads share.
 pub(crate) struct MirroredAccounts(Mutex<PlcMirrorReader>);

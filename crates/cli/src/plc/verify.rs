@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use atproto::plc::UnsignedOperation;
+use atproto::syntax::DidBuf;
 use clap::{Args, ValueHint};
+use net::http::Url;
 use serde::Serialize;
-use wireproof::atproto::plc::UnsignedOperation;
-use wireproof::atproto::syntax::DidBuf;
-use wireproof::net::http::Url;
-use wireproof::verify::plc::{self, AcceptedOperation, History, Options};
+use verify::plc::{self, AcceptedOperation, History, Options};
 
 use crate::failure::Failure;
 use crate::files;

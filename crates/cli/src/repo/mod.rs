@@ -6,10 +6,10 @@ mod stats;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+use atproto::repo::{Options, Record, Repository};
+use atproto::syntax::RepoPathChecker;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use mapping::MappedFile;
-use wireproof::atproto::repo::{Options, Record, Repository};
-use wireproof::atproto::syntax::RepoPathChecker;
 
 use crate::batch::JobsArgs;
 use crate::failure::Failure;

@@ -4,13 +4,13 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use atproto::mst::Change;
+use atproto::repo::{ExportError, Repository};
+use atproto::syntax::AtUri;
+use codec::AnyCid;
+use codec::printable::{Printable, escape_json};
 use serde::Serialize;
-use wireproof::atproto::mst::Change;
-use wireproof::atproto::repo::{ExportError, Repository};
-use wireproof::atproto::syntax::AtUri;
-use wireproof::codec::AnyCid;
-use wireproof::codec::printable::{Printable, escape_json};
-use wireproof::verify::InvalidRecord;
+use verify::InvalidRecord;
 
 use super::{DiffArgs, ExportArgs, ExportFormat, GetArgs, LsArgs, read, records};
 use crate::batch::cores;

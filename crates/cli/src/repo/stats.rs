@@ -5,11 +5,11 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
+use atproto::mst::TreeLimits;
+use atproto::mst::canonical::Step;
+use atproto::repo::{RepoError, Repository};
+use codec::printable::PrintableLines;
 use serde::Serialize;
-use wireproof::atproto::mst::TreeLimits;
-use wireproof::atproto::mst::canonical::Step;
-use wireproof::atproto::repo::{RepoError, Repository};
-use wireproof::codec::printable::PrintableLines;
 
 use super::{StatsArgs, read, records};
 use crate::batch::{self, Outcome};

@@ -2,11 +2,9 @@
 
 use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
+use atproto::syntax::{AtIdentifier, AtUri, Did, Nsid, RecordKey, RepoPath, SyntaxError};
 use clap::{Args, ValueHint};
-use wireproof::atproto::syntax::{
-    AtIdentifier, AtUri, Did, Nsid, RecordKey, RepoPath, SyntaxError,
-};
-use wireproof::net::http::Url;
+use net::http::Url;
 
 use crate::batch::JobsArgs;
 use crate::failure::Failure;

@@ -17,14 +17,14 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use wireproof::atproto::syntax::AtIdentifier;
-use wireproof::codec::printable::Printable;
-use wireproof::crypto::PublicKey;
-use wireproof::net::http::Url;
-use wireproof::net::xrpc::{ErrorName, XrpcError};
-use wireproof::verify::Verified;
-use wireproof::verify::record;
-use wireproof::verify::repository::{self, Options, RepositoryRejection, WholeRepository, parse};
+use atproto::syntax::AtIdentifier;
+use codec::printable::Printable;
+use crypto::PublicKey;
+use net::http::Url;
+use net::xrpc::{ErrorName, XrpcError};
+use verify::Verified;
+use verify::record;
+use verify::repository::{self, Options, RepositoryRejection, WholeRepository, parse};
 
 use crate::batch::{self, Outcome};
 use crate::download::{self, DownloadReader, Target as DownloadTarget};

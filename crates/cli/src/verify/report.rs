@@ -3,16 +3,16 @@
 use std::fmt;
 use std::path::Path;
 
+use atproto::commit::Commit;
+use atproto::mst::canonical::Summary;
+use atproto::repo::BlockTotals;
+use atproto::syntax::AtIdentifier;
+use codec::Cid;
 use serde::Serialize;
-use wireproof::atproto::commit::Commit;
-use wireproof::atproto::mst::canonical::Summary;
-use wireproof::atproto::repo::BlockTotals;
-use wireproof::atproto::syntax::AtIdentifier;
-use wireproof::codec::Cid;
-use wireproof::verify::record::RecordProof as Proof;
-use wireproof::verify::repository::stream::StreamedRepository;
-use wireproof::verify::repository::{RepositoryRejection, SignatureProof, WholeRepository};
-use wireproof::verify::{Flagged, InvalidRecords};
+use verify::record::RecordProof as Proof;
+use verify::repository::stream::StreamedRepository;
+use verify::repository::{RepositoryRejection, SignatureProof, WholeRepository};
+use verify::{Flagged, InvalidRecords};
 
 use crate::failure::Failure;
 use crate::json::{FlaggedRecords, InvalidSummary, RecordContent, RecordPath};

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use wireproof::atproto::did_document::{self, DidDocument};
-use wireproof::atproto::syntax::{Did, DidBuf};
-use wireproof::crypto::PublicKey;
-use wireproof::verify::identity::AccountKeys;
-use wireproof::verify::{identity, plc};
+use atproto::did_document::{self, DidDocument};
+use atproto::syntax::{Did, DidBuf};
+use crypto::PublicKey;
+use verify::identity::AccountKeys;
+use verify::{identity, plc};
 
 use super::args::VerifyArgs;
 use crate::failure::Failure;

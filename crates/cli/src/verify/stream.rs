@@ -3,11 +3,9 @@
 use std::io::{self, Cursor, Read, Write};
 use std::path::Path;
 
-use wireproof::verify::Verified;
-use wireproof::verify::repository::RepositoryRejection;
-use wireproof::verify::repository::stream::{
-    self, Spill, StreamFailure, StreamOptions, StreamedRepository,
-};
+use verify::Verified;
+use verify::repository::RepositoryRejection;
+use verify::repository::stream::{self, Spill, StreamFailure, StreamOptions, StreamedRepository};
 
 use super::args::VerifyArgs;
 use super::report::ProofReport;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use assert_cmd::assert::Assert;
+use kernels::cpu::Level;
 use serde_json::Value;
-use wireproof::kernels::cpu::Level;
 
 use crate::{command, json, run, stderr, stdout};
 

@@ -6,14 +6,14 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
+use atproto::syntax::Tid;
+use codec::Cid;
+use codec::cid::Codec;
 use serde_json::{Value, json};
 use simnet::hostile::{self, InputKind};
 use simnet::servers::{AccountStatus, Fault, FaultSchedule, Server, Simulation, Spec};
-use wireproof::atproto::syntax::Tid;
-use wireproof::codec::Cid;
-use wireproof::codec::cid::Codec;
-use wireproof::store::{Options, Store, StoredKey};
-use wireproof::verify::sync::{AccountState, Head, SyncState};
+use store::{Options, Store, StoredKey};
+use verify::sync::{AccountState, Head, SyncState};
 
 use crate::{command, json as document_of, stderr, stdout};
 

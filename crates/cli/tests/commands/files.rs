@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 
 use assert_cmd::assert::Assert;
+use atproto::corpus;
+use atproto::event::{Account, Event, Header, Info, Unknown};
+use codec::car;
+use codec::cid::{Cid, Codec};
 use serde_json::Value;
 use tempfile::TempDir;
-use wireproof::atproto::corpus;
-use wireproof::atproto::event::{Account, Event, Header, Info, Unknown};
-use wireproof::codec::car;
-use wireproof::codec::cid::{Cid, Codec};
 
 use crate::{command, json, run, schemas, stderr, stdout, text};
 
@@ -272,7 +272,7 @@ fn the_hostile_set_is_what_its_manifest_says() {
         let file = case["file"].as_str().unwrap();
         let bytes = read(file);
         assert_eq!(case["file_bytes"], bytes.len(), "{file}");
-        let digest = wireproof::kernels::sha256::digest(&bytes);
+        let digest = kernels::sha256::digest(&bytes);
         let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(case["sha256"], digest, "{file}");
         let given = Path::new(file).with_extension("json");

@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::PathBuf;
 
+use atproto::corpus;
+use atproto::event::{Account, Commit, Decoder, Event, Identity, Options};
 use serde_json::Value;
 use simnet::firehose;
 use simnet::hostile::{self, CaseSet};
 use tempfile::TempDir;
-use wireproof::atproto::corpus;
-use wireproof::atproto::event::{Account, Commit, Decoder, Event, Identity, Options};
 
 use crate::{json, run, stderr, stdout, text};
 

@@ -3,8 +3,8 @@
 use std::fs;
 
 use assert_cmd::assert::Assert;
-use wireproof::crypto::{Curve, PublicKey, SecretKey};
-use wireproof::kernels::hex::encode as hex;
+use crypto::{Curve, PublicKey, SecretKey};
+use kernels::hex::encode as hex;
 
 use crate::{command, json, run, stderr, stdout};
 
@@ -133,7 +133,7 @@ fn a_valid_signature_is_exit_code_0_for_every_form_of_the_message() {
     fs::write(&file, "hello").unwrap();
     for curve in Curve::ALL {
         let sig = secret(curve).sign(b"hello");
-        let digest = hex(&wireproof::kernels::sha256::digest(b"hello"));
+        let digest = hex(&kernels::sha256::digest(b"hello"));
         for args in [HELLO, ["--message", file.to_str().unwrap()], ["--digest", &digest]] {
             let message = stdout(&verify(curve, &sig, &args).success());
             let did_key = secret(curve).public_key().to_did_key();

@@ -4,20 +4,20 @@ use std::fs;
 use std::path::PathBuf;
 
 use assert_cmd::assert::Assert;
+use atproto::commit::UnsignedCommit;
+use atproto::mst::{Tree, canonical};
+use atproto::plc::{AccountData, UnsignedOperation, Update};
+use atproto::repo::Repository;
+use codec::car;
+use codec::cbor::Arena;
+use codec::cid::{Cid, Codec};
+use codec::json as codec_json;
+use crypto::{Curve, SecretKey};
 use serde_json::Value;
 use simnet::firehose;
 use simnet::hostile::{self, CaseSet};
 use simnet::repository_corpus::{BlockOrder, Corpus, Manifest, RepositoryDetails, Spec};
 use tempfile::TempDir;
-use wireproof::atproto::commit::UnsignedCommit;
-use wireproof::atproto::mst::{Tree, canonical};
-use wireproof::atproto::plc::{AccountData, UnsignedOperation, Update};
-use wireproof::atproto::repo::Repository;
-use wireproof::codec::car;
-use wireproof::codec::cbor::Arena;
-use wireproof::codec::cid::{Cid, Codec};
-use wireproof::codec::json as codec_json;
-use wireproof::crypto::{Curve, SecretKey};
 
 use crate::{json, json_lines, run, stderr, stdout, text};
 
@@ -471,7 +471,7 @@ fn the_difference_of_two_states_is_listed_record_by_record() {
     let mut after = before.clone();
     let key = before.tree().entries()[0].key.clone();
     let write = simnet::repository::RecordWrite {
-        action: wireproof::atproto::event::Action::Delete,
+        action: atproto::event::Action::Delete,
         path: before.path(&key).unwrap(),
     };
     after.commit(&[write], simnet::time::later(before.rev(), 1));

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use atproto::corpus;
+use atproto::event::{Decoder, Event};
 use serde_json::Value;
 use simnet::servers::{Server, Simulation};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
-use wireproof::atproto::corpus;
-use wireproof::atproto::event::{Decoder, Event};
 
 use crate::archives::{archive_follow, state_home};
 use crate::metrics::{address as metrics_address, page_with};

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use atproto::corpus;
 use serde_json::Value;
 use simnet::servers::Server;
-use wireproof::atproto::corpus;
 
 use crate::line_proofs::get;
 use crate::{quiet, schemas, stderr, with_commits};
@@ -90,7 +90,7 @@ fn a_followed_stream_is_in_the_archive_once_proved_and_replayed_as_it_came() {
 }
 
 fn seq(frame: &[u8]) -> i64 {
-    let mut decoder = wireproof::atproto::event::Decoder::new(Default::default());
+    let mut decoder = atproto::event::Decoder::new(Default::default());
     decoder.decode(frame).unwrap().seq().unwrap()
 }
 

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::yield_now;
 
+use atproto::corpus;
 use serde_json::Value;
 use simnet::servers::{Fault, FaultSchedule, Server, Simulation, WriteRate};
 use simnet::signed_commits;
-use wireproof::atproto::corpus;
 
 use crate::{quiet, stderr, wireproof};
 

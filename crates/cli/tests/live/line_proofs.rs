@@ -8,15 +8,15 @@ use std::path::Path;
 use std::process::Stdio;
 use std::process::{Command, Output};
 
+use atproto::repo::RepositoryWriter;
+use atproto::syntax::{Did, Tid};
+use codec::cid::Codec;
+use codec::json::Json;
+use codec::{Cid, cbor};
+use crypto::{Curve, SecretKey};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use simnet::servers::{Server, Simulation};
-use wireproof::atproto::repo::RepositoryWriter;
-use wireproof::atproto::syntax::{Did, Tid};
-use wireproof::codec::cid::Codec;
-use wireproof::codec::json::Json;
-use wireproof::codec::{Cid, cbor};
-use wireproof::crypto::{Curve, SecretKey};
 
 #[cfg(feature = "where")]
 use crate::Running;

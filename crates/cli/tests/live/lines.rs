@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
+use codec::printable::is_invisible;
 use serde_json::Value;
 use simnet::hostile;
 use simnet::servers::{AccountStatus, Attack, Fault, FaultSchedule, Server, Simulation, Spec};
-use wireproof::codec::printable::is_invisible;
 
 use crate::schemas::{faults, read};
 use crate::{Running, file_lines, follow, lines, quiet, stderr, wireproof, with_commits};

@@ -44,7 +44,7 @@ fn every_message_is_an_object_with_time_level_and_message() {
     assert!(levels.contains(&"warning") && levels.contains(&"info"), "{printed}");
     for line in &lines {
         let time = line["time"].as_str().unwrap();
-        assert!(wireproof::atproto::syntax::Datetime::parse(time).is_ok(), "{time}");
+        assert!(atproto::syntax::Datetime::parse(time).is_ok(), "{time}");
         assert!(!line["message"].as_str().unwrap().is_empty());
     }
     let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());

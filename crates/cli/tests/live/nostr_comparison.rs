@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
+use nostr::OwnedEvent;
 use simnet::nostr_relay::{NostrRelay, Options};
-use wireproof::nostr::OwnedEvent;
 
 use crate::nostr_relays::{all, corpus, follow, forged, json, output, sorted, text};
 use crate::stderr;

@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use nostr::OwnedEvent;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 use simnet::nostr_relay::{NostrRelay, RelayFault};
-use wireproof::nostr::OwnedEvent;
 
 use crate::deliveries::receive;
 use crate::nostr_relays::{all, corpus, follow, json, output, relay, say, sorted, text};

@@ -7,11 +7,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
+use nostr::formats::Format;
+use nostr::{Arena, Limits, OwnedEvent};
 use serde_json::Value;
 use simnet::nostr_events::{Corpus, Spec};
 use simnet::nostr_relay::{NostrRelay, Options, Order, RelayFault};
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::{Arena, Limits, OwnedEvent};
 
 use crate::{schemas, stderr};
 

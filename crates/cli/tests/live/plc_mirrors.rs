@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crypto::{Curve, SecretKey};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 use simnet::servers::{Fault, FaultSchedule, Server, Simulation, Spec};
-use wireproof::crypto::{Curve, SecretKey};
 
 use crate::{schemas, stderr};
 
@@ -233,7 +233,7 @@ const NO_OPERATION: &str = "bafyreie5cvv4h45feadgeuwhbcutmh6t2ceseocckahdoe6uat6
 
 /// A line with an update of `did` by a key that has no right to it.
 fn forged(did: &str, prev: &str, key: &SecretKey) -> Value {
-    use wireproof::atproto::plc::{AccountData, UnsignedOperation, Update};
+    use atproto::plc::{AccountData, UnsignedOperation, Update};
     let data = AccountData {
         rotation_keys: vec![key.public_key().to_did_key()],
         ..AccountData::default()

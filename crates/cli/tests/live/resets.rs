@@ -2,10 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
+use atproto::syntax::Tid;
 use simnet::servers::{CursorPolicy, Fault, FaultSchedule, Server, Simulation, Spec};
-use wireproof::atproto::syntax::Tid;
-use wireproof::store::{Options, StateReader, Store};
-use wireproof::verify::sync::AccountState;
+use store::{Options, StateReader, Store};
+use verify::sync::AccountState;
 
 use crate::histories::Tables;
 use crate::{Running, follow, seqs};

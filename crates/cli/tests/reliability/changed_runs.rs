@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use simnet::servers::{CursorPolicy, Simulation, Spec};
-use wireproof::store::{Options, Store};
-use wireproof::verify::sync::AccountState;
+use store::{Options, Store};
+use verify::sync::AccountState;
 
 use crate::delivered_tables::Tables;
 use crate::follow::{self, Follow};

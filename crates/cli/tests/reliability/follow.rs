@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use atproto::syntax::Datetime;
 use serde::Deserialize;
 use simnet::servers::{Server, Simulation};
-use wireproof::atproto::syntax::Datetime;
-use wireproof::store::{Options, Store};
+use store::{Options, Store};
 
 use crate::schemas;
 

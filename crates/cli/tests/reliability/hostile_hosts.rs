@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use atproto::syntax::Tid;
 use simnet::servers::{Attack, Fault, FaultSchedule, Server, Simulation, Spec, WriteRate};
-use wireproof::atproto::syntax::Tid;
-use wireproof::store::{Options, Store};
-use wireproof::verify::sync::{AccountState, Head};
+use store::{Options, Store};
+use verify::sync::{AccountState, Head};
 
 use crate::follow::{self, Follow, PrintedLine};
 use crate::{report, scaled};

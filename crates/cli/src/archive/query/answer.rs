@@ -4,18 +4,18 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write, stdout};
 use std::path::Path;
 
+use codec::printable::escape_json;
 use comfy_table::{ContentArrangement, Table, presets};
+use query::arrow::array::RecordBatch;
+use query::arrow::datatypes::SchemaRef;
+use query::arrow::error::ArrowError;
+use query::arrow::ipc::writer::StreamWriter;
+use query::arrow::util::display::{ArrayFormatter, FormatOptions};
+use query::arrow::{csv, json};
+use query::parquet::arrow::ArrowWriter;
+use query::parquet::errors::ParquetError;
+use query::{Lexicon, Options, QueryError, Rows, Session};
 use tokio::runtime::Builder;
-use wireproof::codec::printable::escape_json;
-use wireproof::query::arrow::array::RecordBatch;
-use wireproof::query::arrow::datatypes::SchemaRef;
-use wireproof::query::arrow::error::ArrowError;
-use wireproof::query::arrow::ipc::writer::StreamWriter;
-use wireproof::query::arrow::util::display::{ArrayFormatter, FormatOptions};
-use wireproof::query::arrow::{csv, json};
-use wireproof::query::parquet::arrow::ArrowWriter;
-use wireproof::query::parquet::errors::ParquetError;
-use wireproof::query::{Lexicon, Options, QueryError, Rows, Session};
 
 use super::{Format, QueryArgs};
 use crate::failure::Failure;
@@ -259,7 +259,7 @@ const MAX_STATEMENT_BYTES: u64 = 1 << 20;
 mod tests {
     use std::sync::Arc;
 
-    use wireproof::query::arrow::array::{ArrayRef, StringArray};
+    use query::arrow::array::{ArrayRef, StringArray};
 
     use super::*;
 

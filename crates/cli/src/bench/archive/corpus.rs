@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use atproto::corpus;
+use atproto::event::{Commit, Decoder, Event, Options, RepoOp};
+use atproto::repo::RepositoryWriter;
+use atproto::syntax::{Did, Tid};
+use codec::cbor::{Arena, decode};
+use codec::json::encode;
+use crypto::{Curve, SecretKey};
 use serde_json::json;
 use serde_json::value::RawValue;
 use simnet::firehose::{Corpus, Spec};
 use simnet::random::{DEFAULT_SEED, Random, Seed};
 use simnet::record::{self, Collection, RecordPath, did_plc};
 use simnet::time::{START_MICROS, datetime};
-use wireproof::atproto::corpus;
-use wireproof::atproto::event::{Commit, Decoder, Event, Options, RepoOp};
-use wireproof::atproto::repo::RepositoryWriter;
-use wireproof::atproto::syntax::{Did, Tid};
-use wireproof::codec::cbor::{Arena, decode};
-use wireproof::codec::json::encode;
-use wireproof::crypto::{Curve, SecretKey};
-use wireproof::verify::identity::AccountKeys;
+use verify::identity::AccountKeys;
 
 use crate::failure::Failure;
 use crate::files;

@@ -5,15 +5,15 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Instant;
 
-use serde::Serialize;
-use wireproof::archive::{
+use archive::{
     Archive, ArchivedRepository, ImportOptions, Table, VerifyOptions, VerifyReport, WorkId,
 };
-use wireproof::atproto::event::Values;
-use wireproof::atproto::syntax::Did;
-use wireproof::crypto::PublicKey;
-use wireproof::verify::repository::{self, Options};
-use wireproof::verify::sync::{Judge, MemoryState, Policy};
+use atproto::event::Values;
+use atproto::syntax::Did;
+use crypto::PublicKey;
+use serde::Serialize;
+use verify::repository::{self, Options};
+use verify::sync::{Judge, MemoryState, Policy};
 
 use super::corpus::ArchiveCorpus;
 use super::median;

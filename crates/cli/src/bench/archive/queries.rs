@@ -4,12 +4,12 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Instant;
 
+use archive::{Archive, ArchivedEvent, JUDGE, Table, WorkId, kind};
+use query::{Options, Session};
 use serde::Serialize;
 use simnet::random::DEFAULT_SEED;
 use simnet::unsigned_commits::{Spec, UnsignedCommit};
 use tokio::runtime::Builder;
-use wireproof::archive::{Archive, ArchivedEvent, JUDGE, Table, WorkId, kind};
-use wireproof::query::{Options, Session};
 
 use super::median;
 use crate::failure::Failure;

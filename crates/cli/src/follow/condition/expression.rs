@@ -8,10 +8,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use atproto::event::Action;
 use cel::{Context, Env, Program, Value};
+use codec::json::Json;
 use serde::Serialize;
-use wireproof::atproto::event::Action;
-use wireproof::codec::json::Json;
 
 use super::{ConditionCounts, Subject, check, memory};
 use crate::json::RecordPath;
@@ -147,7 +147,7 @@ const LEAST_RECORD_BYTES: usize = 128;
 #[cfg(test)]
 mod tests {
     use bumpalo::Bump;
-    use wireproof::codec::json as codec_json;
+    use codec::json as codec_json;
 
     use super::*;
 

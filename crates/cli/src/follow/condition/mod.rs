@@ -11,8 +11,8 @@ mod missing;
 
 use std::sync::atomic::AtomicU64;
 
-use wireproof::atproto::event::Action;
-use wireproof::codec::cbor;
+use atproto::event::Action;
+use codec::cbor;
 
 #[cfg(feature = "where")]
 pub(super) use expression::Condition;

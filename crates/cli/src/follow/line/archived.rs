@@ -1,8 +1,8 @@
 //! The line of an event that an archive holds: that of a followed event, with the verdict and the key of the time.
 
-use wireproof::archive::ArchivedEvent;
-use wireproof::atproto::event::{Decoder, Event, Options};
-use wireproof::delivery::EventId;
+use archive::ArchivedEvent;
+use atproto::event::{Decoder, Event, Options};
+use delivery::EventId;
 
 use super::event::{claims, write_op};
 use super::object::Object;

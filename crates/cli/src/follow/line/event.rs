@@ -1,11 +1,11 @@
 //! The line of an event of a firehose.
 
-use wireproof::atproto::event::{Action, Commit, Event, RepoOp};
-use wireproof::codec::cid::CidRef;
-use wireproof::delivery::RecordEffects;
-use wireproof::net::firehose::{DeliveredEvent, FrameKind, Verdict};
-use wireproof::verify::InvalidRecord;
-use wireproof::verify::sync::{Chain, Outcome};
+use atproto::event::{Action, Commit, Event, RepoOp};
+use codec::cid::CidRef;
+use delivery::RecordEffects;
+use net::firehose::{DeliveredEvent, FrameKind, Verdict};
+use verify::InvalidRecord;
+use verify::sync::{Chain, Outcome};
 
 use super::super::condition::{Condition, Subject};
 use super::super::selection::Filter;

@@ -1,7 +1,7 @@
 //! The lines of the events of a Jetstream.
 
-use wireproof::atproto::syntax::DatetimeBuf;
-use wireproof::net::jetstream::{self, EventBody, Operation, Unrecognized};
+use atproto::syntax::DatetimeBuf;
+use net::jetstream::{self, EventBody, Operation, Unrecognized};
 
 use super::object::Object;
 use super::{NOT_ASKED, NOT_ASKED_CODE, UNDECODABLE, UNREADABLE_CODE};

@@ -8,10 +8,10 @@ mod jetstream;
 mod object;
 mod resync;
 
+use atproto::event::Action;
+use atproto::syntax::DatetimeBuf;
 use clap::ValueEnum;
-use wireproof::atproto::event::Action;
-use wireproof::atproto::syntax::DatetimeBuf;
-use wireproof::delivery::EventId;
+use delivery::EventId;
 
 pub(crate) use archived::ArchivedLines;
 pub(super) use event::EventLine;

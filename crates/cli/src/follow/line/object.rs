@@ -3,11 +3,11 @@
 use std::fmt::{Display, Write as _};
 use std::io::Write as _;
 
+use codec::cbor::Value;
+use codec::json::{Json, append, append_text};
+use codec::printable::escape_json;
 use serde::Serialize;
-use wireproof::codec::cbor::Value;
-use wireproof::codec::json::{Json, append, append_text};
-use wireproof::codec::printable::escape_json;
-use wireproof::verify::InvalidRecord;
+use verify::InvalidRecord;
 
 use crate::json::InvalidBytes;
 
@@ -128,8 +128,8 @@ const VERSION: u64 = 1;
 #[cfg(test)]
 mod tests {
     use bumpalo::Bump;
-    use wireproof::codec::cbor::Map;
-    use wireproof::codec::json as codec_json;
+    use codec::cbor::Map;
+    use codec::json as codec_json;
 
     use super::*;
 

@@ -3,13 +3,13 @@
 use std::cmp::Ordering;
 use std::io;
 
+use atproto::event::Action;
+use atproto::mst::canonical;
+use atproto::repo::{Record, Records, RepoError, Repository};
 use bumpalo::Bump;
-use wireproof::atproto::event::Action;
-use wireproof::atproto::mst::canonical;
-use wireproof::atproto::repo::{Record, Records, RepoError, Repository};
-use wireproof::delivery::{DeliveredRecord, DeliveredRecords, RecordEffects};
-use wireproof::net::firehose::ResyncedRepo;
-use wireproof::verify::{InvalidRecord, repository};
+use delivery::{DeliveredRecord, DeliveredRecords, RecordEffects};
+use net::firehose::ResyncedRepo;
+use verify::{InvalidRecord, repository};
 
 use super::super::condition::Subject;
 use super::super::repository_slice::Slice;

@@ -10,19 +10,17 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use delivery::{Bound, Outbox};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::{Method, Request, Response, StatusCode};
+use net::firehose::{PauseSignal, StopSignal};
+use net::http_server::{ConnectionLimits, is_local_host, response, text_response as one_line};
+use net::server_places::{Connections, accept_tcp};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
-use wireproof::delivery::{Bound, Outbox};
-use wireproof::net::firehose::{PauseSignal, StopSignal};
-use wireproof::net::http_server::{
-    ConnectionLimits, is_local_host, response, text_response as one_line,
-};
-use wireproof::net::server_places::{Connections, accept_tcp};
 
 use super::stats::RunStats;
 use super::status::Status;

@@ -39,13 +39,13 @@ use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use delivery::{Outbox, WebSocketMetrics};
+use net::firehose::{DurationHistogram, FrameKind, MetricsSnapshot, RunMetrics};
+use net::identity::Resolver;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
-use wireproof::delivery::{Outbox, WebSocketMetrics};
-use wireproof::net::firehose::{DurationHistogram, FrameKind, MetricsSnapshot, RunMetrics};
-use wireproof::net::identity::Resolver;
-use wireproof::store::Store;
+use store::Store;
 
 use super::super::condition::Condition;
 use super::super::destinations::refused_bytes;

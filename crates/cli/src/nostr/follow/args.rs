@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
-use wireproof::net::cursors::stream_name;
-use wireproof::net::hosts::parse_host_url;
-use wireproof::net::http::Url;
-use wireproof::nostr::negentropy::Items;
-use wireproof::nostr::{Filter, IdSerialization};
-use wireproof::nostr_relay::Options;
+use net::cursors::stream_name;
+use net::hosts::parse_host_url;
+use net::http::Url;
+use nostr::negentropy::Items;
+use nostr::{Filter, IdSerialization};
+use nostr_relay::Options;
 
 use super::super::filter::FilterArgs;
 use super::super::id_serialization;

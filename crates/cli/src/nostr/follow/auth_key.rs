@@ -4,8 +4,8 @@ use std::path::Path;
 
 use bech32::Bech32;
 use bech32::primitives::decode::CheckedHrpstring;
-use wireproof::kernels::hex;
-use wireproof::nostr_relay::Authenticator;
+use kernels::hex;
+use nostr_relay::Authenticator;
 
 use crate::failure::Failure;
 use crate::files;

@@ -4,11 +4,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use wireproof::kernels::{hex, sha256};
-use wireproof::net::http::Url;
-use wireproof::nostr::Filter;
-use wireproof::store::{Options, Store, StoreError};
-use wireproof::verify::sync::AccountState;
+use kernels::{hex, sha256};
+use net::http::Url;
+use nostr::Filter;
+use store::{Options, Store, StoreError};
+use verify::sync::AccountState;
 
 use super::args::{self, NostrFollowArgs};
 use crate::failure::Failure;

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wireproof::delivery::{LineForm, Outbox, TableContent};
-use wireproof::net::firehose::StopSignal;
+use delivery::{LineForm, Outbox, TableContent};
+use net::firehose::StopSignal;
 
 use super::args::NostrFollowArgs;
 use super::checkpoints::Progress;

@@ -2,16 +2,16 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::Serialize;
-use wireproof::codec::printable::escape_json;
-use wireproof::kernels::hex;
-use wireproof::nostr::canonical::ControlChars;
-use wireproof::nostr::formats::Format;
-use wireproof::nostr::negentropy::{Item, Items};
-use wireproof::nostr::{
+use codec::printable::escape_json;
+use kernels::hex;
+use nostr::canonical::ControlChars;
+use nostr::formats::Format;
+use nostr::negentropy::{Item, Items};
+use nostr::{
     Arena, DecodeError, Event, EventFault, Filter, IdSerialization, Limits, verify_many_with,
 };
-use wireproof::nostr_relay::{RelayEvent, RelayItem, RelayNotice};
+use nostr_relay::{RelayEvent, RelayItem, RelayNotice};
+use serde::Serialize;
 
 use super::super::controls::escape_controls;
 use super::super::refusal::Refusal;

@@ -2,8 +2,8 @@
 
 use ::bench::nostr::{Group, InputError, RawGroup};
 use bumpalo::Bump;
-use wireproof::nostr::negentropy::{Item, Items};
-use wireproof::nostr::{Event, Filter, IdSerialization, verify_many_with};
+use nostr::negentropy::{Item, Items};
+use nostr::{Event, Filter, IdSerialization, verify_many_with};
 
 use super::args::NostrFollowArgs;
 use crate::failure::Failure;

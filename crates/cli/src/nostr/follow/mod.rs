@@ -19,14 +19,14 @@ mod taker;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
+use net::firehose::StopSignal;
+use net::hosts::Jitter;
+use net::http::{self, Url};
+use net::websocket::Dialer;
+use nostr::Filter;
+use nostr::negentropy::Items;
+use nostr_relay::{Authenticator, Client, Traffic};
 use tokio::sync::mpsc;
-use wireproof::net::firehose::StopSignal;
-use wireproof::net::hosts::Jitter;
-use wireproof::net::http::{self, Url};
-use wireproof::net::websocket::Dialer;
-use wireproof::nostr::Filter;
-use wireproof::nostr::negentropy::Items;
-use wireproof::nostr_relay::{Authenticator, Client, Traffic};
 
 use self::checkpoints::{Checkpoints, Resumes};
 use self::judge::Judge;

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use net::firehose::StopSignal;
+use nostr_relay::{Client, RelayItem, RelayNotice, Traffic};
 use tokio::sync::mpsc::error::SendError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
-use wireproof::net::firehose::StopSignal;
-use wireproof::nostr_relay::{Client, RelayItem, RelayNotice, Traffic};
 
 use crate::follow::Status;
 

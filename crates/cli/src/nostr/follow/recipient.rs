@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use wireproof::delivery::{EventId, InvalidPayload, NewEvent, Outbox};
-use wireproof::kernels::hex;
+use delivery::{EventId, InvalidPayload, NewEvent, Outbox};
+use kernels::hex;
 
 use super::checkpoints::Progress;
 use super::judge::Outcome;

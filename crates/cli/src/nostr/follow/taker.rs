@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use wireproof::net::DurationText;
-use wireproof::net::firehose::StopSignal;
-use wireproof::nostr_relay::{RelayNotice, Traffic};
+use net::DurationText;
+use net::firehose::StopSignal;
+use nostr_relay::{RelayNotice, Traffic};
 
 use super::super::refusal::Refusal;
 use super::super::seen::SeenIds;

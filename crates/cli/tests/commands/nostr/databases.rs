@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use assert_cmd::assert::Assert;
+use nostr_lmdb::{IsolatedReader, Reader};
 use serde_json::Value;
 use tempfile::TempDir;
-use wireproof::nostr_lmdb::{IsolatedReader, Reader};
 
 use super::nostr;
 use crate::{json, run, stderr, stdout, text};

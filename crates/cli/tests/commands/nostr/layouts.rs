@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use nostr::formats::Format;
 use serde_json::Value;
-use wireproof::nostr::formats::Format;
 
 use super::{Corpus, forged, nostr};
 use crate::{command, json, run, stderr, stdout, text};
@@ -269,4 +269,4 @@ fn real_events_are_all_valid_and_come_back_from_an_archive() {
 }
 
 /// A signed note with one tag.
-const EXAMPLE: &str = wireproof::nostr::example::JSON;
+const EXAMPLE: &str = nostr::example::JSON;
