@@ -77,7 +77,17 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The crates that `wireproof` re-exports, and itself, without `query`.
-const CRATES: [&str; 11] = [
-    "archive", "atproto", "codec", "crypto", "delivery", "kernels", "net", "nostr", "store", "verify",
+const CRATES: [&str; 12] = [
+    "archive",
+    "atproto",
+    "codec",
+    "crypto",
+    "delivery",
+    "kernels",
+    "net",
+    "nostr",
+    "nostr-files",
+    "store",
+    "verify",
     "wireproof",
 ];

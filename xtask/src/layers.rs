@@ -117,7 +117,7 @@ const fn row(layer: u8, name: &'static str, uses: Uses) -> Crate {
     Crate { name, layer, uses }
 }
 
-const TABLE: [Crate; 29] = [
+const TABLE: [Crate; 32] = [
     row(1, "base", Uses::Only(&[])),
     row(1, "kernels", Uses::Only(&[])),
     row(2, "codec", Uses::Only(&["kernels"])),
@@ -140,6 +140,7 @@ const TABLE: [Crate; 29] = [
     ),
     row(6, "nostr-relay", Uses::Only(&["base", "crypto", "kernels", "net", "nostr"])),
     row(6, "nostr-lmdb", Uses::Only(&["nostr", "kernels", "mapping"])),
+    row(7, "nostr-files", Uses::Only(&["codec", "kernels", "nostr", "nostr-lmdb", "simnet"])),
     row(7, "query", Uses::Only(&["archive", "atproto", "codec", "simnet"])),
     row(7, "bench-protocol", Uses::Only(&[])),
     row(
@@ -152,7 +153,7 @@ const TABLE: [Crate; 29] = [
             "crypto",
             "kernels",
             "nostr",
-            "nostr-lmdb",
+            "nostr-files",
             "simnet",
             "verify",
         ]),
@@ -163,6 +164,25 @@ const TABLE: [Crate; 29] = [
         "demo",
         Uses::Only(&["allocator", "atproto", "bench", "codec", "net", "simnet", "store", "verify"]),
     ),
+    row(
+        10,
+        "program",
+        Uses::Only(&[
+            "archive",
+            "atproto",
+            "base",
+            "codec",
+            "crypto",
+            "delivery",
+            "kernels",
+            "mapping",
+            "net",
+            "nostr-files",
+            "store",
+            "verify",
+        ]),
+    ),
+    row(11, "bench-cli", Uses::AllBelow),
     row(11, "cli", Uses::AllBelow),
     row(12, "python", Uses::AllBelow),
     // For programs of others: none of ours uses it.

@@ -57,7 +57,7 @@ impl Selection {
                 "--exclude=wireproof-python",
                 "--exclude=wireproof-query",
             ],
-            Self::All => &["--workspace", "--features=wireproof-cli/full"],
+            Self::All => &["--workspace", FULL],
         }
     }
 
@@ -71,6 +71,10 @@ impl Selection {
     }
 }
 
+/// Every feature of each program.
+const FULL: &str =
+    "--features=wireproof-cli/full,wireproof-archive-cli/full,wireproof-bench-cli/full";
+
 /// Builds the tests of the default features, and the command; not the examples, which lints check.
 pub(crate) fn build_default() -> Result<(), String> {
     run(&mut Selection::Default.test(&["--lib", "--bins", "--tests", "--no-run"]))
@@ -83,8 +87,10 @@ pub(crate) fn build_all() -> Result<(), String> {
 }
 
 /// The programs that [`build_all`] builds. With examples among them Cargo selects the same features as for tests.
-const PROGRAMS: [&str; 4] = [
+const PROGRAMS: [&str; 6] = [
     "--bin=wireproof",
+    "--bin=wireproof-archive",
+    "--bin=wireproof-bench",
     "--bin=wireproof-demo",
     "--example=nostr_encoded",
     "--example=nostr_verdict_texts",

@@ -4,60 +4,36 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
-use kernels::cpu::Level;
+use program::args::{EXIT_CODES, GlobalArgs};
 
 use crate::admin::{AccountsCommand, CollectionsCommand, PauseArgs, ResumeArgs, StatusArgs};
-use crate::archive::ArchiveCommand;
-use crate::backfill::BackfillArgs;
-use crate::bench::BenchArgs;
 use crate::capture::CaptureArgs;
 use crate::config::ConfigCommand;
-use crate::corpus::CorpusCommand;
 use crate::delivery::DeliveryCommand;
 use crate::doctor::DoctorArgs;
-use crate::follow::FollowArgs;
 use crate::frames::FramesCommand;
 use crate::inspect::InspectArgs;
 use crate::key::KeyArgs;
-use crate::log::LogArgs;
 use crate::nostr::NostrCommand;
-use crate::output::Color;
 use crate::plc::PlcCommand;
 use crate::repo::RepoCommand;
-use crate::report::ReportArgs;
 use crate::resolve::ResolveArgs;
 use crate::sig::SigCommand;
-use crate::sim::SimCommand;
 use crate::verify::VerifyArgs;
+use follower::FollowArgs;
 
 /// Proof at wire speed for signed, content-addressed social data.
 #[derive(Debug, Parser)]
 #[command(name = "wireproof", version, max_term_width = 100, after_help = EXIT_CODES)]
 pub(crate) struct Args {
-    /// When to use colour on a terminal; NO_COLOR is honoured.
-    #[arg(long, value_enum, default_value_t = Color::Auto, global = true, value_name = "WHEN")]
-    pub(crate) color: Color,
-    /// Trust this configuration file with every option [default: wireproof.toml in the current folder,
-    /// which can only set selections and limits].
-    #[arg(long, env = "WIREPROOF_CONFIG", global = true, value_name = "FILE")]
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) config: Option<PathBuf>,
-    /// Use no kernels beyond portable, neon, avx2 or avx512; results do not depend on it [default: the fastest here].
-    #[arg(long, env = "WIREPROOF_BACKEND", global = true, value_name = "LEVEL")]
-    #[arg(hide_short_help = true)]
-    pub(crate) backend: Option<Level>,
     #[command(flatten)]
-    pub(crate) log: LogArgs,
+    pub(crate) global: GlobalArgs,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Bench(Box<BenchArgs>),
-    Report(ReportArgs),
-    #[command(subcommand)]
-    Corpus(CorpusCommand),
     Inspect(InspectArgs),
     Key(KeyArgs),
     #[command(subcommand)]
@@ -72,12 +48,7 @@ pub(crate) enum Command {
     Plc(PlcCommand),
     #[command(subcommand)]
     Nostr(NostrCommand),
-    #[command(subcommand)]
-    Sim(SimCommand),
     Follow(Box<FollowArgs>),
-    #[command(subcommand)]
-    Archive(ArchiveCommand),
-    Backfill(Box<BackfillArgs>),
     #[command(subcommand)]
     Delivery(DeliveryCommand),
     #[command(subcommand)]
@@ -104,9 +75,6 @@ pub(crate) enum Command {
         #[arg(value_hint = ValueHint::DirPath)]
         folder: PathBuf,
     },
-    /// Serve the benchmark harness: requests on standard input, responses on standard output.
-    #[command(hide = true)]
-    Runner,
     /// Read an LMDB database, and write its records to standard output: the process that other commands start.
     #[cfg(feature = "nostr-lmdb")]
     #[command(hide = true)]
@@ -115,11 +83,6 @@ pub(crate) enum Command {
         folder: PathBuf,
     },
 }
-
-const EXIT_CODES: &str = "\
-Exit codes: 0 success, 1 the data was refused, 2 usage, 3 the network or a remote host failed,
-4 a local file or program failed, or the reader of the output of `follow` ended, 130 interrupted.
-SIGTERM ends `follow` with 0.";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
@@ -130,3 +93,28 @@ const MAN_EXAMPLES: &str = "\
 Examples:
   wireproof man ~/.local/share/man/man1
   man wireproof-verify";
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+    use program::programs::WIREPROOF;
+    use program::standard_streams::takes_dash;
+
+    use super::*;
+
+    #[test]
+    fn the_other_programs_know_the_arguments() {
+        WIREPROOF.check_description(&Args::command()).unwrap();
+    }
+
+    #[test]
+    fn no_folder_is_a_standard_stream() {
+        fn assert_none(command: &clap::Command) {
+            let folders =
+                command.get_arguments().filter(|arg| arg.get_value_hint() == ValueHint::DirPath);
+            folders.for_each(|arg| assert!(!takes_dash(arg), "{} {arg}", command.get_name()));
+            command.get_subcommands().for_each(assert_none);
+        }
+        assert_none(&WIREPROOF.with_described_others(Args::command()));
+    }
+}

@@ -11,9 +11,9 @@ static ALLOCATOR: Allocator = Allocator;
 fn main() -> ExitCode {
     // Without it, a file that is cut while it is read ends the process by a signal.
     let _ = mapping::exit_on_cut_files(LOCAL_FAILURE);
-    // An empty path: everything but `bench` and the reading of databases works without it.
+    // Without it, everything but the reading of databases works.
     let program = std::env::current_exe().unwrap_or_default();
-    ExitCode::from(wireproof_cli::run(program, std::env::args_os()))
+    ExitCode::from(wireproof_cli::run(vec![program.into()], std::env::args_os()))
 }
 
 /// The exit code after a failure of a local file.

@@ -11,6 +11,7 @@
 //! | [`atproto`] | frames, commits, trees, repositories (read and written), identifiers, DID documents | `atproto` |
 //! | [`verify`] | every verdict: commits, repositories, record proofs, event chains, did:plc | `atproto` |
 //! | [`nostr`] | Nostr events in every format in which they are stored or sent, their ids and signatures | `nostr` |
+//! | `nostr_files` | files of Nostr events in every layout, read in groups and written | `nostr-files` |
 //! | `nostr_lmdb` | the LMDB databases of strfry and nostrdb | `nostr-lmdb` |
 //! | `net` | identity, XRPC, firehose and Jetstream clients, and one of Nostr relays | `net`, `nostr-relay` |
 //! | `store` | cursors, keys and account states in one SQLite file | `store` |
@@ -18,7 +19,7 @@
 //! | `archive` | verified history in open tables, which can be proved again | `archive` |
 //! | `query` | SQL over archives | `query` |
 //!
-//! Without `net`, `nostr_lmdb`, `store`, `delivery` and `archive` nothing here reads a clock, a file, a socket or the environment: the time, the key of an
+//! Without `net`, `nostr_files`, `nostr_lmdb`, `store`, `delivery` and `archive` nothing here reads a clock, a file, a socket or the environment: the time, the key of an
 //! account and its known state are arguments.
 //!
 //! # Features
@@ -31,6 +32,7 @@
 //! | `signing` | | secret keys |
 //! | `net`, `store`, `delivery` | | the network clients; the state file; the outbox and its sinks |
 //! | `nostr-relay` | | `net`, with a client of Nostr relays |
+//! | `nostr-files` | | files of Nostr events, with `nostr-lmdb` databases too |
 //! | `nostr-lmdb` | | databases of strfry and nostrdb, by LMDB in C |
 //! | `capnp`, `flatbuffers` | | these formats of Nostr events |
 //! | `archive`, `query` | | archives; SQL over them, by Apache DataFusion, with 150 more dependencies |
@@ -195,6 +197,8 @@ pub use delivery;
 pub use net;
 #[cfg(feature = "nostr")]
 pub use nostr;
+#[cfg(feature = "nostr-files")]
+pub use nostr_files;
 #[cfg(feature = "nostr-lmdb")]
 pub use nostr_lmdb;
 #[cfg(feature = "nostr-relay")]

@@ -18,10 +18,10 @@ use tokio::net::UnixStream;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
-use super::access::{AdminAddress, Stream};
-use super::documents::Refusal;
 use crate::failure::Failure;
 use crate::network;
+use follower::admin_api::access::{AdminAddress, Stream};
+use follower::admin_api::documents::Refusal;
 
 /// A client of one admin API.
 pub(super) struct Client {

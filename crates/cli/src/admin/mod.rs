@@ -1,8 +1,6 @@
 //! `wireproof accounts`, `collections`, `status`, `pause` and `resume`: the admin API of a running `follow`.
 
-pub(crate) mod access;
 mod client;
-pub(crate) mod documents;
 mod text;
 
 use std::path::{Path, PathBuf};
@@ -14,9 +12,9 @@ use serde::de::DeserializeOwned;
 use crate::failure::Failure;
 use crate::inputs::{InputKind, Inputs};
 use crate::output::Output;
-use access::AdminAddress;
 use client::Client;
-use documents::{
+use follower::admin_api::access::AdminAddress;
+use follower::admin_api::documents::{
     AccountList, AccountPage, AccountStatus, Changed, CollectionList, Collections, PauseTarget,
     Paused, RunStatus,
 };
@@ -207,7 +205,9 @@ fn set_paused(
 
 impl AdminArgs {
     fn client(&self) -> Result<Client, Failure> {
-        let token = access::read_token(self.admin_token_file.as_deref().map(Path::new))?;
+        let token = follower::admin_api::access::read_token(
+            self.admin_token_file.as_deref().map(Path::new),
+        )?;
         Client::new(self.admin.clone(), &token)
     }
 }

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::documents::{AccountPage, AccountStatus, Changed, Collections, Paused, RunStatus};
+use follower::admin_api::documents::{
+    AccountPage, AccountStatus, Changed, Collections, Paused, RunStatus,
+};
 
 pub(super) fn changed(Changed { changed, selected }: &Changed) -> String {
     format!("{changed} changed, {selected} selected\n")

@@ -18,7 +18,7 @@ use net::firehose::StopSignal;
 use serde::Serialize;
 use simnet::firehose::FrameCounts;
 
-use crate::corpus::CorpusFile;
+use crate::corpus_file::CorpusFile;
 use crate::failure::Failure;
 use crate::files;
 use crate::interrupt::Shutdown;

@@ -10,12 +10,12 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::files;
-use crate::follow::{
-    Destination, DestinationOptions, DestinationParser, Destinations, SinkArgs, Status, drain,
-};
 use crate::interrupt::Signals;
 use crate::network::{self, NetworkArgs};
 use crate::output::Output;
+use follower::{
+    Destination, DestinationOptions, DestinationParser, Destinations, SinkArgs, Status, drain,
+};
 
 /// Send the events in a file of dead letters again.
 ///

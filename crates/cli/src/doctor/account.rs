@@ -10,12 +10,12 @@ use store::StateReader;
 use super::evidence::{Evidence, Questions, within};
 use super::findings::{Kind, diagnose};
 use super::report::Report;
+use crate::account::identifier;
 use crate::failure::Failure;
-use crate::follow::state_folder;
 use crate::network::{self, Network, NetworkArgs};
 use crate::output::Output;
-use crate::resolve::identifier;
 use crate::stream::{DEFAULT_RELAY, Hosts};
+use follower::state_folder;
 
 #[derive(Debug, Args)]
 pub(super) struct AccountArgs {

@@ -8,9 +8,9 @@ use crypto::PublicKey;
 use verify::identity::AccountKeys;
 
 use crate::failure::Failure;
+use crate::key_files::{account_keys, document_key, log_key};
+use crate::mirrored_accounts::MirroredAccounts;
 use crate::network::{LazyNetwork, NetworkArgs};
-use crate::plc::MirroredAccounts;
-use crate::verify::{account_keys, document_key, log_key};
 
 /// The arguments; one of them is required.
 #[derive(Debug, Args)]

@@ -21,8 +21,8 @@ use verify::sync::{AccountState, Judge, Judged, MemoryState, Outcome, Policy};
 use crate::failure::Failure;
 use crate::files;
 use crate::findings::Findings;
+use crate::key_files::account_keys;
 use crate::output::Output;
-use crate::verify::account_keys;
 use lines::VerifyLinesArgs;
 use report::FramesReport;
 

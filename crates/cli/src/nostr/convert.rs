@@ -3,20 +3,20 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use ::bench::nostr::{Group, Input, InputError, Layout, Output as EventsFile, OutputError};
 use bumpalo::Bump;
 use nostr::Event;
 use nostr::formats::Format;
+use nostr_files::{Group, Input, InputError, Layout, Output as EventsFile, OutputError};
 
-use super::controls::EscapedJson;
 #[cfg(feature = "nostr-lmdb")]
 use super::database;
 use super::{ConvertArgs, Target};
+use crate::controls::EscapedJson;
 use crate::failure::Failure;
-#[cfg(not(feature = "nostr-lmdb"))]
-use crate::failure::missing_feature;
 use crate::files;
 use crate::log::{self, Level};
+#[cfg(not(feature = "nostr-lmdb"))]
+use crate::programs::WIREPROOF;
 
 pub(super) fn run(args: &ConvertArgs) -> Result<(), Failure> {
     match (args.to, args.file()) {
@@ -25,7 +25,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<(), Failure> {
         (Target::StrfryDatabase, Some(path)) => database::run(args, path),
         #[cfg(not(feature = "nostr-lmdb"))]
         (Target::StrfryDatabase, Some(_)) => {
-            Err(Failure::Usage(missing_feature("--to strfry-lmdb", "nostr-lmdb")))
+            Err(Failure::Usage(WIREPROOF.missing_feature("--to strfry-lmdb", "nostr-lmdb")))
         }
         (Target::StrfryDatabase, None) => {
             Err(Failure::Usage("--to strfry-lmdb writes a folder: name it with -o".to_owned()))

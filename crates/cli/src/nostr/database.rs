@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use ::bench::nostr::{InputError, OutputError};
 use kernels::hex;
+use nostr_files::{InputError, OutputError};
 use nostr_lmdb::{Counts, DatabaseError, StrfryWriter};
 
 use super::ConvertArgs;

@@ -3,15 +3,15 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 
-use ::bench::nostr::{FileFault, InputError, Layout, OutputError};
 use bumpalo::Bump;
 use kernels::hex;
 use nostr::container::{self, Damage, IndexedReader, LookupError};
 use nostr::formats::Format;
 use nostr::{DecodeError, Limits, OwnedEvent};
+use nostr_files::{FileFault, InputError, Layout, OutputError};
 
 use super::GetArgs;
-use super::controls::escape_controls;
+use crate::controls::escape_controls;
 use crate::failure::Failure;
 use crate::{files, standard_streams};
 

@@ -1,6 +1,5 @@
 //! `wireproof nostr`: verifies, converts, samples and measures Nostr events in files, and follows relays.
 
-pub(crate) mod controls;
 mod convert;
 #[cfg(feature = "nostr-lmdb")]
 mod database;
@@ -18,13 +17,11 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-#[cfg(feature = "nostr-lmdb")]
-use ::bench::nostr::EntryFault;
-use ::bench::nostr::{Input, InputError, Layout, ReaderProcess};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use nostr::IdSerialization;
 use nostr::formats::Format;
+use nostr_files::{Input, InputError, Layout, ReaderProcess};
 use simnet::nostr_sampling::{SizeClass, TagClass};
 
 use self::filter::FilterArgs;
@@ -110,15 +107,6 @@ pub(crate) enum NostrCommand {
 pub(crate) fn set_command(again: Vec<OsString>) {
     // Of several calls in a process, all have the same program.
     let _ = COMMAND.set(again);
-}
-
-/// The code of tables of a database that do not agree.
-#[cfg(feature = "nostr-lmdb")]
-pub(crate) fn database_code(fault: EntryFault) -> Option<&'static str> {
-    match Refusal::from(fault) {
-        Refusal::Database(_) => Some(Refusal::from(fault).code()),
-        _ => None,
-    }
 }
 
 /// Files of events, and databases, which a process of their own reads.

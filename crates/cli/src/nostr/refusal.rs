@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use ::bench::nostr::EntryFault;
 use nostr::{DecodeError, EventFault};
+use nostr_files::EntryFault;
 
 /// Why an event is refused.
 #[derive(Clone, Copy, Debug)]
@@ -20,10 +20,7 @@ impl Refusal {
     pub(super) fn code(self) -> &'static str {
         match self {
             Self::Unreadable(_) => "event/unreadable",
-            Self::Database(EntryFault::NoPayload(_)) => "database/no-payload",
-            Self::Database(EntryFault::NoRow) => "database/no-row",
-            Self::Database(EntryFault::MalformedRow) => "database/malformed-row",
-            Self::Database(_) => "database/other-event",
+            Self::Database(fault) => fault.code(),
             Self::Invalid(EventFault::Id) => "event/id",
             Self::Invalid(EventFault::IdForm(_)) => "event/id-form",
             Self::Invalid(EventFault::Signature(_)) => "signature/wrong",

@@ -8,8 +8,8 @@ use nostr::Event;
 use nostr::formats::Format;
 use simnet::nostr_sampling::{SizeClass, TagClass};
 
-use super::controls::escape_controls;
 use super::{SampleArgs, Strata};
+use crate::controls::escape_controls;
 use crate::failure::Failure;
 use crate::log::{self, Level};
 use crate::output::Output;

@@ -5,7 +5,6 @@ use std::io::{BufWriter, IsTerminal, StdoutLock, Write, stdout};
 use std::path::Path;
 use std::time::Instant;
 
-use ::bench::nostr::{Entry, EntryFault, FileFault, Group, InputError, RawGroup};
 use bumpalo::Bump;
 use codec::printable::Printable;
 use kernels::hex;
@@ -13,13 +12,14 @@ use nostr::canonical::ControlChars;
 use nostr::container::Damage;
 use nostr::formats::Format;
 use nostr::{Event, EventFault, Filter, verify_many_with};
+use nostr_files::{Entry, EntryFault, FileFault, Group, InputError, RawGroup};
 use serde::Serialize;
 
-use super::controls::escape_controls;
 use super::refusal::Refusal;
 use super::seen::{MAX_IDS, SeenIds};
 use super::{Emit, VerifyArgs};
 use crate::batch;
+use crate::controls::escape_controls;
 use crate::failure::Failure;
 use crate::findings::Findings;
 use crate::in_order;

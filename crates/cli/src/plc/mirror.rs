@@ -124,12 +124,6 @@ impl MirrorRun {
     }
 }
 
-impl From<ExportError> for Failure {
-    fn from(error: ExportError) -> Self {
-        Self::Network(error.to_string())
-    }
-}
-
 /// What JSON and text say of a run.
 #[derive(Serialize)]
 struct MirrorSummary {

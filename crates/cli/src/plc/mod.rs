@@ -2,15 +2,12 @@
 
 mod lookup;
 mod mirror;
-mod mirrored;
 mod verify;
 
 use clap::Subcommand;
 
 use crate::failure::Failure;
 use crate::output::Output;
-
-pub(crate) use mirrored::MirroredAccounts;
 
 /// Verify histories of did:plc identities, and mirror a directory.
 #[derive(Debug, Subcommand)]

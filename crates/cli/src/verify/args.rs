@@ -10,7 +10,7 @@ use crate::batch::JobsArgs;
 use crate::failure::Failure;
 use crate::key::KeyCurve;
 use crate::network::{DownloadArgs, NETWORK, NetworkArgs};
-use crate::{files, resolve};
+use crate::{account, files};
 
 /// Verify that an account signed a repository, or what is at a path of one.
 ///
@@ -195,7 +195,7 @@ impl<'a> Target<'a> {
             _ if files::is_standard_stream(path) || path.exists() || is_file() => {
                 Ok(Self::File(path))
             }
-            _ => resolve::identifier(text).map(Self::Account),
+            _ => account::identifier(text).map(Self::Account),
         }
     }
 

@@ -26,6 +26,7 @@ use verify::Verified;
 use verify::record;
 use verify::repository::{self, Options, RepositoryRejection, WholeRepository, parse};
 
+use crate::account::ResolvedAccount;
 use crate::batch::{self, Outcome};
 use crate::download::{self, DownloadReader, Target as DownloadTarget};
 use crate::failure::Failure;
@@ -35,14 +36,12 @@ use crate::inputs::{InputKind, Inputs};
 use crate::json::RecordPath;
 use crate::network::{self, LazyNetwork, Online};
 use crate::output::Output;
-use crate::resolve::ResolvedAccount;
 use crate::stage::{Stage, StageTimer, Stages};
 use args::{RecordAddress, SliceRecord, Target};
 use report::{Download, Finding, ProofReport};
 use signer::{NoKey, Signer};
 
 pub(crate) use args::VerifyArgs;
-pub(crate) use signer::{account_keys, document_key, log_key};
 
 pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
     let inputs = Inputs::new(&args.targets, InputKind::Archives);

@@ -14,9 +14,9 @@ use verify::repository::stream::StreamedRepository;
 use verify::repository::{RepositoryRejection, SignatureProof, WholeRepository};
 use verify::{Flagged, InvalidRecords};
 
+use crate::account::{AccountSummary, ResolvedAccount};
 use crate::failure::Failure;
 use crate::json::{FlaggedRecords, InvalidSummary, RecordContent, RecordPath};
-use crate::resolve::{AccountSummary, ResolvedAccount};
 use crate::stage::Stages;
 
 /// A proof, or what is known without one.

@@ -1,16 +1,13 @@
 //! The key that must have signed a repository, from the arguments or from the account.
 
-use std::path::Path;
-
-use atproto::did_document::{self, DidDocument};
 use atproto::syntax::{Did, DidBuf};
 use crypto::PublicKey;
 use verify::identity::AccountKeys;
-use verify::{identity, plc};
 
 use super::args::VerifyArgs;
 use crate::failure::Failure;
-use crate::{files, key};
+use crate::key;
+use crate::key_files::{account_keys, document_key, log_key};
 
 /// The required account and key.
 pub(super) struct Signer {
@@ -113,39 +110,6 @@ fn keys(args: &VerifyArgs) -> Result<(Option<DidBuf>, Keys), Failure> {
 
 fn one((did, key): (DidBuf, PublicKey)) -> (Option<DidBuf>, Keys) {
     (Some(did), Keys::One(Box::new(key)))
-}
-
-/// The account of a DID document in a file, and its key.
-pub(crate) fn document_key(file: &Path) -> Result<(DidBuf, PublicKey), Failure> {
-    let options = did_document::Options::default();
-    let document = files::read_document(file, options.max_bytes)?;
-    let document =
-        DidDocument::parse(&document, &options).map_err(|error| Failure::refused(file, error))?;
-    match identity::signing_key(&document).map_err(|error| Failure::refused(file, error))? {
-        Some(key) => Ok((document.did().to_buf(), key)),
-        None => Err(Failure::refused(file, "the DID document has no signing key")),
-    }
-}
-
-/// The account of a did:plc log in a file, which is verified, and its key.
-pub(crate) fn log_key(file: &Path) -> Result<(DidBuf, PublicKey), Failure> {
-    let options = plc::Options::default();
-    let log = files::read_document(file, options.limits.log_bytes)?;
-    let history = plc::verify(&log, &options)
-        .map_err(|error| Failure::refused(file, format_args!("({}) {error}", error.code())))?;
-    match history.signing_key() {
-        Some(key) => Ok((history.did().to_buf(), key)),
-        None if history.is_tombstoned() => {
-            Err(Failure::refused(file, "the identity is tombstoned"))
-        }
-        None => Err(Failure::refused(file, "the log has no signing key")),
-    }
-}
-
-/// Reads a file of keys by account.
-pub(crate) fn account_keys(file: &Path) -> Result<AccountKeys, Failure> {
-    AccountKeys::from_json(&files::read_document(file, usize::MAX)?)
-        .map_err(|error| Failure::refused(file, error))
 }
 
 /// The account of `--did`, which must be that of the document or log.

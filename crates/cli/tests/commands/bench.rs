@@ -171,7 +171,7 @@ fn a_run_under_a_limit_of_instruction_sets_says_so_and_measures_our_rows_under_i
 }
 
 #[test]
-#[cfg(feature = "query")]
+#[cfg(feature = "full")]
 fn archives_are_smaller_in_each_form_and_every_query_is_answered() {
     let work_dir = tempfile::tempdir().unwrap();
     let mut command = crate::command(&["bench", "archive", "--quick", "--passes", "2", "--json"]);

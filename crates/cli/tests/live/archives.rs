@@ -211,7 +211,7 @@ fn keys_of_archived_commits_are_compared_with_the_logs_of_the_directory() {
     assert_eq!((code, &report["key_history_count"]), (Some(0), &6.into()), "{report}");
     assert_eq!(report["compared_key_count"], report["proved_count"], "{report}");
 
-    #[cfg(feature = "query")]
+    #[cfg(feature = "full")]
     queries_leave_out_the_histories_of_hidden_accounts(&sim, &folder);
 
     // What is no history of its account is named and not stored.
@@ -224,7 +224,7 @@ fn keys_of_archived_commits_are_compared_with_the_logs_of_the_directory() {
 }
 
 /// `archive query` answers from the histories of accounts that are not hidden.
-#[cfg(feature = "query")]
+#[cfg(feature = "full")]
 fn queries_leave_out_the_histories_of_hidden_accounts(
     sim: &simnet::servers::Simulation,
     folder: &Path,

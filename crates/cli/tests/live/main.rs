@@ -39,9 +39,9 @@ mod account_changes;
 mod admin;
 mod archive_streams;
 mod archives;
-#[cfg(feature = "query")]
+#[cfg(feature = "full")]
 mod backfill_network;
-#[cfg(feature = "query")]
+#[cfg(feature = "full")]
 mod backfills;
 mod clock;
 #[cfg(feature = "where")]
@@ -60,7 +60,7 @@ mod nostr_relays;
 mod operations;
 mod packaging;
 mod plc_mirrors;
-#[cfg(feature = "query")]
+#[cfg(feature = "full")]
 mod queries;
 mod reload;
 mod resets;

@@ -18,8 +18,8 @@ use super::super::id_serialization;
 use super::judge::LineForm;
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
-use crate::follow::{DELIVERY, Destination, DestinationParser, OutboxArgs, state_folder};
 use crate::network::NetworkArgs;
+use follower::{DELIVERY, Destination, DestinationParser, OutboxArgs, state_folder};
 
 #[derive(Debug, Args)]
 pub(crate) struct NostrFollowArgs {

@@ -12,7 +12,7 @@ use verify::sync::AccountState;
 
 use super::args::{self, NostrFollowArgs};
 use crate::failure::Failure;
-use crate::follow::Acknowledge;
+use follower::Acknowledge;
 
 /// The checkpoints of all relays.
 pub(super) struct Checkpoints {

@@ -11,7 +11,7 @@ use super::checkpoints::Progress;
 use super::recipient::Recipient;
 use super::{Ended, Run};
 use crate::failure::Failure;
-use crate::follow::{
+use follower::{
     DestinationOptions, Destinations, Unstored, check_outbox, drain, report_undelivered,
     state_folder, stop_appends,
 };

@@ -13,10 +13,10 @@ use nostr::{
 use nostr_relay::{RelayEvent, RelayItem, RelayNotice};
 use serde::Serialize;
 
-use super::super::controls::escape_controls;
 use super::super::refusal::Refusal;
 use super::super::seen::SeenIds;
 use super::receive::{Batch, Received};
+use crate::controls::escape_controls;
 
 /// Judges batches, on several threads.
 pub(super) struct Judge {

@@ -1,14 +1,14 @@
 //! The events of `--have`, which are not fetched again.
 
-use ::bench::nostr::{Group, InputError, RawGroup};
 use bumpalo::Bump;
 use nostr::negentropy::{Item, Items};
 use nostr::{Event, Filter, IdSerialization, verify_many_with};
+use nostr_files::{Group, InputError, RawGroup};
 
 use super::args::NostrFollowArgs;
 use crate::failure::Failure;
-use crate::follow::Status;
 use crate::{batch, files, in_order, standard_streams};
+use follower::Status;
 
 impl NostrFollowArgs {
     /// The valid events of the files of `--have` that match; `None` if ids are not compared.

@@ -35,9 +35,9 @@ use self::recipient::Recipient;
 use self::taker::{Counts, Taker};
 use super::seen::{MAX_IDS, SeenIds};
 use crate::failure::Failure;
-use crate::follow::{LineWriter, Status, output_failure};
 use crate::interrupt::Shutdown;
 use crate::{batch, in_order, network};
+use follower::{LineWriter, Status, output_failure};
 
 pub(crate) use args::NostrFollowArgs;
 

@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
-use crate::follow::Status;
+use follower::Status;
 
 /// Receives until every relay has ended, or a stop is requested.
 pub(super) struct Receiver {

@@ -8,7 +8,7 @@ use kernels::hex;
 use super::checkpoints::Progress;
 use super::judge::Outcome;
 use crate::failure::Failure;
-use crate::follow::{LineSender, Lines, SharedAck, Unstored};
+use follower::{LineSender, Lines, SharedAck, Unstored};
 
 /// Takes lines, and applies what follows from them once they are taken or stored.
 pub(super) enum Recipient {

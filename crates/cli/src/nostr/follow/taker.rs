@@ -14,7 +14,7 @@ use super::checkpoints::{Checkpoints, Resumes};
 use super::judge::{JudgedBatch, JudgedItem, Outcome};
 use super::recipient::Recipient;
 use crate::failure::Failure;
-use crate::follow::Status;
+use follower::Status;
 
 /// Takes verdicts.
 pub(super) struct Taker {

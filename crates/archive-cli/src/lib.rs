@@ -1,0 +1,38 @@
+//! The program `wireproof-archive`: `wireproof archive` and `wireproof backfill`.
+//!
+//! `main.rs` and the Python package run it.
+
+#![forbid(unsafe_code)]
+
+mod archive;
+mod args;
+mod backfill;
+mod follow;
+
+use std::ffi::OsString;
+
+use program::failure::Failure;
+use program::programs::ARCHIVE;
+use program::{
+    config, failure, files, findings, inputs, interrupt, key_files, list_floor, log,
+    mirrored_accounts, network, output, programs, progress, stream,
+};
+
+use args::{Args, Command};
+
+/// Runs the program with the arguments of a process, and returns its exit code.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    match config::parse(&ARCHIVE, &arguments).and_then(execute) {
+        Ok(()) => 0,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn execute(args: Args) -> Result<(), Failure> {
+    let output = args.global.apply()?;
+    match args.command {
+        Command::Archive(command) => archive::run(command, output),
+        Command::Backfill(args) => backfill::run(&args, output),
+    }
+}

@@ -1,0 +1,146 @@
+//! Follows AT Protocol streams: prints the events of a stream as lines of JSON, or delivers them to destinations.
+//!
+//! ```text
+//! hosts ── Firehose ── Printer::event on each worker ──┬── LineWriter ── standard output
+//!              │                                       └── Outbox ── Delivery ── destination, for each of --to
+//!              │                                              └───── WebSocketServer ── clients
+//!              │ <────────────────── ack ───────────────── once a line is taken by the reader, or stored in the outbox
+//!              └── StateJournal: cursors, account states and keys, as far as acked
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod account_log;
+mod ack_stdin;
+mod admin;
+pub mod admin_api;
+mod args;
+mod condition;
+mod control;
+mod deliveries;
+mod delivery_args;
+mod destination;
+mod destinations;
+mod handles;
+mod histories;
+mod history_progress;
+mod jetstream;
+mod keys;
+pub mod line;
+mod lines_to_outbox;
+mod lines_to_stdout;
+mod listing;
+mod lost_events;
+mod metrics;
+mod outbox_acks;
+mod outbox_binding;
+mod printed_events;
+mod printer;
+mod recheck;
+mod recipient_options;
+mod reload;
+mod repetition_marks;
+mod repository_slice;
+mod run;
+mod selection;
+mod state;
+mod stats;
+mod status;
+mod status_checks;
+mod stdout;
+mod stored_changes;
+mod stored_selection;
+mod taken;
+mod verify_level;
+mod warnings;
+mod websocket;
+mod writer;
+
+use std::sync::Arc;
+
+use base::crash_point;
+
+use program::failure::Failure;
+use program::{
+    account, failure, files, interrupt, json, list_floor, log, network, programs, progress,
+    standard_streams, stream,
+};
+
+use deliveries::Deliveries;
+use lines_to_stdout::LinesToStdout;
+use repetition_marks::RepetitionMarks;
+
+pub use args::FollowArgs;
+pub use delivery_args::{DELIVERY, OutboxArgs, SinkArgs};
+pub use destination::{Destination, DestinationParser};
+pub use destinations::{DestinationOptions, Destinations, drain, report_undelivered, stop_appends};
+pub use line::{EventLine, ResyncLines};
+pub use metrics::{Metrics, MoreSeries};
+pub use outbox_acks::{SharedAck, Unstored};
+pub use outbox_binding::check as check_outbox;
+pub use printer::LineRecipient;
+pub use recipient_options::RecipientOptions;
+pub use run::{Followed, Run, Setup};
+pub use state::state_folder;
+pub use stats::micros;
+pub use status::Status;
+pub use taken::Acknowledge;
+pub use writer::{LineSender, LineWriter, Lines, failure as output_failure};
+
+/// Follows as the arguments say, until a stop is requested.
+///
+/// # Errors
+/// If the run cannot start, or fails.
+pub fn run(args: &FollowArgs) -> Result<(), Failure> {
+    args.check_delivery()?;
+    args.check_verify_level()?;
+    keep_memory_small();
+    let runtime = network::runtime()?;
+    let result = match args.jetstream {
+        Some(_) => runtime.block_on(jetstream::follow(args)),
+        None => runtime.block_on(follow(args)),
+    };
+    // A thread that waits for a disk must not delay the end.
+    runtime.shutdown_background();
+    result
+}
+
+/// For resident memory of this process that follows what it uses. Nothing but memory depends on it.
+pub fn keep_memory_small() {
+    // Many small buffers would each take part of a huge page, and make 60 MiB resident memory 100.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
+    // Of 66 MiB with 500 accounts, 8 were free for less than a second.
+    #[cfg(feature = "allocator")]
+    allocator::return_memory_at_once();
+}
+
+async fn follow(args: &FollowArgs) -> Result<(), Failure> {
+    let setup = Setup::new(args).await?;
+    if !args.delivery.uses_outbox() {
+        return print(Run::new(setup, None, None)?).await;
+    }
+    let deliveries = Deliveries::open(&setup).await?;
+    let outbox = deliveries.outbox().clone();
+    let run = Run::new(setup, Some(outbox), deliveries.websocket_metrics())?;
+    deliveries.run(run).await
+}
+
+/// Prints the events of a run to standard output.
+async fn print(run: Run<'_>) -> Result<(), Failure> {
+    let limit = run.args.stream.stop_limit() / 10;
+    let (lines, writer) = LineWriter::stdout(&run.stop)?;
+    let marks = Arc::new(RepetitionMarks::load(run.store.clone(), run.streams.iter().cloned())?);
+    let (stats, status) = (run.stats.clone(), run.status.clone());
+    let recipient =
+        LinesToStdout { form: run.args.line_form(), lines, marks: marks.clone(), stats, status };
+    let followed = run.follow(recipient, Some(marks.clone())).await;
+    let written = writer.finish(limit).await;
+    crash_point("run/finished");
+    let marked = marks.finish();
+    // A failed write is reported first: dropped events follow from it.
+    written.map_err(writer::failure)?;
+    let shutdown = followed.check("printed, or not taken by the reader")?;
+    marked?;
+    shutdown.result()
+}

@@ -1,0 +1,287 @@
+//! The lines of a repository: its records, or their difference to those that the reader has.
+
+use std::cmp::Ordering;
+use std::io;
+
+use atproto::event::Action;
+use atproto::mst::canonical;
+use atproto::repo::{Record, Records, RepoError, Repository};
+use bumpalo::Bump;
+use delivery::{DeliveredRecord, DeliveredRecords, RecordEffects};
+use net::firehose::ResyncedRepo;
+use verify::{InvalidRecord, repository};
+
+use super::super::condition::Subject;
+use super::super::repository_slice::Slice;
+use super::super::selection::Filter;
+use super::object::Object;
+use super::{LineHeader, VERIFIED_CODE, write_deletion};
+use crate::json::RecordPath;
+
+/// The lines of a resynced repository: its selected records in pieces, in order of their paths, or their difference to
+/// those that the reader has.
+pub struct ResyncLines<'r, 'a> {
+    resynced: &'r ResyncedRepo,
+    repository: &'r Repository<'a>,
+    filter: &'r Filter,
+    has_proofs: bool,
+    records: Records<'r, 'a>,
+    /// The next selected record.
+    next: Option<Record<'a>>,
+    /// The records that the reader has; `None` where they are not known.
+    delivered: Option<DeliveredRecords>,
+    next_delivered: Option<DeliveredRecord>,
+    pieces: u64,
+}
+
+/// A change that a line of a repository has.
+#[derive(Debug)]
+enum RepositoryChange<'a> {
+    Put(Action, Record<'a>),
+    /// `filtered`: the repository has the record, which does not match any more.
+    Delete {
+        path: Box<str>,
+        filtered: bool,
+    },
+}
+
+impl<'r, 'a> ResyncLines<'r, 'a> {
+    pub(crate) fn new(
+        resynced: &'r ResyncedRepo,
+        repository: &'r Repository<'a>,
+        filter: &'r Filter,
+        has_proofs: bool,
+    ) -> Result<Self, RepoError> {
+        let mut lines = Self {
+            resynced,
+            repository,
+            filter,
+            has_proofs,
+            records: repository.records(),
+            next: None,
+            delivered: None,
+            next_delivered: None,
+            pieces: 0,
+        };
+        lines.advance()?;
+        Ok(lines)
+    }
+
+    /// Leaves out what the reader has, if that is complete, and adds deletions of what it has and the repository has not.
+    pub(crate) fn compare_with(&mut self, delivered: DeliveredRecords) -> io::Result<()> {
+        self.delivered = Some(delivered);
+        self.advance_delivered()
+    }
+
+    /// Whether the lines have all records.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.delivered.as_ref().is_none_or(|delivered| !delivered.is_complete())
+    }
+
+    /// The repository.
+    pub fn repository(&self) -> &'r ResyncedRepo {
+        self.resynced
+    }
+
+    /// Number of the next line.
+    pub(crate) fn next_piece(&self) -> u64 {
+        self.pieces
+    }
+
+    /// Writes the next line, and adds its changes to `effects`. Whether it is the last; there is at least one, also without
+    /// records.
+    pub(crate) fn write_next(
+        &mut self,
+        line: &mut Vec<u8>,
+        header: LineHeader<'_>,
+        mut effects: Option<&mut RecordEffects>,
+    ) -> io::Result<bool> {
+        let mut object = Object::begin_line(line);
+        header.write(&mut object);
+        object.text("host", &self.resynced.host);
+        object.text("kind", "resync");
+        object.text("did", &self.resynced.did);
+        object.plain("rev", self.resynced.head.rev);
+        object.plain("commit", self.resynced.head.commit);
+        object.text("verdict", "verified");
+        object.text("code", VERIFIED_CODE);
+        object.number("records", self.resynced.records);
+        object.number("invalid_records", self.resynced.invalid_records);
+        object.number("bytes", self.resynced.bytes);
+        object.number("piece", self.pieces);
+        object.json("whole", &self.is_whole());
+        object.key("ops");
+        object.line.push(b'[');
+        let mut slice = self.has_proofs.then(|| Slice::new(self.repository)).transpose()?;
+        let mut count = 0;
+        while count < MAX_PIECE_RECORDS
+            && object.line.len() - object.start < MAX_PIECE_BYTES
+            && let Some(change) = self.next_change()?
+        {
+            if count > 0 {
+                object.line.push(b',');
+            }
+            if let Some(effects) = &mut effects {
+                change.add_to(effects);
+            }
+            change.write(object.line);
+            if let Some(slice) = &mut slice {
+                slice.add(change.path())?;
+            }
+            count += 1;
+        }
+        object.line.push(b']');
+        // What the reader has at the end is skipped or deleted.
+        let is_last = !self.has_change()?;
+        object.json("last", &is_last);
+        if let Some(slice) = slice {
+            object.proof("blocks", &slice.finish());
+        }
+        object.end();
+        self.pieces += 1;
+        Ok(is_last)
+    }
+
+    /// Whether another change follows, after skipping equal records.
+    fn has_change(&mut self) -> io::Result<bool> {
+        while self.is_unchanged() {
+            self.advance().map_err(io::Error::other)?;
+            self.advance_delivered()?;
+        }
+        Ok(self.next.is_some() || self.next_delivered.is_some())
+    }
+
+    /// Whether the next record needs no line: the reader has it, and all that the lines before brought.
+    fn is_unchanged(&self) -> bool {
+        let (Some(record), Some(delivered)) = (&self.next, &self.next_delivered) else {
+            return false;
+        };
+        !self.is_whole()
+            && *record.path == *delivered.path
+            && delivered.has_hash(record.cid.digest())
+    }
+
+    /// The next change.
+    fn next_change(&mut self) -> io::Result<Option<RepositoryChange<'a>>> {
+        if !self.has_change()? {
+            return Ok(None);
+        }
+        let delivered = self.next_delivered.as_ref().map(|delivered| delivered.path.clone());
+        let order = match (&self.next, &delivered) {
+            (Some(record), Some(path)) => (*record.path).cmp(path),
+            (Some(_), None) => Ordering::Less,
+            (None, _) => Ordering::Greater,
+        };
+        if order != Ordering::Less {
+            self.advance_delivered()?;
+        }
+        let change = match (order, self.next.take(), delivered) {
+            (Ordering::Greater, next, Some(path)) => {
+                self.next = next;
+                let filtered = self.filter.condition.is_some() && self.has_record(&path)?;
+                return Ok(Some(RepositoryChange::Delete { path, filtered }));
+            }
+            (order, record, _) => record.map(|record| {
+                let is_update = order == Ordering::Equal && !self.is_whole();
+                let action = if is_update { Action::Update } else { Action::Create };
+                RepositoryChange::Put(action, record)
+            }),
+        };
+        self.advance().map_err(io::Error::other)?;
+        Ok(change)
+    }
+
+    /// Whether the repository has a record, selected or not.
+    fn has_record(&self, path: &str) -> io::Result<bool> {
+        let data = self.repository.commit().data;
+        let found = canonical::search(data, self.repository, path.as_bytes());
+        Ok(found.map_err(io::Error::other)?.value.is_some())
+    }
+
+    fn advance_delivered(&mut self) -> io::Result<()> {
+        let Some(delivered) = &mut self.delivered else { return Ok(()) };
+        self.next_delivered = loop {
+            match delivered.next_record().map_err(io::Error::other)? {
+                Some(record) if !self.filter.has_path(&record.path) => {}
+                next => break next,
+            }
+        };
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<(), RepoError> {
+        let selected = |record: &Result<Record<'a>, RepoError>| {
+            record.as_ref().map_or(true, |record| is_selected(self.filter, self.resynced, record))
+        };
+        self.next = self.records.find(selected).transpose()?;
+        Ok(())
+    }
+}
+
+impl RepositoryChange<'_> {
+    fn path(&self) -> &str {
+        match self {
+            Self::Put(_, record) => &record.path,
+            Self::Delete { path, .. } => path,
+        }
+    }
+
+    fn add_to(&self, effects: &mut RecordEffects) {
+        match self {
+            Self::Put(_, record) => effects.put(&record.path, record.cid.digest()),
+            Self::Delete { path, .. } => effects.delete(path),
+        }
+    }
+
+    /// Writes the operation.
+    fn write(&self, line: &mut Vec<u8>) {
+        match self {
+            Self::Put(action, record) => write_record(line, *action, record),
+            Self::Delete { path, filtered } => write_deletion(line, path, *filtered),
+        }
+    }
+}
+
+/// Whether a record of a repository is delivered.
+fn is_selected(filter: &Filter, resynced: &ResyncedRepo, record: &Record<'_>) -> bool {
+    let Some(condition) = filter.condition.as_ref().filter(|_| filter.has_path(&record.path))
+    else {
+        return filter.has_path(&record.path);
+    };
+    let (arena, rev) = (Bump::new(), resynced.head.rev.to_string());
+    let max_bytes = repository::Options::default().max_record_bytes;
+    let value = match InvalidRecord::of_record(record, max_bytes) {
+        Some(_) => None,
+        None => record.value(&arena).ok(),
+    };
+    condition.matches(&Subject {
+        did: &resynced.did,
+        rev: &rev,
+        live: false,
+        action: Action::Create,
+        path: &record.path,
+        record: value.as_ref().map(|value| (value, record.block.len())),
+    })
+}
+
+/// Writes a record in the form of an operation.
+fn write_record(line: &mut Vec<u8>, action: Action, record: &Record<'_>) {
+    let RecordPath { collection, rkey } = RecordPath::split(&record.path);
+    let arena = Bump::new();
+    let mut object = Object::begin(line);
+    object.text("action", action.as_str());
+    object.text("collection", collection);
+    object.text("rkey", rkey);
+    object.plain("cid", record.cid);
+    let max_bytes = repository::Options::default().max_record_bytes;
+    if let Some(invalid) = InvalidRecord::of_record(record, max_bytes) {
+        object.invalid(&invalid, record.block);
+    } else if let Ok(value) = record.value(&arena) {
+        object.record(&value, record.block);
+    }
+    object.close();
+}
+
+/// Number of records, and size in bytes, at which the line of a resync ends.
+const MAX_PIECE_RECORDS: usize = 100;
+const MAX_PIECE_BYTES: usize = 1 << 20;

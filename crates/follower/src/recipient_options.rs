@@ -1,0 +1,63 @@
+//! Options of a run whose events go to a recipient, in place of lines and destinations.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use super::args::FollowArgs;
+use crate::failure::Failure;
+use crate::stream::{Start, StreamArgs};
+
+/// What a run follows, and where its state is.
+#[derive(Debug)]
+pub struct RecipientOptions {
+    /// The hosts.
+    pub stream: StreamArgs,
+    /// The collections whose commits are selected; all, if there is none.
+    pub collections: Vec<String>,
+    /// The selected accounts, as `--dids` names them; all, if there is none.
+    pub dids: Vec<String>,
+    /// The folder of cursors, keys and account states.
+    pub state: PathBuf,
+    /// Where to start with a host that has no cursor.
+    pub cursor: Start,
+    /// Whether the repository of an account whose chain is broken is downloaded.
+    pub resync: bool,
+    /// The address of the metrics.
+    pub metrics: Option<SocketAddr>,
+    /// The number of events after which the run ends.
+    pub events: Option<u64>,
+    /// The number of verifying threads; one per core, if it is not given.
+    pub workers: Option<u16>,
+}
+
+/// The options of `follow`, by their defaults.
+#[derive(Parser)]
+struct Defaults {
+    #[command(flatten)]
+    follow: FollowArgs,
+}
+
+impl FollowArgs {
+    /// The arguments of a run for a recipient.
+    ///
+    /// # Errors
+    /// If a variable of the environment has a value that is not valid.
+    pub fn for_recipient(options: RecipientOptions) -> Result<Self, Failure> {
+        let defaults = Defaults::try_parse_from(["follow"]);
+        let defaults = defaults.map_err(|error| Failure::Usage(error.to_string()))?.follow;
+        Ok(Self {
+            stream: options.stream,
+            collections: options.collections,
+            dids: options.dids,
+            state: Some(options.state),
+            cursor: options.cursor,
+            resync: options.resync,
+            metrics: options.metrics,
+            events: options.events,
+            workers: options.workers,
+            ..defaults.without_delivery()
+        })
+    }
+}

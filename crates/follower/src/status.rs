@@ -1,0 +1,175 @@
+//! Messages for a person on standard error: a status line and notices.
+
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget};
+use net::firehose::{MetricsSnapshot, Notice, RunMetrics};
+
+use super::stats::RunStats;
+use super::warnings::{self, Warnings};
+use crate::log::{self, Level};
+use crate::progress::style;
+use crate::stream::notice_text;
+
+/// The status line. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Status {
+    bar: ProgressBar,
+    warnings: Arc<Warnings>,
+}
+
+impl Status {
+    /// A status line that is shown if standard error is a terminal, standard output is not, and progress is to be shown.
+    pub fn new() -> Self {
+        let is_shown = log::shows_progress()
+            && std::io::stderr().is_terminal()
+            && !std::io::stdout().is_terminal();
+        let target =
+            if is_shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        Self { bar: bar.with_style(style("{spinner} {wide_msg}")), warnings: Arc::default() }
+    }
+
+    /// Updates the status line, and prints the warnings that are due, forever.
+    pub(super) async fn update(&self, stats: &RunStats, metrics: &RunMetrics) -> Infallible {
+        let mut tick = tokio::time::interval(UPDATE_EVERY);
+        let mut last = (Instant::now(), metrics.snapshot().delivered);
+        loop {
+            tick.tick().await;
+            self.print_due_warnings();
+            let is_due = last.0.elapsed() >= DETAIL_INTERVAL && log::prints(Level::Debug);
+            if self.bar.is_hidden() && !is_due {
+                continue;
+            }
+            let snapshot = metrics.snapshot();
+            let seconds = last.0.elapsed().as_secs_f64().max(0.001);
+            let rate = (snapshot.delivered - last.1) as f64 / seconds;
+            last = (Instant::now(), snapshot.delivered);
+            let text = text(stats, &snapshot, rate);
+            if self.bar.is_hidden() {
+                self.print_at(Level::Debug, &text);
+            }
+            self.bar.set_message(text);
+            self.bar.tick();
+        }
+    }
+
+    /// Prints a notice. Those that a host can repeat at will are warnings.
+    pub(super) fn notice(&self, stats: &RunStats, notice: &Notice) {
+        let text = || notice_text(stats.host(notice.host().0), notice);
+        match notice {
+            Notice::Gap { .. }
+            | Notice::Repeated { .. }
+            | Notice::Regressed { .. }
+            | Notice::Reused { .. }
+            | Notice::ServerInfo { .. } => self.warn(notice.name(), text),
+            Notice::Connected { .. } | Notice::Rotated { .. } | Notice::RetryScheduled { .. } => {
+                self.print(&text());
+            }
+            _ => self.print_warning(&text()),
+        }
+    }
+
+    /// Prints a warning at once if it is the first of its kind in a minute or every one is to be printed, else with the
+    /// later ones.
+    pub fn warn(&self, kind: &'static str, text: impl FnOnce() -> String) {
+        if log::prints(Level::Debug) {
+            return self.print_warning(&warnings::shorten(text()));
+        }
+        if let Some(line) = self.warnings.record(kind, text, Instant::now()) {
+            self.print_warning(&line);
+        }
+    }
+
+    /// Prints the warnings whose minute is over.
+    pub fn print_due_warnings(&self) {
+        self.warnings.due(Instant::now()).iter().for_each(|line| self.print_warning(line));
+    }
+
+    /// Says that a stop was requested.
+    pub fn announce_stop(&self, limit: Duration) {
+        let limit = limit.as_secs();
+        self.print(&format!("finishing within {limit} s; once more to end at once"));
+    }
+
+    /// Prints a line above the status line.
+    pub fn print(&self, text: &str) {
+        self.print_at(Level::Info, text);
+    }
+
+    /// Prints a warning above the status line.
+    pub fn print_warning(&self, text: &str) {
+        self.print_at(Level::Warning, text);
+    }
+
+    fn print_at(&self, level: Level, text: &str) {
+        // If standard error is closed, the output remains.
+        self.bar.suspend(|| drop(log::print(level, text)));
+    }
+
+    /// Prints how many sequence numbers each host skipped.
+    pub(super) fn print_skipped(&self, stats: &RunStats, metrics: &MetricsSnapshot) {
+        for (host, skipped) in metrics.skipped_seqs.iter().enumerate() {
+            if *skipped > 0 {
+                let host = stats.host(host);
+                let text = format!("{host}: sequence numbers skipped in this run: {skipped}");
+                self.print_warning(&text);
+            }
+        }
+    }
+
+    /// Clears the status line, and prints the warnings that are not printed yet.
+    pub fn end(&self) {
+        self.warnings.rest().iter().for_each(|line| self.print_warning(line));
+        self.bar.finish_and_clear();
+    }
+}
+
+fn text(stats: &RunStats, metrics: &MetricsSnapshot, rate: f64) -> String {
+    let mut text = format!("{}/s", HumanCount(rate.round() as u64));
+    if let Some(lag) = stats.lag_seconds() {
+        let _ = write!(text, " · lag {lag:.1} s");
+    }
+    if let Some(history) = stats.histories.text() {
+        let _ = write!(text, " · {history}");
+    }
+    if metrics.resyncs_delayed > 0 {
+        let _ = write!(text, " · {} resyncs delayed", HumanCount(metrics.resyncs_delayed));
+    }
+    let mut groups = [("verified", 0), ("refused", 0), ("without a key", 0), ("other", 0)];
+    for (code, count) in &metrics.verdicts {
+        let group = match *code {
+            "verified" | "verified/broken" | "verified/unmended" | "verified/unproved" => 0,
+            "signature/no-key" => 2,
+            "unchecked" | "not-asked" | "event/inactive" | "event/stale-rev" => 3,
+            _ => 1,
+        };
+        groups[group].1 += count;
+    }
+    for (name, count) in groups.into_iter().filter(|(_, count)| *count > 0) {
+        let _ = write!(text, " · {} {name}", HumanCount(count));
+    }
+    let _ = write!(text, " · {} lines", HumanCount(stats.lines.load(Relaxed)));
+    let skipped = metrics.skipped_seqs.iter().fold(0, |sum: u64, host| sum.saturating_add(*host));
+    for (name, count) in [
+        ("accounts behind", metrics.accounts_behind as u64),
+        ("in flight", metrics.in_flight as u64),
+        ("in resync", metrics.awaiting_repo as u64),
+        ("sequence numbers skipped", skipped),
+    ] {
+        if count > 0 {
+            let _ = write!(text, " · {} {name}", HumanCount(count));
+        }
+    }
+    text
+}
+
+/// Interval of the rates where the status line is not shown.
+const DETAIL_INTERVAL: Duration = Duration::from_secs(10);
+
+const UPDATE_EVERY: Duration = Duration::from_millis(500);
