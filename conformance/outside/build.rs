@@ -77,7 +77,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The crates that `wireproof` re-exports, and itself, without `query`.
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
     "archive",
     "atproto",
     "codec",
@@ -87,6 +87,7 @@ const CRATES: [&str; 12] = [
     "net",
     "nostr",
     "nostr-files",
+    "nostr-formats",
     "store",
     "verify",
     "wireproof",

@@ -203,12 +203,13 @@ const WINDOWS: &str = "x86_64-pc-windows-gnu";
 const TARGETS: [&str; 2] = [X86_64, AARCH64];
 const EMULATORS: [&str; 2] = ["qemu-aarch64-static", "qemu-aarch64"];
 /// Packages whose unit tests run under the emulator.
-const TESTED: [&str; 6] = [
+const TESTED: [&str; 7] = [
     "wireproof-kernels",
     "wireproof-codec",
     "wireproof-crypto",
     "wireproof-atproto",
     "wireproof-nostr",
+    "wireproof-nostr-formats",
     "wireproof-verify",
 ];
 const MAX_BYTES: usize = 25 << 20;

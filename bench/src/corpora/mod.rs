@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ::nostr::formats::Format;
 use atproto::corpus;
 use bumpalo::Bump;
 use codec::Cid;
 use kernels::{hex, sha256};
+use nostr_formats::Format;
 use protocol::Counts;
 use simnet::nostr_sampling::{Sampler, grouped_lines};
 use simnet::tree_records;

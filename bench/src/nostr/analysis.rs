@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use kernels::hex;
-use nostr::formats::Format;
 use nostr::{Event, Value};
+use nostr_formats::Format;
 use serde::Serialize;
 use simnet::nostr_sampling::{SizeClass, TagClass};
 

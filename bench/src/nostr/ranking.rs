@@ -12,7 +12,7 @@
 //! its own. Only our own codecs are compared, so that the quality of a library does
 //! not decide; only rows with equal work count.
 
-use nostr::formats::Format;
+use nostr_formats::Format;
 use serde::Serialize;
 
 use crate::own::PEER;

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use ::nostr::formats::Format;
 use ::nostr::{Event, Limits};
 use bumpalo::Bump;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use nostr_formats::Format;
 use protocol::Counts;
 use serde::Serialize;
 use simnet::nostr_sampling::KINDS;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use ::nostr::formats::Format;
 use ::nostr::{self as events, Value};
 use atproto::corpus;
 use atproto::event::{Decoder, Event, Info, Options};
+use nostr_formats::Format;
 use protocol::{Proof, Request};
 use simnet::keys::Curve;
 use simnet::{

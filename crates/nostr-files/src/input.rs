@@ -8,7 +8,7 @@ use std::process::Command;
 
 use bumpalo::Bump;
 use nostr::Event;
-use nostr::container::{self, Damage};
+use nostr_formats::container::{self, Damage};
 
 use crate::database::DatabaseReader;
 use crate::layout::Layout;

@@ -6,9 +6,9 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use kernels::hex;
-use nostr::container::{self, WriteError};
-use nostr::formats::{Format, notepack};
 use nostr::{EncodeError, Event};
+use nostr_formats::container::{self, WriteError};
+use nostr_formats::{Format, notepack};
 
 /// A layout of events in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use bumpalo::Bump;
 use codec::wrapping::Wrapping;
 use flate2::bufread::GzDecoder;
 use kernels::hex;
-use nostr::container::{Damage, Item, MAX_EVENT_BYTES, StreamReader};
-use nostr::formats::{Format, notepack};
 use nostr::{DecodeError, Event, Limits};
+use nostr_formats::container::{Damage, Item, MAX_EVENT_BYTES, StreamReader};
+use nostr_formats::{Format, notepack};
 #[cfg(feature = "nostr-lmdb")]
 use nostr_lmdb::DatabaseError;
 

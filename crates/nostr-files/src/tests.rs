@@ -7,8 +7,8 @@ use std::path::Path;
 use bumpalo::Bump;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use nostr::formats::Format;
 use nostr::{DecodeError, Event, OwnedEvent, Reason};
+use nostr_formats::Format;
 use simnet::nostr_events::{Corpus, Spec};
 
 use super::*;

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 
 use heed::RoTxn;
-use nostr::formats::packed_event::PackedEvent;
+use nostr_formats::packed_event::PackedEvent;
 
 use crate::error::DatabaseError;
 use crate::tables::{self, INDEXES, Index, Table};

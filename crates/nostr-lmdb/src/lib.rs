@@ -11,7 +11,7 @@
 //! |---|---|---|---|
 //! | strfry | `rasgueadb_defaultDb__EventPayload` | number of the event in 8 bytes | 0 and the JSON of the event; or 1, the number of a dictionary in 4 bytes, and the JSON in Zstandard |
 //! | | `rasgueadb_defaultDb__CompressionDictionary` | number of the dictionary in 8 bytes | a table of FlatBuffers whose first field is the dictionary |
-//! | nostrdb | `note` | number of the note in 8 bytes | a [note](nostr::formats::ndb_note) |
+//! | nostrdb | `note` | number of the note in 8 bytes | a [note](nostr_formats::ndb_note) |
 //!
 //! Integers have the byte order of the machine. LMDB trusts its file: a stranger's file can end the process that reads it by a
 //! signal, so it is read by an [`IsolatedReader`]. The values in it are untrusted too: they have limits, and nothing is allocated or

@@ -13,8 +13,8 @@
 
 use std::io::{self, Read, Write};
 
-use nostr::container::MAX_EVENT_BYTES;
 use nostr::{DecodeError, Reason};
+use nostr_formats::container::MAX_EVENT_BYTES;
 
 use crate::error::DatabaseError;
 use crate::payload::{DICTIONARY, FRAME_OF_DICTIONARY, TOO_LONG, TYPE};

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use heed::RoTxn;
-use nostr::container::MAX_EVENT_BYTES;
 use nostr::{DecodeError, Reason};
+use nostr_formats::container::MAX_EVENT_BYTES;
 use zstd::bulk::Decompressor;
 use zstd::zstd_safe::get_frame_content_size;
 

@@ -6,9 +6,9 @@ use std::path::Path;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Env, RoTxn, WithoutTls};
 use mapping::lmdb;
-use nostr::container::MAX_EVENT_BYTES;
-use nostr::formats::Format;
-use nostr::formats::packed_event::PackedEvent;
+use nostr_formats::Format;
+use nostr_formats::container::MAX_EVENT_BYTES;
+use nostr_formats::packed_event::PackedEvent;
 
 use crate::error::DatabaseError;
 use crate::flat;

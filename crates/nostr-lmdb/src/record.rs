@@ -1,8 +1,8 @@
 //! A record of a database, why it has no event, and how its event is compared with its row.
 
 use kernels::hex;
-use nostr::formats::packed_event::{self, PackedEvent};
 use nostr::{DecodeError, Event};
+use nostr_formats::packed_event::{self, PackedEvent};
 
 /// What a database has of an event under one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

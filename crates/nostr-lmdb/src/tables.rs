@@ -8,7 +8,7 @@ use heed::{
     RwTxn, WithoutTls,
 };
 use kernels::{hex, sha256};
-use nostr::formats::packed_event::{Expiration, PackedEvent};
+use nostr_formats::packed_event::{Expiration, PackedEvent};
 
 use crate::error::DatabaseError;
 

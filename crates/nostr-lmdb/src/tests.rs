@@ -10,9 +10,9 @@ use bumpalo::Bump;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Comparator, DefaultComparator, Env, IntegerComparator, WithoutTls};
 use mapping::lmdb;
-use nostr::formats::Format;
-use nostr::formats::packed_event::PackedEvent;
 use nostr::{Event, Limits, OwnedEvent, Reason};
+use nostr_formats::Format;
+use nostr_formats::packed_event::PackedEvent;
 use tempfile::TempDir;
 use zstd::bulk::Compressor;
 

@@ -7,10 +7,10 @@ use std::path::Path;
 use heed::{Env, RoTxn, RwTxn, WithoutTls};
 use kernels::hex;
 use mapping::lmdb;
-use nostr::container::MAX_EVENT_BYTES;
-use nostr::formats::Format;
-use nostr::formats::packed_event::{self, PackedEvent};
 use nostr::{Arena, EncodeError, Event, Limits};
+use nostr_formats::Format;
+use nostr_formats::container::MAX_EVENT_BYTES;
+use nostr_formats::packed_event::{self, PackedEvent};
 
 use crate::error::DatabaseError;
 use crate::flat;

@@ -4,8 +4,7 @@ use crypto::KeyError;
 use crypto::schnorr::{SecretKey, XOnlyKey};
 use kernels::hex;
 use nostr::canonical::{self, ControlChars};
-use nostr::formats::Format;
-use nostr::{Arena, OwnedEvent};
+use nostr::{Arena, OwnedEvent, json};
 
 /// The key that answers a relay which asks who its client is.
 #[derive(Clone, Debug)]
@@ -43,8 +42,7 @@ impl Authenticator {
         event.id = canonical::id(&event.borrow_in(&arena), ControlChars::Escaped, &mut bytes);
         event.sig = self.secret.sign(&event.id, &[0; 32]);
         bytes.clear();
-        let encoded = Format::Json.encode(&event.borrow_in(&arena), &mut bytes);
-        encoded.expect("JSON holds every event");
+        json::encode(&event.borrow_in(&arena), &mut bytes);
         (hex::encode(&event.id), String::from_utf8(bytes).expect("JSON is text"))
     }
 }
@@ -62,9 +60,9 @@ mod tests {
     fn an_answer_is_a_valid_event_with_the_relay_and_the_challenge() {
         let authenticator = Authenticator::new(&[7; 32]).unwrap();
         let challenge = "a\"b\nc\u{1}";
-        let (id, json) = authenticator.answer("wss://relay.example/", challenge, 1_700_000_000);
+        let (id, text) = authenticator.answer("wss://relay.example/", challenge, 1_700_000_000);
         let arena = Arena::new();
-        let event = Format::Json.decode(json.as_bytes(), &arena, &Limits::default()).unwrap();
+        let event = json::decode(text.as_bytes(), &arena, &Limits::default()).unwrap();
         assert!(event.verify().is_ok());
         assert_eq!((hex::encode(&event.id), event.kind), (id, 22_242));
         let tags = event.to_owned().tags;

@@ -7,9 +7,8 @@ mod stored;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use nostr::formats::json::{self, Json};
-use nostr::formats::{Codec, ReadFields};
-use nostr::{Arena, DecodeError, Filter, Limits};
+use nostr::json;
+use nostr::{Arena, DecodeError, Filter};
 use reqwest::Url;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
@@ -447,7 +446,7 @@ impl Client {
         read: impl FnOnce(&json::Fields<'_>) -> Result<T, DecodeError>,
     ) -> Option<T> {
         self.arena.reset();
-        let fields = Json.fields(text.as_str().as_bytes(), &self.arena, &Limits::default());
+        let fields = json::Fields::open(text.as_str().as_bytes(), &self.arena);
         fields.and_then(|fields| read(&fields)).ok()
     }
 

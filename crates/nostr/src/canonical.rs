@@ -100,7 +100,7 @@ pub fn id_form(event: &Event<'_>, scratch: &mut Vec<u8>) -> Option<ControlChars>
 }
 
 /// Finds the form as [`id_form`] does; the canonical form replaces the bytes of `scratch` from `start` on.
-pub(crate) fn id_form_from(
+pub fn id_form_from(
     start: usize,
     event: &Event<'_>,
     scratch: &mut Vec<u8>,
@@ -115,7 +115,7 @@ pub(crate) fn id_form_from(
 }
 
 /// Whether a canonical form with verbatim control characters has any, so that the escaped form differs.
-pub(crate) fn has_control_chars(verbatim: &[u8]) -> bool {
+pub fn has_control_chars(verbatim: &[u8]) -> bool {
     verbatim.iter().any(|byte| *byte < b' ')
 }
 

@@ -178,8 +178,12 @@ pub enum EncodeError {
 }
 
 impl EncodeError {
-    /// Rejects a `count` of `what` above `max`.
-    pub(crate) fn at_most(what: &'static str, count: usize, max: usize) -> Result<(), Self> {
+    /// Checks a `count` of `what`.
+    ///
+    /// # Errors
+    /// If it is above `max`.
+    #[inline]
+    pub fn at_most(what: &'static str, count: usize, max: usize) -> Result<(), Self> {
         if count > max { Err(Self::TooMany { what, count, max }) } else { Ok(()) }
     }
 }

@@ -95,6 +95,7 @@ impl OwnedEvent {
 
 impl<'a> Value<'a> {
     /// Length of the text in bytes.
+    #[inline]
     pub fn text_len(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -103,6 +104,7 @@ impl<'a> Value<'a> {
     }
 
     /// The text.
+    #[inline]
     pub fn to_text(&self) -> Cow<'a, str> {
         match self {
             Self::Text(text) => Cow::Borrowed(text),
@@ -111,6 +113,7 @@ impl<'a> Value<'a> {
     }
 
     /// Appends the text.
+    #[inline]
     pub fn write_text(&self, out: &mut Vec<u8>) {
         match self {
             Self::Text(text) => out.extend_from_slice(text.as_bytes()),
@@ -120,6 +123,7 @@ impl<'a> Value<'a> {
 
     /// Length in bytes of the value as hexadecimal, if formats may store it so: its text is lower-case
     /// hexadecimal with an even number of digits, at least `min_digits`.
+    #[inline]
     pub fn hex_len(&self, min_digits: usize) -> Option<usize> {
         let digits = self.text_len();
         if digits < min_digits {
@@ -135,6 +139,7 @@ impl<'a> Value<'a> {
     ///
     /// # Panics
     /// If [`hex_len`](Self::hex_len) is `None`.
+    #[inline]
     pub fn write_hex_bytes(&self, out: &mut Vec<u8>) {
         match self {
             Self::Hex(bytes) => out.extend_from_slice(bytes),

@@ -8,39 +8,43 @@ use crate::{DecodeError, Field, Limit, Reason, limits};
 ///
 /// Functions that are not inlined take no reference to it, so that the compiler keeps it in registers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Input<'a> {
+pub struct Input<'a> {
     rest: &'a [u8],
     // The offset of the end of `rest`: rest.len() <= end
     end: usize,
 }
 
 impl<'a> Input<'a> {
+    /// All of `bytes`.
     #[inline]
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, end: bytes.len() }
     }
 
     /// Offset of the next byte.
     #[inline]
-    pub(crate) fn offset(&self) -> usize {
+    pub fn offset(&self) -> usize {
         self.end - self.rest.len()
     }
 
     /// The remaining bytes.
     #[inline]
-    pub(crate) fn rest(&self) -> &'a [u8] {
+    pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
     /// The error `reason` at the next byte.
     #[inline]
-    pub(crate) fn error(&self, reason: Reason) -> DecodeError {
+    pub fn error(&self, reason: Reason) -> DecodeError {
         DecodeError::new(self.offset(), reason)
     }
 
     /// Reads `len` bytes.
+    ///
+    /// # Errors
+    /// If fewer remain.
     #[inline]
-    pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
+    pub fn take(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
         match self.rest.split_at_checked(len) {
             Some((taken, rest)) => {
                 self.rest = rest;
@@ -51,15 +55,21 @@ impl<'a> Input<'a> {
     }
 
     /// Reads `len` bytes as an input of their own, with the same origin of offsets.
+    ///
+    /// # Errors
+    /// If fewer remain.
     #[inline]
-    pub(crate) fn part(&mut self, len: usize) -> Result<Self, DecodeError> {
+    pub fn part(&mut self, len: usize) -> Result<Self, DecodeError> {
         let start = self.offset();
         Ok(Self { rest: self.take(len)?, end: start + len })
     }
 
     /// Reads `N` bytes.
+    ///
+    /// # Errors
+    /// If fewer remain.
     #[inline]
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], DecodeError> {
+    pub fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], DecodeError> {
         match self.rest.split_first_chunk() {
             Some((taken, rest)) => {
                 self.rest = rest;
@@ -70,23 +80,32 @@ impl<'a> Input<'a> {
     }
 
     /// Reads one byte.
+    ///
+    /// # Errors
+    /// If none remains.
     #[inline]
-    pub(crate) fn byte(&mut self) -> Result<u8, DecodeError> {
+    pub fn byte(&mut self) -> Result<u8, DecodeError> {
         let [byte] = *self.array()?;
         Ok(byte)
     }
 
     /// Reads `len` bytes of UTF-8.
+    ///
+    /// # Errors
+    /// If fewer remain, or they are not UTF-8.
     #[inline]
-    pub(crate) fn text(&mut self, len: usize) -> Result<&'a str, DecodeError> {
+    pub fn text(&mut self, len: usize) -> Result<&'a str, DecodeError> {
         let start = self.offset();
         let bytes = self.take(len)?;
         utf8::from_utf8(bytes).ok_or_else(|| DecodeError::new(start, Reason::Utf8))
     }
 
     /// Reads a minimal LEB128 integer of up to 64 bits.
+    ///
+    /// # Errors
+    /// If it ends early, is longer than needed, or has more bits.
     #[inline]
-    pub(crate) fn varint(&mut self) -> Result<u64, DecodeError> {
+    pub fn varint(&mut self) -> Result<u64, DecodeError> {
         if let [first @ 0..0x80, rest @ ..] = self.rest {
             self.rest = rest;
             return Ok(u64::from(*first));
@@ -101,8 +120,11 @@ impl<'a> Input<'a> {
     }
 
     /// Reads a varint that counts items of at least `min_bytes` each, at most `max` of them.
+    ///
+    /// # Errors
+    /// If there are more than `max`, or more than the remaining bytes can hold.
     #[inline]
-    pub(crate) fn count(
+    pub fn count(
         &mut self,
         min_bytes: usize,
         limit: Limit,
@@ -118,7 +140,11 @@ impl<'a> Input<'a> {
     }
 
     /// Checks that no bytes remain.
-    pub(crate) fn end(&self) -> Result<(), DecodeError> {
+    ///
+    /// # Errors
+    /// If some remain.
+    #[inline]
+    pub fn end(&self) -> Result<(), DecodeError> {
         if self.rest().is_empty() { Ok(()) } else { Err(self.error(Reason::TrailingBytes)) }
     }
 }
@@ -144,7 +170,7 @@ fn long_varint(bytes: &[u8]) -> Result<(u64, &[u8]), Reason> {
 
 /// Appends `value` as minimal LEB128.
 #[inline]
-pub(crate) fn write_varint(mut value: u64, out: &mut Vec<u8>) {
+pub fn write_varint(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -154,13 +180,16 @@ pub(crate) fn write_varint(mut value: u64, out: &mut Vec<u8>) {
 
 /// Length of `value` as minimal LEB128 in bytes.
 #[inline]
-pub(crate) fn varint_len(value: u64) -> usize {
+pub fn varint_len(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
 }
 
 /// Converts a kind that was read at `offset`.
+///
+/// # Errors
+/// If it is more than 65,535.
 #[inline]
-pub(crate) fn kind(value: u64, offset: usize) -> Result<u16, DecodeError> {
+pub fn kind(value: u64, offset: usize) -> Result<u16, DecodeError> {
     u16::try_from(value).map_err(|_| DecodeError::new(offset, Reason::Range(Field::Kind)))
 }
 

@@ -1,4 +1,4 @@
-//! Nostr events: ids, signatures, and the binary formats in use.
+//! Nostr events: ids, signatures, their JSON, and what relays are asked for.
 //!
 //! | module or item | purpose |
 //! |---|---|
@@ -8,21 +8,20 @@
 //! | [`IdSerialization`] | which forms of control characters an id may have |
 //! | [`Filter`] | which events to take, as in requests to relays |
 //! | [`negentropy`] | which events another side lacks, without sending all ids |
-//! | [`formats`] | encoding and decoding in every format |
-//! | [`container`] | files of events in any format |
+//! | [`json`] | encoding and decoding in JSON |
 //! | [`Limits`] | limits on the size of decoded events |
+//! | [`input`], [`draft`], [`limits`] | what decoders of other formats are made of |
 //!
 //! A decoded [`Event`] borrows from its encoded bytes and from an arena that the caller owns and resets between
 //! events, so that steady-state decoding does not allocate. Hexadecimal text that a format stores as bytes stays
 //! bytes ([`Value::Hex`]) until a caller asks for the text.
 //!
 //! ```
-//! use wireproof::nostr::Arena;
-//! use wireproof::nostr::{Limits, formats::Format};
-//! # let json = wireproof::nostr::example::JSON;
+//! use wireproof::nostr::{Arena, Limits, json};
+//! # let text = wireproof::nostr::example::JSON;
 //!
 //! let arena = Arena::new();
-//! let event = Format::Json.decode(json.as_bytes(), &arena, &Limits::default())?;
+//! let event = json::decode(text.as_bytes(), &arena, &Limits::default())?;
 //! event.verify()?;
 //! assert_eq!((event.kind, event.tags[0][0].to_text().as_ref()), (1, "t"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -34,13 +33,13 @@
 #![forbid(unsafe_code)]
 
 pub mod canonical;
-pub mod container;
+pub mod draft;
 mod error;
 mod event;
 mod filter;
-pub mod formats;
-mod input;
-mod limits;
+pub mod input;
+pub mod json;
+pub mod limits;
 pub mod negentropy;
 mod verify;
 

@@ -41,7 +41,7 @@ impl Default for Limits {
 }
 
 /// The most containers inside each other in a field that is skipped: what JSON libraries with a limit accept.
-pub(crate) const MAX_DEPTH: usize = 127;
+pub const MAX_DEPTH: usize = 127;
 
 /// The limit that was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,35 +90,55 @@ impl Limits {
         self.list_bytes = self.list_bytes.saturating_sub(beyond);
     }
 
+    /// Checks the length of content, read at `offset`.
+    ///
+    /// # Errors
+    /// If it exceeds [`content_bytes`](Self::content_bytes).
     #[inline]
-    pub(crate) fn check_content(&self, len: usize, offset: usize) -> Result<(), DecodeError> {
+    pub fn check_content(&self, len: usize, offset: usize) -> Result<(), DecodeError> {
         check(len, self.content_bytes, Limit::ContentBytes, offset)
     }
 
+    /// Checks the length of a value's text, read at `offset`.
+    ///
+    /// # Errors
+    /// If it exceeds [`value_bytes`](Self::value_bytes).
     #[inline]
-    pub(crate) fn check_value(&self, text_len: usize, offset: usize) -> Result<(), DecodeError> {
+    pub fn check_value(&self, text_len: usize, offset: usize) -> Result<(), DecodeError> {
         check(text_len, self.value_bytes, Limit::ValueBytes, offset)
     }
 
+    /// Checks a number of tags, read at `offset`.
+    ///
+    /// # Errors
+    /// If it exceeds [`tags`](Self::tags).
     #[inline]
-    pub(crate) fn check_tags(&self, count: usize, offset: usize) -> Result<(), DecodeError> {
+    pub fn check_tags(&self, count: usize, offset: usize) -> Result<(), DecodeError> {
         check(count, self.tags, Limit::Tags, offset)
     }
 
+    /// Checks a number of values of a tag, read at `offset`.
+    ///
+    /// # Errors
+    /// If it exceeds [`tag_values`](Self::tag_values).
     #[inline]
-    pub(crate) fn check_tag_values(&self, count: usize, offset: usize) -> Result<(), DecodeError> {
+    pub fn check_tag_values(&self, count: usize, offset: usize) -> Result<(), DecodeError> {
         check(count, self.tag_values, Limit::TagValues, offset)
     }
 
+    /// Checks a number of events, read at `offset`.
+    ///
+    /// # Errors
+    /// If it exceeds [`events`](Self::events).
     #[inline]
-    pub(crate) fn check_events(&self, count: usize, offset: usize) -> Result<(), DecodeError> {
+    pub fn check_events(&self, count: usize, offset: usize) -> Result<(), DecodeError> {
         check(count, self.events, Limit::Events, offset)
     }
 }
 
 /// The limits of one decoding call, and the memory that its lists may still take.
 #[derive(Debug)]
-pub(crate) struct Budget<'l> {
+pub struct Budget<'l> {
     limits: &'l Limits,
     left: Cell<usize>,
 }
@@ -126,28 +146,37 @@ pub(crate) struct Budget<'l> {
 impl<'l> Budget<'l> {
     /// The budget of an input of `input_len` bytes.
     #[inline]
-    pub(crate) fn new(input_len: usize, limits: &'l Limits) -> Self {
+    pub fn new(input_len: usize, limits: &'l Limits) -> Self {
         let left = limits.list_bytes.saturating_add(LIST_RATIO.saturating_mul(input_len));
         Self { limits, left: Cell::new(left) }
     }
 
     /// Checks a number of tags, and takes the memory of their list.
+    ///
+    /// # Errors
+    /// If it exceeds the limit, or too little memory is left.
     #[inline]
-    pub(crate) fn check_tags(&self, count: usize, offset: usize) -> Result<(), DecodeError> {
+    pub fn check_tags(&self, count: usize, offset: usize) -> Result<(), DecodeError> {
         self.limits.check_tags(count, offset)?;
         self.take(size_of::<Tag<'_>>().saturating_mul(count), offset)
     }
 
     /// Checks a number of values of a tag, and takes the memory of their list.
+    ///
+    /// # Errors
+    /// If it exceeds the limit, or too little memory is left.
     #[inline]
-    pub(crate) fn check_tag_values(&self, count: usize, offset: usize) -> Result<(), DecodeError> {
+    pub fn check_tag_values(&self, count: usize, offset: usize) -> Result<(), DecodeError> {
         self.limits.check_tag_values(count, offset)?;
         self.take(size_of::<Value<'_>>().saturating_mul(count), offset)
     }
 
     /// Takes memory for what was read at `offset`.
+    ///
+    /// # Errors
+    /// If too little is left.
     #[inline]
-    pub(crate) fn take(&self, bytes: usize, offset: usize) -> Result<(), DecodeError> {
+    pub fn take(&self, bytes: usize, offset: usize) -> Result<(), DecodeError> {
         match self.left.get().checked_sub(bytes) {
             Some(left) => {
                 self.left.set(left);
@@ -167,21 +196,19 @@ impl Deref for Budget<'_> {
 }
 
 /// Memory of the lists of tags and values in bytes.
-pub(crate) fn list_bytes(tags: &[Tag<'_>]) -> usize {
+pub fn list_bytes(tags: &[Tag<'_>]) -> usize {
     size_of_val(tags) + tags.iter().map(|tag| size_of_val(*tag)).sum::<usize>()
 }
 
-/// Rejects a `count`, read at `offset`, of more than `max`.
+/// Checks a `count`, read at `offset`.
+///
+/// # Errors
+/// If it is more than `max`.
 #[inline]
-pub(crate) fn check(
-    count: usize,
-    max: usize,
-    limit: Limit,
-    offset: usize,
-) -> Result<(), DecodeError> {
+pub fn check(count: usize, max: usize, limit: Limit, offset: usize) -> Result<(), DecodeError> {
     if count > max { Err(DecodeError::new(offset, Reason::Limit(limit))) } else { Ok(()) }
 }
 
 /// Memory that lists may take for each byte of input, in bytes. An arena, whose chunks double, takes up to twice as
 /// much.
-pub(crate) const LIST_RATIO: usize = 6;
+pub const LIST_RATIO: usize = 6;

@@ -21,7 +21,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use futures_util::{SinkExt, StreamExt};
 use kernels::hex;
-use nostr::formats::Format;
 use nostr::negentropy::{self, Item, Items};
 use nostr::{Arena, Filter, Limits, OwnedEvent};
 use serde_json::{Value, json};
@@ -215,10 +214,9 @@ impl Drop for NostrRelay {
 
 impl StoredEvent {
     fn new(event: &OwnedEvent) -> Arc<Self> {
-        let (arena, mut json) = (Arena::new(), Vec::new());
-        let encoded = Format::Json.encode(&event.borrow_in(&arena), &mut json);
-        encoded.expect("JSON holds every event");
-        let json = String::from_utf8(json).expect("JSON is text");
+        let mut bytes = Vec::new();
+        nostr::json::encode(&event.borrow_in(&Arena::new()), &mut bytes);
+        let json = String::from_utf8(bytes).expect("JSON is text");
         Arc::new(Self { event: event.clone(), json })
     }
 
@@ -419,7 +417,7 @@ impl Connection {
     /// Accepts a valid event with the challenge of this connection.
     async fn authenticate(&mut self, event: &Value) -> Result<(), End> {
         let (arena, text) = (Arena::new(), event.to_string());
-        let decoded = Format::Json.decode(text.as_bytes(), &arena, &Limits::default());
+        let decoded = nostr::json::decode(text.as_bytes(), &arena, &Limits::default());
         let tags = &event["tags"];
         let has_tag = |name: &str, value: &str| {
             tags.as_array().into_iter().flatten().any(|tag| tag[0] == name && tag[1] == value)

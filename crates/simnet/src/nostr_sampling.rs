@@ -37,7 +37,7 @@ impl EventShape for Event<'_> {
     }
 
     fn write_json(&self, out: &mut Vec<u8>) {
-        nostr::formats::Format::Json.encode(self, out).expect("every event has a JSON form");
+        nostr::json::encode(self, out);
     }
 }
 

@@ -195,8 +195,6 @@ pub use base::StopSignal;
 pub use delivery;
 #[cfg(feature = "net")]
 pub use net;
-#[cfg(feature = "nostr")]
-pub use nostr;
 #[cfg(feature = "nostr-files")]
 pub use nostr_files;
 #[cfg(feature = "nostr-lmdb")]
@@ -210,3 +208,12 @@ pub use store;
 #[cfg(feature = "atproto")]
 pub use {atproto, codec, verify};
 pub use {crypto, kernels};
+
+/// Nostr events, and the [formats](nostr::formats) in which they are stored or sent.
+#[cfg(feature = "nostr")]
+pub mod nostr {
+    pub use nostr_formats as formats;
+    pub use nostr_formats::container;
+
+    pub use ::nostr::*;
+}

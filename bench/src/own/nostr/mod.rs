@@ -8,8 +8,8 @@ mod write;
 use std::time::Instant;
 
 use bumpalo::Bump;
-use nostr::formats::Format;
 use nostr::{EncodeError, Event, Limits, verify_many};
+use nostr_formats::Format;
 use protocol::{
     BoxError, Counts, EventCounts, EventField, FieldSums, FieldValue, Loaded, VerdictCounts, Work,
     checks,

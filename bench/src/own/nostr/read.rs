@@ -3,8 +3,8 @@
 use std::hint::black_box;
 
 use bumpalo::Bump;
-use nostr::formats::{self, Format};
 use nostr::{DecodeError, Limits};
+use nostr_formats::Format;
 use protocol::{
     BoxError, CHUNK_UNITS, EventCounts, EventField, FieldSums, FieldValue, Loaded, Parts, Proof,
     StageClock, Work,
@@ -200,7 +200,7 @@ impl Fields {
 
 /// Reads only the needed fields: the author of an event of another kind cannot match the filter.
 #[inline]
-fn read(field: EventField, fields: &formats::Fields<'_>) -> Result<FieldValue, DecodeError> {
+fn read(field: EventField, fields: &nostr_formats::Fields<'_>) -> Result<FieldValue, DecodeError> {
     Ok(match field {
         EventField::Kind => FieldValue::Kind(fields.kind()?),
         EventField::Pubkey => FieldValue::Pubkey(fields.pubkey()?),

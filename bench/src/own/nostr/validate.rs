@@ -3,8 +3,8 @@
 use std::hint::black_box;
 
 use nostr::canonical::ControlChars;
-use nostr::formats::Format;
 use nostr::{DecodeError, Event, EventFault, IdSerialization, verify_many};
+use nostr_formats::Format;
 use protocol::{BoxError, CHUNK_UNITS, Loaded, Parts, Proof, Verdict, VerdictCounts, Work};
 
 use super::read::Decoder;

@@ -8,8 +8,8 @@ use std::hint::black_box;
 
 use bumpalo::Bump;
 use bumpalo::collections::{String as BumpString, Vec as BumpVec};
-use nostr::formats::Format;
 use nostr::{Event, Tag, Value};
+use nostr_formats::Format;
 use protocol::{BoxError, CHUNK_UNITS, Counts, Loaded, Parts, Proof, Work};
 
 use super::{ChunkClock, Corpus};

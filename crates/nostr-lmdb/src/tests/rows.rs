@@ -5,8 +5,8 @@ use std::path::Path;
 use bumpalo::Bump;
 use heed::RwTxn;
 use nostr::OwnedEvent;
-use nostr::formats::Format;
-use nostr::formats::packed_event::PackedEvent;
+use nostr_formats::Format;
+use nostr_formats::packed_event::PackedEvent;
 use tempfile::TempDir;
 
 use super::{difference_of, encoded, events, plain};

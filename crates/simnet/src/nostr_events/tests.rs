@@ -2,8 +2,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use bumpalo::Bump;
-use nostr::formats::Format;
 use nostr::{Event, Limits};
+use nostr_formats::Format;
 
 use super::*;
 use crate::nostr_sampling::{SizeClass, TagClass, grouped_lines};
