@@ -5,8 +5,9 @@ use std::path::Path;
 use nostr::Event;
 use nostr_lmdb::{DatabaseError, IsolatedReader, Program, Record, RecordFault};
 
+use crate::fault::{EntryFault, FileFault};
+use crate::group::{GROUP_BYTES, GROUP_EVENTS, RawGroup, RawRecord};
 use crate::input::ReaderProcess;
-use crate::reader::{EntryFault, FileFault, GROUP_BYTES, GROUP_EVENTS, RawGroup, RawRecord};
 
 /// Reads the events of a database of strfry or nostrdb.
 pub(crate) struct DatabaseReader {

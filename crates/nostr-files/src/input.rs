@@ -11,9 +11,11 @@ use nostr::Event;
 use nostr_formats::container::{self, Damage};
 
 use crate::database::DatabaseReader;
+use crate::fault::FileFault;
+use crate::group::{Entry, RawGroup};
 use crate::layout::Layout;
-use crate::reader::{ByteSource, Entry, FileFault, RawGroup, Reader};
-use crate::stream::Stream;
+use crate::reader::Reader;
+use crate::stream::{ByteSource, Stream};
 
 /// Files of events, folders of files, and LMDB databases.
 #[derive(Clone, Debug)]

@@ -30,6 +30,9 @@
 
 #[cfg_attr(not(feature = "nostr-lmdb"), path = "no_database.rs")]
 mod database;
+mod fault;
+mod group;
+mod gzip;
 mod input;
 mod layout;
 mod message;
@@ -38,6 +41,8 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+pub use fault::{EntryFault, FileFault};
+pub use group::{Entry, RawGroup};
 pub use input::{Group, Input, InputError, ReaderProcess};
 pub use layout::{Layout, Output, OutputError, Records};
-pub use reader::{Entry, EntryFault, FileFault, RawGroup, Reader};
+pub use reader::Reader;

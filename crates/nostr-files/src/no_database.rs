@@ -4,8 +4,9 @@ use std::path::Path;
 
 use nostr::Event;
 
+use crate::fault::{EntryFault, FileFault};
+use crate::group::RawGroup;
 use crate::input::ReaderProcess;
-use crate::reader::{EntryFault, FileFault, RawGroup};
 
 /// No database can be opened.
 pub(crate) enum DatabaseReader {}

@@ -1,9 +1,57 @@
-//! A stream that a thread of its own reads ahead, so that what has arrived is known.
+//! What a file is read from: bytes that do not wait, or a stream that a thread of its own reads ahead, so that what has arrived is
+//! known.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
+
+/// What a file is read from.
+pub(crate) enum ByteSource<'r> {
+    /// Bytes that do not wait long.
+    Plain(Box<dyn BufRead + Send + 'r>),
+    /// Bytes that may be a while in coming.
+    Stream(Stream),
+}
+
+impl<'r> ByteSource<'r> {
+    pub(crate) fn plain(input: impl BufRead + Send + 'r) -> Self {
+        Self::Plain(Box::new(input))
+    }
+
+    /// Whether the next line is there. One of a plain source is.
+    pub(crate) fn has_line(&mut self) -> bool {
+        match self {
+            Self::Plain(_) => true,
+            Self::Stream(stream) => stream.has_line(),
+        }
+    }
+}
+
+impl Read for ByteSource<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(input) => input.read(buf),
+            Self::Stream(stream) => stream.read(buf),
+        }
+    }
+}
+
+impl BufRead for ByteSource<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        match self {
+            Self::Plain(input) => input.fill_buf(),
+            Self::Stream(stream) => stream.fill_buf(),
+        }
+    }
+
+    fn consume(&mut self, len: usize) {
+        match self {
+            Self::Plain(input) => input.consume(len),
+            Self::Stream(stream) => stream.consume(len),
+        }
+    }
+}
 
 /// The bytes of a pipe or terminal, whose sender may pause.
 pub(crate) struct Stream {

@@ -12,7 +12,7 @@ use nostr_formats::Format;
 use simnet::nostr_events::{Corpus, Spec};
 
 use super::*;
-use crate::reader::RawRecord;
+use crate::group::RawRecord;
 
 fn corpus() -> Corpus {
     Corpus::generate(&Spec { events: 60, authors: 5, ..Spec::quick() })
