@@ -18,8 +18,8 @@ use simnet::hostile::{CaseEntry, InputKind, Manifest};
 use crate::build::{Builder, LaunchCommand, PeerProcess};
 use crate::connection::{Connection, ConnectionError};
 use crate::corpora;
-use crate::results::{CaseOutcome, Expect, Outcome};
 use crate::{BenchError, CorpusInfo, Parity, Plan, Progress, Row, Task};
+use results::{CaseOutcome, Expect, Outcome};
 
 /// The cases that every peer is given.
 #[derive(Clone, Debug)]

@@ -24,26 +24,17 @@ pub mod own;
 mod peers;
 mod plan;
 mod progress;
-mod results;
 mod run;
 mod schedule;
-mod task;
-pub mod terminal;
-mod variant;
 
 pub use claims::{Claims, VariantClaims, prove_claims};
 pub use error::{BenchError, CorpusFault};
 pub use plan::{Plan, RunnerCommand};
 pub use progress::{Estimate, Forecast, Progress};
-pub use protocol::{Count, CountComparison, Counts, Difference};
+pub use results::terminal;
 pub use results::{
-    CaseOutcome, Chunks, CorpusInfo, EVEN, Expect, Machine, Outcome, Parity, Rate, Results, Row,
-    SCHEMA, Settings, Sizes, Unavailable, is_uneven,
+    BIAS, CaseOutcome, Chunks, CorpusInfo, Count, CountComparison, Counts, Difference, EVEN,
+    Expect, METHOD, Machine, Outcome, Parity, Rate, Results, Row, SCHEMA, Settings, Sizes, Task,
+    Unavailable, is_uneven,
 };
 pub use run::run;
-pub use task::Task;
-
-/// How a run works, and what its numbers mean: `bench/METHOD.md`.
-pub const METHOD: &str = include_str!("../METHOD.md");
-/// The known biases of the suite: `bench/BIAS.md`.
-pub const BIAS: &str = include_str!("../BIAS.md");

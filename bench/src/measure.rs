@@ -8,8 +8,8 @@ use protocol::{CHUNK_UNITS, CountComparison, Counts, Load, Loaded, Proof, Reques
 use crate::build::{Builder, LaunchCommand, PeerProcess};
 use crate::connection::{Connection, ConnectionError, Core};
 use crate::corpora::{Corpus, Workload};
-use crate::results::middle_spread;
 use crate::{Chunks, EVEN, Parity, Plan, Progress, Rate, Row};
+use results::middle_spread;
 
 /// What measuring needs besides peers and corpora.
 pub(crate) struct Bench<'p> {

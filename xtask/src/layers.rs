@@ -148,12 +148,14 @@ const TABLE: [Crate; 36] = [
     ),
     row(7, "query", Uses::Only(&["archive", "atproto", "codec", "simnet"])),
     row(7, "bench-protocol", Uses::Only(&[])),
+    row(8, "bench-results", Uses::Only(&["bench-protocol", "simnet"])),
     row(
         9,
         "bench",
         Uses::Only(&[
             "atproto",
             "bench-protocol",
+            "bench-results",
             "codec",
             "crypto",
             "kernels",
@@ -163,7 +165,7 @@ const TABLE: [Crate; 36] = [
             "verify",
         ]),
     ),
-    row(10, "report", Uses::Only(&["bench", "kernels"])),
+    row(10, "report", Uses::Only(&["bench-results", "kernels"])),
     row(
         10,
         "demo",

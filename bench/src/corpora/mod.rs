@@ -103,7 +103,7 @@ pub(crate) fn of_task(
 fn real_events(plan: &Plan) -> Result<Option<Corpus>, BenchError> {
     let path = plan.fixtures.as_ref().map(|fixtures| fixtures.join(REAL_EVENTS_FILE));
     let Some(path) = path.filter(|path| path.is_file()) else { return Ok(None) };
-    let corpus = TaskCorpus { suffix: REAL, ..corpus_of(Task::NostrSize, &[]) };
+    let corpus = TaskCorpus { suffix: results::REAL, ..corpus_of(Task::NostrSize, &[]) };
     let corpus = open(corpus, path, &plan.work_dir)?;
     let info = CorpusInfo { name: "nostr-events-real".to_owned(), ..corpus.info };
     Ok(Some(Corpus { info, ..corpus }))
@@ -362,9 +362,6 @@ pub(crate) const MIXED: &str = "@mixed";
 
 /// The suffix of variants on commits of 100,000 accounts.
 pub(crate) const MANY_ACCOUNTS: &str = "@many-accounts";
-
-/// The suffix of variants on real events.
-pub(crate) const REAL: &str = "@real";
 
 /// Real events in the folder of fixtures.
 const REAL_EVENTS_FILE: &str = "nostr/events.jsonl";

@@ -17,5 +17,5 @@ pub use ranking::{
     Candidate, Criterion, Incomplete, RankingFault, Recommendation, Weights, recommend,
 };
 pub(crate) use sizes::size_rows;
-pub use sizes::{FormatSizes, SizeTable, is_real, percent_of_json};
+pub use sizes::{FormatSizes, SizeTable};
 pub use unheld::{Unheld, UnheldEvent};

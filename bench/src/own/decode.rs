@@ -10,7 +10,7 @@ use protocol::{BoxError, Counts, Loaded, Parts, Proof, Work, checks};
 use simnet::firehose::FrameCounts;
 
 use super::Variants;
-use crate::variant::FORCED;
+use results::FORCED;
 
 pub(super) fn variants() -> Variants {
     let [verified, unverified] = [&checks::DECODE[..], &checks::DECODE[1..]].map(checks::names);

@@ -17,16 +17,9 @@ use std::path::PathBuf;
 
 use bumpalo::Bump;
 use protocol::{BoxError, Description, Load, Service, Session, Work};
+pub use results::{PEER, is_ours};
 
 use crate::Task;
-
-/// The name of our own runner in results.
-pub const PEER: &str = "wireproof";
-
-/// Whether a runner is ours: in Rust, or of our Python package. Comparisons with other implementations leave both out.
-pub fn is_ours(peer: &str) -> bool {
-    [PEER, "python-wireproof"].contains(&peer)
-}
 
 /// Answers `requests` until they end.
 ///

@@ -1,6 +1,6 @@
 //! Titles and descriptions of tasks and groups of rows.
 
-use bench::Task;
+use results::Task;
 
 /// A title and a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

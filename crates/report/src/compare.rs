@@ -6,8 +6,8 @@
 
 use std::fmt;
 
-use bench::terminal::Baseline;
-use bench::{Results, own};
+use results::Results;
+use results::terminal::Baseline;
 
 use crate::picture as scale;
 use crate::ratios::{Name, Ratio, Ratios};
@@ -26,7 +26,7 @@ pub struct CompareOptions {
 impl Default for CompareOptions {
     /// The default baselines, a tenth, our own peer.
     fn default() -> Self {
-        Self { baseline: None, tolerance: 0.1, peers: Some(vec![own::PEER.to_owned()]) }
+        Self { baseline: None, tolerance: 0.1, peers: Some(vec![results::PEER.to_owned()]) }
     }
 }
 
@@ -180,7 +180,7 @@ fn mark(is_regression: bool, otherwise: &'static str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use bench::Parity;
+    use results::Parity;
 
     use super::*;
     use crate::samples;
@@ -188,14 +188,15 @@ mod tests {
     /// The sample with our verified row faster by this factor in every pass.
     fn with_ours_at(times: f64) -> Results {
         let mut results = samples::results();
-        let is_ours =
-            |row: &&mut bench::Row| row.peer == own::PEER && row.variant.starts_with("verified");
+        let is_ours = |row: &&mut results::Row| {
+            row.peer == results::PEER && row.variant.starts_with("verified")
+        };
         let row = results.rows.iter_mut().find(is_ours).unwrap();
         let rate = row.per_s.as_mut().unwrap();
         for rate in [&mut rate.min, &mut rate.median, &mut rate.max] {
             *rate *= times;
         }
-        bench::terminal::sort(&mut results.rows);
+        results::terminal::sort(&mut results.rows);
         results
     }
 
@@ -238,8 +239,11 @@ mod tests {
     fn another_speed_of_the_whole_machine_moves_no_ratio() {
         let mut new = samples::results();
         for rate in new.rows.iter_mut().filter_map(|row| row.per_s.as_mut()) {
-            *rate =
-                bench::Rate { min: rate.min / 3.0, median: rate.median / 3.0, max: rate.max / 3.0 };
+            *rate = results::Rate {
+                min: rate.min / 3.0,
+                median: rate.median / 3.0,
+                max: rate.max / 3.0,
+            };
         }
         assert!(compare(&samples::results(), &new, &CompareOptions::default()).moved.is_empty());
     }
@@ -247,13 +251,13 @@ mod tests {
     #[test]
     fn a_row_that_is_not_ranked_any_more_is_lost_and_one_that_was_not_measured_is_not() {
         let (old, mut new) = (samples::results(), samples::results());
-        let row = new.rows.iter_mut().find(|row| row.peer == own::PEER).unwrap();
+        let row = new.rows.iter_mut().find(|row| row.peer == results::PEER).unwrap();
         (row.parity, row.note) = (Parity::Mismatch, Some("links 6\u{1b}[2J".to_owned()));
-        bench::terminal::sort(&mut new.rows);
+        results::terminal::sort(&mut new.rows);
         let lost = compare(&old, &new, &CompareOptions::default());
         assert!(lost.has_regressed() && lost.lost.len() == 1, "{lost}");
         assert!(!lost.to_string().contains('\u{1b}'));
-        new.rows.retain(|row| row.peer != own::PEER);
+        new.rows.retain(|row| row.peer != results::PEER);
         assert!(!compare(&old, &new, &CompareOptions::default()).has_regressed());
     }
 }

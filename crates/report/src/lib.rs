@@ -31,7 +31,7 @@ mod ratios;
 mod read;
 mod standing;
 
-use bench::terminal::Baseline;
+use results::terminal::Baseline;
 
 pub use charts::{Chart, charts};
 pub use page::page;
@@ -50,7 +50,7 @@ pub struct Options {
 
 #[cfg(test)]
 mod samples {
-    use bench::Results;
+    use results::Results;
 
     /// Results with a little of everything.
     pub(crate) fn results() -> Results {

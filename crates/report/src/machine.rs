@@ -1,6 +1,6 @@
 //! The machine of a run in words: what it is, and what limits it.
 
-use bench::Machine;
+use results::Machine;
 
 /// The processor, whether the machine is virtual, its cores, memory and limits.
 pub(crate) fn words(machine: &Machine) -> String {

@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn the_documents_of_the_benchmark_leave_no_mark_behind() {
-        for text in [bench::METHOD, bench::BIAS] {
+        for text in [results::METHOD, results::BIAS] {
             let html = to_html(text);
             let html = html.as_str();
             assert!(

@@ -1,7 +1,7 @@
 //! Scales, number formats, and pictures inside tables: bars in percent of the available width, each with its description.
 
-use bench::Row;
-use bench::terminal::speed;
+use results::Row;
+use results::terminal::speed;
 
 use crate::html::{Html, Tag, tag};
 
@@ -169,8 +169,9 @@ mod tests {
         let rows = |least: u64| {
             let mut results = crate::samples::results();
             let mut row = results.rows.swap_remove(0);
-            (row.parity, row.units, row.passes_ns) = (bench::Parity::Ok, 1_000, vec![1_000, least]);
-            row.per_s = bench::Rate::of(row.units, &row.passes_ns);
+            (row.parity, row.units, row.passes_ns) =
+                (results::Parity::Ok, 1_000, vec![1_000, least]);
+            row.per_s = results::Rate::of(row.units, &row.passes_ns);
             row
         };
         let linear = Scale::of([&rows(20_000)]);

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use bench::terminal::{self, Baseline};
-use bench::{Results, Row};
+use results::terminal::{self, Baseline};
+use results::{Results, Row};
 
 /// A ratio of two medians of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]

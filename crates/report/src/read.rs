@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bench::{Results, SCHEMA};
+use results::{Results, SCHEMA};
 use serde::Deserialize;
 
 /// Reads a file of results, with its rows in the order of the report.
@@ -32,7 +32,7 @@ pub fn parse(bytes: &[u8]) -> Result<Results, ReadFault> {
         ReadFault::Field { field, fault: error.into_inner() }
     })?;
     json.end().map_err(ReadFault::Json)?;
-    bench::terminal::sort(&mut results.rows);
+    results::terminal::sort(&mut results.rows);
     Ok(results)
 }
 

@@ -1,7 +1,7 @@
 //! How our rows stand against the fastest other peer at the same work: one unit at a time, many in a call, and the
 //! geometric mean over tasks.
 
-use bench::{Results, Row, own};
+use results::{Results, Row};
 
 /// Our rows of a kind of work, and the fastest row of any other peer.
 #[derive(Clone, Copy, Debug)]
@@ -20,10 +20,10 @@ impl<'r> Standing<'r> {
         // Rows are sorted by speed.
         let ranked = || rows.iter().filter(|row| represents(row));
         let ours = |is_batch: bool| {
-            let is_ours = move |row: &&Row| row.peer == own::PEER && row.is_batch() == is_batch;
+            let is_ours = move |row: &&Row| row.peer == results::PEER && row.is_batch() == is_batch;
             ranked().filter(is_ours).find(|row| work(row) == group)
         };
-        let is_other = |row: &&Row| !own::is_ours(&row.peer) && work(row) == group;
+        let is_other = |row: &&Row| !results::is_ours(&row.peer) && work(row) == group;
         Some(Self { single: ours(false)?, batch: ours(true), peer: ranked().find(is_other)? })
     }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bench::Results;
+use results::Results;
 use wireproof_report::publish;
 
 fn root() -> PathBuf {

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use bench::terminal::{self, Baseline, speed};
-use bench::{Results, Row, own};
+use results::terminal::{self, Baseline, speed};
+use results::{Results, Row};
 
 use super::{Chart, Drawing, file, file_name, place, short, source};
 use crate::html::tag;
@@ -60,7 +60,7 @@ fn draw(results: &Results, title: &str, rows: &[&Row], against: Option<&Row>) ->
 }
 
 fn bar(drawing: &mut Drawing, row: &Row, top: f64, scale: Scale) {
-    let ours = own::is_ours(&row.peer);
+    let ours = results::is_ours(&row.peer);
     drawing.text(
         if ours { "name ours" } else { "name" },
         BARS - 12.0,
@@ -149,7 +149,7 @@ fn draw_stages(results: &Results, title: &str, rows: &[&Row]) -> Drawing {
     let greatest = rows.iter().map(whole).fold(f64::MIN_POSITIVE, f64::max);
     for (at, row) in rows.iter().enumerate() {
         let top = STAGES_TOP + LINE * at as f64;
-        let class = if own::is_ours(&row.peer) { "name ours" } else { "name" };
+        let class = if results::is_ours(&row.peer) { "name ours" } else { "name" };
         drawing.text(class, BARS - 12.0, top + 15.0, &short(&row.peer, 24));
         let mut x = BARS;
         for (name, ms) in stage_times(row, &names) {

@@ -4,8 +4,8 @@
 mod bars;
 pub(crate) mod scatter;
 
-use bench::terminal::Baseline;
-use bench::{Results, Row};
+use results::terminal::Baseline;
+use results::{Results, Row};
 
 use crate::html::{Html, Tag, tag};
 

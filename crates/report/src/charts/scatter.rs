@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use bench::terminal::thousands;
-use bench::{Results, Row, own};
+use results::terminal::thousands;
+use results::{Results, Row};
 
 use super::{Drawing, place, short, step};
 use crate::html::{Tag, tag};
@@ -63,7 +63,7 @@ pub(crate) fn drawing(points: &[Point<'_>]) -> Drawing {
         points.iter().map(|point| Area::around(paper.place(point))).collect();
     for point in points {
         let (x, y) = paper.place(point);
-        let ours = own::is_ours(point.peer);
+        let ours = results::is_ours(point.peer);
         drawing.add(
             tag("circle")
                 .class(if ours { "dot ours" } else { "dot" })
@@ -99,7 +99,7 @@ fn label(drawing: &mut Drawing, point: &Point<'_>, (x, y): (f64, f64), taken: &m
         let is_inside =
             area.left > LEFT && area.right < WIDTH && area.top > 0.0 && area.bottom < BOTTOM;
         if is_inside && !taken.iter().any(|other| other.meets(&area)) {
-            let class = if own::is_ours(point.peer) { "label ours" } else { "label" };
+            let class = if results::is_ours(point.peer) { "label ours" } else { "label" };
             drawing.text(class, x + right, y + down, &text);
             taken.push(area);
             return;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bench::{Results, Row};
+use results::{Results, Row};
 
 use crate::html::{Tag, tag};
 

@@ -1,6 +1,6 @@
 //! The task `hostile`: the sums of each peer, with the call that was tried; a script shows the matrix of all cases.
 
-use bench::{CaseOutcome, Row, own};
+use results::{CaseOutcome, Row};
 
 use super::peers::call;
 use super::task::needs_scripts;
@@ -60,7 +60,7 @@ fn matrix(rows: &[&Row]) -> Tag {
 /// All peers, our own first.
 pub(super) fn peers<'r>(rows: &[&'r Row]) -> Vec<&'r str> {
     let mut peers: Vec<&str> = rows.iter().map(|row| row.peer.as_str()).collect();
-    peers.sort_by_key(|peer| (*peer != own::PEER, *peer));
+    peers.sort_by_key(|peer| (*peer != results::PEER, *peer));
     peers.dedup();
     peers
 }

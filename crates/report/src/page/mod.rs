@@ -15,7 +15,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 
-use bench::{Results, Row};
+use results::{Results, Row};
 
 use crate::html::{Html, Tag, tag};
 use crate::ratios::Ratios;
@@ -122,8 +122,8 @@ fn footer() -> Html {
 }
 
 fn documents() -> Html {
-    let method = document("method", "How a run works", bench::METHOD);
-    let bias = document("bias", "Known biases", bench::BIAS);
+    let method = document("method", "How a run works", results::METHOD);
+    let bias = document("bias", "Known biases", results::BIAS);
     Html::from(method).and(bias)
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use bench::terminal::{self, speed};
-use bench::{Chunks, Outcome, Parity, Row, own};
+use results::terminal::{self, speed};
+use results::{Chunks, Outcome, Parity, Row};
 use serde::Serialize;
 
 use super::{View, anchor, hostile, repeat, sizes};
@@ -154,7 +154,7 @@ fn peer_models<'r>(view: &View<'r>) -> Vec<PeerModel<'r>> {
         quoted: repeat::quoted(&row.peer),
         language: &row.language,
         version: &row.version,
-        ours: own::is_ours(&row.peer),
+        ours: results::is_ours(&row.peer),
     };
     first.map(model).collect()
 }

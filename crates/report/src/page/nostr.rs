@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use bench::terminal::speed;
-use bench::{Results, Row, own};
+use results::terminal::speed;
+use results::{Results, Row};
 
 use super::{View, anchor, sizes, task, title};
 use crate::html::{
@@ -42,7 +42,7 @@ fn formats(results: &Results) -> Option<Tag> {
     let mut lines: BTreeMap<&str, [Option<&Row>; WORK.len()]> = BTreeMap::new();
     for (at, (task, _)) in WORK.into_iter().enumerate() {
         let ours = standing::rows_of(results, task).iter();
-        let ours = ours.filter(|row| row.peer == own::PEER && standing::represents(row));
+        let ours = ours.filter(|row| row.peer == results::PEER && standing::represents(row));
         for row in ours.filter(|row| !row.variant.contains(['@', '/'])) {
             lines.entry(&row.variant).or_default()[at] = Some(row);
         }

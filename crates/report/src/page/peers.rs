@@ -1,18 +1,18 @@
 //! The peers: version, registry and source of each, and the calls that the hostile set was tried on.
 
-use bench::{Results, own};
+use results::Results;
 
 use crate::html::{Html, Tag, body, cell, framed, head, heading, row, row_heading, tag};
 
 /// A table of every peer of the run.
 pub(super) fn of(results: &Results) -> Tag {
-    let mut peers: Vec<&bench::Row> = Vec::new();
+    let mut peers: Vec<&results::Row> = Vec::new();
     for row in &results.rows {
         if !peers.iter().any(|known| known.peer == row.peer) {
             peers.push(row);
         }
     }
-    peers.sort_by_key(|row| (row.peer != own::PEER, &row.peer));
+    peers.sort_by_key(|row| (row.peer != results::PEER, &row.peer));
     let lines = peers.into_iter().map(|peer| line(results, peer));
     let headings = ["peer", "language", "version", "tasks", "links"].map(heading);
     let table = framed(
@@ -27,7 +27,7 @@ pub(super) fn of(results: &Results) -> Tag {
         .with(table)
 }
 
-fn line(results: &Results, peer: &bench::Row) -> Tag {
+fn line(results: &Results, peer: &results::Row) -> Tag {
     let mut tasks: Vec<&str> = Vec::new();
     for task in results.rows.iter().filter(|row| row.peer == peer.peer).map(|row| row.task.as_str())
     {

@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
-use bench::terminal::{self, speed};
-use bench::{Parity, Row};
+use results::terminal::{self, speed};
+use results::{Parity, Row};
 
 use super::{View, anchor, title};
 use crate::html::{
@@ -74,7 +74,7 @@ fn line(view: &View<'_>, of: &Row, scale: &Scale, most_counts: usize) -> Tag {
     let name = Name::of(of);
     let times = view.newest_ratios().get(name).map(|(times, _)| ratio(times.median));
     let speed = of.per_s.map(|rate| speed::number(&of.unit, rate.median));
-    let class = if bench::own::is_ours(&of.peer) { "row ours" } else { "row" };
+    let class = if results::is_ours(&of.peer) { "row ours" } else { "row" };
     let unranked = if of.is_ranked() { "" } else { " unranked" };
     let none = || "–".to_owned();
     let ratio_class = if times.is_some() { "ratio" } else { "ratio none" };

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use bench::Results;
-use bench::terminal::thousands;
+use results::Results;
+use results::terminal::thousands;
 
 use super::View;
 use crate::html::{Tag, plain_table, tag};

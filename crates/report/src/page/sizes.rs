@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bench::nostr::{is_real, percent_of_json};
-use bench::{Results, Row, Sizes};
+use results::{Results, Row, Sizes, is_real, percent_of_json};
 
 use super::View;
 use super::task::{needs_scripts, notes};
@@ -108,7 +107,7 @@ pub(super) fn against_speed(view: &View<'_>, sized: &[&Row]) -> Option<Tag> {
                 point.format.to_owned(),
                 point.peer.to_owned(),
                 format!("{:.1}", point.bytes),
-                bench::terminal::thousands(point.per_s),
+                results::terminal::thousands(point.per_s),
             ]
         });
         let headings = ["format", "peer", "bytes an event", "events/s"];

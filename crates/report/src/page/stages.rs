@@ -1,6 +1,6 @@
 //! The stages of a whole repository, with a stacked bar in each row.
 
-use bench::Row;
+use results::Row;
 
 use crate::html::{
     Html, Tag, body, cell, framed, head, heading, number, number_heading, row, row_heading, tag,

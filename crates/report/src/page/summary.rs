@@ -1,7 +1,7 @@
 //! The top of the page: geometric means over tasks, and a card for each headline work.
 
-use bench::terminal::speed;
-use bench::{Results, Row};
+use results::terminal::speed;
+use results::{Results, Row};
 
 use super::{anchor, is_nostr};
 use crate::html::{Tag, tag};

@@ -1,7 +1,7 @@
 //! The section of a task: what it is, its verdict and best rows; and all rows, which a script shows when they are opened.
 
-use bench::terminal::speed;
-use bench::{Parity, Row, Task, terminal};
+use results::terminal::speed;
+use results::{Parity, Row, Task, terminal};
 
 use super::{View, anchor, hostile, ranking, repeat, sizes, stages, title};
 use crate::html::{Html, Tag, tag};

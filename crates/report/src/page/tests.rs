@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use bench::{Parity, Results};
+use results::{Parity, Results};
 
 use crate::{Options, page, samples};
 
@@ -91,13 +91,13 @@ fn a_card_compares_one_at_a_time_and_many_in_a_call_with_the_best_other_peer() {
 #[test]
 fn work_at_which_another_peer_is_faster_is_named_on_top() {
     let mut results = samples::results();
-    for row in results.rows.iter_mut().filter(|row| row.peer == bench::own::PEER) {
+    for row in results.rows.iter_mut().filter(|row| row.peer == results::PEER) {
         for pass in &mut row.passes_ns {
             *pass *= 1_000;
         }
-        row.per_s = bench::Rate::of(row.units, &row.passes_ns);
+        row.per_s = results::Rate::of(row.units, &row.passes_ns);
     }
-    bench::terminal::sort(&mut results.rows);
+    results::terminal::sort(&mut results.rows);
     let page = page(&[results], &Options::default()).unwrap();
     assert!(page.contains("Slower than another peer, one at a time: decode verified"));
     assert!(page.contains("class=\"figure lost\""));

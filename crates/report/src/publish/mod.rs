@@ -10,7 +10,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bench::Results;
+use results::Results;
 
 pub use refusal::{Refusal, refusal};
 

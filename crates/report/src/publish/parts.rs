@@ -1,8 +1,7 @@
 //! The parts of documents that a run fills in, by the names in their markers.
 
-use bench::nostr::percent_of_json;
-use bench::terminal::{self, speed, thousands};
-use bench::{Results, Row, Sizes, own};
+use results::terminal::{self, speed, thousands};
+use results::{Results, Row, Sizes, percent_of_json};
 
 use crate::standing::{self, Headline, Standing};
 use crate::{machine, picture};
@@ -104,7 +103,7 @@ impl Run<'_> {
     /// Our row of a task.
     fn ours(&self, task: &str, variant: &str) -> Option<&Row> {
         let rows = standing::rows_of(self.results, task);
-        rows.iter().find(|row| row.peer == own::PEER && row.variant == variant)
+        rows.iter().find(|row| row.peer == results::PEER && row.variant == variant)
     }
 
     /// A size of the real events in a format as a percentage of JSON.
@@ -148,8 +147,8 @@ impl Run<'_> {
         let first = rows.iter().find(|row| standing::represents(row))?;
         let group =
             || rows.iter().filter(|row| standing::represents(row) && row.group() == first.group());
-        let ours = group().find(|row| row.peer == own::PEER);
-        let fastest_other = group().find(|row| !own::is_ours(&row.peer))?;
+        let ours = group().find(|row| row.peer == results::PEER);
+        let fastest_other = group().find(|row| !results::is_ours(&row.peer))?;
         let baseline = terminal::baseline_row(first, &rows.iter().collect::<Vec<_>>(), None);
         let mut best: Vec<Row> =
             ours.into_iter().chain([fastest_other]).chain(baseline).cloned().collect();
@@ -200,8 +199,8 @@ fn figure(row: &Row) -> String {
 fn hostile_row(results: &Results) -> Option<String> {
     let rows = || standing::rows_of(results, "hostile").iter().filter(|row| row.variant == "repo");
     let refused = |row: &Row| row.counts.get("refused").unwrap_or_default();
-    let ours = rows().find(|row| row.peer == own::PEER)?;
-    let best = rows().filter(|row| !own::is_ours(&row.peer)).max_by_key(|row| refused(row))?;
+    let ours = rows().find(|row| row.peer == results::PEER)?;
+    let best = rows().filter(|row| !results::is_ours(&row.peer)).max_by_key(|row| refused(row))?;
     let invalid = |row: &Row| {
         let outcomes = ["refused", "accepted", "crashed", "hung"];
         outcomes.iter().filter_map(|name| row.counts.get(name)).sum::<u64>()

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use bench::{EVEN, Results, Row, is_uneven};
+use results::{EVEN, Results, Row, is_uneven};
 
 use crate::standing;
 
@@ -117,7 +117,7 @@ mod tests {
         for row in results.rows.iter_mut().filter(|row| row.task == "decode" && row.per_s.is_some())
         {
             row.passes_ns = passes.to_vec();
-            row.per_s = bench::Rate::of(row.units, passes);
+            row.per_s = results::Rate::of(row.units, passes);
         }
         results
     }

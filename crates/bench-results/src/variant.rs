@@ -68,7 +68,7 @@ fn has_lanes(task: &str) -> bool {
 const BATCH: &str = "batch";
 
 /// The beginning of the part that names a forced back end.
-pub(crate) const FORCED: &str = "forced-";
+pub const FORCED: &str = "forced-";
 
 /// A task, or none for all others; a part of a name; its label.
 const LABELS: [(&str, &str, &str); 16] = [

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::Row;
-use crate::own::is_ours;
+use crate::is_ours;
 
 /// A peer, or one of its variants, that ratios refer to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::baseline::{self, Baseline};
 use super::style::wrap;
 use super::table::{groups, is_nostr, nanoseconds};
 use super::{hostile, sizes, speed};
-use crate::own::{PEER, is_ours};
+use crate::{PEER, is_ours};
 use crate::{Parity, Row, Task};
 
 /// The summary of a task in lines.

@@ -2,7 +2,7 @@
 
 use super::speed;
 use super::style::{Grid, PLAIN, TITLE, styled};
-use crate::own::PEER;
+use crate::PEER;
 use crate::results::{CaseOutcome, Expect, Outcome};
 use crate::{Row, Task};
 

@@ -118,7 +118,7 @@ impl Task {
     }
 
     /// Whether variants that differ after a `/` are different work, not the same work done in another way.
-    pub(crate) fn has_distinct_variants(self) -> bool {
+    pub fn has_distinct_variants(self) -> bool {
         matches!(self, Self::Mst | Self::Repo | Self::NostrFields | Self::Hostile)
     }
 }

@@ -3,8 +3,7 @@
 use super::speed::thousands;
 use super::style::{Grid, PLAIN, TITLE, styled, wrap};
 use super::table::parity_of_sizes;
-use crate::nostr::{is_real, percent_of_json};
-use crate::{Row, Sizes};
+use crate::{Row, Sizes, is_real, percent_of_json};
 
 /// The table of all events, simulated and real, and a table of each kind.
 pub(super) fn tables(rows: &[&Row]) -> String {

@@ -157,7 +157,7 @@ pub struct Row {
 
 impl Row {
     /// A row without passes, counts or cases.
-    pub(crate) fn new(task: Task, variant: impl Into<String>, peer: impl Into<String>) -> Self {
+    pub fn new(task: Task, variant: impl Into<String>, peer: impl Into<String>) -> Self {
         Self {
             task: task.name().to_owned(),
             variant: variant.into(),
@@ -248,7 +248,7 @@ impl Row {
 }
 
 /// The distance between the quartiles of the passes' rates over their median; zero without passes.
-pub(crate) fn middle_spread(passes_ns: &[u64]) -> f64 {
+pub fn middle_spread(passes_ns: &[u64]) -> f64 {
     let mut rates: Vec<f64> = passes_ns.iter().map(|ns| 1.0 / (*ns).max(1) as f64).collect();
     rates.sort_by(f64::total_cmp);
     let Some(last) = rates.len().checked_sub(1) else { return 0.0 };
@@ -417,7 +417,7 @@ mod tests {
     use super::*;
 
     fn row(variant: &str) -> Row {
-        Row::new(Task::Decode, variant, crate::own::PEER)
+        Row::new(Task::Decode, variant, crate::PEER)
     }
 
     #[test]
