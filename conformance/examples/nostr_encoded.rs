@@ -9,8 +9,8 @@ use std::io::{self, Write};
 use bumpalo::Bump;
 use kernels::hex;
 use nostr::canonical::{self, ControlChars};
-use nostr::formats::Format;
 use nostr::{Event, Limits, OwnedEvent};
+use nostr_formats::Format;
 use wireproof_conformance::Source;
 
 fn main() -> Result<(), Box<dyn Error>> {

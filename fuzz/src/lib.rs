@@ -27,7 +27,7 @@ mod syntax;
 mod tree;
 mod websocket;
 
-use ::nostr::formats::Format;
+use nostr_formats::Format;
 
 /// A fuzz target.
 #[derive(Clone, Copy, Debug)]

@@ -2,11 +2,11 @@
 
 use std::io::Cursor;
 
-use ::nostr::container::{IndexedReader, Item, StreamReader, Writer};
-use ::nostr::formats::packed_event::PackedEvent;
-use ::nostr::formats::{Format, notepack};
 use ::nostr::{Event, Limits, example};
 use bumpalo::Bump;
+use nostr_formats::container::{IndexedReader, Item, StreamReader, Writer};
+use nostr_formats::packed_event::PackedEvent;
+use nostr_formats::{Format, notepack};
 
 /// Reads `bytes` as an event and as a batch, and as a patch of a signed event.
 pub(crate) fn run(format: Format, bytes: &[u8]) {

@@ -2,10 +2,10 @@
 
 use kernels::hex;
 use nostr::canonical::ControlChars;
-use nostr::formats::Format;
 use nostr::{
     Arena, DecodeError, Event, EventFault, IdSerialization, Limits, OwnedEvent, verify_many_with,
 };
+use nostr_formats::Format;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use arrow_array::builder::{BooleanBuilder, LargeBinaryBuilder, LargeStringBuilder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use nostr::formats::Format;
 use nostr::{
     Arena, DecodeError, Event, EventFault, IdSerialization, Limits, Value, verify_many_with,
 };
+use nostr_formats::Format;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 

@@ -2,9 +2,9 @@
 
 use bumpalo::Bump;
 use nostr::canonical::{self, ControlChars};
-use nostr::container::{Item, StreamReader, Writer};
-use nostr::formats::Format;
 use nostr::{Event, Limits, Value, verify_many};
+use nostr_formats::Format;
+use nostr_formats::container::{Item, StreamReader, Writer};
 use wireproof_conformance::fixtures;
 
 use crate::{MAX_WARM_UP_PASSES, measured};

@@ -3,9 +3,9 @@
 use std::io::Cursor;
 
 use bumpalo::Bump;
-use nostr::container::{IndexedReader, Item, StreamReader, WriteError, Writer};
-use nostr::formats::Format;
 use nostr::{Event, Limits, OwnedEvent, example};
+use nostr_formats::Format;
+use nostr_formats::container::{IndexedReader, Item, StreamReader, WriteError, Writer};
 use wireproof_conformance::fixtures;
 
 const PAGE: &str = include_str!("../../../docs/formats/nostr/container.md");

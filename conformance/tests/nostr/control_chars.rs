@@ -7,8 +7,8 @@ use bumpalo::Bump;
 use crypto::schnorr::SecretKey;
 use kernels::{hex, sha256};
 use nostr::canonical::ControlChars::{self, Escaped, Verbatim};
-use nostr::formats::Format;
 use nostr::{Event, EventFault, IdSerialization, OwnedEvent, verify_many_with};
+use nostr_formats::Format;
 use serde_json::json;
 
 use crate::made::{encoded, raised_limits};

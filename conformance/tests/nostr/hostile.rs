@@ -1,8 +1,8 @@
 //! Hostile bytes yield an error, or an event that can be encoded again, with memory use proportional to the input.
 
 use bumpalo::Bump;
-use nostr::formats::Format;
 use nostr::{DecodeError, Event, Limits};
+use nostr_formats::Format;
 use wireproof_conformance::fixtures;
 
 use crate::made::{Random, encoded, events, mutated, ordinary};

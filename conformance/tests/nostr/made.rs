@@ -2,8 +2,8 @@
 
 use bumpalo::Bump;
 use nostr::canonical::{self, ControlChars};
-use nostr::formats::Format;
 use nostr::{DecodeError, EncodeError, Event, Limits, OwnedEvent};
+use nostr_formats::Format;
 
 /// The lines of a file of events: split on LF alone, as text may hold every other separator.
 pub(crate) fn lines(file: &[u8]) -> impl Iterator<Item = &[u8]> {

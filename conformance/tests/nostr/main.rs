@@ -12,7 +12,7 @@
 //! | `vectors` | the published file of events, encodings and refusals |
 //! | `properties` | any event; edge cases of the layouts, with the exact outcome of each format |
 //!
-//! All other tests iterate over [`Format::ALL`](nostr::formats::Format::ALL), so they also cover a new format
+//! All other tests iterate over [`Format::ALL`](nostr_formats::Format::ALL), so they also cover a new format
 //! that is listed there.
 
 #![forbid(unsafe_code)]

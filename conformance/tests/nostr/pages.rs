@@ -1,6 +1,6 @@
 //! The pages on the formats have the tables that the codecs use.
 
-use nostr::formats::wireproof::words::{NAMES, STRINGS};
+use nostr_formats::wireproof::words::{NAMES, STRINGS};
 
 const WIREPROOF: &str = include_str!("../../../docs/formats/nostr/wireproof.md");
 

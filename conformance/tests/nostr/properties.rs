@@ -1,8 +1,8 @@
 //! Decoding is the inverse of encoding for any event, and edge cases have an exact outcome in each format.
 
 use bumpalo::Bump;
-use nostr::formats::Format;
 use nostr::{EncodeError, Event, OwnedEvent, verify_many};
+use nostr_formats::Format;
 use proptest::prelude::*;
 
 use crate::made;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use bumpalo::Bump;
-use nostr::formats::Format;
 use nostr::{Event, Limits};
+use nostr_formats::Format;
 use wireproof_conformance::fixtures;
 
 use crate::made::{encoded, events, lines};

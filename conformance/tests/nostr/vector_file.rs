@@ -8,8 +8,8 @@ use bumpalo::Bump;
 use crypto::schnorr::SecretKey;
 use kernels::hex;
 use nostr::canonical::{self, ControlChars};
-use nostr::formats::Format;
 use nostr::{Event, EventFault, OwnedEvent};
+use nostr_formats::Format;
 use serde::Serialize;
 
 use crate::vector_refusals::{self, Refusal};

@@ -2,8 +2,8 @@
 
 use bumpalo::Bump;
 use kernels::hex;
-use nostr::formats::Format;
 use nostr::{Limits, OwnedEvent};
+use nostr_formats::Format;
 use serde::Serialize;
 
 /// Bytes that are no event of a format, and why.

@@ -5,8 +5,8 @@
 use bumpalo::Bump;
 use kernels::{hex, sha256};
 use nostr::canonical::{self, ControlChars};
-use nostr::formats::Format;
 use nostr::{Event, Limits, OwnedEvent};
+use nostr_formats::Format;
 use serde_json::Value;
 
 use crate::made::encoded;

@@ -2,7 +2,7 @@
 
 use bumpalo::Bump;
 use nostr::Limits;
-use nostr::formats::Format;
+use nostr_formats::Format;
 
 use crate::verdict_texts;
 

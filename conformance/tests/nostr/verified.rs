@@ -4,9 +4,9 @@
 use bumpalo::Bump;
 use kernels::hex;
 use nostr::canonical::ControlChars;
-use nostr::formats::packed_event::{IndexedTag, PackedEvent};
-use nostr::formats::{Format, packed_event};
 use nostr::{Event, EventFault, Limits, OwnedEvent, verify_many};
+use nostr_formats::packed_event::{IndexedTag, PackedEvent};
+use nostr_formats::{Format, packed_event};
 use wireproof_conformance::fixtures;
 
 use crate::made::{Random, events, lines, mutated};

@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-use nostr::formats::Format;
 use nostr::{Arena, OwnedEvent};
+use nostr_formats::Format;
 use serde_json::Value;
 use simnet::nostr_events::{Corpus, Spec};
 use wireproof_interop::kit;

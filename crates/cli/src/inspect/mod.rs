@@ -21,13 +21,13 @@ mod tree;
 use std::io;
 use std::path::PathBuf;
 
-use ::nostr::container;
-use ::nostr::formats::Format as NostrFormat;
 use atproto::event;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use codec::cbor;
 use kernels::varint;
+use nostr_formats::Format as NostrFormat;
+use nostr_formats::container;
 
 use crate::failure::Failure;
 use crate::files;

@@ -6,9 +6,9 @@ use anstyle::Style;
 use bumpalo::Bump;
 use indicatif::HumanCount;
 use kernels::hex;
-use nostr::container::{Block, Damage, Item, MAX_EVENT_BYTES, StreamReader};
-use nostr::formats::{Format, Meaning, Span, notepack};
 use nostr::{Event, Limits};
+use nostr_formats::container::{Block, Damage, Item, MAX_EVENT_BYTES, StreamReader};
+use nostr_formats::{Format, Meaning, Span, notepack};
 use serde::Serialize;
 
 use super::refusal::{InspectError, Refusal};

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use bumpalo::Bump;
 use nostr::Event;
-use nostr::formats::Format;
 use nostr_files::{Group, Input, InputError, Layout, Output as EventsFile, OutputError};
+use nostr_formats::Format;
 
 #[cfg(feature = "nostr-lmdb")]
 use super::database;

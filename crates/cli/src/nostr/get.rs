@@ -5,10 +5,10 @@ use std::io::{self, Read, Write};
 
 use bumpalo::Bump;
 use kernels::hex;
-use nostr::container::{self, Damage, IndexedReader, LookupError};
-use nostr::formats::Format;
 use nostr::{DecodeError, Limits, OwnedEvent};
 use nostr_files::{FileFault, InputError, Layout, OutputError};
+use nostr_formats::Format;
+use nostr_formats::container::{self, Damage, IndexedReader, LookupError};
 
 use super::GetArgs;
 use crate::controls::escape_controls;

@@ -20,8 +20,8 @@ use std::sync::OnceLock;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use nostr::IdSerialization;
-use nostr::formats::Format;
 use nostr_files::{Input, InputError, Layout, ReaderProcess};
+use nostr_formats::Format;
 use simnet::nostr_sampling::{SizeClass, TagClass};
 
 use self::filter::FilterArgs;

@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 
 use kernels::sha256;
 use nostr::Event;
-use nostr::formats::Format;
+use nostr_formats::Format;
 use simnet::nostr_sampling::{SizeClass, TagClass};
 
 use super::{SampleArgs, Strata};

@@ -7,7 +7,7 @@ use ::bench::nostr::{
     self, Analysis, Analyzer, Candidate, ClassCount, Criterion, FormatSizes, Quantiles,
     Recommendation, SizeTable, UnheldEvent, Weights,
 };
-use ::nostr::formats::Format;
+use nostr_formats::Format;
 use serde::Serialize;
 
 use super::{AnalyzeArgs, RecommendArgs, SizesArgs};

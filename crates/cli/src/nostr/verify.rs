@@ -9,10 +9,10 @@ use bumpalo::Bump;
 use codec::printable::Printable;
 use kernels::hex;
 use nostr::canonical::ControlChars;
-use nostr::container::Damage;
-use nostr::formats::Format;
 use nostr::{Event, EventFault, Filter, verify_many_with};
 use nostr_files::{Entry, EntryFault, FileFault, Group, InputError, RawGroup};
+use nostr_formats::Format;
+use nostr_formats::container::Damage;
 use serde::Serialize;
 
 use super::refusal::Refusal;

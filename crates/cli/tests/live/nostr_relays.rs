@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
-use nostr::formats::Format;
 use nostr::{Arena, Limits, OwnedEvent};
+use nostr_formats::Format;
 use serde_json::Value;
 use simnet::nostr_events::{Corpus, Spec};
 use simnet::nostr_relay::{NostrRelay, Options, Order, RelayFault};

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use codec::printable::escape_json;
 use kernels::hex;
 use nostr::canonical::ControlChars;
-use nostr::formats::Format;
 use nostr::negentropy::{Item, Items};
 use nostr::{
     Arena, DecodeError, Event, EventFault, Filter, IdSerialization, Limits, verify_many_with,
 };
+use nostr_formats::Format;
 use nostr_relay::{RelayEvent, RelayItem, RelayNotice};
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use nostr::formats::Format;
+use nostr_formats::Format;
 use serde_json::Value;
 
 use super::{Corpus, forged, nostr};
