@@ -171,7 +171,7 @@ fn absent_peers(plan: &Plan, known: &[Peer], listed: &TaskPeers) -> Vec<String> 
 
 /// Why the peers are missing where there is no folder of runners, and the cure.
 const NO_RUNNERS: &str = "no source to build it from: give the folder bench/runners of a clone with --runners, \
-    or use `cargo run --release -- bench` in a clone";
+    or use `cargo run --release -p wireproof-bench-cli -- bench` in a clone";
 
 #[cfg(test)]
 mod tests {

@@ -2,11 +2,11 @@
 //!
 //! | step | result |
 //! |---|---|
-//! | binaries | a static binary for each target, stripped, without paths of this machine |
+//! | binaries | the static programs for each target, stripped, without paths of this machine |
 //! | unit tests | those of the libraries for 64-bit ARM, under qemu |
-//! | archives | binary, manual pages, completion scripts, systemd unit and licences of a target |
+//! | archives | programs, manual pages, completion scripts, systemd unit and licences of a target |
 //! | Windows | the command compiles; it is built on Windows by `.github/workflows/release.yml` |
-//! | image | a container image with the binary for x86-64 alone |
+//! | image | a container image with the programs for x86-64 alone |
 
 use std::env;
 use std::fs;
@@ -37,21 +37,18 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     let tools = Tools::install(&options.targets)?;
     for target in &options.targets {
         println!("\n=== {target}");
-        let binary = tools.build(target)?;
-        check(&binary)?;
-        let folder = tools.package(target, &binary)?;
+        let binaries = tools.build(target)?;
+        PROGRAMS
+            .iter()
+            .try_for_each(|(name, max_bytes)| check(&binaries.join(name), *max_bytes))?;
+        let folder = tools.package(target, &binaries)?;
         println!("{}", archive(&folder)?.display());
         if target == AARCH64 && !options.no_tests {
             tools.test(target)?;
         }
     }
     println!("\n=== {WINDOWS}");
-    process::run(tools.cargo("check", WINDOWS)?.args([
-        "-p",
-        "wireproof-cli",
-        "--features",
-        "full",
-    ]))?;
+    process::run(tools.cargo("check", WINDOWS)?.args(process::PROGRAM_PACKAGES))?;
     match options.targets.iter().any(|target| target == X86_64) && !options.no_image {
         true => tools.image(),
         false => Ok(()),
@@ -76,18 +73,11 @@ impl Tools {
         Ok(cargo)
     }
 
-    /// Builds the command and returns its path.
+    /// Builds the programs and returns their folder.
     fn build(&self, target: &str) -> Result<PathBuf, String> {
         let mut build = self.cargo("zigbuild", target)?;
-        process::run(build.args([
-            "--profile",
-            "dist",
-            "-p",
-            "wireproof-cli",
-            "--features",
-            "full",
-        ]))?;
-        Ok(process::target(target).join("dist/wireproof"))
+        process::run(build.args(["--profile", "dist"]).args(process::PROGRAM_PACKAGES))?;
+        Ok(process::target(target).join("dist"))
     }
 
     /// Runs the unit tests of the libraries under the emulator.
@@ -99,20 +89,20 @@ impl Tools {
         process::run(test.env(runner, emulator).env("SIGNATURE_CLAIMS", EMULATED_CLAIMS))
     }
 
-    /// Puts the binary and what belongs to it into one folder.
-    fn package(&self, target: &str, binary: &Path) -> Result<PathBuf, String> {
+    /// Puts the programs and what belongs to them into one folder.
+    fn package(&self, target: &str, binaries: &Path) -> Result<PathBuf, String> {
         let folder = process::target("packages").join(format!("wireproof-{target}"));
         if folder.exists() {
             fs::remove_dir_all(&folder).map_err(|error| process::at(&folder, &error))?;
         }
         fs::create_dir_all(folder.join("completions"))
             .map_err(|error| process::at(&folder, &error))?;
-        copy(binary, &folder.join("wireproof"))?;
+        copy_programs(binaries, &folder)?;
         for file in FILES {
             let source = process::root().join(file);
             copy(&source, &folder.join(source.file_name().unwrap_or_default()))?;
         }
-        let command = || launch(target, binary);
+        let command = || launch(target, &binaries.join(COMMAND));
         process::run(command()?.arg("man").arg(folder.join("man")))?;
         for (shell, file) in COMPLETIONS {
             let script = process::output(command()?.args(["completions", shell]))?;
@@ -127,7 +117,7 @@ impl Tools {
         println!("\n=== container image");
         let context = process::target("packages/image");
         fs::create_dir_all(context.join("state")).map_err(|error| process::at(&context, &error))?;
-        copy(&process::target(X86_64).join("dist/wireproof"), &context.join("wireproof"))?;
+        copy_programs(&process::target(X86_64).join("dist"), &context)?;
         copy(Path::new(CERTIFICATES), &context.join("ca-certificates.crt"))?;
         copy(&process::root().join("packaging/Containerfile"), &context.join("Containerfile"))?;
         let buildah = programs::find_or_install(&["buildah"], "buildah")?;
@@ -142,8 +132,13 @@ impl Tools {
             storage("build").args(["--isolation", "chroot", "--tag", IMAGE]).arg(&context),
         )?;
         let container = process::output(storage("from").arg(IMAGE))?;
-        let run = ["--isolation", "chroot", container.trim(), "/wireproof", "--version"];
-        let outcome = process::run(storage("run").args(run));
+        let run = |arguments: &[&str]| {
+            let container = ["--isolation", "chroot", container.trim()];
+            process::run(storage("run").args([&container, arguments].concat()))
+        };
+        let outcome = run(&["/wireproof", "--version"])
+            .and_then(|()| run(&["/wireproof", "archive", "stats", "--help"]))
+            .and_then(|()| run(&["/wireproof", "bench", "--help"]));
         process::run(storage("rm").arg(container.trim()))?;
         let file = process::target("packages/wireproof-image.tar");
         let _ = fs::remove_file(&file);
@@ -154,12 +149,12 @@ impl Tools {
 }
 
 /// Refuses a binary that is too large, needs a dynamic loader, or names folders of this machine.
-fn check(binary: &Path) -> Result<(), String> {
+fn check(binary: &Path, max_bytes: usize) -> Result<(), String> {
     let bytes = fs::read(binary).map_err(|error| process::at(binary, &error))?;
     let contains = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
-    println!("{} bytes", bytes.len());
-    if bytes.len() > MAX_BYTES {
-        return Err(format!("{}: more than {MAX_BYTES} bytes", binary.display()));
+    println!("{}: {} bytes", binary.display(), bytes.len());
+    if bytes.len() > max_bytes {
+        return Err(format!("{}: more than {max_bytes} bytes", binary.display()));
     }
     if contains("/lib/ld-") || contains("/lib64/ld-") {
         return Err(format!("{}: it needs a dynamic loader", binary.display()));
@@ -190,6 +185,10 @@ fn launch(target: &str, binary: &Path) -> Result<Command, String> {
     Ok(command)
 }
 
+fn copy_programs(from: &Path, to: &Path) -> Result<(), String> {
+    PROGRAMS.iter().try_for_each(|(name, _)| copy(&from.join(name), &to.join(name)))
+}
+
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
     fs::copy(from, to).map(drop).map_err(|error| process::at(from, &error))
 }
@@ -212,7 +211,11 @@ const TESTED: [&str; 7] = [
     "wireproof-nostr-formats",
     "wireproof-verify",
 ];
-const MAX_BYTES: usize = 25 << 20;
+/// The program that starts the others.
+const COMMAND: &str = "wireproof";
+/// The programs, with the largest size that each may have.
+const PROGRAMS: [(&str, usize); 3] =
+    [(COMMAND, 20 << 20), ("wireproof-archive", 25 << 20), ("wireproof-bench", 20 << 20)];
 const FILES: [&str; 5] =
     ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "packaging/wireproof.service"];
 /// Each shell with the name that it expects of its script.

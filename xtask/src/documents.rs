@@ -1,9 +1,8 @@
 //! The commands that the documents show, run as tests.
 //!
 //! Each line of a block marked `sh` in `README.md`, `docs/` and `docs/guide/` is a command, run from the root
-//! of the repository. `cargo run --release --`, with features or without, and `wireproof` are replaced by the program that the tests
-//! built, and `cargo
-//! install` checks its arguments, the manifest and the lock file without building: a release build has
+//! of the repository. `cargo run --release`, whatever the package and the features, and `wireproof` are replaced by the program that the
+//! tests built, and `cargo install` checks its arguments, the manifest and the lock file without building: a release build has
 //! minutes of its own and no other claim. Benchmarks are shortened to one pass over a small corpus with our
 //! own rows, since the peers have a stage of their own. A command that serves until Ctrl-C runs beside the following commands of its
 //! document, as the servers of queues and databases do, and a `follow` with an admin API. A line that only sets variables sets them
@@ -151,17 +150,17 @@ fn built(command: &str, program: &str) -> String {
     }
     match command.strip_prefix("wireproof ") {
         Some(arguments) => format!("{program} {arguments}"),
-        None => without_features(command).replace("cargo run --release --", program),
+        None => with_program(command, program),
     }
 }
 
-/// The command as it is for a program that has every feature.
-fn without_features(command: &str) -> String {
-    let Some((before, after)) = command.split_once("cargo run --release --features ") else {
+/// The command with the program, which has every feature, in place of what builds one: `wireproof` starts the others.
+fn with_program(command: &str, program: &str) -> String {
+    let Some((before, after)) = command.split_once("cargo run --release ") else {
         return command.to_owned();
     };
-    let (_, rest) = after.split_once(' ').unwrap_or((after, ""));
-    format!("{before}cargo run --release {}", without_features(rest))
+    let arguments = after.split_once("-- ").map_or(after, |(_, arguments)| arguments);
+    format!("{before}{program} {}", with_program(arguments, program))
 }
 
 /// The command with its benchmark shortened; commands with other options stay as they are.

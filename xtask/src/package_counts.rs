@@ -5,7 +5,12 @@ use std::collections::BTreeSet;
 use crate::process;
 
 /// Programs, and the largest number of packages that each may be made of on this system.
-const MAX_PACKAGES: [(&str, usize); 2] = [("wireproof-demo", 200), ("wireproof-cli", 310)];
+const MAX_PACKAGES: [(&str, usize); 4] = [
+    ("wireproof-demo", 200),
+    ("wireproof-cli", 290),
+    ("wireproof-archive-cli", 310),
+    ("wireproof-bench-cli", 250),
+];
 
 /// The packages of a program, those of its build scripts and macros among them.
 fn packages(program: &str) -> BTreeSet<String> {

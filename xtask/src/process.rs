@@ -71,6 +71,10 @@ impl Selection {
     }
 }
 
+/// The packages of the programs, with every feature.
+pub(crate) const PROGRAM_PACKAGES: [&str; 7] =
+    ["-p", "wireproof-cli", "-p", "wireproof-archive-cli", "-p", "wireproof-bench-cli", FULL];
+
 /// Every feature of each program.
 const FULL: &str =
     "--features=wireproof-cli/full,wireproof-archive-cli/full,wireproof-bench-cli/full";

@@ -107,9 +107,7 @@ fn live(module: &str) -> Result<(), String> {
 fn interop() -> Result<(), String> {
     let without = Without::default();
     interop::set_up(&without)?;
-    let build =
-        ["build", "--release", "-p", "wireproof-cli", "--bin", "wireproof", "--features", "full"];
-    process::cargo(&build)?;
+    process::cargo(&[&["build", "--release"][..], &process::PROGRAM_PACKAGES].concat())?;
     let args = ["test", "--release", "-p", "wireproof-interop", "--test", "interop", "--"];
     let mut command = process::command("cargo", &args);
     command.args(["printed_state", "after_kills_of_either_side", "whichever_side_is_killed"]);

@@ -78,4 +78,4 @@ Install the command, and do the same with the live network:
   cargo install --locked --path crates/cli
   wireproof verify atproto.com
   wireproof follow --collections app.bsky.feed.post --to sqlite:posts.db
-The whole benchmark: cargo run --release -- bench";
+The whole benchmark: cargo run --release -p wireproof-bench-cli -- bench";

@@ -61,7 +61,8 @@ fn a_process_that_ends_before_its_admin_api_can_be_reached_is_a_failure() {
 #[test]
 fn commands_use_the_program_that_is_built() {
     assert_eq!(built("cargo run --release -- inspect x | head", "/t/w"), "/t/w inspect x | head");
-    let query = "A=$(cargo run --release --features query,where -- archive query a)";
+    let query =
+        "A=$(cargo run --release -p wireproof-archive-cli --features query -- archive query a)";
     assert_eq!(built(query, "/t/w"), "A=$(/t/w archive query a)");
     assert_eq!(built("curl x", "/t/w"), "curl x");
     let demo = built("cargo run --release -p wireproof-demo", "/t/w");

@@ -36,7 +36,7 @@ pub(crate) enum Measurement {
 
 /// Builds the command and measures it.
 pub(crate) fn measure(measurement: &Measurement) -> Result<(), String> {
-    process::cargo(&["build", "--release", "-p", "wireproof-cli", "--features", "full"])?;
+    process::cargo(&[&["build", "--release"][..], &process::PROGRAM_PACKAGES].concat())?;
     let program = release("wireproof")?;
     match measurement {
         Measurement::Follow(options) => follow::measure(&program, options),
