@@ -117,7 +117,7 @@ const fn row(layer: u8, name: &'static str, uses: Uses) -> Crate {
     Crate { name, layer, uses }
 }
 
-const TABLE: [Crate; 36] = [
+const TABLE: [Crate; 37] = [
     row(1, "base", Uses::Only(&[])),
     row(1, "kernels", Uses::Only(&[])),
     row(2, "codec", Uses::Only(&["kernels"])),
@@ -125,13 +125,14 @@ const TABLE: [Crate; 36] = [
     row(3, "atproto", Uses::Only(&["codec", "kernels"])),
     row(3, "nostr", Uses::Only(&["kernels", "crypto"])),
     row(4, "nostr-formats", Uses::Only(&["kernels", "nostr"])),
+    row(4, "events", Uses::Only(&["atproto", "codec"])),
     row(4, "verify", Uses::Only(&["atproto", "codec", "crypto", "kernels"])),
     row(5, "store", Uses::Only(&["base", "verify", "atproto", "codec", "kernels"])),
     row(5, "net", Uses::Only(&["base", "verify", "atproto", "codec", "crypto", "kernels"])),
     row(5, "simnet", Uses::AllBelow),
     row(5, "allocator", Uses::Only(&[])),
     row(5, "mapping", Uses::Only(&[])),
-    row(6, "delivery", Uses::Only(&["base", "net", "store", "kernels"])),
+    row(6, "delivery", Uses::Only(&["base", "events", "net", "store", "kernels"])),
     row(
         6,
         "archive",
@@ -199,6 +200,7 @@ const TABLE: [Crate; 36] = [
             "codec",
             "crypto",
             "delivery",
+            "events",
             "kernels",
             "mapping",
             "net",

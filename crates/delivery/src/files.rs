@@ -22,7 +22,7 @@ use base::{Lock, LockError, LockFault, crash_point};
 
 use crate::event::Event;
 use crate::file_identity::identity;
-use crate::line_form::LineForm;
+use crate::line_form::{LineForm, lines_of};
 use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
 
 /// Options of a [`FileSink`].
@@ -120,12 +120,11 @@ impl Sink for FileSink {
 
     async fn send(&self, events: &[Event]) -> Result<(), SendFailure> {
         let Some(first) = events.first().map(Event::position) else { return Ok(()) };
-        let mut lines =
-            Vec::with_capacity(events.iter().map(|event| event.payload().len() + 1).sum());
-        for event in events {
-            self.form.append(event.payload(), &mut lines);
+        let (lines, refused) = lines_of(self.form, events);
+        if !lines.is_empty() {
+            self.run(move |folder| folder.write(first, &lines)).await?;
         }
-        self.run(move |folder| folder.write(first, &lines)).await
+        refused.map_or(Ok(()), Err)
     }
 
     async fn maintain(&self) -> Result<(), SendFailure> {

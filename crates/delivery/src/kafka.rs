@@ -293,7 +293,7 @@ impl KafkaSink {
         event: &Event,
     ) -> Result<(), SendFailure> {
         let producer = &connection.producer;
-        for message in messages(self.options.form, event) {
+        for message in messages(self.options.form, event)? {
             let shared = self.alone.read().await;
             let mut sent = producer.send(self.record(event, &message)).await;
             drop(shared);

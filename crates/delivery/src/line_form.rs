@@ -1,9 +1,9 @@
 //! The form in which events are sent: a line an event, or a flat line for each of its operations.
 
-use std::borrow::Cow;
+use events::{Body, Line, LineError};
 
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use crate::event::Event;
+use crate::sink::SendFailure;
 
 /// What is one line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,160 +18,46 @@ pub enum LineForm {
 impl LineForm {
     /// Appends the lines of a payload, a line of `wireproof follow`, each with a line feed. Returns the paths of its
     /// operations if each of them has a line: the id of that line is the event's, a slash and the path.
-    pub fn append(self, payload: &[u8], lines: &mut Vec<u8>) -> Vec<String> {
+    ///
+    /// # Errors
+    /// If the payload is no such line, and operations are asked for: nothing is appended.
+    pub fn append(self, payload: &[u8], lines: &mut Vec<u8>) -> Result<Vec<String>, LineError> {
         let payload = payload.strip_suffix(b"\n").unwrap_or(payload);
-        let event = match self {
-            Self::Events => None,
-            Self::Operations => serde_json::from_slice::<EventLine<'_>>(payload).ok(),
+        let paths = match self {
+            Self::Events => Vec::new(),
+            Self::Operations => append_operations(&Line::parse(payload)?, lines),
         };
-        match event {
-            Some(event) if !event.ops.is_empty() => event.append_operations(lines),
-            _ => {
-                lines.extend_from_slice(payload);
-                lines.push(b'\n');
-                Vec::new()
-            }
-        }
-    }
-}
-
-/// The keys of an event that each of its operations has, and the operations.
-#[derive(Deserialize)]
-struct EventLine<'l> {
-    #[serde(borrow)]
-    v: &'l RawValue,
-    #[serde(borrow)]
-    id: Option<Cow<'l, str>>,
-    live: Option<bool>,
-    #[serde(borrow)]
-    host: &'l RawValue,
-    seq: Option<u64>,
-    repeated: Option<bool>,
-    #[serde(borrow)]
-    did: &'l RawValue,
-    #[serde(borrow)]
-    time: Option<&'l RawValue>,
-    #[serde(borrow)]
-    rev: &'l RawValue,
-    #[serde(borrow)]
-    commit: Option<&'l RawValue>,
-    #[serde(borrow)]
-    verdict: &'l RawValue,
-    #[serde(borrow)]
-    code: &'l RawValue,
-    #[serde(borrow)]
-    verified_against: Option<&'l RawValue>,
-    #[serde(borrow)]
-    message: Option<&'l RawValue>,
-    piece: Option<u64>,
-    whole: Option<bool>,
-    last: Option<bool>,
-    #[serde(borrow)]
-    proof: Option<&'l RawValue>,
-    #[serde(borrow)]
-    ops: Vec<Op<'l>>,
-}
-
-/// An operation. Values that are not read are copied as they are.
-#[derive(Deserialize, Serialize)]
-struct Op<'l> {
-    #[serde(borrow)]
-    action: &'l RawValue,
-    #[serde(borrow)]
-    collection: &'l RawValue,
-    #[serde(borrow)]
-    rkey: &'l RawValue,
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    cid: Option<&'l RawValue>,
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    record: Option<&'l RawValue>,
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    invalid: Option<&'l RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    filtered: Option<bool>,
-}
-
-/// The line of an operation.
-#[derive(Serialize)]
-struct OperationLine<'e, 'l> {
-    v: &'l RawValue,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    live: Option<bool>,
-    host: &'l RawValue,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seq: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    repeated: Option<bool>,
-    kind: &'static str,
-    did: &'l RawValue,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    time: Option<&'l RawValue>,
-    rev: &'l RawValue,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    commit: Option<&'l RawValue>,
-    verdict: &'l RawValue,
-    code: &'l RawValue,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    verified_against: Option<&'l RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<&'l RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    piece: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    whole: Option<bool>,
-    /// Number of the operation among those of the event.
-    index: usize,
-    /// Whether it is the last of the commit or of the repository.
-    last: bool,
-    #[serde(flatten)]
-    op: &'e Op<'l>,
-    /// That of the event, in the line of its first operation.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    proof: Option<&'l RawValue>,
-}
-
-impl Op<'_> {
-    /// The path of the record.
-    fn path(&self) -> String {
-        let text = |json: &RawValue| serde_json::from_str::<String>(json.get()).unwrap_or_default();
-        format!("{}/{}", text(self.collection), text(self.rkey))
-    }
-}
-
-impl EventLine<'_> {
-    fn append_operations(&self, lines: &mut Vec<u8>) -> Vec<String> {
-        let paths: Vec<String> = self.ops.iter().map(Op::path).collect();
-        for (index, (op, path)) in self.ops.iter().zip(&paths).enumerate() {
-            let line = OperationLine {
-                v: self.v,
-                id: self.id.as_ref().map(|id| format!("{id}/{path}")),
-                live: self.live,
-                host: self.host,
-                seq: self.seq,
-                repeated: self.repeated,
-                kind: "operation",
-                did: self.did,
-                time: self.time,
-                rev: self.rev,
-                commit: self.commit,
-                verdict: self.verdict,
-                code: self.code,
-                verified_against: self.verified_against,
-                message: self.message,
-                piece: self.piece,
-                whole: self.whole,
-                index,
-                last: index + 1 == self.ops.len() && self.last.unwrap_or(true),
-                op,
-                proof: self.proof.filter(|_| index == 0),
-            };
-            serde_json::to_writer(&mut *lines, &line).expect("text and numbers have a JSON form");
+        if paths.is_empty() {
+            lines.extend_from_slice(payload);
             lines.push(b'\n');
         }
-        paths
+        Ok(paths)
     }
+}
+
+/// The lines of a batch, up to the first event that is malformed, and why that is refused.
+pub(crate) fn lines_of(form: LineForm, events: &[Event]) -> (Vec<u8>, Option<SendFailure>) {
+    let mut lines = Vec::with_capacity(events.iter().map(|event| event.payload().len() + 1).sum());
+    for (index, event) in events.iter().enumerate() {
+        if let Err(error) = form.append(event.payload(), &mut lines) {
+            let accepted = events[..index].iter().map(Event::position).collect();
+            let failure = SendFailure::malformed(event.id(), &error);
+            return (lines, Some(SendFailure { accepted, ..failure }));
+        }
+    }
+    (lines, None)
+}
+
+/// Appends the lines of the operations of a line, and returns their paths.
+fn append_operations(line: &Line<'_>, lines: &mut Vec<u8>) -> Vec<String> {
+    let append = |line: Line<'_>| {
+        line.append(lines);
+        match &line.body {
+            Body::Operation(operation) => operation.op.path(),
+            _ => String::new(),
+        }
+    };
+    line.operations().map(append).collect()
 }
 
 #[cfg(test)]
@@ -180,7 +66,7 @@ mod tests {
 
     fn flat(payload: &str) -> (Vec<String>, String) {
         let mut lines = Vec::new();
-        let paths = LineForm::Operations.append(payload.as_bytes(), &mut lines);
+        let paths = LineForm::Operations.append(payload.as_bytes(), &mut lines).unwrap();
         (paths, String::from_utf8(lines).unwrap())
     }
 
@@ -209,8 +95,10 @@ mod tests {
     #[test]
     fn only_the_last_operation_of_the_last_piece_of_a_repository_is_the_last() {
         for (last, expected) in [("false", [false, false]), ("true", [false, true])] {
-            let piece = COMMIT
-                .replace(r#""code":"#, &format!(r#""piece":3,"whole":true,"last":{last},"code":"#));
+            let of_repository = format!(
+                r#""kind":"resync","records":2,"invalid_records":0,"bytes":9,"piece":3,"whole":true,"last":{last}"#
+            );
+            let piece = COMMIT.replace(r#""kind":"commit""#, &of_repository);
             let (_, lines) = flat(&piece);
             let found: Vec<bool> =
                 lines.lines().map(|line| line.contains(r#""last":true"#)).collect();
@@ -232,13 +120,15 @@ mod tests {
     #[test]
     fn what_has_no_operations_stays_as_it_is() {
         let (start, _) = COMMIT.split_once(r#","ops""#).unwrap();
-        for payload in
-            [format!("{start}}}"), format!(r#"{start},"ops":[]}}"#), "no line".to_owned()]
-        {
+        let unasked = start.replace(r#""verified""#, r#""refused""#);
+        for payload in [format!("{unasked}}}"), format!(r#"{start},"ops":[]}}"#)] {
             assert_eq!(flat(&payload), (Vec::new(), format!("{payload}\n")));
         }
+        let mut lines = b"before".to_vec();
+        let error = LineForm::Operations.append(b"no line", &mut lines).unwrap_err();
+        assert_eq!((error.offset, &*lines), (2, &b"before"[..]));
         let mut lines = Vec::new();
-        assert!(LineForm::Events.append(COMMIT.as_bytes(), &mut lines).is_empty());
+        assert!(LineForm::Events.append(COMMIT.as_bytes(), &mut lines).unwrap().is_empty());
         assert_eq!(lines, format!("{COMMIT}\n").as_bytes());
     }
 }

@@ -221,7 +221,7 @@ impl NatsSink {
     /// Sends the messages of an event, and waits for their acknowledgements.
     async fn publish(&self, connection: &Connection, event: &Event) -> Result<(), SendFailure> {
         let subject = self.address.subject(event.account());
-        for message in messages(self.options.form, event) {
+        for message in messages(self.options.form, event)? {
             let publish = PublishMessage::build()
                 .payload(message.line)
                 .message_id(header_id(&message.id))

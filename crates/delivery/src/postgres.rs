@@ -39,7 +39,7 @@ use crate::database::OutboxIdentity;
 use crate::event::Event;
 use crate::opening::open_in_time;
 use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
-use crate::tables::TableContent;
+use crate::tables::{MalformedEvent, TableContent, parse_lines, parse_nostr_events};
 use crate::tls;
 use nostr_events::InsertStatement;
 use tables::{CursorStatements, Layout, Statements};
@@ -247,14 +247,14 @@ impl Shared {
                 Err(error) if is_of_data(&error) && part.len() > 1 => {
                     let (first, second) = part.split_at(part.len() / 2);
                     parts.extend([second, first]);
-                    Ok(())
+                    Ok(None)
                 }
                 Err(error) if is_of_data(&error) => {
                     self.apply_at_once(connection, part, false).await
                 }
                 applied => applied,
             };
-            applied.map_err(|error| {
+            let malformed = applied.map_err(|error| {
                 let first = part.first().map_or(0, Event::position);
                 let before = events.iter().map(Event::position).take_while(|of| *of < first);
                 let failed = match is_of_event(&error) {
@@ -263,6 +263,9 @@ impl Shared {
                 };
                 SendFailure { accepted: before.collect(), ..failed }
             })?;
+            if let Some(malformed) = malformed {
+                return Err(malformed.after(events));
+            }
         }
         Ok(())
     }
@@ -282,31 +285,45 @@ impl Shared {
         transaction.commit().await
     }
 
-    /// Applies the events that are not applied yet, in one transaction.
+    /// Applies the events that are not applied yet, in one transaction. If one is malformed, those before it are applied,
+    /// and it is returned.
     async fn apply_at_once(
         &self,
         connection: &mut Connection,
         events: &[Event],
         has_json: bool,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<MalformedEvent>, Error> {
         let Connection { client, cursor, tables, .. } = connection;
         let transaction = client.transaction().await?;
         let applied = cursor.position(&transaction, self.outbox).await?.unwrap_or(0);
         // Positions rise.
         let new = &events[events.partition_point(|event| event.position() <= applied)..];
-        let Some(last) = new.last() else { return transaction.rollback().await };
-        match tables {
+        let (count, malformed) = match tables {
             TableStatements::Records(statements) => {
+                let batch = parse_lines(new);
                 let max_events = self.options.max_events;
-                statements.apply(&transaction, new, has_json, max_events).await?;
+                if !batch.events.is_empty() {
+                    statements.apply(&transaction, &batch.events, has_json, max_events).await?;
+                }
+                (batch.events.len(), batch.malformed)
             }
-            TableStatements::NostrEvents(insert) => insert.run(&transaction, new).await?,
-        }
+            TableStatements::NostrEvents(insert) => {
+                let batch = parse_nostr_events(new);
+                if !batch.events.is_empty() {
+                    insert.run(&transaction, &batch.events).await?;
+                }
+                (batch.events.len(), batch.malformed)
+            }
+        };
+        let Some(last) = new[..count].last() else {
+            transaction.rollback().await?;
+            return Ok(malformed);
+        };
         cursor.set_position(&transaction, self.outbox, last.position()).await?;
         crash_point("postgres/written");
         transaction.commit().await?;
         crash_point("postgres/committed");
-        Ok(())
+        Ok(malformed)
     }
 }
 

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::event::Event;
 use crate::line_form::LineForm;
+use crate::sink::SendFailure;
 
 /// A message of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,15 +16,19 @@ pub(crate) struct QueueMessage {
 }
 
 /// The messages of an event, in their order.
-pub(crate) fn messages(form: LineForm, event: &Event) -> Vec<QueueMessage> {
+///
+/// # Errors
+/// If the event is no line, and operations are asked for.
+pub(crate) fn messages(form: LineForm, event: &Event) -> Result<Vec<QueueMessage>, SendFailure> {
     let whole = || vec![QueueMessage { id: event.id().to_owned(), line: event.payload_bytes() }];
     if form == LineForm::Events {
-        return whole();
+        return Ok(whole());
     }
     let mut lines = Vec::new();
-    let paths = form.append(event.payload(), &mut lines);
+    let malformed = |error| SendFailure::malformed(event.id(), &error);
+    let paths = form.append(event.payload(), &mut lines).map_err(malformed)?;
     if paths.is_empty() {
-        return whole();
+        return Ok(whole());
     }
     let lines = Bytes::from(lines);
     let mut start = 0;
@@ -34,13 +39,14 @@ pub(crate) fn messages(form: LineForm, event: &Event) -> Vec<QueueMessage> {
         start = end + 1;
         QueueMessage { id: format!("{}/{path}", event.id()), line }
     };
-    paths.iter().map(message).collect()
+    Ok(paths.iter().map(message).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::event::{EventId, NewEvent};
+    use crate::sink::FailureKind;
 
     fn stored(payload: &str) -> Event {
         let id = EventId::of_commit("did:web:a.test", "3k");
@@ -57,16 +63,30 @@ mod tests {
             op("1"),
             op("2")
         ));
-        let whole = messages(LineForm::Events, &event);
+        let whole = messages(LineForm::Events, &event).unwrap();
         assert_eq!((whole.len(), &*whole[0].id), (1, "did:web:a.test/3k"));
         assert_eq!(whole[0].line, event.payload());
-        let operations = messages(LineForm::Operations, &event);
+        let operations = messages(LineForm::Operations, &event).unwrap();
         assert_eq!(operations.len(), 2);
         for message in operations {
             let line: serde_json::Value = serde_json::from_slice(&message.line).unwrap();
             assert_eq!(line["id"], *message.id);
         }
-        let other = stored(r#"{"kind":"identity"}"#);
+        let other = stored(
+            r#"{"v":1,"host":"h","kind":"identity","did":"did:web:a.test","verdict":"unchecked","code":"unchecked"}"#,
+        );
         assert_eq!(messages(LineForm::Operations, &other), messages(LineForm::Events, &other));
+    }
+
+    #[test]
+    fn an_event_that_is_no_line_is_refused_where_it_would_be_split_and_sent_as_it_is_elsewhere() {
+        let event = stored("no line");
+        let refused = messages(LineForm::Operations, &event).unwrap_err();
+        assert_eq!(refused.kind, FailureKind::Refused);
+        assert_eq!(
+            refused.reason,
+            "did:web:a.test/3k: not JSON: expected ident, at byte 2 (line/malformed)"
+        );
+        assert_eq!(messages(LineForm::Events, &event).unwrap()[0].line, "no line");
     }
 }

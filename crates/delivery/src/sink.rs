@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use events::LineError;
+use net::remote_text::{MAX_MESSAGE_CHARS, sanitize};
+
 use crate::database::OutboxIdentity;
 use crate::event::Event;
 
@@ -133,6 +136,13 @@ impl SendFailure {
             other => other,
         };
         Self { kind, ..self }
+    }
+
+    /// The payload of the event with this id cannot be read, and never can be: it is refused.
+    #[cold]
+    pub(crate) fn malformed(id: &str, error: &LineError) -> Self {
+        let id = sanitize(id, MAX_MESSAGE_CHARS);
+        Self::new(FailureKind::Refused, format!("{id}: {error} ({})", error.code()))
     }
 
     /// No event was accepted, for this kind of reason.

@@ -39,7 +39,7 @@ use store::{StoreError, StoreFault};
 use crate::database::OutboxIdentity;
 use crate::event::Event;
 use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
-use crate::tables::TableContent;
+use crate::tables::{TableContent, parse_lines, parse_nostr_events};
 
 /// Options of a [`SqliteSink`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +122,12 @@ impl Sink for SqliteSink {
 
     async fn send(&self, events: &[Event]) -> Result<(), SendFailure> {
         let events = events.to_vec();
-        self.run(move |tables| tables.apply(&events)).await
+        self.run(move |tables| tables.apply(&events)).await?.map_or(Ok(()), Err)
+    }
+
+    async fn skip(&self, event: &Event) -> Result<(), SendFailure> {
+        let event = event.clone();
+        self.run(move |tables| tables.skip(&event)).await
     }
 
     async fn stored(&self, outbox: OutboxIdentity) -> Result<Option<u64>, SendFailure> {
@@ -148,8 +153,9 @@ impl Tables {
         Ok(Self { connection, path: path.to_owned(), outbox, options, files })
     }
 
-    /// Applies the events that are not applied yet, all or none.
-    fn apply(&mut self, events: &[Event]) -> Result<(), StoreFault> {
+    /// Applies the events that are not applied yet, all or none. If one is malformed, those before it are applied, and its
+    /// refusal is returned.
+    fn apply(&mut self, events: &[Event]) -> Result<Option<SendFailure>, StoreFault> {
         // A file that was deleted or replaced would lose the events.
         self.files.check().map_err(|error| error.fault)?;
         let transaction =
@@ -157,20 +163,40 @@ impl Tables {
         let applied = tables::position(&transaction, self.outbox)?.unwrap_or(0);
         // Positions rise.
         let new = &events[events.partition_point(|event| event.position() <= applied)..];
-        if let Some(last) = new.last() {
-            match self.options.content {
-                TableContent::Records => {
-                    tables::apply(&transaction, new)?;
-                    tables::delete_old_events(&transaction, self.options.max_events)?;
-                }
-                TableContent::NostrEvents => nostr_events::apply(&transaction, new)?,
+        let (count, malformed) = match self.options.content {
+            TableContent::Records => {
+                let batch = parse_lines(new);
+                tables::apply(&transaction, &batch.events)?;
+                tables::delete_old_events(&transaction, self.options.max_events)?;
+                (batch.events.len(), batch.malformed)
             }
+            TableContent::NostrEvents => {
+                let batch = parse_nostr_events(new);
+                nostr_events::apply(&transaction, &batch.events)?;
+                (batch.events.len(), batch.malformed)
+            }
+        };
+        if let Some(last) = new[..count].last() {
             tables::set_position(&transaction, self.outbox, last.position())?;
         }
         crash_point("sqlite/written");
         transaction.commit()?;
         crash_point("sqlite/committed");
-        Ok(())
+        Ok(malformed.map(|malformed| malformed.after(events)))
+    }
+
+    /// Stores the position of an event without its effect. Its account then lacks something.
+    fn skip(&mut self, event: &Event) -> Result<(), StoreFault> {
+        self.files.check().map_err(|error| error.fault)?;
+        let transaction =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        if self.options.content == TableContent::Records {
+            tables::mark_incomplete(&transaction, event.account())?;
+        }
+        if tables::position(&transaction, self.outbox)?.unwrap_or(0) < event.position() {
+            tables::set_position(&transaction, self.outbox, event.position())?;
+        }
+        Ok(transaction.commit()?)
     }
 
     #[cold]

@@ -9,18 +9,18 @@
 //!              rows of `account` ──┘           └── steps: rows of `record`, each once, then deletions
 //! ```
 //!
-//! Only verified events change records, and, where the operator asked for no verification, those that were not verified.
-
-mod line;
-mod nostr;
+//! Only verified events change records, and, where the operator asked for no verification, those that were not verified. A
+//! payload that is no line is refused, after the events before it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::event::Event;
+use events::{
+    AccountClaims, Action, Body, Claims, Code, Json, Kind, Line, LineError, NostrEvent, Op, Resync,
+};
 
-pub(crate) use line::{Line, Op};
-pub(crate) use nostr::NostrEvent;
+use crate::event::Event;
+use crate::sink::SendFailure;
 
 /// What the events of an outbox are, and so which tables hold them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,15 +49,63 @@ pub(crate) struct ParsedEvent<'e> {
     pub(crate) line: Line<'e>,
 }
 
-impl<'e> ParsedEvent<'e> {
-    pub(crate) fn new(event: &'e Event) -> Self {
-        Self { event, line: Line::parse(event.payload()) }
-    }
-
+impl ParsedEvent<'_> {
     /// The line as text; `None` for one of a repository: its records are in `record`, and may be many.
-    pub(crate) fn text(&self) -> Option<Cow<'e, str>> {
-        (self.line.kind != "resync").then(|| String::from_utf8_lossy(self.event.payload()))
+    pub(crate) fn text(&self) -> Option<Cow<'_, str>> {
+        let is_kept = self.line.kind() != Kind::Resync;
+        is_kept.then(|| String::from_utf8_lossy(self.event.payload()))
     }
+}
+
+/// The events of a batch up to the first one that is malformed, as they are read, and why that is refused.
+#[derive(Debug)]
+pub(crate) struct ParsedBatch<T> {
+    pub(crate) events: Vec<T>,
+    pub(crate) malformed: Option<MalformedEvent>,
+}
+
+/// An event whose payload is malformed.
+#[derive(Debug)]
+pub(crate) struct MalformedEvent {
+    position: u64,
+    failure: SendFailure,
+}
+
+impl MalformedEvent {
+    /// The refusal of the event, once those of the batch before it are accepted.
+    pub(crate) fn after(self, batch: &[Event]) -> SendFailure {
+        let before = batch.iter().map(Event::position).take_while(|of| *of < self.position);
+        SendFailure { accepted: before.collect(), ..self.failure }
+    }
+}
+
+/// Reads the lines of events.
+pub(crate) fn parse_lines(events: &[Event]) -> ParsedBatch<ParsedEvent<'_>> {
+    let parse = |event| Ok(ParsedEvent { event, line: Line::parse(event.payload())? });
+    parse_batch(events, parse)
+}
+
+/// Reads Nostr events.
+pub(crate) fn parse_nostr_events(events: &[Event]) -> ParsedBatch<NostrEvent<'_>> {
+    parse_batch(events, |event| NostrEvent::parse(event.payload()))
+}
+
+fn parse_batch<'e, T>(
+    events: &'e [Event],
+    parse: impl Fn(&'e Event) -> Result<T, LineError>,
+) -> ParsedBatch<T> {
+    let mut batch = ParsedBatch { events: Vec::with_capacity(events.len()), malformed: None };
+    for event in events {
+        match parse(event) {
+            Ok(parsed) => batch.events.push(parsed),
+            Err(error) => {
+                let failure = SendFailure::malformed(event.id(), &error);
+                batch.malformed = Some(MalformedEvent { position: event.position(), failure });
+                break;
+            }
+        }
+    }
+    batch
 }
 
 /// A row of `account`.
@@ -128,7 +176,7 @@ pub(crate) struct Changes<'l> {
 
 /// The accounts that events name, each once.
 pub(crate) fn dids<'l>(events: &'l [ParsedEvent<'_>]) -> Vec<&'l str> {
-    let mut dids: Vec<&str> = events.iter().map(|event| &*event.line.did).collect();
+    let mut dids: Vec<&str> = events.iter().map(|event| event.line.did()).collect();
     dids.sort_unstable();
     dids.dedup();
     dids
@@ -152,26 +200,29 @@ impl<'l> Changes<'l> {
 
     /// Applies a line.
     pub(crate) fn apply(&mut self, line: &'l Line<'_>) {
-        match &*line.kind {
-            "commit" if line.has_operations() => self.apply_commit(line),
-            "sync" if line.is_verified() && line.code == "verified/broken" => {
-                self.change(&line.did, |account| account.complete = false);
+        let did = line.did();
+        match &line.body {
+            Body::Event(event) => match &event.claims {
+                Claims::Commit(Some(commit)) if line.has_operations() => {
+                    let ops = event.ops.as_deref().unwrap_or_default();
+                    self.apply_commit(line, &commit.rev, ops);
+                }
+                Claims::Sync(_) if line.is_verified() && line.code == Code::VerifiedBroken => {
+                    self.change(did, |account| account.complete = false);
+                }
+                Claims::Identity(Some(identity)) if line.is_claim() => {
+                    let handle = identity.handle.as_deref().map(str::to_owned);
+                    self.change(did, |account| account.claimed_handle = handle);
+                }
+                Claims::Account(Some(claims)) if line.is_claim() => self.apply_claims(did, claims),
+                _ => {}
+            },
+            Body::Resync(resync) if line.is_verified() => self.apply_piece(line, resync),
+            Body::Status(status) if line.code == Code::StatusConfirmed => {
+                self.apply_status(did, status.status.as_deref());
             }
-            "resync" if line.is_verified() => self.apply_piece(line),
-            "identity" if line.is_claim() => {
-                self.change(&line.did, |account| account.claimed_handle.clone_from(&line.handle));
-            }
-            "account" if line.is_claim() => self.change(&line.did, |account| {
-                let was_whole = account.active && account.status.is_none();
-                account.active = line.active.unwrap_or(true);
-                account.status.clone_from(&line.status);
-                // What the account did meanwhile is missing until its repository is fetched again.
-                let is_whole = was_whole && account.status.is_none();
-                account.complete &= is_whole || !account.active;
-            }),
-            "status" if line.code == "status/confirmed" => self.apply_status(line),
-            "history" if line.code == "history/outdated" => {
-                self.change(&line.did, |account| account.complete = false);
+            Body::History { .. } if line.code == Code::HistoryOutdated => {
+                self.change(did, |account| account.complete = false);
             }
             _ => {}
         }
@@ -179,35 +230,46 @@ impl<'l> Changes<'l> {
 
     /// Applies the operations of a commit, unless the tables have it or a later one: a stream that is read again from
     /// an older cursor must not bring back what was deleted since.
-    fn apply_commit(&mut self, line: &'l Line<'_>) {
-        let known = self.accounts.get(&*line.did);
+    fn apply_commit(&mut self, line: &'l Line<'_>, rev: &'l str, ops: &'l [Op<'_>]) {
+        let known = self.accounts.get(line.did());
         let generation = known.map_or(0, |account| account.generation);
-        let rev = known.and_then(|account| account.rev.as_deref());
-        if rev.is_some() && rev >= line.rev.as_deref() {
+        if known.and_then(|account| account.rev.as_deref()).is_some_and(|known| known >= rev) {
             return;
         }
-        self.apply_ops(line, generation);
+        self.apply_ops(line, rev, ops, generation);
         // After a gap, or before the repository was fetched, records are missing.
-        let is_continued = line.code == "verified";
-        self.change_or_insert(&line.did, |account| {
-            account.rev = line.rev.as_deref().map(str::to_owned);
+        let is_continued = line.code == Code::Verified;
+        self.change_or_insert(line.did(), |account| {
+            account.rev = Some(rev.to_owned());
             (account.active, account.status) = (true, None);
             account.complete &= is_continued;
         });
     }
 
+    /// Applies what a host claims of an account.
+    fn apply_claims(&mut self, did: &'l str, claims: &AccountClaims<'_>) {
+        self.change(did, |account| {
+            let was_whole = account.active && account.status.is_none();
+            account.active = claims.active;
+            account.status = claims.status.as_deref().map(str::to_owned);
+            // What the account did meanwhile is missing until its repository is fetched again.
+            let is_whole = was_whole && account.status.is_none();
+            account.complete &= is_whole || !account.active;
+        });
+    }
+
     /// Applies a status that the account's own server has confirmed, unless the account has become active since. The
     /// records of a deleted account are deleted.
-    fn apply_status(&mut self, line: &'l Line<'_>) {
-        if self.accounts.get(&*line.did).is_none_or(|account| account.active) {
+    fn apply_status(&mut self, did: &'l str, status: Option<&str>) {
+        if self.accounts.get(did).is_none_or(|account| account.active) {
             return;
         }
-        let is_deleted = line.status.as_deref() == Some("deleted");
+        let is_deleted = status == Some("deleted");
         if is_deleted {
-            self.delete_older(&line.did, i64::MAX);
+            self.delete_older(did, i64::MAX);
         }
-        self.change(&line.did, |account| {
-            account.status.clone_from(&line.status);
+        self.change(did, |account| {
+            account.status = status.map(str::to_owned);
             account.complete &= !is_deleted;
         });
     }
@@ -215,52 +277,56 @@ impl<'l> Changes<'l> {
     /// Applies a piece of a repository, or of its difference to the lines before. With the last one of an unbroken row of
     /// pieces of a whole repository, the records that were in none of them are deleted. Until then the account is not
     /// complete.
-    fn apply_piece(&mut self, line: &'l Line<'_>) {
-        if line.piece == Some(0) {
-            self.change_or_insert(&line.did, |account| {
+    fn apply_piece(&mut self, line: &'l Line<'_>, resync: &'l Resync<'_>) {
+        let (did, whole) = (&*resync.did, resync.whole);
+        let piece = i64::try_from(resync.piece).unwrap_or(i64::MAX);
+        if piece == 0 {
+            self.change_or_insert(did, |account| {
                 (account.active, account.status, account.complete) = (true, None, false);
-                account.generation += i64::from(line.whole);
+                account.generation += i64::from(whole);
                 account.next_piece = Some(0);
             });
         }
-        let Some(account) = self.accounts.get(&*line.did) else { return };
+        let Some(account) = self.accounts.get(did) else { return };
         let generation = account.generation;
-        let is_next = line.piece.is_some() && account.next_piece == line.piece;
-        let is_end = line.last && is_next;
-        self.apply_ops(line, generation);
-        if is_end && line.whole {
-            self.delete_older(&line.did, generation);
+        let is_next = account.next_piece == Some(piece);
+        let is_end = resync.last && is_next;
+        self.apply_ops(line, &resync.rev, &resync.ops, generation);
+        if is_end && whole {
+            self.delete_older(did, generation);
         }
-        self.change(&line.did, |account| {
-            account.next_piece = line.piece.filter(|_| is_next && !is_end).map(|piece| piece + 1);
+        self.change(did, |account| {
+            account.next_piece = (is_next && !is_end).then(|| piece.saturating_add(1));
             if is_end {
-                account.rev = line.rev.as_deref().map(str::to_owned);
+                account.rev = Some(resync.rev.to_string());
                 // A difference alone is no repository.
                 account.complete = generation > 0;
             }
         });
     }
 
-    fn apply_ops(&mut self, line: &'l Line<'_>, generation: i64) {
-        line.ops.iter().for_each(|op| self.apply_op(line, op, generation));
+    fn apply_ops(&mut self, line: &'l Line<'_>, rev: &'l str, ops: &'l [Op<'_>], generation: i64) {
+        for op in ops {
+            let row = RecordRow {
+                cid: op.cid.as_deref(),
+                rev,
+                live: line.is_live(),
+                record: op.record().map(Json::get),
+                invalid: op.invalid().map(Json::get),
+                generation,
+                is_replaced: false,
+            };
+            self.apply_op(line.did(), op, row);
+        }
     }
 
-    fn apply_op(&mut self, line: &'l Line<'_>, op: &'l Op<'_>, generation: i64) {
-        let records = &mut self.step_before_deletions(&line.did).records;
-        let path = (&*line.did, &*op.collection, &*op.rkey);
-        if op.action == "delete" {
+    fn apply_op(&mut self, did: &'l str, op: &'l Op<'_>, mut row: RecordRow<'l>) {
+        let records = &mut self.step_before_deletions(did).records;
+        let path = (did, &*op.collection, &*op.rkey);
+        if op.action == Action::Delete {
             records.insert(path, RecordChange::Delete);
             return;
         }
-        let mut row = RecordRow {
-            cid: op.cid.as_deref(),
-            rev: line.rev.as_deref().unwrap_or_default(),
-            live: line.live,
-            record: op.record.map(|record| record.get()),
-            invalid: op.invalid.map(|invalid| invalid.get()),
-            generation,
-            is_replaced: false,
-        };
         match records.get(&path) {
             Some(RecordChange::Put(before)) if before.cid == row.cid => {
                 (row.rev, row.live, row.is_replaced) =

@@ -29,7 +29,7 @@ use net::remote_text::{MAX_MESSAGE_CHARS, sanitize};
 use sha2::Sha256;
 
 use crate::event::{self, Event};
-use crate::line_form::LineForm;
+use crate::line_form::{LineForm, lines_of};
 use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
 
 /// The secret that signs requests. Its debug output does not contain it.
@@ -190,10 +190,10 @@ impl Sink for WebhookSink {
     }
 
     async fn send(&self, events: &[Event]) -> Result<(), SendFailure> {
-        let mut lines =
-            Vec::with_capacity(events.iter().map(|event| event.payload().len() + 1).sum());
-        for event in events {
-            self.options.form.append(event.payload(), &mut lines);
+        let (lines, refused) = lines_of(self.options.form, events);
+        if let Some(refused) = refused {
+            // Those before it are sent without it.
+            return Err(SendFailure { accepted: Vec::new(), ..refused });
         }
         let body = self.options.body.of(lines);
         let headers = self.headers(events, &body);

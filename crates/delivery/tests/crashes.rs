@@ -197,7 +197,7 @@ fn event(number: u64) -> NewEvent {
     let (did, rev) = (account(number), format!("{number:06}"));
     let id = EventId::of_commit(&did, &rev);
     let payload = format!(
-        r#"{{"id":"{id}","n":{number},"kind":"commit","verdict":"verified","did":"{did}","rev":"{rev}","ops":[{{"action":"create","collection":"a.b.c","rkey":"{number}"}}]}}"#
+        r#"{{"v":1,"id":"{id}","n":{number},"host":"https://a","kind":"commit","verdict":"verified","code":"verified","did":"{did}","rev":"{rev}","ops":[{{"action":"create","collection":"a.b.c","rkey":"{number}"}}]}}"#
     );
     NewEvent::new(id, &did, payload).unwrap()
 }

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::io::{self, BufRead, Read, Write};
 use std::thread;
 
+use codec::printable::Printable;
 use delivery::{Consumer, Event, LineForm, OutboxError};
 use net::firehose::StopSignal;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -60,13 +61,16 @@ async fn next_batch(
     consumer: &mut Consumer,
     form: LineForm,
     output: &Sender<Vec<u8>>,
-) -> Result<Option<Vec<PrintedLine>>, OutboxError> {
+) -> Result<Option<Vec<PrintedLine>>, Failure> {
     let Ok(permit) = output.reserve().await else { return Ok(None) };
     let events = consumer.next_events().await?;
     let mut lines = Vec::with_capacity(events.iter().map(|event| event.payload().len() + 1).sum());
     let mut printed = Vec::with_capacity(events.len());
     for event in &events {
-        let paths = form.append(event.payload(), &mut lines);
+        let paths = form.append(event.payload(), &mut lines).map_err(|error| {
+            let (id, code) = (Printable(event.id()), error.code());
+            Failure::Local(format!("the stored event {id} is no line: {error} ({code})"))
+        })?;
         printed.extend(printed_lines(event, &paths));
     }
     permit.send(lines);

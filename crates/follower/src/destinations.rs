@@ -59,13 +59,14 @@ struct OpenDestination {
 }
 
 enum Output {
-    Files(FileSink),
+    /// With dead letters where events are split, which one that is no line is not.
+    Files(FileSink, Option<DeadLetters>),
     Webhook(Box<WebhookSink>, DeadLetters),
     #[cfg(feature = "kafka")]
     Kafka(Box<KafkaSink>, DeadLetters),
     #[cfg(feature = "nats")]
     Nats(Box<NatsSink>, DeadLetters),
-    Sqlite(SqliteSink),
+    Sqlite(SqliteSink, DeadLetters),
     Postgres(Box<PostgresSink>, DeadLetters),
     /// Standard output, with acknowledgements on standard input.
     Stdout,
@@ -162,11 +163,13 @@ impl Destinations {
                     tasks.deliveries.spawn(ack_stdin::deliver(consumer()?, form, stop, status));
                     continue;
                 }
-                Output::Files(sink) => {
-                    start(&mut tasks, &name, Delivery::new(consumer()?, sink, None, options), stop)
+                Output::Files(sink, letters) => {
+                    let delivery = Delivery::new(consumer()?, sink, letters, options);
+                    start(&mut tasks, &name, delivery, stop)
                 }
-                Output::Sqlite(sink) => {
-                    start(&mut tasks, &name, Delivery::new(consumer()?, sink, None, options), stop)
+                Output::Sqlite(sink, letters) => {
+                    let delivery = Delivery::new(consumer()?, sink, Some(letters), options);
+                    start(&mut tasks, &name, delivery, stop)
                 }
                 Output::Postgres(sink, letters) => {
                     let delivery = Delivery::new(consumer()?, *sink, Some(letters), options);
@@ -244,17 +247,20 @@ async fn open_output(
     let DestinationOptions { args, form, content, folder, .. } = *options;
     let failed = |error: &dyn std::fmt::Display| Failure::Local(error.to_string());
     match destination {
-        Destination::Files(folder) => {
+        Destination::Files(path) => {
             let mut files = args.file_options();
             files.form = form;
-            FileSink::open(folder, files).map(Output::Files).map_err(|error| failed(&error))
+            let sink = FileSink::open(path, files).map_err(|error| failed(&error))?;
+            let is_split = form == LineForm::Operations;
+            let letters = is_split.then(|| dead_letters(folder, consumer)).transpose()?;
+            Ok(Output::Files(sink, letters))
         }
         Destination::Sqlite(path) => {
             let mut tables = SqliteOptions::default();
             tables.content = content;
-            SqliteSink::open(path, outbox.identity(), tables)
-                .map(Output::Sqlite)
-                .map_err(|error| failed(&error))
+            let sink = SqliteSink::open(path, outbox.identity(), tables);
+            let sink = sink.map_err(|error| failed(&error))?;
+            Ok(Output::Sqlite(sink, dead_letters(folder, consumer)?))
         }
         Destination::Postgres(address) => {
             if let Some(text) = address.warning() {
@@ -335,7 +341,7 @@ impl Output {
     /// Whether the destination knows that it has no event of the outbox.
     async fn is_empty(&self) -> Result<bool, Failure> {
         let position = match self {
-            Self::Sqlite(sink) => sink.position(),
+            Self::Sqlite(sink, _) => sink.position(),
             Self::Postgres(sink, _) => sink.position().await,
             _ => return Ok(false),
         };

@@ -90,8 +90,11 @@ pub(super) fn in_form(form: LineForm, line: &[u8]) -> Cow<'_, [u8]> {
         return line.into();
     }
     let mut lines = Vec::with_capacity(line.len() * 2);
-    form.append(line, &mut lines);
-    lines.into()
+    match form.append(line, &mut lines) {
+        Ok(_) => lines.into(),
+        // A line of this program that it cannot read is printed whole.
+        Err(_) => line.into(),
+    }
 }
 
 thread_local! {

@@ -10,6 +10,7 @@
 //! | [`crypto`] | K-256, P-256 and BIP-340 keys and signatures | |
 //! | [`atproto`] | frames, commits, trees, repositories (read and written), identifiers, DID documents | `atproto` |
 //! | [`verify`] | every verdict: commits, repositories, record proofs, event chains, did:plc | `atproto` |
+//! | [`events`] | the line of JSON of an event, as `wireproof follow` prints it and sinks read it | `atproto` |
 //! | [`nostr`] | Nostr events in every format in which they are stored or sent, their ids and signatures | `nostr` |
 //! | `nostr_files` | files of Nostr events in every layout, read in groups and written | `nostr-files` |
 //! | `nostr_lmdb` | the LMDB databases of strfry and nostrdb | `nostr-lmdb` |
@@ -206,7 +207,7 @@ pub use query;
 #[cfg(feature = "store")]
 pub use store;
 #[cfg(feature = "atproto")]
-pub use {atproto, codec, verify};
+pub use {atproto, codec, events, verify};
 pub use {crypto, kernels};
 
 /// Nostr events, and the [formats](nostr::formats) in which they are stored or sent.

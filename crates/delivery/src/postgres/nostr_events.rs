@@ -2,12 +2,11 @@
 
 use std::borrow::Cow;
 
+use events::NostrEvent;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, GenericClient, Statement};
 
 use super::tables::{Layout, storable};
-use crate::event::Event;
-use crate::tables::NostrEvent;
 
 /// The statement that inserts events.
 #[derive(Debug)]
@@ -18,19 +17,17 @@ impl InsertStatement {
         client.prepare(INSERT).await.map(Self)
     }
 
-    /// Inserts the events that the table has not. A payload that is no event has no row.
+    /// Inserts the events that the table has not.
     pub(super) async fn run(
         &self,
         client: &impl GenericClient,
-        events: &[Event],
+        events: &[NostrEvent<'_>],
     ) -> Result<(), Error> {
-        let parsed = events.iter().filter_map(|event| NostrEvent::parse(event.payload()));
-        let parsed: Vec<NostrEvent<'_>> = parsed.collect();
         let column = |of: for<'a> fn(&'a NostrEvent<'_>) -> &'a str| -> Vec<Cow<'_, str>> {
-            parsed.iter().map(|event| storable(of(event))).collect()
+            events.iter().map(|event| storable(of(event))).collect()
         };
-        let created: Vec<i64> = parsed.iter().map(|event| event.created_at).collect();
-        let kinds: Vec<i32> = parsed.iter().map(|event| event.kind.into()).collect();
+        let created: Vec<i64> = events.iter().map(|event| event.created_at).collect();
+        let kinds: Vec<i32> = events.iter().map(|event| event.kind.into()).collect();
         let columns: [&(dyn ToSql + Sync); 7] = [
             &column(|event| &event.id),
             &column(|event| &event.pubkey),

@@ -7,7 +7,6 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, GenericClient, Statement};
 
 use crate::database::OutboxIdentity;
-use crate::event::Event;
 use crate::tables::{
     Account, Changes, ParsedEvent, RecordChange, RecordPath, RecordRow, Step, dids,
 };
@@ -78,15 +77,14 @@ impl Statements {
     pub(super) async fn apply(
         &self,
         client: &impl GenericClient,
-        events: &[Event],
+        events: &[ParsedEvent<'_>],
         has_json: bool,
         max_events: u64,
     ) -> Result<(), Error> {
-        let parsed: Vec<ParsedEvent<'_>> = events.iter().map(ParsedEvent::new).collect();
-        let known = self.accounts(client, &dids(&parsed)).await?;
+        let known = self.accounts(client, &dids(events)).await?;
         let mut changes = Changes::new(known);
-        parsed.iter().for_each(|event| changes.apply(&event.line));
-        self.insert_events(client, &parsed).await?;
+        events.iter().for_each(|event| changes.apply(&event.line));
+        self.insert_events(client, events).await?;
         self.put_accounts(client, &changes).await?;
         for step in changes.steps() {
             self.apply_step(client, step, has_json).await?;
@@ -134,17 +132,16 @@ impl Statements {
         let column = |of: for<'a> fn(&'a ParsedEvent<'_>) -> &'a str| -> Vec<Cow<'_, str>> {
             events.iter().map(|event| storable(of(event))).collect()
         };
-        let revs: Vec<_> =
-            events.iter().map(|event| event.line.rev.as_deref().map(storable)).collect();
-        let live: Vec<bool> = events.iter().map(|event| event.line.live).collect();
+        let revs: Vec<_> = events.iter().map(|event| event.line.rev().map(storable)).collect();
+        let live: Vec<bool> = events.iter().map(|event| event.line.is_live()).collect();
         let lines: Vec<_> = events.iter().map(ParsedEvent::text).collect();
         let columns: [&(dyn ToSql + Sync); 8] = [
             &column(|event| event.event.id()),
-            &column(|event| &event.line.did),
-            &column(|event| &event.line.kind),
+            &column(|event| event.line.did()),
+            &column(|event| event.line.kind().as_str()),
             &revs,
-            &column(|event| &event.line.verdict),
-            &column(|event| &event.line.code),
+            &column(|event| event.line.verdict.as_str()),
+            &column(|event| event.line.code.as_str()),
             &live,
             &lines,
         ];

@@ -1,24 +1,22 @@
 //! The table of Nostr events: a row an event.
 
+use events::NostrEvent;
 use rusqlite::{Connection, params};
 use store::StoreFault;
 use store::sqlite_file::FileFormat;
 
-use crate::event::Event;
-use crate::tables::NostrEvent;
-
-/// Inserts the events that the table has not. A payload that is no event has no row.
-pub(super) fn apply(transaction: &Connection, events: &[Event]) -> Result<(), StoreFault> {
+/// Inserts the events that the table has not.
+pub(super) fn apply(transaction: &Connection, events: &[NostrEvent<'_>]) -> Result<(), StoreFault> {
     let mut insert = transaction.prepare_cached(INSERT)?;
-    for event in events.iter().filter_map(|event| NostrEvent::parse(event.payload())) {
+    for event in events {
         insert.execute(params![
-            event.id,
-            event.pubkey,
+            &*event.id,
+            &*event.pubkey,
             event.created_at,
             event.kind,
             event.tags.get(),
-            event.content,
-            event.sig
+            &*event.content,
+            &*event.sig
         ])?;
     }
     Ok(())

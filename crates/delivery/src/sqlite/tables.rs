@@ -7,7 +7,6 @@ use store::StoreFault;
 use store::sqlite_file::FileFormat;
 
 use crate::database::OutboxIdentity;
-use crate::event::Event;
 use crate::tables::{
     self, Account, Changes, ParsedEvent, RecordChange, RecordPath, RecordRow, Step,
 };
@@ -47,11 +46,18 @@ pub(super) fn delete_old_events(transaction: &Connection, max: u64) -> Result<()
     )
 }
 
+/// Notes that an account lacks something, if the tables have it.
+pub(super) fn mark_incomplete(transaction: &Connection, did: &str) -> Result<(), StoreFault> {
+    execute(transaction, "UPDATE account SET complete = 0 WHERE did = ?1", [did])
+}
+
 /// Applies events.
-pub(super) fn apply(transaction: &Connection, events: &[Event]) -> Result<(), StoreFault> {
-    let events: Vec<ParsedEvent<'_>> = events.iter().map(ParsedEvent::new).collect();
-    let mut changes = Changes::new(accounts(transaction, tables::dids(&events))?);
-    for event in &events {
+pub(super) fn apply(
+    transaction: &Connection,
+    events: &[ParsedEvent<'_>],
+) -> Result<(), StoreFault> {
+    let mut changes = Changes::new(accounts(transaction, tables::dids(events))?);
+    for event in events {
         insert_event(transaction, event)?;
         changes.apply(&event.line);
     }
@@ -66,12 +72,12 @@ fn insert_event(transaction: &Connection, parsed: &ParsedEvent<'_>) -> Result<()
         "INSERT INTO event (id, did, kind, rev, verdict, code, live, line) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
             parsed.event.id(),
-            line.did,
-            line.kind,
-            line.rev,
-            line.verdict,
-            line.code,
-            line.live,
+            line.did(),
+            line.kind().as_str(),
+            line.rev(),
+            line.verdict.as_str(),
+            line.code.as_str(),
+            line.is_live(),
             parsed.text()
         ],
     )

@@ -69,8 +69,12 @@ fn event(position: u64, line: &str) -> Event {
 
 fn line(kind: &str, rev: &str, code: &str, more: &str) -> String {
     let verdict = if code.starts_with("verified") { "verified" } else { "unchecked" };
+    let more = match kind {
+        "commit" if !more.contains("ops") => r#","ops":[]"#,
+        _ => more,
+    };
     format!(
-        r#"{{"id":"x","live":{live},"kind":"{kind}","did":"{DID}","rev":"{rev}","verdict":"{verdict}","code":"{code}"{more}}}"#,
+        r#"{{"v":1,"id":"x","live":{live},"host":"https://a","kind":"{kind}","did":"{DID}","rev":"{rev}","verdict":"{verdict}","code":"{code}"{more}}}"#,
         live = kind != "resync"
     )
 }
@@ -90,7 +94,10 @@ fn commit(rev: &str, ops: &[String]) -> String {
 }
 
 fn piece(rev: &str, piece: u64, last: bool, ops: &[String]) -> String {
-    let more = format!(r#","piece":{piece},"whole":true,"ops":[{}],"last":{last}"#, ops.join(","));
+    let more = format!(
+        r#","commit":"c","records":9,"invalid_records":0,"bytes":9,"piece":{piece},"whole":true,"ops":[{}],"last":{last}"#,
+        ops.join(",")
+    );
     line("resync", rev, "verified", &more)
 }
 
@@ -155,7 +162,8 @@ async fn records_that_were_not_verified_by_request_make_no_account_complete() {
     for (verdict, code) in [("verified", "verified/unproved"), ("not-asked", "not-asked")] {
         let mut all = Fixture::new();
         let commit = |rev: &str, op: &str| {
-            let code = format!(r#""verdict":"{verdict}","code":"{code}","verified_against":"x""#);
+            let code =
+                format!(r#""verdict":"{verdict}","code":"{code}","verified_against":"signature""#);
             let verified = r#""verdict":"verified","code":"verified""#;
             commit(rev, &[op.to_owned()]).replace(verified, &code)
         };
@@ -166,7 +174,7 @@ async fn records_that_were_not_verified_by_request_make_no_account_complete() {
         assert_eq!(all.records(), expected, "an earlier revision changes nothing");
         assert_eq!(all.account(), ["3b 1 - 0"]);
         let marks = all.rows("SELECT code, line ->> 'verified_against' FROM event WHERE live");
-        assert_eq!(marks, [format!("{code} x"), format!("{code} x")]);
+        assert_eq!(marks, [format!("{code} signature"), format!("{code} signature")]);
     }
 }
 
@@ -303,13 +311,44 @@ async fn the_records_of_a_deleted_account_are_deleted_once_its_server_confirms_t
 }
 
 #[tokio::test]
-async fn an_invalid_record_and_a_payload_that_is_no_line_are_kept() {
+async fn an_invalid_record_is_kept() {
     let mut all = Fixture::new();
     let invalid = r#"{"action":"create","collection":"a.b.c","rkey":"x","cid":"c1","invalid":{"code":"record/cbor"}}"#;
-    all.send(&[commit("3a", &[invalid.to_owned()]), "[1]".to_owned()]).await;
+    all.send(&[commit("3a", &[invalid.to_owned()])]).await;
     let rows = all.rows("SELECT rkey, record, invalid FROM record");
     assert_eq!(rows, [r#"x - {"code":"record/cbor"}"#]);
-    assert_eq!(all.rows("SELECT kind, line FROM event WHERE number = 2"), [" [1]"]);
+}
+
+#[tokio::test]
+async fn a_payload_that_is_no_line_is_refused_with_its_place_after_the_events_before_it() {
+    let mut all = Fixture::new();
+    let first = piece("3a", 0, true, &[put("one", "c1")]);
+    let damaged =
+        commit("3b", &[delete("one")]).replace(r#""kind":"commit""#, r#""kind":"commits""#);
+    let events = [&first, &damaged, &commit("3c", &[put("two", "c2")])].map(|line| all.next(line));
+    let refused = all.sink.send(&events).await.unwrap_err();
+    assert_eq!((refused.kind, &*refused.accepted), (FailureKind::Refused, &[1][..]));
+    let expected = "did:web:a.test/relay.test#2: unknown variant `commits`, expected one of ";
+    assert!(refused.reason.starts_with(expected), "{refused}");
+    assert!(refused.reason.ends_with(", at byte 71 (line/malformed)"), "{refused}");
+    assert_eq!(
+        (all.sink.position().unwrap(), all.account()),
+        (Some(1), vec!["3a 1 - 1".to_owned()])
+    );
+    // Set aside, it is passed over, and its account is incomplete.
+    all.sink.skip(&events[1]).await.unwrap();
+    assert_eq!(
+        (all.sink.position().unwrap(), all.account()),
+        (Some(2), vec!["3a 1 - 0".to_owned()])
+    );
+    all.sink.send(&events[1..]).await.unwrap();
+    assert_eq!(all.records(), [record("one", "c1", "3a", 0), record("two", "c2", "3c", 1)]);
+    assert_eq!(all.rows("SELECT rev FROM event"), ["3a", "3c"]);
+    for payload in ["[1]", "{}", "no line", r#"{"v":1,"kind":"identity"}"#] {
+        let event = all.next(payload);
+        let refused = all.sink.send(&[event]).await.unwrap_err();
+        assert_eq!((refused.kind, refused.accepted.len()), (FailureKind::Refused, 0), "{payload}");
+    }
 }
 
 #[tokio::test]
@@ -317,14 +356,14 @@ async fn the_last_events_are_kept_and_numbers_are_never_used_again() {
     let mut all = Fixture::new();
     all.sink.0.lock().unwrap().options.max_events = 2;
     for _ in 0..5 {
-        all.send(&["{}".to_owned()]).await;
+        all.send(&[claim(true, "")]).await;
     }
     assert_eq!(all.rows("SELECT number FROM event"), ["4", "5"]);
     all.sink.0.lock().unwrap().options.max_events = 0;
-    all.send(&["{}".to_owned()]).await;
+    all.send(&[claim(true, "")]).await;
     assert!(all.rows("SELECT number FROM event").is_empty());
     all.sink.0.lock().unwrap().options.max_events = 2;
-    all.send(&["{}".to_owned()]).await;
+    all.send(&[claim(true, "")]).await;
     assert_eq!(all.rows("SELECT number FROM event"), ["7"]);
 }
 
@@ -379,9 +418,17 @@ async fn a_nostr_event_has_one_row_however_often_it_comes_and_from_whichever_out
     sink.send(&[nostr_event(1, 1, r#""a\n\"\u0000é""#), nostr_event(2, 2, "\"b\"")]).await.unwrap();
     sink.send(&[nostr_event(2, 2, "\"b\""), nostr_event(3, 1, "\"other\"")]).await.unwrap();
     assert_eq!(sink.position().unwrap(), Some(3));
-    // A payload that is no event has no row, and does not stop the others.
-    sink.send(&[event(4, "{}"), nostr_event(5, 3, "\"c\"")]).await.unwrap();
-    let fixture = Fixture { dir, sink, position: 5 };
+    // A payload that is no event is refused, and once it is set aside the others follow.
+    let events = [nostr_event(4, 4, "\"d\""), event(5, "{}"), nostr_event(6, 3, "\"c\"")];
+    let refused = sink.send(&events).await.unwrap_err();
+    assert_eq!((refused.kind, &*refused.accepted), (FailureKind::Refused, &[4][..]));
+    assert!(
+        refused.reason.ends_with("missing field `id`, at byte 2 (line/malformed)"),
+        "{refused}"
+    );
+    sink.skip(&events[1]).await.unwrap();
+    sink.send(&events[1..]).await.unwrap();
+    let fixture = Fixture { dir, sink, position: 6 };
     let select = "SELECT number, substr(id, 1, 2), created_at, kind, tags FROM event";
     let expected = [1, 2].map(|number| format!(r#"{number} 0{number} -5 65535 [["t","\u0000"]]"#));
     assert_eq!(fixture.rows(select)[..2], expected);
@@ -390,7 +437,7 @@ async fn a_nostr_event_has_one_row_however_often_it_comes_and_from_whichever_out
         .query_row("SELECT CAST(content AS BLOB) FROM event WHERE number = 1", [], |row| row.get(0))
         .unwrap();
     assert_eq!(content, "a\n\"\0é".as_bytes());
-    assert_eq!(fixture.rows("SELECT content FROM event WHERE number > 1"), ["b", "c"]);
+    assert_eq!(fixture.rows("SELECT content FROM event WHERE number > 1"), ["b", "d", "c"]);
 }
 
 #[tokio::test]

@@ -12,36 +12,44 @@
 //! The id of an event is the position of its line times 4,096, plus its number in the line: the same at every delivery,
 //! and exact in JavaScript below the position 2⁴¹.
 
+use events::{Action, Body, Claims, Json, Kind, Line, Op};
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::schedule::{Outgoing, OutgoingMessage};
 use crate::event::Event;
-use crate::tables::{Line, Op};
 
 /// The messages of a line; none if tap has no event for it. Those of an account have its handle, if it is verified.
 pub(super) fn messages(event: &Event, handle: Option<&str>) -> Result<Outgoing, &'static str> {
-    let line = Line::parse(event.payload());
+    let line = Line::parse(event.payload()).map_err(|_| NO_LINE)?;
     let handle = handle.unwrap_or(UNVERIFIED_HANDLE);
     let mut messages = Messages { position: event.position(), handle, all: Vec::new() };
-    match (&*line.kind, line.has_operations(), line.is_claim()) {
-        ("commit" | "resync", true, _) => {
-            for op in &line.ops {
-                messages.add(TapEvent::Record { record: Record::of(&line, op) })?;
+    match &line.body {
+        Body::Event(event) => match &event.claims {
+            Claims::Commit(Some(commit)) if line.has_operations() => {
+                messages.add_records(
+                    &line,
+                    &commit.rev,
+                    event.ops.as_deref().unwrap_or_default(),
+                )?;
             }
+            Claims::Identity(_) if line.is_claim() => messages.add_identity(&line, "active")?,
+            Claims::Account(Some(account)) if line.is_claim() && account.active => {
+                messages.add_identity(&line, "active")?;
+            }
+            _ => {}
+        },
+        Body::Resync(resync) if line.has_operations() => {
+            messages.add_records(&line, &resync.rev, &resync.ops)?;
         }
-        ("identity", _, true) => messages.add_identity(&line, "active")?,
-        ("account", _, true) if line.active == Some(true) => {
-            messages.add_identity(&line, "active")?;
-        }
-        ("status", _, true) if line.active == Some(false) => {
-            messages.add_identity(&line, inactive(line.status.as_deref()))?;
+        Body::Status(status) if line.is_claim() && !status.active => {
+            messages.add_identity(&line, inactive(status.status.as_deref()))?;
         }
         _ => {}
     }
     // The pieces of one repository have different records; those before it may have the same.
-    let (position, is_concurrent) = (event.position(), !line.live && line.piece != Some(0));
-    let names_handle = line.kind != "commit" && line.kind != "resync";
+    let is_first_piece = matches!(&line.body, Body::Resync(resync) if resync.piece == 0);
+    let (position, is_concurrent) = (event.position(), !line.is_live() && !is_first_piece);
+    let names_handle = !matches!(line.kind(), Kind::Commit | Kind::Resync);
     Ok(Outgoing { position, is_concurrent, names_handle, messages: messages.all.into() })
 }
 
@@ -74,9 +82,19 @@ impl Messages<'_> {
         Ok(())
     }
 
+    fn add_records(
+        &mut self,
+        line: &Line<'_>,
+        rev: &str,
+        ops: &[Op<'_>],
+    ) -> Result<(), &'static str> {
+        let record = |op| TapEvent::Record { record: Record::of(line, rev, op) };
+        ops.iter().try_for_each(|op| self.add(record(op)))
+    }
+
     fn add_identity(&mut self, line: &Line<'_>, status: &'static str) -> Result<(), &'static str> {
         let is_active = status == "active";
-        let identity = Identity { did: &line.did, handle: self.handle, is_active, status };
+        let identity = Identity { did: line.did(), handle: self.handle, is_active, status };
         self.add(TapEvent::Identity { identity })
     }
 }
@@ -104,21 +122,26 @@ struct Record<'l> {
     rkey: &'l str,
     action: &'l str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    record: Option<&'l RawValue>,
+    record: Option<&'l Json<'l>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cid: Option<&'l str>,
 }
 
 impl<'l> Record<'l> {
     /// An operation. One whose record is invalid deletes what was at its path, as tap has no form for it.
-    fn of(line: &'l Line<'_>, op: &'l Op<'_>) -> Self {
-        let (action, cid) = match op.record {
-            Some(_) => (&*op.action, op.cid.as_deref()),
-            None => ("delete", None),
-        };
-        let rev = line.rev.as_deref().unwrap_or_default();
-        let (live, did, record) = (line.live, &*line.did, op.record);
-        Self { live, did, rev, collection: &op.collection, rkey: &op.rkey, action, record, cid }
+    fn of(line: &'l Line<'_>, rev: &'l str, op: &'l Op<'_>) -> Self {
+        let record = op.record();
+        let action = if record.is_some() { op.action } else { Action::Delete };
+        Self {
+            live: line.is_live(),
+            did: line.did(),
+            rev,
+            collection: &op.collection,
+            rkey: &op.rkey,
+            action: action.as_str(),
+            record,
+            cid: op.cid.as_deref().filter(|_| record.is_some()),
+        }
     }
 }
 
@@ -129,6 +152,9 @@ struct Identity<'l> {
     is_active: bool,
     status: &'l str,
 }
+
+/// Why the connection ends at an event that cannot be read: the consumer waits for it until the operator looks.
+const NO_LINE: &str = "an event that is no line of follow (line/malformed)";
 
 /// Maximum number of events of a line.
 const MAX_LINE_EVENTS: u64 = 4096;
@@ -143,10 +169,22 @@ mod tests {
     use super::*;
     use crate::event::{EventId, NewEvent};
 
-    fn sent(line: &Value) -> (Vec<Value>, bool) {
+    fn stored(payload: &str) -> Event {
         let id = EventId::of_commit("did:web:a.test", "1");
-        let event = NewEvent::new(id, "did:web:a.test", line.to_string()).unwrap();
-        let outgoing = messages(&Event::stored(3, &event), None).unwrap();
+        Event::stored(3, &NewEvent::new(id, "did:web:a.test", payload.to_owned()).unwrap())
+    }
+
+    /// A line about the account with these keys, and those that all lines have.
+    fn line(kind: &str, verdict: &str, more: &Value) -> Value {
+        let mut line = json!({"v": 1, "host": "https://a", "kind": kind, "did": "did:web:a.test",
+            "verdict": verdict, "code": "unchecked"});
+        let line_keys = line.as_object_mut().unwrap();
+        line_keys.extend(more.as_object().unwrap().clone());
+        line
+    }
+
+    fn sent(line: &Value) -> (Vec<Value>, bool) {
+        let outgoing = messages(&stored(&line.to_string()), None).unwrap();
         let parsed = |message: &OutgoingMessage| -> Value {
             let value: Value = serde_json::from_str(&message.text).unwrap();
             assert_eq!(value["id"].to_string(), *message.id);
@@ -162,8 +200,10 @@ mod tests {
         let mut invalid = op("update", "two");
         invalid["invalid"] = json!({"code": "record/cbor"});
         let deleted = json!({"action": "delete", "collection": "a.b.c", "rkey": "three"});
-        json!({"id": "did:web:a.test/1", "live": live, "kind": kind, "did": "did:web:a.test", "rev": "1",
-            "verdict": verdict, "ops": [created, invalid, deleted]})
+        let more = json!({"id": "did:web:a.test/1", "live": live, "rev": "1", "name": "a", "commit": "bafy",
+            "records": 3, "invalid_records": 1, "bytes": 9, "piece": 1, "whole": true, "last": false,
+            "ops": [created, invalid, deleted]});
+        line(kind, verdict, &more)
     }
 
     #[test]
@@ -196,20 +236,22 @@ mod tests {
     fn what_was_not_verified_by_request_is_sent() {
         let (events, _) = sent(&commit("not-asked", true, "commit"));
         assert_eq!(events.len(), 3);
-        let line = json!({"kind": "identity", "did": "did:web:a.test", "verdict": "not-asked"});
-        assert_eq!(sent(&line).0[0]["identity"]["status"], "active");
+        assert_eq!(
+            sent(&line("identity", "not-asked", &json!({}))).0[0]["identity"]["status"],
+            "active"
+        );
         assert_eq!(sent(&commit("not-asked", false, "resync")).0.len(), 3);
     }
 
     #[test]
     fn what_is_not_verified_or_has_no_form_in_tap_is_not_sent() {
-        for verdict in ["refused", "ignored", "unknown-key", "unchecked", ""] {
+        for verdict in ["refused", "ignored", "unknown-key", "unchecked"] {
             assert_eq!(sent(&commit(verdict, true, "commit")).0, [Value::Null; 0], "{verdict}");
         }
-        for kind in ["sync", "info", "unknown", ""] {
+        for kind in ["sync", "info", "unknown", "history"] {
             assert_eq!(sent(&commit("verified", true, kind)).0, [Value::Null; 0], "{kind}");
         }
-        let inactive = json!({"kind": "account", "did": "did:web:a.test", "active": false, "verdict": "unchecked"});
+        let inactive = line("account", "unchecked", &json!({"active": false}));
         assert_eq!(sent(&inactive).0, [Value::Null; 0], "a claim of the host");
     }
 
@@ -220,16 +262,23 @@ mod tests {
             json!({"did": "did:web:a.test", "handle": "handle.invalid", "is_active": status == "active",
                 "status": status})
         };
-        let line = json!({"kind": "identity", "did": "did:web:a.test", "handle": "a.test", "verdict": "unchecked"});
-        assert_eq!(identity(line), expected("active"));
-        let line = json!({"kind": "account", "did": "did:web:a.test", "active": true, "verdict": "unchecked"});
-        assert_eq!(identity(line), expected("active"));
+        let changed = line("identity", "unchecked", &json!({"handle": "a.test"}));
+        assert_eq!(identity(changed), expected("active"));
+        let back = line("account", "unchecked", &json!({"active": true}));
+        assert_eq!(identity(back), expected("active"));
         for (status, word) in
             [("deleted", "deleted"), ("takendown", "takendown"), ("odd", "deactivated")]
         {
-            let line = json!({"kind": "status", "did": "did:web:a.test", "active": false, "status": status,
-                "verdict": "unchecked"});
-            assert_eq!(identity(line), expected(word));
+            let confirmed =
+                line("status", "unchecked", &json!({"active": false, "status": status}));
+            assert_eq!(identity(confirmed), expected(word));
+        }
+    }
+
+    #[test]
+    fn a_payload_that_is_no_line_is_an_error() {
+        for payload in ["no line", "{}", r#"{"v":1,"kind":"commit"}"#] {
+            assert_eq!(messages(&stored(payload), None), Err(NO_LINE), "{payload}");
         }
     }
 }

@@ -140,7 +140,7 @@ fn id(account: &str, number: u64) -> String {
 fn event(account: &str, number: u64) -> NewEvent {
     let did = format!("did:web:{account}.test");
     let payload = json!({
-        "id": id(account, number), "live": true, "n": number, "kind": "commit", "did": did,
+        "v": 1, "id": id(account, number), "live": true, "host": "https://a", "code": "verified", "n": number, "kind": "commit", "did": did,
         "rev": number.to_string(), "verdict": "verified",
         "ops": [
             {"action": "create", "collection": "a.b.c", "rkey": "1", "cid": "bafy", "record": {"n": number}},
@@ -177,7 +177,8 @@ async fn an_account_is_delivered_in_order_and_others_meanwhile() {
 async fn a_channel_of_tap_has_an_event_for_each_operation_and_completes_a_line_with_the_last() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path(), &["one"], options());
-    let info = NewEvent::new(EventId::of_message("", "https://a", 1), "", r#"{"kind":"info"}"#);
+    let info = json!({"v": 1, "host": "https://a", "kind": "info", "name": "a", "verdict": "unchecked", "code": "unchecked"});
+    let info = NewEvent::new(EventId::of_message("", "https://a", 1), "", info.to_string());
     server.append(vec![info.unwrap(), event("a", 1), event("a", 2)]).await;
     let mut client = server.connect("/channel").await;
     let mut ids = Vec::new();
