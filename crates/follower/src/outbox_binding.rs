@@ -26,7 +26,7 @@ pub(super) fn check_level(
 ) -> Result<(), Failure> {
     let (path, identity) = (state.join(FILE), outbox.identity().to_string());
     let content = match level.mark() {
-        Some(level) => format!("{identity}\n{level}"),
+        Some(level) => format!("{identity}\n{}", level.as_str()),
         None => identity.clone(),
     };
     match std::fs::read_to_string(&path) {

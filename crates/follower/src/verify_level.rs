@@ -1,6 +1,7 @@
 //! What a run proves of the events of a stream: `--verify-against`.
 
 use clap::ValueEnum;
+use events::ProvedLevel;
 use verify::sync::Policy;
 
 /// What is proved of an event before it is delivered.
@@ -26,8 +27,12 @@ impl VerifyLevel {
     }
 
     /// The word in lines, which those of the default do not have.
-    pub(super) fn mark(self) -> Option<&'static str> {
-        (self != Self::Full).then_some(self.name())
+    pub(super) fn mark(self) -> Option<ProvedLevel> {
+        match self {
+            Self::None => Some(ProvedLevel::None),
+            Self::Signature => Some(ProvedLevel::Signature),
+            Self::Full => None,
+        }
     }
 
     /// The policy of the verification; `None` for decoding only.

@@ -3,8 +3,9 @@
 use archive::ArchivedEvent;
 use atproto::event::{Decoder, Event, Options};
 use delivery::EventId;
+use events::{Body, Claims, Code, EventBody, Line, LineWriter, Verdict};
 
-use follower::line::{Object, claims, write_op};
+use follower::line::write_op;
 
 /// Writes the lines of archived events.
 #[derive(Debug)]
@@ -37,37 +38,49 @@ impl ArchivedLines {
     }
 }
 
-fn write_event(archived: &ArchivedEvent<'_>, number: i64, event: &Event<'_>, line: &mut Vec<u8>) {
-    let mut object = Object::begin_line(line);
-    object.text("id", id(archived, number, event).as_str());
-    object.json("live", &false);
-    object.json("arrival", &number);
-    object.text("host", archived.host);
-    if let Some(seq) = archived.seq {
-        object.json("seq", &seq);
+fn write_event(archived: &ArchivedEvent<'_>, number: i64, event: &Event<'_>, lines: &mut Vec<u8>) {
+    let id = id(archived, number, event);
+    let body = EventBody {
+        arrival: Some(number),
+        host: archived.host.into(),
+        seq: archived.seq,
+        repeated: false,
+        did: archived.did.map(Into::into),
+        claims: Claims::from(event),
+        key: archived.key.map(Into::into),
+        message: None,
+        verified_against: None,
+        ops: None,
+        proof: None,
+        frame: matches!(event, Event::Unknown(_)).then(|| archived.frame.into()),
+    };
+    let line = Line {
+        id: Some(id.as_str().into()),
+        live: Some(false),
+        verdict: verdict(archived),
+        code: archived.verdict.into(),
+        body: Body::Event(body),
+    };
+    let mut writer = LineWriter::begin(lines, &line);
+    if let Event::Commit(commit) = event
+        && archived.is_verified()
+    {
+        writer.begin_ops();
+        commit.ops.iter().for_each(|op| write_op(&mut writer, op));
     }
-    object.text("kind", event.kind_name());
-    object.optional("did", archived.did);
-    claims(&mut object, event);
-    object.text("verdict", if archived.is_verified() { "verified" } else { archived.verdict });
-    object.text("code", archived.verdict);
-    object.optional("key", archived.key);
-    match event {
-        Event::Commit(commit) if archived.is_verified() => {
-            object.key("ops");
-            object.line.push(b'[');
-            for (number, op) in commit.ops.iter().enumerate() {
-                if number > 0 {
-                    object.line.push(b',');
-                }
-                write_op(object.line, op);
-            }
-            object.line.push(b']');
-        }
-        Event::Unknown(_) => object.bytes("frame", archived.frame),
-        _ => {}
+    writer.end(&line);
+}
+
+/// The verdict of the time, of which archives have the code.
+fn verdict(archived: &ArchivedEvent<'_>) -> Verdict {
+    match Code::from(archived.verdict) {
+        _ if archived.is_verified() => Verdict::Verified,
+        Code::Unchecked => Verdict::Unchecked,
+        Code::NotAsked => Verdict::NotAsked,
+        Code::EventStaleRev | Code::EventInactive => Verdict::Ignored,
+        Code::SignatureNoKey => Verdict::UnknownKey,
+        _ => Verdict::Refused,
     }
-    object.end();
 }
 
 /// The id that the line of the event has from an outbox.
@@ -79,5 +92,44 @@ fn id(archived: &ArchivedEvent<'_>, number: i64, event: &Event<'_>) -> EventId {
             let seq = archived.seq.unwrap_or(number);
             EventId::of_message(did, archived.host, u64::try_from(seq).unwrap_or_default())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use atproto::corpus;
+
+    use super::*;
+
+    /// The writer of the hot path and `serde` agree on captured events, with every verdict that archives have.
+    #[test]
+    fn lines_of_captured_frames_are_what_their_type_reads_and_writes() {
+        let file = conformance::fixtures!(Captures).bytes("pds/frames.bin");
+        let frames = corpus::read(&file).unwrap();
+        let mut lines = ArchivedLines::default();
+        let mut operations = 0;
+        for (number, frame) in (1..).zip(&frames) {
+            for verdict in ["verified", "unchecked", "not-asked"] {
+                let archived = ArchivedEvent {
+                    did: Some("did:web:a.test"),
+                    arrival: number,
+                    host: "https://pds.example",
+                    seq: Some(number),
+                    kind: "",
+                    received: number,
+                    verdict,
+                    key: (verdict == "verified").then_some("did:key:z"),
+                    judge: "",
+                    frame,
+                };
+                let (mut line, mut again) = (Vec::new(), Vec::new());
+                lines.write(&archived, number, &mut line).unwrap();
+                let typed = Line::parse(&line).unwrap();
+                operations += typed.operations().count();
+                typed.append(&mut again);
+                assert!(again == line, "{}", String::from_utf8_lossy(&line));
+            }
+        }
+        assert!(operations > 1_000, "{operations}");
     }
 }

@@ -1,12 +1,13 @@
 //! The page of codes and the JSON Schemas list each code of the program, and no other.
 //!
-//! Codes are the texts in functions named `code` or `…_code`, and in constants named `…_CODE`.
+//! Codes are the texts in functions named `code` or `…_code`, in constants named `…_CODE`, and the variants of `Code` that are used.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use syn::visit::{self, Visit};
 use syn::{Attribute, Ident, ImplItemFn, ItemConst, ItemFn, ItemMod, LitStr};
+use wireproof::events::Code;
 
 use crate::schemas;
 
@@ -62,8 +63,11 @@ fn codes_of_the_program() -> BTreeSet<String> {
             &syn::parse_file(&text).unwrap_or_else(|error| panic!("{path:?}: {error}")),
         );
     }
-    assert!(found.codes.len() > 80, "{:?}", found.codes);
-    found.codes
+    let is_used = |code: &&Code<'_>| found.variants.contains(&format!("{code:?}"));
+    let used = Code::ALL.iter().filter(is_used).map(|code| code.as_str().to_owned());
+    let codes: BTreeSet<String> = found.codes.iter().cloned().chain(used).collect();
+    assert!(codes.len() > 80, "{codes:?}");
+    codes
 }
 
 /// The texts of the Python package that have the form of a code.
@@ -105,6 +109,8 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 #[derive(Default)]
 struct Codes {
     codes: BTreeSet<String>,
+    /// The variants of `Code` that are used.
+    variants: BTreeSet<String>,
     /// Number of surrounding functions and constants that hold codes.
     depth: usize,
 }
@@ -137,6 +143,15 @@ impl<'ast> Visit<'ast> for Codes {
     fn visit_item_const(&mut self, constant: &'ast ItemConst) {
         let holds = constant.ident.to_string().ends_with("_CODE");
         self.within(holds, |codes| visit::visit_item_const(codes, constant));
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        if let [.., name, variant] = &*path.segments.iter().collect::<Vec<_>>()
+            && name.ident == "Code"
+        {
+            self.variants.insert(variant.ident.to_string());
+        }
+        visit::visit_path(self, path);
     }
 
     /// Documentation is no code.

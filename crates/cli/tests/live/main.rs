@@ -80,6 +80,7 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 
 use serde_json::Value;
 use simnet::servers::{Server, Simulation, Spec};
+use wireproof::events::Line;
 
 /// A small network with a relay, and without writes.
 fn quiet() -> Simulation {
@@ -138,9 +139,14 @@ fn file_lines(folder: &Path) -> Vec<Value> {
     files.iter().flat_map(|path| parsed(&std::fs::read(path).unwrap())).collect()
 }
 
-fn parsed_line(line: &str) -> Value {
-    let line = serde_json::from_str(line).unwrap();
+/// Each line has the schema of its kind, and is what its type reads and writes.
+fn parsed_line(text: &str) -> Value {
+    let line = serde_json::from_str(text).unwrap();
     schemas::check("follow", &line);
+    let typed = Line::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let mut written = Vec::new();
+    typed.append(&mut written);
+    assert_eq!(String::from_utf8(written).unwrap().trim_end(), text.trim_end());
     line
 }
 

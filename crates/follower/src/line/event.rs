@@ -3,15 +3,16 @@
 use atproto::event::{Action, Commit, Event, RepoOp};
 use codec::cid::CidRef;
 use delivery::RecordEffects;
+use events::{
+    self, Body, Claims, EventBody, InvalidContent, Kind, Line, LineWriter, NewContent, NewOp, Proof,
+};
 use net::firehose::{DeliveredEvent, FrameKind, Verdict};
 use verify::InvalidRecord;
 use verify::sync::{Chain, Outcome};
 
 use super::super::condition::{Condition, Subject};
 use super::super::selection::Filter;
-use super::object::Object;
-use super::{LineContent, LineHeader, NOT_ASKED, ProofForm, write_deletion};
-use crate::json::RecordPath;
+use super::{LineContent, LineHeader, ProofForm, deletion};
 
 /// The line of an event.
 pub struct EventLine<'e, 'a> {
@@ -54,46 +55,49 @@ impl<'e, 'a> EventLine<'e, 'a> {
 
     /// Appends the line, and returns the offset in it of the operations, or 0: what is before them can differ when the
     /// commit is received again.
-    pub(crate) fn write(&self, line: &mut Vec<u8>, header: LineHeader<'_>) -> usize {
+    pub(crate) fn write(&self, lines: &mut Vec<u8>, header: LineHeader<'_>) -> usize {
+        let line = self.line(header);
+        let mut writer = LineWriter::begin(lines, &line);
         let mut ops_at = 0;
-        let event = self.event;
-        let mut object = Object::begin_line(line);
-        header.write(&mut object);
-        object.text("host", self.host);
-        if let Some(seq) = event.seq {
-            object.number("seq", seq);
+        if let Some(commit) = self.commit().filter(|_| has_ops(&self.event.verdict)) {
+            ops_at = writer.begin_ops();
+            self.write_ops(&mut writer, commit);
         }
-        if matches!(header, LineHeader::Printed { is_repeated: true }) {
-            object.json("repeated", &true);
-        }
-        object.text("kind", event.kind.name());
-        if let Some(did) = event.did {
-            object.text("did", did);
-        }
-        if let Some(claimed) = event.event {
-            claims(&mut object, claimed);
-        }
-        verdict(&mut object, event);
-        object.optional("verified_against", self.content.level.mark());
-        if let Some(commit) = self.commit().filter(|_| has_ops(&event.verdict)) {
-            ops_at = object.escape();
-            self.write_ops(&mut object, commit);
-        }
-        if let Some(form) = self.content.proof.filter(|_| event.verdict.is_verified()) {
-            match (form, event.event) {
-                (ProofForm::Blocks, Some(Event::Commit(commit))) => {
-                    object.proof("blocks", commit.car);
-                }
-                _ => object.proof("frame", event.frame),
-            }
-        }
-        if matches!(event.kind, FrameKind::Unknown | FrameKind::Undecodable)
-            || matches!(event.verdict, Verdict::Undecodable(_))
-        {
-            object.bytes("frame", event.frame);
-        }
-        object.end();
+        writer.end(&line);
         ops_at
+    }
+
+    /// The line without its operations.
+    fn line<'s>(&'s self, header: LineHeader<'s>) -> Line<'s> {
+        let event = self.event;
+        let claims = event.event.map_or_else(|| Claims::undecoded(kind(event.kind)), Claims::from);
+        let is_undecoded = matches!(event.kind, FrameKind::Unknown | FrameKind::Undecodable)
+            || matches!(event.verdict, Verdict::Undecodable(_));
+        let body = EventBody {
+            arrival: None,
+            host: self.host.into(),
+            seq: event.seq.and_then(|seq| i64::try_from(seq).ok()),
+            repeated: matches!(header, LineHeader::Printed { is_repeated: true }),
+            did: event.did.map(Into::into),
+            claims,
+            key: None,
+            message: message(&event.verdict).map(Into::into),
+            verified_against: self.content.level.mark(),
+            ops: None,
+            proof: self.proof(),
+            frame: is_undecoded.then(|| (&event.frame[..]).into()),
+        };
+        let (id, live) = header.id_and_live();
+        let (verdict, code) = (verdict(&event.verdict), event.verdict.code().into());
+        Line { id, live, verdict, code, body: Body::Event(body) }
+    }
+
+    fn proof(&self) -> Option<Proof<'static>> {
+        let form = self.content.proof.filter(|_| self.event.verdict.is_verified())?;
+        Some(match (form, self.event.event) {
+            (ProofForm::Blocks, Some(Event::Commit(commit))) => Proof::Blocks(commit.car.into()),
+            _ => Proof::Frame((&self.event.frame[..]).into()),
+        })
     }
 
     /// The changes of the records that the line has.
@@ -118,19 +122,13 @@ impl<'e, 'a> EventLine<'e, 'a> {
         }
     }
 
-    fn write_ops(&self, object: &mut Object<'_>, commit: &Commit<'_>) {
-        object.key("ops");
-        object.line.push(b'[');
-        for (number, (op, of_op)) in self.delivered_ops(commit).enumerate() {
-            if number > 0 {
-                object.line.push(b',');
-            }
+    fn write_ops(&self, writer: &mut LineWriter<'_>, commit: &Commit<'_>) {
+        for (op, of_op) in self.delivered_ops(commit) {
             match of_op {
-                OpMatch::Deletion => write_deletion(object.line, op.path, true),
-                _ => write_op(object.line, op),
+                OpMatch::Deletion => writer.op(&deletion(op.path, true)),
+                _ => write_op(writer, op),
             }
         }
-        object.line.push(b']');
     }
 
     /// The operations that the line has.
@@ -148,58 +146,39 @@ impl<'e, 'a> EventLine<'e, 'a> {
     }
 }
 
-/// Writes the fields that the event claims, verified or not.
-pub fn claims(object: &mut Object<'_>, event: &Event<'_>) {
-    match event {
-        Event::Commit(commit) => {
-            object.text("time", commit.time);
-            object.text("rev", commit.rev);
-            object.plain("commit", commit.commit);
-        }
-        Event::Sync(sync) => {
-            object.text("time", sync.time);
-            object.text("rev", sync.rev);
-        }
-        Event::Identity(identity) => {
-            object.text("time", identity.time);
-            object.optional("handle", identity.handle);
-        }
-        Event::Account(account) => {
-            object.text("time", account.time);
-            object.json("active", &account.active);
-            object.optional("status", account.status);
-        }
-        Event::Info(info) => {
-            object.text("name", info.name);
-            object.optional("message", info.message);
-        }
-        Event::Error(error) => {
-            object.text("name", error.error);
-            object.optional("message", error.message);
-        }
-        Event::Unknown(unknown) => object.optional("type", unknown.header.kind),
-    }
-}
-
-fn verdict(object: &mut Object<'_>, event: &DeliveredEvent<'_>) {
-    object.text("verdict", verdict_name(&event.verdict));
-    object.text("code", event.verdict.code());
-    match &event.verdict {
-        Verdict::Judged(Outcome::Rejected(why)) => object.message(why),
-        Verdict::Judged(Outcome::Ignored(why)) => object.message(why),
-        Verdict::Judged(Outcome::Commit(_, Chain::Broken(why))) => object.message(why),
-        Verdict::UnknownKey(why) => object.message(why),
-        Verdict::Undecodable(why) => object.message(why),
-        _ => {}
-    }
-}
-
-fn verdict_name(verdict: &Verdict<'_>) -> &'static str {
+/// The explanation of a verdict, for a person.
+fn message(verdict: &Verdict<'_>) -> Option<String> {
     match verdict {
-        Verdict::Judged(outcome) => outcome.verdict(),
-        Verdict::Undecodable(_) => "refused",
-        Verdict::UnknownKey(_) => "unknown-key",
-        Verdict::NotVerified => NOT_ASKED,
+        Verdict::Judged(Outcome::Rejected(why)) => Some(why.to_string()),
+        Verdict::Judged(Outcome::Ignored(why)) => Some(why.to_string()),
+        Verdict::Judged(Outcome::Commit(_, Chain::Broken(why))) => Some(why.to_string()),
+        Verdict::UnknownKey(why) => Some(why.to_string()),
+        Verdict::Undecodable(why) => Some(why.to_string()),
+        _ => None,
+    }
+}
+
+fn verdict(verdict: &Verdict<'_>) -> events::Verdict {
+    match verdict {
+        Verdict::Judged(Outcome::Commit(..) | Outcome::Sync(..)) => events::Verdict::Verified,
+        Verdict::Judged(Outcome::Ignored(_)) => events::Verdict::Ignored,
+        Verdict::Judged(Outcome::Rejected(_)) | Verdict::Undecodable(_) => events::Verdict::Refused,
+        Verdict::Judged(Outcome::Unjudged(_)) => events::Verdict::Unchecked,
+        Verdict::UnknownKey(_) => events::Verdict::UnknownKey,
+        Verdict::NotVerified => events::Verdict::NotAsked,
+    }
+}
+
+fn kind(kind: FrameKind) -> Kind {
+    match kind {
+        FrameKind::Commit => Kind::Commit,
+        FrameKind::Sync => Kind::Sync,
+        FrameKind::Identity => Kind::Identity,
+        FrameKind::Account => Kind::Account,
+        FrameKind::Info => Kind::Info,
+        FrameKind::Error => Kind::Error,
+        FrameKind::Unknown => Kind::Unknown,
+        FrameKind::Undecodable => Kind::Undecodable,
     }
 }
 
@@ -241,23 +220,33 @@ impl OpMatch {
     }
 }
 
+/// Writes an operation of a commit.
 /// Appends an operation of a commit.
-pub fn write_op(line: &mut Vec<u8>, op: &RepoOp<'_>) {
-    let RecordPath { collection, rkey } = RecordPath::split(op.path);
-    let mut object = Object::begin(line);
-    object.text("action", op.action.as_str());
-    object.text("collection", collection);
-    object.text("rkey", rkey);
-    let is_there = op.action != Action::Delete;
-    if let Some(cid) = op.cid.filter(|_| is_there) {
-        object.plain("cid", cid);
+pub fn write_op(writer: &mut LineWriter<'_>, op: &RepoOp<'_>) {
+    if op.action == Action::Delete {
+        return writer.op(&deletion(op.path, false));
     }
-    if let Some(block) = op.record.filter(|_| is_there) {
-        match (InvalidRecord::of_op(op), &block.value) {
-            (Some(invalid), _) => object.invalid(&invalid, block.data),
-            (None, Some(value)) => object.record(value, block.data),
-            (None, None) => {}
+    let put =
+        NewOp { action: op.action, path: op.path, cid: op.cid, content: None, filtered: false };
+    let Some(block) = op.record else { return writer.op(&put) };
+    match (InvalidRecord::of_op(op), &block.value) {
+        (Some(invalid), _) => write_invalid(writer, put, &invalid, block.data),
+        (None, Some(value)) => {
+            writer.op(&NewOp { content: Some(NewContent::Record(value, block.data)), ..put });
         }
+        (None, None) => writer.op(&put),
     }
-    object.close();
+}
+
+/// Writes an operation whose record is invalid: the broken rule and the bytes.
+pub(super) fn write_invalid(
+    writer: &mut LineWriter<'_>,
+    put: NewOp<'_>,
+    invalid: &InvalidRecord,
+    bytes: &[u8],
+) {
+    let (message, error) = (invalid.error.to_string(), &invalid.error);
+    let (code, offset) = (error.code(), error.offset);
+    let content = NewContent::Invalid(InvalidContent { code, offset, message: &message, bytes });
+    writer.op(&NewOp { content: Some(content), ..put });
 }

@@ -1,78 +1,108 @@
 //! The lines of the events of a Jetstream.
 
+use atproto::event::Action;
 use atproto::syntax::DatetimeBuf;
-use net::jetstream::{self, EventBody, Operation, Unrecognized};
-
-use super::object::Object;
-use super::{NOT_ASKED, NOT_ASKED_CODE, UNDECODABLE, UNREADABLE_CODE};
+use events::{
+    AccountClaims, Body, Claims, Code, CommitClaims, Content, EventBody, IdentityClaims, Json,
+    Line, Op, SyncClaims, Text, Verdict,
+};
+use net::jetstream::{self, EventBody as Received, Operation, Unrecognized};
+use serde_json::value::RawValue;
 
 /// Writes the line of an event of a Jetstream.
-pub(crate) fn write_jetstream(line: &mut Vec<u8>, host: &str, event: &jetstream::Event) {
-    let mut object = Object::begin_line(line);
-    object.text("host", host);
-    object.number("seq", event.cursor);
-    object.text("kind", event.kind().name());
-    object.text("did", event.did.as_str());
-    match &event.body {
-        EventBody::Commit(commit) => {
-            let micros = i64::try_from(event.micros).unwrap_or(i64::MAX);
-            let time = DatetimeBuf::from_unix_micros(micros);
-            object.optional("time", time.as_ref().map(|time| time.as_str()));
-            object.plain("rev", commit.rev);
-        }
-        EventBody::Sync(sync) => {
-            object.text("time", &sync.time);
-            object.plain("rev", sync.rev);
-        }
-        EventBody::Identity(identity) => {
-            object.text("time", &identity.time);
-            object.optional("handle", identity.handle.as_deref());
-        }
-        EventBody::Account(account) => {
-            object.text("time", &account.time);
-            object.json("active", &account.active);
-            object.optional("status", account.status.as_deref());
-        }
-    }
-    object.text("verdict", NOT_ASKED);
-    object.text("code", NOT_ASKED_CODE);
-    if let EventBody::Commit(commit) = &event.body {
-        write_jetstream_op(&mut object, commit);
-    }
-    object.end();
-}
-
-fn write_jetstream_op(object: &mut Object<'_>, commit: &jetstream::Commit) {
-    object.key("ops");
-    object.line.push(b'[');
-    let mut op = Object::begin(object.line);
-    let action = match commit.operation {
-        Operation::Create => "create",
-        Operation::Update => "update",
-        Operation::Delete => "delete",
+pub(crate) fn write_jetstream(lines: &mut Vec<u8>, host: &str, event: &jetstream::Event) {
+    let ops = match &event.body {
+        Received::Commit(commit) => Some(vec![op(commit)]),
+        _ => None,
     };
-    op.text("action", action);
-    op.text("collection", commit.collection.as_str());
-    op.text("rkey", commit.rkey.as_str());
-    op.optional("cid", commit.cid.as_ref().map(|cid| cid.as_str()));
-    if let Some(record) = &commit.record {
-        op.key("record");
-        // Line ends can only be white space here: in text they are escaped.
-        let one_line = |byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte };
-        op.line.extend(record.get().bytes().map(one_line));
-    }
-    op.close();
-    object.line.push(b']');
+    let body = EventBody {
+        seq: i64::try_from(event.cursor).ok(),
+        did: Some(event.did.as_str().into()),
+        ops,
+        ..empty(host, claims(event))
+    };
+    let (verdict, code, body) = (Verdict::NotAsked, Code::NotAsked, Body::Event(body));
+    Line { id: None, live: None, verdict, code, body }.append(lines);
 }
 
 /// Writes the line of a Jetstream message that is no event.
-pub(crate) fn write_unrecognized(line: &mut Vec<u8>, host: &str, message: &Unrecognized) {
-    let mut object = Object::begin_line(line);
-    object.text("host", host);
-    object.text("kind", UNDECODABLE);
-    object.text("verdict", "refused");
-    object.text("code", UNREADABLE_CODE);
-    object.text("message", &message.reason);
-    object.bytes("frame", &message.bytes);
-    object.end();
+pub(crate) fn write_unrecognized(lines: &mut Vec<u8>, host: &str, message: &Unrecognized) {
+    let body = EventBody {
+        message: Some((&*message.reason).into()),
+        frame: Some((&*message.bytes).into()),
+        ..empty(host, Claims::Undecodable)
+    };
+    let (verdict, code, body) = (Verdict::Refused, Code::Message, Body::Event(body));
+    Line { id: None, live: None, verdict, code, body }.append(lines);
+}
+
+/// A message with these claims and nothing else.
+fn empty<'l>(host: &'l str, claims: Claims<'l>) -> EventBody<'l> {
+    EventBody {
+        arrival: None,
+        host: host.into(),
+        seq: None,
+        repeated: false,
+        did: None,
+        claims,
+        key: None,
+        message: None,
+        verified_against: None,
+        ops: None,
+        proof: None,
+        frame: None,
+    }
+}
+
+fn claims(event: &jetstream::Event) -> Claims<'_> {
+    match &event.body {
+        Received::Commit(commit) => {
+            let micros = i64::try_from(event.micros).unwrap_or(i64::MAX);
+            let time = DatetimeBuf::from_unix_micros(micros);
+            let time = time.map(|time| time.as_str().to_owned().into());
+            Claims::Commit(Some(CommitClaims {
+                time,
+                rev: commit.rev.to_string().into(),
+                commit: None,
+            }))
+        }
+        Received::Sync(sync) => {
+            let (time, rev) = (Some((&*sync.time).into()), sync.rev.to_string().into());
+            Claims::Sync(Some(SyncClaims { time, rev }))
+        }
+        Received::Identity(identity) => {
+            let handle = identity.handle.as_deref().map(Text::from);
+            let time = Some((&*identity.time).into());
+            Claims::Identity(Some(IdentityClaims { time, handle }))
+        }
+        Received::Account(account) => Claims::Account(Some(AccountClaims {
+            time: Some((&*account.time).into()),
+            active: account.active,
+            status: account.status.as_deref().map(Text::from),
+        })),
+    }
+}
+
+fn op(commit: &jetstream::Commit) -> Op<'_> {
+    Op {
+        action: match commit.operation {
+            Operation::Create => Action::Create,
+            Operation::Update => Action::Update,
+            Operation::Delete => Action::Delete,
+        },
+        collection: commit.collection.as_str().into(),
+        rkey: commit.rkey.as_str().into(),
+        cid: commit.cid.as_ref().map(|cid| cid.as_str().into()),
+        content: commit.record.as_deref().map(|record| Content::Record(in_one_line(record))),
+        filtered: false,
+    }
+}
+
+/// A record without line ends, which can only be white space: in text they are escaped.
+fn in_one_line(record: &RawValue) -> Json<'_> {
+    if !record.get().contains(['\n', '\r']) {
+        return record.into();
+    }
+    let text = record.get().replace(['\n', '\r'], " ");
+    RawValue::from_string(text).map_or_else(|_| record.into(), Json::from)
 }

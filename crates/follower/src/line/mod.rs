@@ -4,21 +4,18 @@
 
 mod event;
 mod jetstream;
-mod object;
 mod resync;
 
 use atproto::event::Action;
-use atproto::syntax::DatetimeBuf;
 use clap::ValueEnum;
 use delivery::EventId;
+use events::{Body, Code, Line, NewOp, Status, Text, Verdict};
 
-pub use event::{EventLine, claims, write_op};
+pub use event::{EventLine, write_op};
 pub(super) use jetstream::{write_jetstream, write_unrecognized};
-pub use object::Object;
 pub use resync::ResyncLines;
 
 use super::verify_level::VerifyLevel;
-use crate::json::RecordPath;
 
 /// The form of the proof of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -49,71 +46,42 @@ pub(super) enum LineHeader<'h> {
     History { id: &'h EventId, fetched_micros: u64 },
 }
 
-impl LineHeader<'_> {
-    fn write(self, object: &mut Object<'_>) {
+impl<'h> LineHeader<'h> {
+    /// The id of the line, and whether it is an event of the stream.
+    fn id_and_live(self) -> (Option<Text<'h>>, Option<bool>) {
         match self {
-            Self::Printed { .. } => {}
-            Self::Live { id } => {
-                object.text("id", id.as_str());
-                object.json("live", &true);
-            }
-            Self::History { id, fetched_micros } => {
-                object.text("id", id.as_str());
-                object.json("live", &false);
-                let time =
-                    i64::try_from(fetched_micros).ok().and_then(DatetimeBuf::from_unix_micros);
-                object.optional("time", time.as_ref().map(|time| time.as_str()));
-            }
+            Self::Printed { .. } => (None, None),
+            Self::Live { id } => (Some(id.as_str().into()), Some(true)),
+            Self::History { id, .. } => (Some(id.as_str().into()), Some(false)),
         }
     }
 }
 
 /// Writes the line of an account that its own server calls inactive.
-pub(super) fn write_status(line: &mut Vec<u8>, id: &EventId, did: &str, status: Option<&str>) {
-    let mut object = Object::begin_line(line);
-    object.text("id", id.as_str());
-    object.json("live", &false);
-    object.text("kind", "status");
-    object.text("did", did);
-    object.json("active", &false);
-    object.optional("status", status);
-    object.text("verdict", "unchecked");
-    object.text("code", CONFIRMED_CODE);
-    object.end();
+pub(super) fn write_status(lines: &mut Vec<u8>, id: &EventId, did: &str, status: Option<&str>) {
+    let status = Status { did: did.into(), active: false, status: status.map(Into::into) };
+    unchecked(id, Code::StatusConfirmed, Body::Status(status)).append(lines);
 }
 
 /// Writes the line of an account of which consumers may miss something until its next repository.
-pub(super) fn write_outdated(line: &mut Vec<u8>, id: &EventId, did: &str) {
-    let mut object = Object::begin_line(line);
-    object.text("id", id.as_str());
-    object.json("live", &false);
-    object.text("kind", "history");
-    object.text("did", did);
-    object.text("verdict", "unchecked");
-    object.text("code", OUTDATED_CODE);
-    object.end();
+pub(super) fn write_outdated(lines: &mut Vec<u8>, id: &EventId, did: &str) {
+    let body = Body::History { did: did.into() };
+    unchecked(id, Code::HistoryOutdated, body).append(lines);
 }
 
-/// Writes a deletion; `filtered` if the record is there and does not match any more.
-fn write_deletion(line: &mut Vec<u8>, path: &str, filtered: bool) {
-    let RecordPath { collection, rkey } = RecordPath::split(path);
-    let mut object = Object::begin(line);
-    object.text("action", Action::Delete.as_str());
-    object.text("collection", collection);
-    object.text("rkey", rkey);
-    if filtered {
-        object.json("filtered", &true);
-    }
-    object.close();
+/// A line of the outbox that is no event of the stream.
+fn unchecked<'l>(id: &'l EventId, code: Code<'l>, body: Body<'l>) -> Line<'l> {
+    let id = Some(id.as_str().into());
+    Line { id, live: Some(false), verdict: Verdict::Unchecked, code, body }
 }
 
-/// Verdict of events that are not verified, and its code.
-const NOT_ASKED: &str = "not-asked";
+/// A deletion; `filtered` if the record is there and does not match any more.
+fn deletion(path: &str, filtered: bool) -> NewOp<'_> {
+    NewOp { action: Action::Delete, path, cid: None, content: None, filtered }
+}
+
+/// Code of events that are not verified.
 pub(super) const NOT_ASKED_CODE: &str = "not-asked";
-const VERIFIED_CODE: &str = "verified";
-/// Code of a status that the account's own server confirms.
-const CONFIRMED_CODE: &str = "status/confirmed";
-const OUTDATED_CODE: &str = "history/outdated";
 /// Kind of a message that cannot be decoded.
 pub(super) const UNDECODABLE: &str = "undecodable";
 /// Code of a Jetstream message that cannot be decoded.

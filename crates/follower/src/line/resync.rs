@@ -6,17 +6,18 @@ use std::io;
 use atproto::event::Action;
 use atproto::mst::canonical;
 use atproto::repo::{Record, Records, RepoError, Repository};
+use atproto::syntax::DatetimeBuf;
 use bumpalo::Bump;
 use delivery::{DeliveredRecord, DeliveredRecords, RecordEffects};
+use events::{Body, Code, Line, LineWriter, NewContent, NewOp, Proof, Resync, Text, Verdict};
 use net::firehose::ResyncedRepo;
 use verify::{InvalidRecord, repository};
 
 use super::super::condition::Subject;
 use super::super::repository_slice::Slice;
 use super::super::selection::Filter;
-use super::object::Object;
-use super::{LineHeader, VERIFIED_CODE, write_deletion};
-use crate::json::RecordPath;
+use super::event::write_invalid;
+use super::{LineHeader, deletion};
 
 /// The lines of a resynced repository: its selected records in pieces, in order of their paths, or their difference to
 /// those that the reader has.
@@ -92,52 +93,54 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
     /// records.
     pub(crate) fn write_next(
         &mut self,
-        line: &mut Vec<u8>,
+        lines: &mut Vec<u8>,
         header: LineHeader<'_>,
         mut effects: Option<&mut RecordEffects>,
     ) -> io::Result<bool> {
-        let mut object = Object::begin_line(line);
-        header.write(&mut object);
-        object.text("host", &self.resynced.host);
-        object.text("kind", "resync");
-        object.text("did", &self.resynced.did);
-        object.plain("rev", self.resynced.head.rev);
-        object.plain("commit", self.resynced.head.commit);
-        object.text("verdict", "verified");
-        object.text("code", VERIFIED_CODE);
-        object.number("records", self.resynced.records);
-        object.number("invalid_records", self.resynced.invalid_records);
-        object.number("bytes", self.resynced.bytes);
-        object.number("piece", self.pieces);
-        object.json("whole", &self.is_whole());
-        object.key("ops");
-        object.line.push(b'[');
+        let (head, is_whole) = (&self.resynced.head, self.is_whole());
+        let (rev, commit) = (head.rev.to_string(), head.commit.to_string());
+        let mut resync = Resync {
+            time: header.fetch_time(),
+            host: (&*self.resynced.host).into(),
+            did: (&*self.resynced.did).into(),
+            rev: rev.into(),
+            commit: commit.into(),
+            records: self.resynced.records,
+            invalid_records: self.resynced.invalid_records,
+            bytes: self.resynced.bytes,
+            piece: self.pieces,
+            whole: is_whole,
+            ops: Vec::new(),
+            last: false,
+            proof: None,
+        };
+        let (id, live) = header.id_and_live();
+        let line = |resync| {
+            let (id, verdict, code) = (id.clone(), Verdict::Verified, Code::Verified);
+            Line { id, live, verdict, code, body: Body::Resync(resync) }
+        };
+        let mut writer = LineWriter::begin(lines, &line(resync.clone()));
+        writer.begin_ops();
         let mut slice = self.has_proofs.then(|| Slice::new(self.repository)).transpose()?;
         let mut count = 0;
         while count < MAX_PIECE_RECORDS
-            && object.line.len() - object.start < MAX_PIECE_BYTES
+            && writer.byte_len() < MAX_PIECE_BYTES
             && let Some(change) = self.next_change()?
         {
-            if count > 0 {
-                object.line.push(b',');
-            }
             if let Some(effects) = &mut effects {
                 change.add_to(effects);
             }
-            change.write(object.line);
+            change.write(&mut writer);
             if let Some(slice) = &mut slice {
                 slice.add(change.path())?;
             }
             count += 1;
         }
-        object.line.push(b']');
         // What the reader has at the end is skipped or deleted.
-        let is_last = !self.has_change()?;
-        object.json("last", &is_last);
-        if let Some(slice) = slice {
-            object.proof("blocks", &slice.finish());
-        }
-        object.end();
+        resync.last = !self.has_change()?;
+        resync.proof = slice.map(|slice| Proof::Blocks((&*slice.finish()).into()));
+        let is_last = resync.last;
+        writer.end(&line(resync));
         self.pieces += 1;
         Ok(is_last)
     }
@@ -234,10 +237,10 @@ impl RepositoryChange<'_> {
     }
 
     /// Writes the operation.
-    fn write(&self, line: &mut Vec<u8>) {
+    fn write(&self, writer: &mut LineWriter<'_>) {
         match self {
-            Self::Put(action, record) => write_record(line, *action, record),
-            Self::Delete { path, filtered } => write_deletion(line, path, *filtered),
+            Self::Put(action, record) => write_record(writer, *action, record),
+            Self::Delete { path, filtered } => writer.op(&deletion(path, *filtered)),
         }
     }
 }
@@ -264,22 +267,28 @@ fn is_selected(filter: &Filter, resynced: &ResyncedRepo, record: &Record<'_>) ->
     })
 }
 
+impl LineHeader<'_> {
+    /// When a repository was fetched.
+    fn fetch_time(self) -> Option<Text<'static>> {
+        let Self::History { fetched_micros, .. } = self else { return None };
+        let time = i64::try_from(fetched_micros).ok().and_then(DatetimeBuf::from_unix_micros)?;
+        Some(time.as_str().to_owned().into())
+    }
+}
+
 /// Writes a record in the form of an operation.
-fn write_record(line: &mut Vec<u8>, action: Action, record: &Record<'_>) {
-    let RecordPath { collection, rkey } = RecordPath::split(&record.path);
+fn write_record(writer: &mut LineWriter<'_>, action: Action, record: &Record<'_>) {
     let arena = Bump::new();
-    let mut object = Object::begin(line);
-    object.text("action", action.as_str());
-    object.text("collection", collection);
-    object.text("rkey", rkey);
-    object.plain("cid", record.cid);
+    let (path, cid) = (&*record.path, Some(record.cid.as_cid_ref()));
+    let put = NewOp { action, path, cid, content: None, filtered: false };
     let max_bytes = repository::Options::default().max_record_bytes;
     if let Some(invalid) = InvalidRecord::of_record(record, max_bytes) {
-        object.invalid(&invalid, record.block);
+        write_invalid(writer, put, &invalid, record.block);
     } else if let Ok(value) = record.value(&arena) {
-        object.record(&value, record.block);
+        writer.op(&NewOp { content: Some(NewContent::Record(&value, record.block)), ..put });
+    } else {
+        writer.op(&put);
     }
-    object.close();
 }
 
 /// Number of records, and size in bytes, at which the line of a resync ends.
