@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use codec::cbor::{self, Arena, MAX_DEPTH};
 use codec::json as codec_json;
+use events::{self, Action, Code, Kind, Verdict};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -13,13 +14,13 @@ use super::strict_json;
 pub(super) struct UnreadLine {
     pub(super) did: Option<String>,
     pub(super) rev: Option<String>,
-    verdict: String,
+    verdict: Verdict,
     members: Members,
 }
 
 /// A verified line.
 pub(super) struct Line {
-    pub(super) kind: String,
+    pub(super) kind: Kind,
     pub(super) did: String,
     pub(super) rev: String,
     pub(super) id: Option<String>,
@@ -44,7 +45,8 @@ pub(super) enum Proof {
 
 /// An operation.
 pub(super) struct Op {
-    pub(super) action: String,
+    /// `None` for a word that is no action.
+    pub(super) action: Option<Action>,
     pub(super) path: String,
     pub(super) cid: Option<String>,
     pub(super) record: Option<Value>,
@@ -80,7 +82,7 @@ impl UnreadLine {
 
     /// Whether the line claims verified records.
     pub(super) fn is_verified(&self) -> bool {
-        self.verdict == "verified"
+        self.verdict == Verdict::Verified
     }
 
     /// Reads the rest of a verified line.
@@ -89,16 +91,17 @@ impl UnreadLine {
     /// If a key is missing or unknown, or a value has another form.
     pub(super) fn read(self) -> Result<Line, Malformed> {
         let Self { did, rev, mut members, .. } = self;
-        if members.required::<u64>("v")? != VERSION {
-            return Err(Malformed(format!("it has another version than {VERSION}")));
+        if members.required::<u64>("v")? != events::Line::VERSION {
+            let version = events::Line::VERSION;
+            return Err(Malformed(format!("it has another version than {version}")));
         }
         let code: String = members.required("code")?;
-        if code != "verified" && !code.starts_with("verified/") {
+        if !Code::from(&*code).is_verified() {
             return Err(Malformed(format!("the code {code:?} of a verified line")));
         }
-        let kind: String = members.required("kind")?;
+        let kind: Kind = members.required("kind")?;
         let line = Line {
-            ops: members.ops(&kind)?,
+            ops: members.ops(kind)?,
             did: did.ok_or_else(|| missing("did"))?,
             rev: rev.ok_or_else(|| missing("rev"))?,
             id: members.get("id")?,
@@ -108,7 +111,7 @@ impl UnreadLine {
             key: members.get("key")?,
             piece: members.get("piece")?,
             proof: members.get("proof")?.map(Proof::read).transpose()?.map(Rc::new),
-            uncompared: members.take_uncompared(&kind)?,
+            uncompared: members.take_uncompared(kind)?,
             kind,
         };
         members.finish()?;
@@ -173,10 +176,10 @@ impl Members {
     }
 
     /// The operations of a line of this kind.
-    fn ops(&mut self, kind: &str) -> Result<Vec<Op>, Malformed> {
+    fn ops(&mut self, kind: Kind) -> Result<Vec<Op>, Malformed> {
         match kind {
-            "operation" => Ok(vec![self.op()?]),
-            "commit" | "resync" => {
+            Kind::Operation => Ok(vec![self.op()?]),
+            Kind::Commit | Kind::Resync => {
                 let ops = self.required::<Vec<Value>>("ops")?;
                 ops.into_iter().map(|op| Self::of(op, "an operation")?.into_op()).collect()
             }
@@ -194,7 +197,7 @@ impl Members {
         let collection: String = self.required("collection")?;
         let rkey: String = self.required("rkey")?;
         Ok(Op {
-            action: self.required("action")?,
+            action: Action::parse(&self.required::<String>("action")?),
             path: format!("{collection}/{rkey}"),
             cid: self.get("cid")?,
             record: self.0.remove("record"),
@@ -204,7 +207,7 @@ impl Members {
     }
 
     /// Takes the members of a line of this kind with which no proof is compared, and returns their keys.
-    fn take_uncompared(&mut self, kind: &str) -> Result<Vec<&'static str>, Malformed> {
+    fn take_uncompared(&mut self, kind: Kind) -> Result<Vec<&'static str>, Malformed> {
         let keys = UNCOMPARED.iter().filter(|(_, kinds)| kinds.is_empty() || kinds.contains(&kind));
         let mut taken = Vec::new();
         for (key, _) in keys {
@@ -232,11 +235,8 @@ fn missing(key: &str) -> Malformed {
     Malformed(format!("no key {key:?}"))
 }
 
-/// Version of the lines.
-const VERSION: u64 = 1;
-
 /// The keys with which no proof is compared, and the kinds of lines that have them if not all.
-const UNCOMPARED: [(&str, &[&str]); 12] = [
+const UNCOMPARED: [(&str, &[Kind]); 12] = [
     ("live", &[]),
     ("host", &[]),
     ("arrival", &[]),
@@ -245,13 +245,13 @@ const UNCOMPARED: [(&str, &[&str]); 12] = [
     ("message", &[]),
     ("whole", OF_REPOSITORIES),
     ("last", OF_REPOSITORIES),
-    ("index", &["operation"]),
-    ("records", &["resync"]),
-    ("invalid_records", &["resync"]),
-    ("bytes", &["resync"]),
+    ("index", &[Kind::Operation]),
+    ("records", &[Kind::Resync]),
+    ("invalid_records", &[Kind::Resync]),
+    ("bytes", &[Kind::Resync]),
 ];
 
-const OF_REPOSITORIES: &[&str] = &["resync", "operation"];
+const OF_REPOSITORIES: &[Kind] = &[Kind::Resync, Kind::Operation];
 
 /// A record, and the containers around it; links and bytes are objects too.
 pub(super) const MAX_LINE_DEPTH: usize = MAX_DEPTH as usize + 4;

@@ -9,6 +9,7 @@ use atproto::repo::Record;
 use codec::Cid;
 use crypto::PublicKey;
 use delivery::EventId;
+use events::Kind;
 use serde_json::Value;
 use verify::InvalidRecord;
 use verify::record;
@@ -67,7 +68,7 @@ impl Prover {
         let mut not_compared = line.uncompared.clone();
         let proof = self.proof_of(&line)?;
         match &*proof {
-            Proof::Blocks(slice) if is_kind(&line, &["commit", "operation", "resync"]) => {
+            Proof::Blocks(slice) if is_of_records(line.kind) => {
                 prove_ops(&line, slice, key)?;
                 not_compared.extend(not_in_blocks(&line));
             }
@@ -102,7 +103,7 @@ impl Prover {
 
     /// The proof of a line, which with `--ops` is in the line before.
     fn proof_of(&mut self, line: &Line) -> Result<Rc<Proof>, Refusal> {
-        if line.proof.is_some() || line.kind != "operation" {
+        if line.proof.is_some() || line.kind != Kind::Operation {
             self.left_out = self.left_out();
             self.kept = line.proof.as_ref().map(|proof| KeptProof::of(line, proof.clone()));
         }
@@ -134,8 +135,9 @@ impl KeptProof {
     }
 }
 
-fn is_kind(line: &Line, kinds: &[&str]) -> bool {
-    kinds.contains(&&*line.kind)
+/// Whether a line of the kind has operations.
+fn is_of_records(kind: Kind) -> bool {
+    matches!(kind, Kind::Commit | Kind::Operation | Kind::Resync)
 }
 
 /// Compares the id of a line with the account, the revision and the path.
@@ -143,13 +145,13 @@ fn check_id(line: &Line) -> Result<(), Refusal> {
     let Some(id) = &line.id else { return Ok(()) };
     let of_commit = EventId::of_commit(&line.did, &line.rev);
     let of_repository = line.piece.is_some();
-    let is_same = match (&*line.kind, &*line.ops) {
-        ("commit", _) => id == of_commit.as_str(),
-        ("operation", [op]) if !of_repository => *id == format!("{of_commit}/{}", op.path),
-        ("operation", [op]) => {
+    let is_same = match (line.kind, &*line.ops) {
+        (Kind::Commit, _) => id == of_commit.as_str(),
+        (Kind::Operation, [op]) if !of_repository => *id == format!("{of_commit}/{}", op.path),
+        (Kind::Operation, [op]) => {
             id.starts_with(&format!("{of_commit}/")) && id.ends_with(&format!("/{}", op.path))
         }
-        ("resync", _) => id.starts_with(&format!("{of_commit}/")),
+        (Kind::Resync, _) => id.starts_with(&format!("{of_commit}/")),
         _ => true,
     };
     if is_same { Ok(()) } else { Err(differs("the id is of another line")) }
@@ -158,13 +160,13 @@ fn check_id(line: &Line) -> Result<(), Refusal> {
 /// The keys of a line that its blocks do not tell: whether a record is new, whether operations are left out, and what
 /// is only around the blocks.
 fn not_in_blocks(line: &Line) -> Vec<&'static str> {
-    let has_put = line.ops.iter().any(|op| op.action != "delete");
+    let has_put = line.ops.iter().any(|op| op.action != Some(Action::Delete));
     let keys = [
         ("seq", line.seq.is_some()),
         ("time", line.time.is_some()),
         ("piece", line.piece.is_some()),
         ("action", has_put),
-        ("ops", line.kind != "operation"),
+        ("ops", line.kind != Kind::Operation),
     ];
     keys.into_iter().filter(|(_, is_there)| *is_there).map(|(key, _)| key).collect()
 }
@@ -185,16 +187,16 @@ fn judge<'f>(
     }
     let (seq, did, rev, time, commit, kinds) = match judged.event {
         Some(Event::Commit(of)) => {
-            (of.seq, of.repo, of.rev, of.time, Some(*of), &["commit", "operation"][..])
+            (of.seq, of.repo, of.rev, of.time, Some(*of), &[Kind::Commit, Kind::Operation][..])
         }
-        Some(Event::Sync(of)) => (of.seq, of.did, of.rev, of.time, None, &["sync"][..]),
+        Some(Event::Sync(of)) => (of.seq, of.did, of.rev, of.time, None, &[Kind::Sync][..]),
         _ => return Err(differs("the frame has no commit")),
     };
     let is_same = line.did == did
         && line.rev == rev
         && line.time.as_deref() == Some(time)
         && line.seq == Some(seq)
-        && is_kind(line, kinds);
+        && kinds.contains(&line.kind);
     match is_same && judged.outcome.is_accepted() {
         true => Ok(commit),
         false => Err(differs("the frame is another event")),
@@ -229,7 +231,7 @@ impl Op {
         let claim = claims.iter().find(|of| of.path == path);
         let claim = claim.ok_or_else(|| differs(&format!("{path}: not in the commit")))?;
         let action = if self.is_filtered { Action::Update } else { claim.action };
-        match claim.action == action && (self.is_filtered || self.action == action.as_str()) {
+        match claim.action == action && (self.is_filtered || self.action == Some(action)) {
             true => Ok(()),
             false => Err(differs(&format!("{path}: the commit has another action"))),
         }
@@ -237,17 +239,20 @@ impl Op {
 
     /// Compares the operation with the record at its path, if there is one.
     fn compare(&self, proved: Option<(Cid, &[u8])>, max_bytes: usize) -> Result<(), &'static str> {
-        match (&*self.action, self.is_filtered, proved) {
-            ("delete", filtered, proved) if filtered == proved.is_some() => self.has_no_content(),
-            ("delete", true, _) | ("create" | "update", false, None) => {
+        match (self.action, self.is_filtered, proved) {
+            (Some(Action::Delete), filtered, proved) if filtered == proved.is_some() => {
+                self.has_no_content()
+            }
+            (Some(Action::Delete), true, _)
+            | (Some(Action::Create | Action::Update), false, None) => {
                 Err("the repository has no such record")
             }
-            ("delete", false, _) => Err("the repository still has the record"),
-            ("create" | "update", false, Some((cid, block))) => {
+            (Some(Action::Delete), false, _) => Err("the repository still has the record"),
+            (Some(Action::Create | Action::Update), false, Some((cid, block))) => {
                 let record = Record { path: self.path.clone(), cid, block };
                 self.has_content(&record, max_bytes)
             }
-            _ => Err("no such operation"),
+            (None, ..) | (Some(_), true, _) => Err("no such operation"),
         }
     }
 

@@ -220,7 +220,6 @@ impl OpMatch {
     }
 }
 
-/// Writes an operation of a commit.
 /// Appends an operation of a commit.
 pub fn write_op(writer: &mut LineWriter<'_>, op: &RepoOp<'_>) {
     if op.action == Action::Delete {
