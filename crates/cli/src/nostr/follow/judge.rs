@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use codec::printable::escape_json;
+use events::{RelayLine, Verdict};
 use kernels::hex;
 use nostr::canonical::ControlChars;
 use nostr::negentropy::{Item, Items};
@@ -11,7 +12,6 @@ use nostr::{
 };
 use nostr_formats::Format;
 use nostr_relay::{RelayEvent, RelayItem, RelayNotice};
-use serde::Serialize;
 
 use super::super::refusal::Refusal;
 use super::super::seen::SeenIds;
@@ -162,26 +162,22 @@ impl Judge {
         let has_verdicts = self.form == LineForm::Verdicts;
         match (outcome, item) {
             (Outcome::Valid { .. }, RelayItem::Event(event)) if has_verdicts => {
-                self.write_json(relay, |line| line.verdict("verified", outcome.code()), lines);
-                // The object is open: the event is its last member.
-                lines.pop();
-                lines.extend_from_slice(b",\"event\":");
-                write_event(event, self.form, lines);
-                lines.push(b'}');
+                let write = |lines: &mut Vec<u8>| write_event(event, self.form, lines);
+                self.judged(relay, Verdict::Verified, outcome).append(lines, Some(write));
             }
             (Outcome::Valid { .. }, RelayItem::Event(event)) => {
                 write_event(event, self.form, lines);
             }
             (Outcome::Refused(refusal, id), _) if has_verdicts => {
-                let fill = |line| Line {
-                    id: id.map(|id| hex::encode(&id)),
-                    message: Some(refusal.to_string()),
-                    ..Line::verdict(line, "refused", outcome.code())
+                let line = RelayLine {
+                    id: id.map(|id| hex::encode(&id).into()),
+                    message: Some(refusal.to_string().into()),
+                    ..self.judged(relay, Verdict::Refused, outcome)
                 };
-                self.write_json(relay, fill, lines);
+                line.append(lines, NO_EVENT);
             }
             (Outcome::Notice(notice), _) if has_verdicts => {
-                self.write_json(relay, |line| line.notice(notice), lines);
+                self.about(relay, notice).append(lines, NO_EVENT);
             }
             _ => return,
         }
@@ -192,16 +188,54 @@ impl Judge {
         lines.push(b'\n');
     }
 
-    fn write_json<'j>(
-        &'j self,
-        relay: usize,
-        fill: impl FnOnce(Line<'j>) -> Line<'j>,
-        lines: &mut Vec<u8>,
-    ) {
-        let empty = Line { v: 1, relay: &self.names[relay], ..Line::default() };
-        serde_json::to_writer(lines, &fill(empty)).expect("text and numbers have a JSON form");
+    /// A line about a relay.
+    fn line<'l>(&'l self, relay: usize, kind: &'static str) -> RelayLine<'l> {
+        let relay = self.names[relay].as_str().into();
+        RelayLine { v: 1, relay, kind: kind.into(), ..RelayLine::default() }
+    }
+
+    /// A line with the verdict on an event.
+    fn judged(&self, relay: usize, verdict: Verdict, outcome: &Outcome) -> RelayLine<'_> {
+        let code = Some(outcome.code().into());
+        RelayLine { verdict: Some(verdict), code, ..self.line(relay, "event") }
+    }
+
+    /// A line with a message about a relay.
+    fn about<'l>(&'l self, relay: usize, notice: &'l RelayNotice) -> RelayLine<'l> {
+        let line = self.line(relay, notice.name());
+        match notice {
+            RelayNotice::Compared { missing, .. } => {
+                RelayLine { missing: Some(*missing as u64), ..line }
+            }
+            RelayNotice::Fetched { withheld } => {
+                RelayLine { withheld: Some(*withheld as u64), ..line }
+            }
+            RelayNotice::Closed(reason) => {
+                let prefix = Some(&*reason.prefix).filter(|prefix| !prefix.is_empty());
+                let prefix = prefix.map(Into::into);
+                RelayLine { prefix, message: Some(reason.message.as_str().into()), ..line }
+            }
+            RelayNotice::AuthRequested { challenge } => {
+                RelayLine { message: Some(challenge.as_str().into()), ..line }
+            }
+            RelayNotice::Message(text) => RelayLine { message: Some(text.as_str().into()), ..line },
+            RelayNotice::EndOfStored { gap: None, .. } => {
+                RelayLine { complete: Some(true), ..line }
+            }
+            RelayNotice::EndOfStored { gap: Some(gap), .. } => {
+                let message = Some(gap.to_string().into());
+                RelayLine { complete: Some(false), message, ..line }
+            }
+            notice => {
+                let message = super::taker::notice_text(notice);
+                RelayLine { message: Some(message.into()), ..line }
+            }
+        }
     }
 }
+
+/// No event in a line.
+const NO_EVENT: Option<fn(&mut Vec<u8>)> = None;
 
 /// Number of items, at least one, whose events are in memory together in decoded form.
 fn group_len(items: &[Received]) -> usize {
@@ -247,59 +281,6 @@ fn write_event(event: &RelayEvent, form: LineForm, lines: &mut Vec<u8>) {
     let decoded = Format::Json.decode(text, &arena, &Limits::default());
     let decoded = decoded.expect("it was decoded to be verified");
     Format::Json.encode(&decoded, lines).expect("JSON holds every event");
-}
-
-/// A line with the verdict on an event, or a message about a relay.
-#[derive(Default, Serialize)]
-struct Line<'l> {
-    v: u32,
-    relay: &'l str,
-    kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    verdict: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
-    /// The word with which the relay begins its reason.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    prefix: Option<&'l str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<String>,
-    /// Whether all stored events are received.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    complete: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    missing: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    withheld: Option<usize>,
-}
-
-impl<'l> Line<'l> {
-    fn verdict(self, verdict: &'static str, code: &'static str) -> Self {
-        Self { kind: "event", verdict: Some(verdict), code: Some(code), ..self }
-    }
-
-    fn notice(self, notice: &'l RelayNotice) -> Self {
-        let line = Self { kind: notice.name(), ..self };
-        match notice {
-            RelayNotice::Compared { missing, .. } => Self { missing: Some(*missing), ..line },
-            RelayNotice::Fetched { withheld } => Self { withheld: Some(*withheld), ..line },
-            RelayNotice::Closed(reason) => {
-                let prefix = Some(&*reason.prefix).filter(|prefix| !prefix.is_empty());
-                Self { prefix, message: Some(reason.message.clone()), ..line }
-            }
-            RelayNotice::AuthRequested { challenge } => {
-                Self { message: Some(challenge.clone()), ..line }
-            }
-            RelayNotice::Message(text) => Self { message: Some(text.clone()), ..line },
-            RelayNotice::EndOfStored { gap: None, .. } => Self { complete: Some(true), ..line },
-            RelayNotice::EndOfStored { gap: Some(gap), .. } => {
-                Self { complete: Some(false), message: Some(gap.to_string()), ..line }
-            }
-            notice => Self { message: Some(super::taker::notice_text(notice)), ..line },
-        }
-    }
 }
 
 /// Size of the events that are decoded together, in bytes.
