@@ -62,7 +62,7 @@ use base::crash_point;
 
 use program::failure::Failure;
 use program::{
-    account, failure, files, interrupt, json, list_floor, log, network, programs, progress,
+    account, failure, files, interrupt, list_floor, log, network, programs, progress,
     standard_streams, stream,
 };
 
