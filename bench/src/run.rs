@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use atproto::syntax::DatetimeBuf;
 use protocol::Request;
 
 use crate::build::{self, Builder, LaunchCommand, PeerProcess};
@@ -28,7 +30,7 @@ use crate::{
 /// If a peer is unknown, a corpus is invalid, Rust peers have another profile than `release` in a run that is not quick, or a folder
 /// cannot be written.
 pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Results, BenchError> {
-    let started = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let started = now_in_seconds();
     let plan = &normalized(plan)?;
     if let Some(profile) = build::other_rust_profile().filter(|_| !plan.quick) {
         return Err(BenchError::RustProfile(profile));
@@ -288,4 +290,12 @@ impl Input {
 /// A peer that waits for its build.
 fn wait(peer: &Peer) -> Unavailable {
     Unavailable { peer: peer.id.clone(), reason: "waits for its build".to_owned() }
+}
+
+/// The time in UTC, to the second, as in RFC 3339.
+fn now_in_seconds() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = i64::try_from(since.as_secs()).unwrap_or_default();
+    let time = DatetimeBuf::from_unix_micros(seconds.saturating_mul(1_000_000));
+    time.map_or_else(String::new, |time| time.as_str().replace(".000Z", "Z"))
 }

@@ -12,16 +12,12 @@ use net::http::HttpError;
 use net::identity::{IdentityError, IdentityFault};
 use net::plc_export::ExportError;
 use net::xrpc::{FetchError, XrpcError};
-#[cfg(feature = "nostr-files")]
-use nostr_files::{EntryFault, FileFault, InputError};
 #[cfg(feature = "store")]
 use store::StoreError;
 
 use crate::log::{self, Level};
 #[cfg(feature = "archive")]
 use crate::programs::ARCHIVE;
-#[cfg(all(feature = "nostr-files", not(feature = "nostr-lmdb")))]
-use crate::programs::WIREPROOF;
 
 /// A failure by whose fault it is.
 #[derive(Debug)]
@@ -174,35 +170,6 @@ impl From<ArchiveError> for Failure {
             }
             ArchiveFault::Store(_) => Self::Network(message),
             _ => Self::Local(message),
-        }
-    }
-}
-
-#[cfg(feature = "nostr-files")]
-impl From<InputError> for Failure {
-    fn from(error: InputError) -> Self {
-        let see = |code: &str| format!("{error} ({code}: see docs/guide/nostr.md#databases)");
-        match &error {
-            _ if error.is_local() => Self::Local(error.to_string()),
-            InputError::EmptyFolder(_) => Self::Refused(error.to_string()),
-            InputError::File { fault: FileFault::Damaged(_), .. } => Self::Refused(format!(
-                "{error} (`nostr convert --skip-damaged` takes what is intact)"
-            )),
-            #[cfg(feature = "nostr-lmdb")]
-            InputError::File { fault: FileFault::Database(fault), .. } => {
-                Self::Refused(see(fault.code().unwrap_or_default()))
-            }
-            InputError::File { fault: FileFault::Event { fault, .. }, .. }
-                if !matches!(fault, EntryFault::Unreadable(_)) =>
-            {
-                Self::Refused(see(fault.code()))
-            }
-            #[cfg(not(feature = "nostr-lmdb"))]
-            InputError::File { path, fault: FileFault::NoDatabases } => {
-                let part = format!("{}: an LMDB database", path.display());
-                Self::Usage(WIREPROOF.missing_feature(&part, "nostr-lmdb"))
-            }
-            _ => Self::Refused(format!("{error} (--from names the layout of a file)")),
         }
     }
 }

@@ -10,6 +10,7 @@ use nostr_formats::Format;
 
 #[cfg(feature = "nostr-lmdb")]
 use super::database;
+use super::failure::of_input;
 use super::{ConvertArgs, Target};
 use crate::controls::EscapedJson;
 use crate::failure::Failure;
@@ -131,7 +132,7 @@ impl From<OutputError> for ConvertError {
 impl ConvertError {
     pub(super) fn into_failure(self, args: &ConvertArgs) -> Failure {
         match (self, args.file()) {
-            (Self::Input(error), _) => error.into(),
+            (Self::Input(error), _) => of_input(error),
             (Self::Output(OutputError::Io(error)), None) => error.into(),
             (Self::Output(OutputError::Io(error)), Some(path)) => Failure::file(path)(error),
             (Self::Output(error), _) => {

@@ -11,6 +11,7 @@ use nostr_formats::Format;
 use nostr_formats::container::{self, Damage, IndexedReader, LookupError};
 
 use super::GetArgs;
+use super::failure::of_input;
 use crate::controls::escape_controls;
 use crate::failure::Failure;
 use crate::{files, standard_streams};
@@ -125,7 +126,7 @@ fn scan(wanted: &mut Wanted, args: &GetArgs) -> Result<Vec<OwnedEvent>, Failure>
         standard_streams::stdin()?;
     }
     let mut found = Vec::new();
-    let input = super::input(&[&args.file], args.from, None)?;
+    let input = super::input(&[&args.file], args.from, None).map_err(of_input)?;
     let scanned = input.each_group(|group| {
         if let Some(damage) = group.damage {
             wanted.damage.get_or_insert(damage);
@@ -160,7 +161,7 @@ enum Scan {
 
 impl From<InputError> for Scan {
     fn from(error: InputError) -> Self {
-        Self::Failed(error.into())
+        Self::Failed(of_input(error))
     }
 }
 

@@ -3,6 +3,7 @@
 mod convert;
 #[cfg(feature = "nostr-lmdb")]
 mod database;
+mod failure;
 mod filter;
 mod follow;
 mod get;
@@ -26,11 +27,10 @@ use simnet::nostr_sampling::{SizeClass, TagClass};
 
 use self::filter::FilterArgs;
 use self::follow::NostrFollowArgs;
-#[cfg(feature = "nostr-lmdb")]
-use self::refusal::Refusal;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::{files, standard_streams};
+use failure::of_input;
 
 /// Verify, convert, sample and measure Nostr events in files, and follow relays.
 ///
@@ -336,7 +336,7 @@ impl EventsArgs {
             standard_streams::stdin()?;
         }
         let from = self.from.map(|layout| if self.single { layout.single() } else { layout });
-        Ok(input(&self.files, from, self.limit)?)
+        input(&self.files, from, self.limit).map_err(of_input)
     }
 
     /// What was read, for messages.

@@ -8,6 +8,7 @@ use nostr::Event;
 use nostr_formats::Format;
 use simnet::nostr_sampling::{SizeClass, TagClass};
 
+use super::failure::FileFailure;
 use super::{SampleArgs, Strata};
 use crate::controls::escape_controls;
 use crate::failure::Failure;
@@ -20,7 +21,8 @@ pub(super) fn run(args: &SampleArgs, output: Output) -> Result<(), Failure> {
     args.events.open()?.each_group(|group| {
         let events = group.into_events()?;
         let mut matching = events.iter().filter(|event| args.takes(event) && filter.matches(event));
-        matching.try_for_each(|event| sample.add(event, args.stratum(event)))
+        let added = matching.try_for_each(|event| sample.add(event, args.stratum(event)));
+        added.map_err(FileFailure::from)
     })?;
     log::print(Level::Info, &format!("{} of {} events", sample.len, sample.events))?;
     let mut out = BufWriter::new(output.bytes());

@@ -10,6 +10,7 @@ use ::bench::nostr::{
 use nostr_formats::Format;
 use serde::Serialize;
 
+use super::failure::FileFailure;
 use super::{AnalyzeArgs, RecommendArgs, SizesArgs};
 use crate::failure::Failure;
 use crate::files;
@@ -23,7 +24,7 @@ pub(super) fn sizes(args: &SizesArgs, output: Output) -> Result<(), Failure> {
         let selected = { events.iter() }
             .filter(|event| args.kind.is_empty() || args.kind.contains(&event.kind));
         selected.for_each(|event| sizes.add(event));
-        Ok::<_, Failure>(())
+        Ok::<_, FileFailure>(())
     })?;
     let summary = SizesSummary { events: sizes.events(), formats: sizes.finish() };
     output.document(&summary, args.json, SizesSummary::to_text)
@@ -80,7 +81,7 @@ pub(super) fn analyze(args: &AnalyzeArgs, output: Output) -> Result<(), Failure>
     let mut analyzer = Analyzer::default();
     args.events.open()?.each_group(|group| {
         group.into_events()?.iter().for_each(|event| analyzer.add(event));
-        Ok::<_, Failure>(())
+        Ok::<_, FileFailure>(())
     })?;
     let shown = if args.all { usize::MAX } else { SHOWN };
     output.document(&analyzer.finish(), args.json, |analysis| analysis_text(analysis, shown))

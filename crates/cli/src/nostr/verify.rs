@@ -15,6 +15,7 @@ use nostr_formats::Format;
 use nostr_formats::container::Damage;
 use serde::Serialize;
 
+use super::failure::of_input;
 use super::refusal::Refusal;
 use super::seen::{MAX_IDS, SeenIds};
 use super::{Emit, VerifyArgs};
@@ -109,7 +110,8 @@ fn judge<'i>(
         Ok(group) => group,
         Err(error) => return Ok(Judged::end(error)),
     };
-    let Group { first, entries, damage, .. } = Group::decode(file, &raw, arena)?;
+    let Group { first, entries, damage, .. } =
+        Group::decode(file, &raw, arena).map_err(of_input)?;
     let matching = entries.iter().map(|entry| entry.event.map(|it| (it, filter.matches(&it))));
     let matching: Vec<_> = matching.collect();
     let taken = matching.iter().flatten().filter(|(_, matches)| *matches);
@@ -225,7 +227,7 @@ impl<W: Write> Taker<W> {
             let index = self.report.events;
             self.findings.add(|| EndFinding::new(path, index, code, fault))?;
         }
-        Err(error.into())
+        Err(of_input(error))
     }
 
     /// Whether this is a valid event that came before. An invalid one has no id of its own.

@@ -59,7 +59,7 @@ pub struct ShowArgs {
 pub fn parse<A: Parser>(program: &Program, arguments: &[OsString]) -> Result<A, Failure> {
     let named = named_file(A::command(), arguments);
     let files = read_files(|| program.with_described_others(A::command()), named.as_deref())?;
-    let command = with_defaults(program.with_others(A::command()), &[], &files);
+    let command = with_defaults(program.with_others(A::command(), arguments), &[], &files);
     let matches = command.clone().get_matches_from(arguments);
     standard_streams::check(&command, &matches)?;
     A::from_arg_matches(&matches).map_err(|error| error.exit())

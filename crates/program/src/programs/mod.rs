@@ -105,8 +105,15 @@ fn command_in(arguments: &[OsString]) -> Option<&OsStr> {
 const GLOBAL_OPTIONS: [&str; 4] = ["--color", "--config", "--backend", "--log"];
 
 impl Program {
-    /// Names the commands of the other programs in the help of this one.
-    pub fn with_others(&self, command: Command) -> Command {
+    /// Adds the commands of the other programs to those of this one: as much of them as its help needs.
+    pub fn with_others(&self, command: Command, arguments: &[OsString]) -> Command {
+        if command_in(arguments) == Some(OsStr::new("help")) {
+            return self.with_described_others(command);
+        }
+        self.with_named_others(command)
+    }
+
+    fn with_named_others(&self, command: Command) -> Command {
         let named =
             |(name, about): &(&'static str, &'static str)| Command::new(*name).about(*about);
         command.subcommands(self.others().flat_map(|of| of.commands).map(named))

@@ -5,6 +5,7 @@ use nostr::negentropy::{Item, Items};
 use nostr::{Event, Filter, IdSerialization, verify_many_with};
 use nostr_files::{Group, InputError, RawGroup};
 
+use super::super::failure::of_input;
 use super::args::NostrFollowArgs;
 use crate::failure::Failure;
 use crate::{batch, files, in_order, standard_streams};
@@ -19,7 +20,7 @@ impl NostrFollowArgs {
         for _ in self.have.iter().filter(|file| files::is_standard_stream(file)) {
             standard_streams::stdin()?;
         }
-        let input = super::super::input(&self.have, None, None)?;
+        let input = super::super::input(&self.have, None, None).map_err(of_input)?;
         let (ids, threads) = (self.ids, batch::threads(self.jobs));
         let worker = || {
             let mut arena = Bump::new();
@@ -61,8 +62,8 @@ fn items_of(
     ids: IdSerialization,
 ) -> Result<Found, Failure> {
     arena.reset();
-    let (file, raw) = group?;
-    let Group { entries, .. } = Group::decode(file, &raw, arena)?;
+    let (file, raw) = group.map_err(of_input)?;
+    let Group { entries, .. } = Group::decode(file, &raw, arena).map_err(of_input)?;
     let events: Vec<Event<'_>> = entries.iter().flat_map(|entry| entry.event).collect();
     let unreadable = (entries.len() - events.len()) as u64;
     let matching: Vec<Event<'_>> =

@@ -398,7 +398,7 @@ fn a_signal_that_ends_the_reading_process_is_named_with_the_file_and_the_page_of
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         let folder = database.folder();
         let args = ["wireproof", "nostr", "verify", text(&folder)];
-        let code = wireproof_cli::run(program.clone(), args.map(OsString::from));
+        let code = wireproof_cli::run(vec![program.clone().into()], args.map(OsString::from));
         assert_eq!(code, 1);
         let mut command = Command::new(&program);
         let error = IsolatedReader::start(&mut command).unwrap_err();
