@@ -208,7 +208,7 @@ impl<'l> Fields<'l> {
     }
 
     fn is_undecoded(&self) -> bool {
-        self.verdict == Verdict::Refused && self.frame.is_some()
+        self.verdict == Verdict::Refused && self.time.is_none() && self.handle.is_none()
     }
 
     /// The message of a host. The text of one without a name explains the verdict.

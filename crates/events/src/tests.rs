@@ -105,7 +105,7 @@ fn a_text_that_is_no_line_is_refused_with_its_place() {
         ("", "not JSON: EOF while parsing a value, at byte 0"),
         ("no line", "not JSON: expected ident, at byte 2"),
         ("[]", "invalid length 0, expected a line, at byte 2"),
-        ("{\"v\":1,\n\"kind\":7}", "invalid type: integer `7`, expected string or map, at byte 16"),
+        ("{\"v\":1,\n\"seq\":\"7\"}", "invalid type: string \"7\", expected i64, at byte 17"),
     ] {
         assert_eq!(refusal(text), expected, "{text}");
     }

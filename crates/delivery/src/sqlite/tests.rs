@@ -330,7 +330,7 @@ async fn a_payload_that_is_no_line_is_refused_with_its_place_after_the_events_be
     assert_eq!((refused.kind, &*refused.accepted), (FailureKind::Refused, &[1][..]));
     let expected = "did:web:a.test/relay.test#2: unknown variant `commits`, expected one of ";
     assert!(refused.reason.starts_with(expected), "{refused}");
-    assert!(refused.reason.ends_with(", at byte 71 (line/malformed)"), "{refused}");
+    assert!(refused.reason.ends_with(", at byte 63 (line/malformed)"), "{refused}");
     assert_eq!(
         (all.sink.position().unwrap(), all.account()),
         (Some(1), vec!["3a 1 - 1".to_owned()])
