@@ -1,5 +1,7 @@
 //! Why a text is no line, and where.
 
+use std::str::Utf8Error;
+
 use serde_json::error::Category;
 
 use crate::words::Kind;
@@ -41,6 +43,12 @@ impl LineError {
     /// The stable name.
     pub fn code(&self) -> &'static str {
         "line/malformed"
+    }
+
+    /// The error of bytes that are no text.
+    #[cold]
+    pub(crate) fn of_utf8(error: Utf8Error) -> Self {
+        Self { offset: error.valid_up_to(), fault: LineFault::Json("not UTF-8".into()) }
     }
 
     /// The error of a reader of `text`.

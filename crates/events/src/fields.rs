@@ -90,8 +90,10 @@ impl<'l> Line<'l> {
     /// # Errors
     /// If the text is no line of this version, or lacks a key of its kind.
     pub fn parse(json: &'l [u8]) -> Result<Self, LineError> {
+        // Checked at once, no text is checked again.
+        let text = str::from_utf8(json).map_err(LineError::of_utf8)?;
         let fields: Fields<'l> =
-            serde_json::from_slice(json).map_err(|error| LineError::of_json(&error, json))?;
+            serde_json::from_str(text).map_err(|error| LineError::of_json(&error, json))?;
         fields.line().map_err(|fault| LineError { offset: json.len(), fault })
     }
 }

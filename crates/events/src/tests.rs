@@ -109,6 +109,8 @@ fn a_text_that_is_no_line_is_refused_with_its_place() {
     ] {
         assert_eq!(refusal(text), expected, "{text}");
     }
+    let error = Line::parse(b"{\"v\":1,\"id\":\"\xff\"}").unwrap_err();
+    assert_eq!(error.to_string(), "not JSON: not UTF-8, at byte 13");
     let with = |before: &str, after: &str| {
         assert!(LINES[0].contains(before));
         let text = LINES[0].replace(before, after);

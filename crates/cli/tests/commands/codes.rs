@@ -5,9 +5,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use events::Code;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Ident, ImplItemFn, ItemConst, ItemFn, ItemMod, LitStr};
-use wireproof::events::Code;
 
 use crate::schemas;
 

@@ -78,9 +78,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 
+use events::Line;
 use serde_json::Value;
 use simnet::servers::{Server, Simulation, Spec};
-use wireproof::events::Line;
 
 /// A small network with a relay, and without writes.
 fn quiet() -> Simulation {
