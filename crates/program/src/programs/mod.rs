@@ -46,10 +46,10 @@ pub static ARCHIVE: Program = Program {
     name: "wireproof-archive",
     folder: "crates/archive-cli",
     commands: &[
-        ("archive", "Store verified events and repositories, prove them again, and read them"),
+        ("archive", "Keep verified history in open tables, and prove it again"),
         (
             "backfill",
-            "Store the repositories of a relay, of a host or of listed accounts in an archive",
+            "Fetch the repositories of all accounts of hosts, verify them, and store them in an archive",
         ),
     ],
     hidden: &[],
@@ -66,8 +66,8 @@ pub static BENCH: Program = Program {
             "report",
             "Render results of `wireproof bench` as an HTML page, and as SVG charts for a document",
         ),
-        ("corpus", "Generate corpora"),
-        ("sim", "Serve a simulated network"),
+        ("corpus", "Generate files for tests and measurements"),
+        ("sim", "Serve a simulated network of accounts and servers, or a Nostr relay"),
     ],
     hidden: &["runner"],
     description: include_str!("wireproof-bench.json"),
@@ -139,12 +139,10 @@ impl Program {
         if env::var_os(UPDATE).is_some() {
             return std::fs::write(&path, new).map_err(|error| error.to_string());
         }
-        match new == self.description {
-            true => Ok(()),
-            false => {
-                Err(format!("{} is out of date: run this test with {UPDATE}=1", path.display()))
-            }
+        if new == self.description {
+            return Ok(());
         }
+        Err(format!("{} is out of date: run this test with {UPDATE}=1", path.display()))
     }
 
     /// Says that a part of the program needs a feature that this build does not have, and how to get it.
