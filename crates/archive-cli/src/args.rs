@@ -8,7 +8,7 @@ use crate::backfill::BackfillArgs;
 
 /// Archives of verified events and repositories, and the backfill into them.
 #[derive(Debug, Parser)]
-#[command(name = "wireproof", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "wireproof", bin_name = "wireproof", version, max_term_width = 100, after_help = EXIT_CODES)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) global: GlobalArgs,

@@ -10,7 +10,7 @@ use crate::sim::SimCommand;
 
 /// The benchmark of Wireproof, its corpora and reports, and the simulated network.
 #[derive(Debug, Parser)]
-#[command(name = "wireproof", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "wireproof", bin_name = "wireproof", version, max_term_width = 100, after_help = EXIT_CODES)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) global: GlobalArgs,

@@ -210,8 +210,9 @@ fn a_program_without_a_checkout_measures_itself_and_runs_no_peer_of_the_current_
     write_script(&stranger.join("runner"), "touch ../../../run");
     // Not the program in the target folder of this checkout, which has its peers.
     let program = dir.path().join("wireproof");
-    let built = env!("CARGO_BIN_EXE_wireproof");
-    fs::hard_link(built, &program).or_else(|_| fs::copy(built, &program).map(drop)).unwrap();
+    let built = Path::new(env!("CARGO_BIN_EXE_wireproof"));
+    crate::link(built, &program);
+    crate::link(built.with_file_name("wireproof-bench"), &dir.path().join("wireproof-bench"));
     let mut command = Command::new(program);
     command.args(["bench", "commit", "--quick", "--passes", "1", "--warmup", "0"]);
     command.current_dir(&dir).env("XDG_CACHE_HOME", dir.path().join("cache"));

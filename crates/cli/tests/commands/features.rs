@@ -1,6 +1,8 @@
 //! Parts of the command that are programs of their own, or built with a feature only: without it each says how to get it, and their
 //! help is the same.
 
+use std::path::{Path, PathBuf};
+
 use crate::{run, text};
 
 /// The message of a command that needs a feature.
@@ -75,11 +77,17 @@ fn the_help_of_a_part_does_not_depend_on_its_feature() {
     }
 }
 
+/// `wireproof` in a folder without the other programs.
+fn alone_in(folder: &Path) -> PathBuf {
+    let alone = folder.join("wireproof");
+    crate::link(env!("CARGO_BIN_EXE_wireproof"), &alone);
+    alone
+}
+
 #[test]
 fn a_program_that_is_not_installed_is_named_with_the_command_that_installs_it() {
     let dir = tempfile::tempdir().unwrap();
-    let alone = dir.path().join("wireproof");
-    std::fs::copy(env!("CARGO_BIN_EXE_wireproof"), &alone).unwrap();
+    let alone = alone_in(dir.path());
     for (args, program, folder) in [
         (["archive", "verify"], "wireproof-archive", "crates/archive-cli"),
         (["bench", "decode"], "wireproof-bench", "crates/bench-cli"),
@@ -101,8 +109,7 @@ fn a_program_that_is_not_installed_is_named_with_the_command_that_installs_it() 
 #[test]
 fn a_program_on_the_path_gets_the_arguments_and_its_exit_code_is_that_of_the_command() {
     let dir = tempfile::tempdir().unwrap();
-    let (alone, folder) = (dir.path().join("wireproof"), dir.path().join("bin"));
-    std::fs::copy(env!("CARGO_BIN_EXE_wireproof"), &alone).unwrap();
+    let (alone, folder) = (alone_in(dir.path()), dir.path().join("bin"));
     std::fs::create_dir(&folder).unwrap();
     let other = folder.join("wireproof-archive");
     std::fs::write(&other, "#!/bin/sh\nprintf '%s,' \"$@\"\nexit 3\n").unwrap();
