@@ -16,7 +16,7 @@ use kernels::sha256;
 use net::http::Url;
 
 #[cfg(not(all(feature = "kafka", feature = "nats")))]
-use crate::programs::WIREPROOF;
+use program::programs::WIREPROOF;
 
 /// Where events are delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -62,8 +62,8 @@ use base::crash_point;
 
 use program::failure::Failure;
 use program::{
-    account, failure, files, interrupt, list_floor, log, network, programs, progress,
-    standard_streams, stream,
+    account, failure, files, interrupt, list_floor, log, network, progress, standard_streams,
+    stream,
 };
 
 use deliveries::Deliveries;

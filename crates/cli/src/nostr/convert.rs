@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::files;
 use crate::log::{self, Level};
 #[cfg(not(feature = "nostr-lmdb"))]
-use crate::programs::WIREPROOF;
+use program::programs::WIREPROOF;
 
 pub(super) fn run(args: &ConvertArgs) -> Result<(), Failure> {
     match (args.to, args.file()) {

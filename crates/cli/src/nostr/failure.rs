@@ -6,7 +6,7 @@ use nostr_files::{FileFault, InputError};
 
 use crate::failure::Failure;
 #[cfg(not(feature = "nostr-lmdb"))]
-use crate::programs::WIREPROOF;
+use program::programs::WIREPROOF;
 
 /// A failure of a command that reads files of events.
 #[derive(Debug)]

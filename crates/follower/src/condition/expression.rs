@@ -14,7 +14,7 @@ use codec::json::Json;
 use serde::Serialize;
 
 use super::{ConditionCounts, Subject, check, memory};
-use crate::json::RecordPath;
+use program::json::RecordPath;
 
 /// A condition. Clones share its counts.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use super::{ConditionCounts, Subject};
-use crate::programs::WIREPROOF;
+use program::programs::WIREPROOF;
 
 /// A condition, of which there are none.
 #[derive(Clone, Debug)]
