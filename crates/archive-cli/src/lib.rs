@@ -15,7 +15,7 @@ use program::failure::Failure;
 use program::programs::ARCHIVE;
 use program::{
     config, failure, files, findings, inputs, interrupt, key_files, list_floor, log,
-    mirrored_accounts, network, output, programs, progress, stream,
+    mirrored_accounts, network, output, progress, stream,
 };
 
 use args::{Args, Command};

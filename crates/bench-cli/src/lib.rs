@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use program::failure::Failure;
-use program::programs::{self, BENCH};
+use program::programs::BENCH;
 use program::{
     account, config, corpus_file, download, failure, files, interrupt, network, output, progress,
     stage,

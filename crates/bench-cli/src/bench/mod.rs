@@ -22,9 +22,9 @@ use crate::failure::Failure;
 use crate::failures::{self, read_results};
 use crate::files;
 use crate::output::Output;
-#[cfg(not(feature = "archive"))]
-use crate::programs::BENCH;
 use args::{BenchCommand, CompareArgs, RunArgs};
+#[cfg(not(feature = "archive"))]
+use program::programs::BENCH;
 use progress::RunProgress;
 use tables::Tables;
 

@@ -33,7 +33,8 @@ fn endless_repositories_on_a_disk_in_memory_stay_below_the_limit_of_a_container(
     follow.wait_until("a request for each repository, and their bytes", |_| {
         let requests = sim.request_counts(Server::Pds(0));
         let all = requests.get(GET_REPO).is_some_and(|count| *count >= accounts as u64);
-        all && group.peak() > bound
+        // One repository may have half of the bytes, and how many are fetched at a time depends on the machine.
+        all && group.peak() > bound / 2
     });
     let peak = group.peak();
     report(&format!("{accounts} endless repositories: {} MiB of {}", peak >> 20, limit >> 20));

@@ -11,7 +11,7 @@ use super::AddressArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 #[cfg(not(feature = "query"))]
-use crate::programs::ARCHIVE;
+use program::programs::ARCHIVE;
 
 /// Answer a question in SQL from the tables of an archive.
 ///
