@@ -22,8 +22,8 @@ use crate::failure::Failure;
 use crate::files;
 use crate::log;
 use crate::output::Output;
-use crate::standard_streams;
 use program::controls::is_control;
+use program::standard_streams;
 
 pub(super) fn run(args: &QueryArgs, output: Output) -> Result<(), Failure> {
     let mut options =
@@ -39,8 +39,8 @@ pub(super) fn run(args: &QueryArgs, output: Output) -> Result<(), Failure> {
 
 async fn answer(args: &QueryArgs, options: &Options, output: Output) -> Result<(), Failure> {
     let archive = args.address.open().await?;
-    let session = Session::open(&archive, options).await?;
-    let rows = session.sql(&statement(&args.sql)?).await?;
+    let session = Session::open(&archive, options).await.map_err(unanswered)?;
+    let rows = session.sql(&statement(&args.sql)?).await.map_err(unanswered)?;
     if args.format == Format::Table && file(args).is_none() {
         let (text, is_whole) = to_table(rows).await?;
         output.text(&text)?;
@@ -104,7 +104,7 @@ async fn to_table(mut rows: Rows) -> Result<(String, bool), Failure> {
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(rows.schema().fields().iter().map(|field| field.name().clone()));
     let (mut shown, format) = (0, FormatOptions::default());
-    while let Some(batch) = rows.next().await? {
+    while let Some(batch) = rows.next().await.map_err(unanswered)? {
         let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &format));
         let columns: Vec<_> = columns.collect::<Result<_, _>>().map_err(failed)?;
         for row in 0..batch.num_rows() {
@@ -134,7 +134,7 @@ fn cut(value: &str) -> String {
 
 async fn write(mut rows: Rows, format: Format, out: impl Write + Send) -> Result<(), Failure> {
     let mut writer = RowWriter::new(format, &rows.schema(), out)?;
-    while let Some(batch) = rows.next().await? {
+    while let Some(batch) = rows.next().await.map_err(unanswered)? {
         writer.write(&batch)?;
     }
     writer.finish()
@@ -237,12 +237,10 @@ fn unwritten(error: ParquetError) -> Failure {
     }
 }
 
-impl From<QueryError> for Failure {
-    fn from(error: QueryError) -> Self {
-        match error {
-            QueryError::Statement(message) => Self::Usage(message),
-            error => Self::Local(error.to_string()),
-        }
+fn unanswered(error: QueryError) -> Failure {
+    match error {
+        QueryError::Statement(message) => Failure::Usage(message),
+        error => Failure::Local(error.to_string()),
     }
 }
 
