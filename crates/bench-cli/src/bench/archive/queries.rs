@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use archive::{Archive, ArchivedEvent, JUDGE, Table, WorkId, kind};
-use query::{Options, Session};
+use query::{Options, QueryError, Session};
 use serde::Serialize;
 use simnet::random::DEFAULT_SEED;
 use simnet::unsigned_commits::{Spec, UnsignedCommit};
@@ -94,9 +94,11 @@ async fn measure_all(
 /// Number of rows of an answer.
 async fn answer(address: &str, sql: &str, options: &Options) -> Result<u64, Failure> {
     let archive = Archive::open_existing(address).await?;
-    let session = Session::open(&archive, options).await?;
-    let (mut answer, mut rows) = (session.sql(sql).await?, 0);
-    while let Some(batch) = answer.next().await? {
+    let failed = |error: QueryError| Failure::Local(error.to_string());
+    let session = Session::open(&archive, options).await.map_err(failed)?;
+    let mut answer = session.sql(sql).await.map_err(failed)?;
+    let mut rows = 0;
+    while let Some(batch) = answer.next().await.map_err(failed)? {
         rows += batch.num_rows() as u64;
     }
     Ok(rows)
