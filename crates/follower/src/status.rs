@@ -23,6 +23,12 @@ pub struct Status {
     warnings: Arc<Warnings>,
 }
 
+impl Default for Status {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Status {
     /// A status line that is shown if standard error is a terminal, standard output is not, and progress is to be shown.
     pub fn new() -> Self {

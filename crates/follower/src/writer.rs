@@ -50,6 +50,12 @@ struct Batch<A> {
     has_failed: bool,
 }
 
+impl<A> Default for Lines<A> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<A> Lines<A> {
     /// No lines.
     pub const fn new() -> Self {

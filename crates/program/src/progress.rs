@@ -17,6 +17,12 @@ pub struct ProgressLine {
     is_silent: bool,
 }
 
+impl Default for ProgressLine {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl ProgressLine {
     /// A line that stays hidden for the first half second, where standard error is no terminal, and if progress is not
     /// to be shown.
