@@ -20,8 +20,8 @@ use crate::progress::ProgressLine;
 /// The directory to ask, and where connections may go.
 #[derive(Clone, Debug, Args)]
 pub struct NetworkArgs {
-    /// The did:plc directory [default: https://plc.directory].
     #[arg(long, value_name = "URL", env = "WIREPROOF_PLC", help_heading = NETWORK)]
+    #[arg(help = "The did:plc directory [default: https://plc.directory]")]
     plc: Option<Url>,
     /// Also connect to this port of public hosts, beside 443 and the ports of the URLs given to options.
     #[arg(long, value_name = "PORT", env = "WIREPROOF_ALLOW_PORT", value_delimiter = ',')]

@@ -12,7 +12,6 @@ use futures_util::{StreamExt, stream};
 use net::identity::Resolver;
 use simnet::keys;
 use simnet::signed_commits::{self, CommitCounts, CommitEntry};
-use verify;
 
 use crate::progress::ProgressLine;
 

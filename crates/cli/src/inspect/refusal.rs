@@ -8,7 +8,6 @@ use atproto::event::FrameError;
 use codec::CidRef;
 use codec::car::{CarError, CarFault};
 use codec::cbor::DecodeError;
-use nostr;
 
 /// A broken rule and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]

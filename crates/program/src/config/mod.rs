@@ -15,7 +15,7 @@
 //! values become the defaults of the flags, so that flags and files are checked by the same code.
 //!
 //! The current folder may be a stranger's, such as an unpacked archive. Its file can set only the options of
-//! [`UNTRUSTED_OPTIONS`]: those that decide what is trusted, run, read or written are refused there.
+//! `UNTRUSTED_OPTIONS`: those that decide what is trusted, run, read or written are refused there.
 
 mod file;
 
