@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use allocator::Allocator;
 
-/// The allocator of the compared runners in Rust too.
+/// The allocator of all programs, and of the runners in Rust that the benchmark compares.
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 

@@ -46,8 +46,10 @@ impl ArchiveCounts {
         self.files.fetch_add(sealed.files, Relaxed);
         self.bytes.fetch_add(sealed.bytes, Relaxed);
     }
+}
 
-    fn encode_all(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+impl MoreSeries for ArchiveCounts {
+    fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let unsealed = self.wal.unsealed();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         let age = unsealed.oldest.map_or(0.0, |oldest| (now - oldest as f64 / 1e6).max(0.0));
@@ -70,12 +72,6 @@ impl ArchiveCounts {
         counter(encoder, "archive_sealed_bytes", "Bytes of these", &self.bytes)?;
         let help = "Failed attempts to seal the write-ahead log";
         counter(encoder, "archive_seal_failures", help, &self.failures)
-    }
-}
-
-impl MoreSeries for ArchiveCounts {
-    fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        self.encode_all(encoder)
     }
 }
 
