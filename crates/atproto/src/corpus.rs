@@ -64,9 +64,10 @@ pub fn frames(file: &[u8]) -> Result<Frames<'_>, CorpusError> {
         };
         rest = others;
     }
-    match rest.is_empty() {
-        true => Ok(Frames { rest: frames, count }),
-        false => Err(CorpusError::TrailingBytes(file.len() - rest.len())),
+    if rest.is_empty() {
+        Ok(Frames { rest: frames, count })
+    } else {
+        Err(CorpusError::TrailingBytes(file.len() - rest.len()))
     }
 }
 

@@ -24,7 +24,9 @@ impl StopSignal {
 
     /// Sets the signal, from any thread. Setting it again has no effect.
     pub fn request(&self) {
-        self.0.send_replace(true);
+        if !self.0.send_replace(true) {
+            tracing::debug!(target: "wireproof::base", "a stop is requested");
+        }
     }
 
     /// Whether the signal is set.

@@ -63,9 +63,10 @@ pub fn escape_json(json: &mut Vec<u8>, start: usize) {
     let Ok(tail) = str::from_utf8(&json[first..]).map(str::to_owned) else { return };
     json.truncate(first);
     for letter in tail.chars() {
-        match is_escaped(letter) {
-            true => push_escape(json, letter),
-            false => json.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes()),
+        if is_escaped(letter) {
+            push_escape(json, letter)
+        } else {
+            json.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes())
         }
     }
 }

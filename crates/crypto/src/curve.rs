@@ -117,7 +117,9 @@ mod tests {
     #[test]
     fn scalars_are_the_numbers_from_one_to_the_order() {
         for curve in Curve::ALL {
-            let (mut one, mut last, order) = ([0; 32], *curve.order(), *curve.order());
+            let mut one = [0; 32];
+            let mut last = *curve.order();
+            let order = *curve.order();
             one[31] = 1;
             last[31] -= 1;
             assert!(curve.has_scalar(&one) && curve.has_scalar(&last));

@@ -83,7 +83,9 @@ fn the_vectors_of_bip_340_hold() {
         let [index, secret, public, aux, message, signature, result, _] = row[..] else {
             panic!("eight columns");
         };
-        let (key, message, signature) = (hex32(public), hex(message), hex(signature));
+        let key = hex32(public);
+        let message = hex(message);
+        let signature = hex(signature);
         let single = XOnlyKey::from_bytes(&key)
             .map_err(|_| SignatureFault::Key)
             .and_then(|key| key.verify(&message, &signature));

@@ -7,8 +7,9 @@ use crate::words::{Kind, ProvedLevel, Verdict};
 
 /// A line of `wireproof follow`, of version 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Line<'l> {
-    /// The id of the line: the same at every delivery. Only lines from an outbox or an archive have one.
+    /// The id of the line, the same at every delivery. Only lines from an outbox or an archive have one.
     pub id: Option<Text<'l>>,
     /// Whether it is an event of the stream, and no part of a repository. Only lines with an id say so.
     pub live: Option<bool>,
@@ -17,6 +18,7 @@ pub struct Line<'l> {
     /// The stable name of the verdict.
     pub code: Code<'l>,
     /// What the line is about.
+    #[cfg_attr(test, schemars(skip))]
     pub body: Body<'l>,
 }
 
@@ -40,6 +42,7 @@ pub enum Body<'l> {
 
 /// An event as a host or an archive sent it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EventBody<'l> {
     /// The number of the event in the archive from which it is replayed.
     pub arrival: Option<i64>,
@@ -49,9 +52,10 @@ pub struct EventBody<'l> {
     pub seq: Option<i64>,
     /// Whether an earlier run may have printed the event.
     pub repeated: bool,
-    /// The account; each commit, sync, identity and account has one.
+    /// An account: a DID where the line is verified, else what the event claims. Each commit, sync, identity and account has one.
     pub did: Option<Text<'l>>,
     /// What the event claims.
+    #[cfg_attr(test, schemars(skip))]
     pub claims: Claims<'l>,
     /// The did:key under which an archived event was verified.
     pub key: Option<Text<'l>>,
@@ -90,10 +94,11 @@ pub enum Claims<'l> {
 
 /// The claims of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CommitClaims<'l> {
-    /// When it was sent.
+    /// When it was sent: a datetime where the line is verified, else what the event claims.
     pub time: Option<Text<'l>>,
-    /// The revision.
+    /// The revision of the repository: a TID where the line is verified, else what the event claims.
     pub rev: Text<'l>,
     /// The CID of the commit.
     pub commit: Option<Text<'l>>,
@@ -101,35 +106,39 @@ pub struct CommitClaims<'l> {
 
 /// The claims of a sync.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SyncClaims<'l> {
-    /// When it was sent.
+    /// When it was sent: a datetime where the line is verified, else what the event claims.
     pub time: Option<Text<'l>>,
-    /// The revision.
+    /// The revision of the repository: a TID where the line is verified, else what the event claims.
     pub rev: Text<'l>,
 }
 
 /// The claims of an identity event.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct IdentityClaims<'l> {
-    /// When it was sent.
+    /// When it was sent: a datetime where the line is verified, else what the event claims.
     pub time: Option<Text<'l>>,
-    /// The handle.
+    /// The handle that the event claims.
     pub handle: Option<Text<'l>>,
 }
 
 /// The claims of an account event.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AccountClaims<'l> {
-    /// When it was sent.
+    /// When it was sent: a datetime where the line is verified, else what the event claims.
     pub time: Option<Text<'l>>,
     /// Whether the account is active.
     pub active: bool,
-    /// Why it is not, or another status.
+    /// Why the account is not active, such as `deleted` or `takendown`, or another status.
     pub status: Option<Text<'l>>,
 }
 
 /// A message or an error of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MessageClaims<'l> {
     /// Its name.
     pub name: Text<'l>,
@@ -139,6 +148,7 @@ pub struct MessageClaims<'l> {
 
 /// What proves a line again.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Proof<'l> {
     /// The frame as received.
@@ -149,6 +159,7 @@ pub enum Proof<'l> {
 
 /// A part of a repository: its records in order of their paths, or what has changed in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Resync<'l> {
     /// When it was fetched; only of lines with an id.
     pub time: Option<Text<'l>>,
@@ -180,6 +191,7 @@ pub struct Resync<'l> {
 
 /// A status that the account's own server confirms: it does not serve the account.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Status<'l> {
     /// The account.
     pub did: Text<'l>,
@@ -191,6 +203,7 @@ pub struct Status<'l> {
 
 /// One operation of a commit or a repository, with the keys of its event.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Operation<'l> {
     /// Origin of the host.
     pub host: Text<'l>,
@@ -219,6 +232,7 @@ pub struct Operation<'l> {
     /// Whether it is the last of the commit or of the repository.
     pub last: bool,
     /// The operation.
+    #[cfg_attr(test, schemars(skip))]
     pub op: Op<'l>,
     /// That of the event, in the line of its first operation.
     pub proof: Option<Proof<'l>>,

@@ -43,6 +43,7 @@ impl<'l> NostrEvent<'l> {
 
 /// A line of `wireproof nostr follow --json`, of version 1: the verdict on an event, or a message about a relay.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RelayLine<'l> {
     /// The version of the lines, 1.
     pub v: u64,

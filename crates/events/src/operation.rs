@@ -83,20 +83,28 @@ impl Content<'_> {
     }
 }
 
-/// The keys of an operation as they are read.
+/// A change of a record, by the keys of its JSON.
 #[derive(Deserialize)]
-struct OpFields<'l> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct OpFields<'l> {
+    /// What becomes of the record.
     action: ActionWord,
+    /// The collection of the record.
     #[serde(borrow)]
     collection: Text<'l>,
+    /// The key of the record in its collection.
     #[serde(borrow)]
     rkey: Text<'l>,
+    /// The CID of the record.
     #[serde(borrow)]
     cid: Option<Text<'l>>,
+    /// The record in the JSON form of the data model; none of a deletion.
     #[serde(borrow)]
     record: Option<Json<'l>>,
+    /// In the place of a record: the rule that its signed bytes break, and the bytes.
     #[serde(borrow)]
     invalid: Option<Json<'l>>,
+    /// Of a deletion: the record is there, and does not match the condition of the run any more.
     #[serde(default)]
     filtered: bool,
 }

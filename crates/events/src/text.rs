@@ -138,6 +138,7 @@ impl<'de: 'l, 'l> Deserialize<'de> for Json<'l> {
 
 /// Bytes, in base64 without padding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Bytes<'l> {
     /// The text in base64.
     #[serde(borrow, rename = "$bytes")]

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a line is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// A change of a repository.
@@ -62,6 +63,7 @@ impl fmt::Display for Kind {
 
 /// A verdict in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Signed by the key of its account, and proved as far as the run asks for.
@@ -94,6 +96,7 @@ impl Verdict {
 
 /// What is proved of the events of a run, if it is less than all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ProvedLevel {
     /// The signatures of commits, and the hashes of records.

@@ -54,6 +54,7 @@ pub enum NewContent<'o> {
 
 /// A record that is invalid or has no JSON form: the broken rule, and the bytes in the place of a value.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InvalidContent<'o> {
     /// The stable name of the rule.
     pub code: &'o str,
@@ -63,6 +64,7 @@ pub struct InvalidContent<'o> {
     pub message: &'o str,
     /// The record.
     #[serde(serialize_with = "bytes_form")]
+    #[cfg_attr(test, schemars(with = "crate::text::Bytes<'o>"))]
     pub bytes: &'o [u8],
 }
 

@@ -43,7 +43,9 @@ fn main() {
     rows.push("a large table of a small one", ECDSA, || resize(&tables, TableSize::Large));
     let lanes = Backend::ALL.into_iter().filter(|b| *b != Backend::Portable && b.is_available());
     for (backend, batch) in lanes.flat_map(|b| [256, 64, 16, 8, 4, 2, 1].map(|n| (b, n))) {
-        let (fresh, known_y, schnorr) = (&fresh, &known_y, &schnorr);
+        let fresh = &fresh;
+        let known_y = &known_y;
+        let schnorr = &schnorr;
         let name = |what: &str| format!("{what}, {}, batches of {batch}", backend.name());
         rows.push(name("ecdsa"), ECDSA, move || run_ecdsa(backend, fresh, batch));
         rows.push(name("ecdsa, y known"), ECDSA, move || run_ecdsa(backend, known_y, batch));

@@ -79,8 +79,8 @@ pub struct Space {
 }
 
 impl ArchiveSpace {
-    /// At most `max_bytes` for all archives, each of which has at most `max_archive_bytes`. There is always room for one archive
-    /// of that size and 16 MiB of others, also if that is more than `max_bytes`.
+    /// At most `max_bytes` for all archives, each of which has at most `max_archive_bytes`. There is always room for
+    /// one archive of that size and 16 MiB of others, even if that is more than `max_bytes`.
     pub fn new(max_bytes: u64, max_archive_bytes: u64) -> Self {
         let slots = (max_bytes / 2 / max_archive_bytes.max(1)).max(1);
         let pool = max_bytes.saturating_sub(slots.saturating_mul(max_archive_bytes)).max(MIN_POOL);
@@ -198,7 +198,7 @@ impl Space {
         true
     }
 
-    /// Returns what an archive of `bytes` does not need, and the slot if the pool has room for it.
+    /// Returns the space that an archive of `bytes` does not need, and the slot if the pool has room for it.
     fn settle(&mut self, bytes: u64) {
         let units = to_units(bytes);
         if self.slot.is_some() {

@@ -13,7 +13,7 @@ pub type Lookup<'a, T> = Pin<Box<dyn Future<Output = Result<T, DnsError>> + Send
 pub trait DnsResolver: Send + Sync {
     /// The addresses of `host`; empty if there are none.
     fn addresses<'a>(&'a self, host: &'a str) -> Lookup<'a, Vec<IpAddr>>;
-    /// The TXT records of `name`, the parts of each concatenated; empty if there are none.
+    /// The TXT records of `name`, with their parts concatenated; empty if there are none.
     fn texts<'a>(&'a self, name: &'a str) -> Lookup<'a, Vec<Vec<u8>>>;
 }
 

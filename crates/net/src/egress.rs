@@ -8,9 +8,9 @@
 //! [`EgressPolicy::Loopback`] allows this machine only, for development. [`EgressPolicy::Unrestricted`] is for URLs
 //! that the operator has written, and for nothing that a stranger names.
 //!
-//! The table lists every special-purpose range of the IANA registries: those that must never be connected
-//! to, and those that are reachable but belong to another protocol. IPv6 addresses must also lie in
-//! 2000::/3, the only block that is allocated.
+//! The table lists every special-purpose range of the IANA registries: ranges that must never be connected to, and
+//! ranges that are reachable but belong to another protocol. IPv6 addresses must also lie in 2000::/3, the only block
+//! that is allocated.
 //!
 //! ```
 //! use wireproof::net::egress::{AllowedPorts, EgressError, EgressPolicy};
@@ -87,7 +87,7 @@ impl EgressPolicy {
         }
     }
 
-    /// Checks the text of a URL before its host is resolved. `ports` are allowed beside the default port.
+    /// Checks the text of a URL before its host is resolved. `ports` are allowed in addition to the default port.
     ///
     /// # Errors
     /// If the policy denies it: the rule.
@@ -115,7 +115,7 @@ impl EgressPolicy {
     }
 }
 
-/// Ports of public hosts that may be connected to, beside 443, the default port of `https` and `wss`.
+/// Ports of public hosts that may be connected to, in addition to 443, the default port of `https` and `wss`.
 ///
 /// A stranger's document can name any port. At other ports there are other protocols, and machines that
 /// block addresses which connect to them.
@@ -146,9 +146,10 @@ impl AllowedPorts {
     fn check(&self, host: &str, port: Option<u16>) -> Result<(), EgressError> {
         let Some(port) = port else { return Ok(()) };
         let is_named = self.on_hosts.iter().any(|(name, on)| (&**name, *on) == (host, port));
-        match is_named || self.on_all_hosts.contains(&port) {
-            true => Ok(()),
-            false => Err(EgressError::Port(port)),
+        if is_named || self.on_all_hosts.contains(&port) {
+            Ok(())
+        } else {
+            Err(EgressError::Port(port))
         }
     }
 }

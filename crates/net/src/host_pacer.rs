@@ -1,11 +1,11 @@
-//! Rate of requests to each host: a token bucket whose rate adapts to the host.
+//! Rate of requests per host: a token bucket whose rate adapts to the host.
 //!
-//! The rate starts at eight requests a second and doubles with each second of answers until the host is overloaded for the first
-//! time. From then on it grows by one request a second for each second of answers. It is halved when the host rejects a
-//! request without saying until when, or answers too slowly. What a host says itself (`Retry-After`, an exhausted window) is
-//! waited for exactly, and leaves the rate as it is.
+//! The rate starts at eight requests a second and doubles with each second of answers until the host is overloaded for
+//! the first time. From then on it grows by one request a second for each second of answers. It is halved when the host
+//! rejects a request without saying until when, or answers too slowly. A limit that the host states itself
+//! (`Retry-After`, an exhausted window) is waited for exactly, and leaves the rate as it is.
 //!
-//! Slow start and additive increase are those of TCP congestion control: RFC 5681.
+//! Slow start and additive increase work as in TCP congestion control: RFC 5681.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -49,12 +49,12 @@ pub enum Answer {
 }
 
 impl HostPacer {
-    /// A pacer that also honours what `limiter` knows.
+    /// A pacer that also honours the limits that `limiter` knows.
     pub fn new(limiter: RateLimiter) -> Self {
         Self { limiter, max_rate: MAX_RATE, hosts: Mutex::new(BoundedMap::new(MAX_HOSTS)) }
     }
 
-    /// Limits the rate to each host to `max_rate` requests a second, within those that the pacer allows.
+    /// Limits the rate to each host to `max_rate` requests a second, within the rate that the pacer allows.
     #[must_use]
     pub fn with_max_rate(self, max_rate: f64) -> Self {
         Self { max_rate: max_rate.clamp(MIN_RATE, MAX_RATE), ..self }

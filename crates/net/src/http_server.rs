@@ -1,4 +1,4 @@
-//! The common part of small HTTP servers: bounds of a connection, responses, and the token of those who may use them.
+//! The common part of small HTTP servers: bounds of a connection, responses, and access tokens.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
@@ -137,8 +137,8 @@ pub enum InvalidToken {
     NotPrintable,
 }
 
-/// Whether a `Host` is an IP address or `localhost`, with a port or without one. At a server that only this machine reaches, any
-/// other name is that of a page whose DNS answers with this machine.
+/// Whether a `Host` is an IP address or `localhost`, with a port or without one. At a server that only this machine
+/// reaches, any other name belongs to a page whose DNS answers with this machine.
 pub fn is_local_host(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let Some(host) = host else { return false };

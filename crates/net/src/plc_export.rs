@@ -1,7 +1,8 @@
 //! The export of a did:plc directory: all operations in the order of their numbers, page by page.
 //!
-//! `GET /export?count=1000&after=SEQ` answers with JSON lines. A page is read line by line, with limits on each line, on their
-//! number and on the whole; its numbers must rise, by at most [`MAX_STEP`]. What the directory says of an operation is not verified here.
+//! `GET /export?count=1000&after=SEQ` answers with JSON lines. A page is read line by line, with limits on each line,
+//! on their number and on the whole; its numbers must rise, by at most [`MAX_STEP`]. The directory's claims about an
+//! operation are not verified here.
 
 use std::time::Duration;
 
@@ -48,7 +49,7 @@ pub struct ExportError {
     pub fault: ExportFault,
 }
 
-/// What can be wrong with a page.
+/// A fault of a page.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportFault {
@@ -61,7 +62,7 @@ pub enum ExportFault {
     /// A response with another status than 200.
     #[error("status {0}")]
     Status(u16),
-    /// A line is not that of an export.
+    /// A line is not a line of an export.
     #[error("line {number}: {fault}")]
     Line {
         /// The line, from 1.
@@ -94,7 +95,7 @@ pub enum ExportFault {
     },
     /// The directory has neither a line of this number, which was read before, nor a later one.
     #[error(
-        "the newest line is below {0}, which was read before: the directory has lost lines, or numbers them anew"
+        "the newest line is below {0}, which was read before: the directory has lost lines, or has renumbered them"
     )]
     Behind(u64),
     /// The page has more lines than requested.
@@ -144,9 +145,10 @@ impl PlcExport {
     pub async fn check_reaches(&self, seq: u64) -> Result<(), ExportError> {
         let Some(after) = seq.checked_sub(1) else { return Ok(()) };
         let host = || authority(&self.url).into();
-        match self.page(after).await?.is_empty() {
-            true => Err(ExportError { host: host(), after, fault: ExportFault::Behind(seq) }),
-            false => Ok(()),
+        if self.page(after).await?.is_empty() {
+            Err(ExportError { host: host(), after, fault: ExportFault::Behind(seq) })
+        } else {
+            Ok(())
         }
     }
 
@@ -240,12 +242,12 @@ impl PageReader {
     }
 }
 
-/// Maximum number of operations of a page: what the directory allows.
+/// Maximum number of operations of a page, which the directory sets.
 pub const PAGE_LINES: usize = 1000;
 
-/// Maximum step from the number of a line to the next. A directory skips the numbers of transactions that fail: with a hundred a
-/// second it takes a day to skip these. Whoever reads a line continues after its number, so one of any number would hide all
-/// later lines.
+/// Maximum step from the number of a line to the next. A directory skips the numbers of transactions that fail: with a
+/// hundred a second it takes a day to skip these. A reader of a line continues after its number, so one of any number
+/// would hide all later lines.
 pub const MAX_STEP: u64 = 10_000_000;
 
 /// Maximum length of a line in bytes: an operation has at most 7,500 in DAG-CBOR, and escapes in JSON take six for one.

@@ -14,7 +14,7 @@ use crate::DurationText;
 use crate::bounded_map::BoundedMap;
 use crate::hosts::BackoffOptions;
 
-/// Remembers until when hosts must not be asked. Clones share what they know.
+/// Remembers until when hosts must not be asked. Clones share their knowledge.
 #[derive(Clone, Debug)]
 pub struct RateLimiter {
     delays: Arc<Mutex<BoundedMap<Box<str>, HostDelay>>>,
@@ -70,8 +70,8 @@ impl RateLimiter {
         delays.peek(host).is_some_and(|of| of.rejections == 0 && of.until > Instant::now())
     }
 
-    /// Records what a response of `host` says about the next request. Whether the response is a rejection
-    /// for too many requests.
+    /// Records the limits on the next request in a response of `host`. Whether the response is a rejection for too many
+    /// requests.
     pub fn record_response(&self, host: &str, status: u16, headers: &HeaderMap) -> bool {
         let requested = requested_delay(may_reject(status), headers, SystemTime::now());
         let is_rejection = status == 429 || (status == 503 && requested.is_some());

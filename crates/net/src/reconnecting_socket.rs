@@ -125,9 +125,10 @@ impl ReconnectingSocket {
         let State::Open(open) = &self.state else { return };
         let (held, made_progress) = (open.since.elapsed(), open.made_progress);
         self.emit(SocketEvent::Lost(reason));
-        match made_progress {
-            true => self.backoff.connection_ended(held),
-            false => drop(self.fail()),
+        if made_progress {
+            self.backoff.connection_ended(held)
+        } else {
+            let _ = self.fail();
         }
         self.schedule_retry(Duration::ZERO);
     }
@@ -178,9 +179,10 @@ impl ReconnectingSocket {
 
     fn exclude(&mut self, error: DialError) {
         self.emit(SocketEvent::HostExcluded(error.clone()));
-        match self.advance(Hosts::exclude) {
-            true => self.schedule_retry(Duration::ZERO),
-            false => self.state = State::Ended(error),
+        if self.advance(Hosts::exclude) {
+            self.schedule_retry(Duration::ZERO)
+        } else {
+            self.state = State::Ended(error)
         }
     }
 

@@ -5,7 +5,8 @@
 //! | connections have sent no request yet | of these, the oldest of the address that has most of them |
 //! | an address has more than half of all places | its oldest connection, if that takes longer than a second |
 //!
-//! So an address, such as that of a proxy, may use all places while nobody else needs one, and keeps no other address out.
+//! So an address, such as a proxy's, may use all places while no other address needs one, and keeps no other address
+//! out.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
@@ -45,13 +46,13 @@ impl PeerAddress {
 /// Accepts a connection, with the address of its peer.
 ///
 /// # Errors
-/// As those of [`TcpListener::accept`].
+/// As for [`TcpListener::accept`].
 pub async fn accept_tcp(listener: &TcpListener) -> io::Result<(TcpStream, PeerAddress)> {
     let (stream, address) = listener.accept().await?;
     Ok((stream, PeerAddress::new(address.ip())))
 }
 
-/// Of the items, those of the address that has most of them, and their number.
+/// The items of the address with the most items, and their number.
 pub fn of_heaviest_address<T>(
     items: &[T],
     address_of: impl Fn(&T) -> PeerAddress,
@@ -305,7 +306,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn connections_without_a_request_give_way_to_one_that_has_one() {
-        let (server, started, mut idle) = (Server::start(4), Instant::now(), Vec::new());
+        let server = Server::start(4);
+        let started = Instant::now();
+        let mut idle = Vec::new();
         for _ in 0..100 {
             idle.extend((0..20).map(|_| server.connect(address(1))));
             let answer = server.answer(address(1)).await;
@@ -316,7 +319,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn slow_requests_of_an_address_give_way_to_another_address_within_a_second_or_so() {
-        let (server, started, mut slow) = (Server::start(8), Instant::now(), Vec::new());
+        let server = Server::start(8);
+        let started = Instant::now();
+        let mut slow = Vec::new();
         for _ in 0..8 {
             slow.push(server.request(address(1), "/slow").await);
         }

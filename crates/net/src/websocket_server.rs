@@ -62,7 +62,7 @@ pub struct Socket {
     taken: Progress,
 }
 
-/// What [`Socket::wait`] waited for.
+/// The event that [`Socket::wait`] waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
     /// A message of the client.
@@ -103,7 +103,7 @@ impl Socket {
         Self { stream, is_unflushed: false, heard: progress(), taken: progress() }
     }
 
-    /// Waits for a message or, if `wants_to_send`, until one can be sent; what was sent is flushed meanwhile.
+    /// Waits for a message or, if `wants_to_send`, until one can be sent; sent messages are flushed meanwhile.
     /// Cancel-safe.
     ///
     /// # Errors
@@ -170,7 +170,7 @@ impl Socket {
         self.send(|| ping.take())
     }
 
-    /// Whether the client took no byte of what is being sent for `limit`, or sent none while nothing was.
+    /// Whether the client took no byte of the data being sent for `limit`, or sent none while nothing was.
     pub fn is_dead(&mut self, now: Instant, limit: Duration) -> bool {
         let io = self.stream.get_ref();
         let (silence, stall) =

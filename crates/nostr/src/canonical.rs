@@ -216,7 +216,9 @@ pub(crate) fn write_integer(value: i64, out: &mut Appender) {
 #[inline]
 fn decimal(value: i64) -> ([u8; 20], usize) {
     // i64::MIN has 19 digits and a sign.
-    let (mut digits, mut start, mut rest) = ([0; 20], 20, value.unsigned_abs());
+    let mut digits = [0; 20];
+    let mut start = 20;
+    let mut rest = value.unsigned_abs();
     loop {
         start -= 1;
         digits[start] = b'0' + (rest % 10) as u8;

@@ -156,7 +156,9 @@ mod tests {
     use crate::{Tag, Value};
 
     fn event<'a>(tags: &'a [Tag<'a>]) -> Event<'a> {
-        let (id, pubkey, sig) = ([1; 32], [2; 32], [3; 64]);
+        let id = [1; 32];
+        let pubkey = [2; 32];
+        let sig = [3; 64];
         Event { id, pubkey, created_at: 100, kind: 1, tags, content: "", sig }
     }
 

@@ -54,12 +54,23 @@ pub struct Options {
     pub order: Order,
     /// Whether the order holds for requests with a limit too, against NIP-01: they have the newest events otherwise.
     pub ignores_newest: bool,
-    /// Whether the end of an answer says if there are more events (NIP-67).
-    pub hints: bool,
+    /// What the end of an answer says about further events (NIP-67).
+    pub hints: Hints,
     /// The maximum number of subscriptions of a connection.
     pub max_subscriptions: usize,
     /// Whether it asks who a client is (NIP-42), and answers nobody else.
     pub requires_auth: bool,
+}
+
+/// What the end of an answer says about further stored events (NIP-67).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hints {
+    /// Nothing.
+    None,
+    /// Whether there are any.
+    Right,
+    /// That there are none, whatever there is.
+    AlwaysFinish,
 }
 
 /// The order of stored events in an answer.
@@ -83,7 +94,7 @@ impl Default for Options {
             compares: true,
             order: Order::Descending,
             ignores_newest: false,
-            hints: false,
+            hints: Hints::None,
             max_subscriptions: usize::MAX,
             requires_auth: false,
         }
@@ -436,11 +447,12 @@ impl Connection {
             self.send_event(subscription, &stored).await?;
         }
         self.misbehave(subscription).await?;
-        let hint = if has_more { "more" } else { "finish" };
-        match self.shared.options.hints {
-            true => self.say(&json!(["EOSE", subscription, [hint]])).await,
-            false => self.say(&json!(["EOSE", subscription])).await,
-        }
+        let hint = match self.shared.options.hints {
+            Hints::None => return self.say(&json!(["EOSE", subscription])).await,
+            Hints::Right if has_more => "more",
+            Hints::Right | Hints::AlwaysFinish => "finish",
+        };
+        self.say(&json!(["EOSE", subscription, [hint]])).await
     }
 
     async fn send_new(&mut self, stored: &StoredEvent) -> Result<(), End> {

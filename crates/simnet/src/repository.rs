@@ -16,7 +16,9 @@ use kernels::sha256;
 use crate::account::Account;
 use crate::block::{Block, BlockWriter, IN_MEMORY, UnhashedBlock, archive};
 use crate::keys::SigningKey;
-use crate::record::{Collection, RecordPath};
+#[cfg(feature = "servers")]
+use crate::record::Collection;
+use crate::record::RecordPath;
 use crate::time::datetime;
 use crate::tree::{Tree, TreeEntry, TreeItem};
 
@@ -158,6 +160,7 @@ impl Repository {
     }
 
     /// Commits the creation of a like at this time.
+    #[cfg(feature = "servers")]
     pub(crate) fn commit_like(&mut self, micros: u64) -> NewCommit {
         let tid = self.account.tid(micros);
         let path = RecordPath { collection: Collection::Like, tid };

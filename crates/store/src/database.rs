@@ -1,4 +1,4 @@
-//! The SQLite file: its connections and schema, the rows of accounts, and what can go wrong.
+//! The SQLite file: its connections and schema, the rows of accounts, and the faults.
 //!
 //! | table | row |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | `recent` | a stream, and the hashes of the last printed events, which its cursor alone does not tell from others |
 //! | `stream_checksum` | the one checksum of all rows of `cursor` and `printed` |
 //!
-//! A row of `account` or `key` has its own checksum; those of earlier versions have none until they are written again.
+//! A row of `account` or `key` has its own checksum; rows of earlier versions have none until they are written again.
 //!
 //! Anyone can name accounts that do not exist. So an account without a commit has a row only while it is
 //! desynchronized, and the number of these rows is bounded.
@@ -78,7 +78,7 @@ pub(crate) fn create_if_missing(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Checks every account, and their order: with a wrong name, also others would not be found.
+/// Checks every account, and their order: with a wrong name, others would not be found either.
 fn check_accounts(connection: &Connection) -> Result<(), StoreFault> {
     let mut select = connection.prepare(SELECT_ACCOUNTS)?;
     let (mut rows, mut last) = (select.query([])?, None);
@@ -143,9 +143,10 @@ pub(crate) fn write_accounts(
     accounts: &[(Box<str>, AccountState)],
 ) -> Result<(), StoreFault> {
     accounts.iter().try_for_each(|(did, account)| write_account(connection, did, account))?;
-    match accounts.iter().any(|(_, account)| account.head.is_none()) {
-        true => prune_without_head(connection),
-        false => Ok(()),
+    if accounts.iter().any(|(_, account)| account.head.is_none()) {
+        prune_without_head(connection)
+    } else {
+        Ok(())
     }
 }
 
@@ -238,9 +239,10 @@ impl AccountRow {
         };
         let sync = SYNC_STATES.into_iter().find(|state| *state as u8 == self.sync).ok_or("sync")?;
         let account = AccountState { head, sync, is_active: self.is_active };
-        match self.checksum.is_none_or(|stored| stored == checksum(did, &account)) {
-            true => Ok(account),
-            false => Err("checksum"),
+        if self.checksum.is_none_or(|stored| stored == checksum(did, &account)) {
+            Ok(account)
+        } else {
+            Err("checksum")
         }
     }
 }
@@ -261,7 +263,7 @@ pub struct StoreError {
 pub enum StoreFault {
     /// Another process uses the file.
     #[error(
-        "another process uses this state file, and holds the lock file beside it: stop it, or choose another folder"
+        "another process uses this state file, and holds the lock file next to it: stop it, or choose another folder"
     )]
     InUse,
     /// Another program holds an SQLite lock on the file for longer than the timeout.
@@ -302,7 +304,7 @@ pub enum StoreFault {
     #[error("the file is a mirror of {0}: choose another file, or that directory")]
     OtherDirectory(String),
     /// The file, or its lock file, was deleted or replaced while it was in use.
-    #[error("the file was deleted or replaced while it was in use; what was stored in it is lost")]
+    #[error("the file was deleted or replaced while it was in use; its contents are lost")]
     Replaced,
     /// The file has 0 bytes.
     #[error(

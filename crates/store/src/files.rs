@@ -1,6 +1,6 @@
 //! The state file and its lock file: the exclusive lock, and whether both are still the files that were opened.
 //!
-//! A process that deletes or replaces an open file does not disturb those that have it open: they would go on
+//! A process that deletes or replaces an open file does not disturb processes that have it open: they would go on
 //! writing to a file without a name. So the identity of both files is compared before every write.
 
 use std::fs;

@@ -29,7 +29,9 @@ impl StoredKey {
 pub(crate) fn read(connection: &Connection, did: &str) -> Result<Option<StoredKey>, StoreFault> {
     let mut select = connection.prepare_cached(SELECT)?;
     let row = select.query_row([did], |row| {
-        let (did_key, fetched, host) = (row.get(0)?, row.get::<_, i64>(1)?, row.get(2)?);
+        let did_key = row.get(0)?;
+        let fetched = row.get::<_, i64>(1)?;
+        let host = row.get(2)?;
         let key = StoredKey { did_key, fetched_micros: fetched.cast_unsigned(), host };
         Ok((key, row.get::<_, Option<i64>>(3)?))
     });

@@ -1,4 +1,4 @@
-//! Account states in memory: all that are not in the file yet, and some of those that are.
+//! Account states in memory: all states that are not in the file yet, and some that are.
 //!
 //! ```text
 //!          set_unsaved              mark_saved              generation full
@@ -10,9 +10,9 @@
 //! ones are a cache of two generations: when the recent one is full it replaces the previous one, whose
 //! states are dropped unless they were read since.
 //!
-//! A checkpoint may bring a state that is older than the one in memory. Revisions only grow, so that a
-//! state equal to memory's is normally the newest; but an account can be suspended and restored within
-//! moments, and then an older state follows. Therefore a judge's last state outlives what is saved.
+//! A checkpoint may bring a state that is older than the one in memory. Revisions only grow, so that a state equal to
+//! memory's is normally the newest; but an account can be suspended and restored within moments, and then an older
+//! state follows. Therefore a judge's last state outlives the saved ones.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -95,11 +95,10 @@ impl Overlay {
             let (did, account) = shard.unsaved.remove_entry(did).expect("just seen");
             shard.cache(did, CachedState { account, is_judged: true }, self.max_recent);
         } else if let Some((did, cached)) = shard.take(did) {
-            match cached.is_judged && cached.account != *account {
-                true => drop(shard.unsaved.insert(did, cached.account)),
-                false => {
-                    shard.cache(did, CachedState { account: *account, ..cached }, self.max_recent)
-                }
+            if cached.is_judged && cached.account != *account {
+                shard.unsaved.insert(did, cached.account);
+            } else {
+                shard.cache(did, CachedState { account: *account, ..cached }, self.max_recent)
             }
         }
     }
@@ -109,7 +108,7 @@ impl Overlay {
         self.shards.iter().map(|shard| lock(shard).unsaved.len()).sum()
     }
 
-    /// The accounts that are not in the file yet, but for those of which nothing is known.
+    /// The accounts that are not in the file yet, except accounts of which nothing is known.
     pub(crate) fn unsaved_dids(&self) -> Vec<String> {
         let known = |shard: &Shard| -> Vec<String> {
             let of = shard.unsaved.iter().filter(|(_, account)| account.head.is_some());

@@ -1,4 +1,4 @@
-//! A mirror of a did:plc directory: the operations of its export, each verified after those of its account before.
+//! A mirror of a did:plc directory: the operations of its export, verified in order for every account.
 //!
 //! | table | row |
 //! |---|---|
@@ -7,8 +7,8 @@
 //! | `refused` | an operation that breaks a rule: its number, its DID, the code of the rule, and a message |
 //!
 //! The operations of a page and its last number are stored in one transaction. So after any end of the process the
-//! mirror continues behind the last page that was stored: without a gap, and without a repetition. Each row of `operation` has
-//! a checksum, as SQLite has none.
+//! mirror continues after the last page that was stored: without a gap, and without a repetition. Each row of
+//! `operation` has a checksum, as SQLite has none.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -37,7 +37,7 @@ pub struct PlcMirror {
     totals: MirrorTotals,
 }
 
-/// What a mirror has.
+/// The content of a mirror.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MirrorTotals {
     /// The origin of the directory.
@@ -50,7 +50,7 @@ pub struct MirrorTotals {
     pub refused: u64,
 }
 
-/// What a page of the export has added.
+/// The additions of a page of the export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AppliedPage {
     /// Number of accepted operations.
@@ -89,9 +89,10 @@ impl PlcMirror {
             sqlite_file::sync_commits(&connection, None)?;
             sqlite_file::use_log(&connection)?;
             let totals = read_totals(&connection)?;
-            match totals.directory == directory {
-                true => Ok(totals),
-                false => Err(StoreFault::OtherDirectory(totals.directory)),
+            if totals.directory == directory {
+                Ok(totals)
+            } else {
+                Err(StoreFault::OtherDirectory(totals.directory))
             }
         };
         let totals = prepare().map_err(StoreError::at(path))?;
@@ -99,7 +100,7 @@ impl PlcMirror {
         Ok(Self { connection, files, limits: Limits::default(), totals })
     }
 
-    /// What the mirror has.
+    /// The content of the mirror.
     pub fn totals(&self) -> &MirrorTotals {
         &self.totals
     }
@@ -142,7 +143,7 @@ impl PlcMirror {
     }
 }
 
-/// Verifies and stores operations of one account, which follow those that are stored.
+/// Verifies and stores operations of one account, which follow the stored ones.
 fn apply_account(
     transaction: &Connection,
     limits: &Limits,
@@ -185,7 +186,7 @@ fn append(history: &mut GrowingHistory<'_>, line: &ExportLine) -> Result<Vec<usi
     }
 }
 
-/// A mirror that is read, also while another process writes it.
+/// A mirror that is read, even while another process writes it.
 #[derive(Debug)]
 pub struct PlcMirrorReader {
     path: Box<Path>,
@@ -204,7 +205,7 @@ impl PlcMirrorReader {
         Ok(Self { path: path.into(), connection })
     }
 
-    /// What the mirror has.
+    /// The content of the mirror.
     ///
     /// # Errors
     /// If it cannot be read.

@@ -11,7 +11,7 @@ use crate::keys::{self, StoredKey};
 use crate::sqlite_file;
 use crate::streams::Streams;
 
-/// A state file that is read beside the process that writes it. It has what that process has checkpointed.
+/// A state file that is read while another process writes it. It has the checkpointed content of that process.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

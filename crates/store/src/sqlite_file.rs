@@ -1,5 +1,5 @@
-//! What every SQLite file of ours has: an application id, a schema version, a complete first transaction, WAL mode with
-//! synced commits, and a check of its pages.
+//! The common parts of our SQLite files: an application id, a schema version, a complete first transaction, WAL mode
+//! with synced commits, and a check of its pages.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The state file, and the view of it that each judge has.
+//! The state file, and the view that a judge has of it.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,8 +19,8 @@ use crate::writer::{Change, Writer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Maximum number of accounts in memory besides those that are not in the file yet; one takes about
-    /// 200 bytes. Default: 500,000.
+    /// Maximum number of accounts in memory, in addition to accounts that are not in the file yet; one takes about 200
+    /// bytes. Default: 500,000.
     pub cached_accounts: usize,
     /// Maximum file size in bytes, without its log. Default: the disk.
     pub max_bytes: Option<u64>,
@@ -96,6 +96,7 @@ impl Store {
             (cursors.collect(), rows.collect());
         // In the order of the table, each of its pages is read and changed once.
         rows.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        tracing::trace!(target: "wireproof::store", accounts = rows.len(), "checkpoint");
         self.0.writer.write(Change::Checkpoint { cursors, accounts: rows })?;
         accounts.iter().for_each(|(did, account)| self.0.overlay.mark_saved(did.as_ref(), account));
         Ok(())
@@ -157,7 +158,7 @@ impl Store {
         self.0.writer.write(Change::Recent(stream.to_owned(), hashes))
     }
 
-    /// Stores the keys of accounts, and deletes those that are `None`; all or nothing.
+    /// Stores the keys of accounts, and deletes keys that are `None`; all or nothing.
     ///
     /// # Errors
     /// If they cannot be written.
@@ -185,7 +186,7 @@ impl Store {
         })
     }
 
-    /// Up to `limit` accounts after this one in order, also those that are not in the file yet.
+    /// Up to `limit` accounts after this one in order, including accounts that are not in the file yet.
     ///
     /// # Errors
     /// If the file cannot be read.

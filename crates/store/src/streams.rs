@@ -27,9 +27,10 @@ impl Streams {
         let select = "SELECT checksum FROM stream_checksum WHERE id = 0";
         let stored =
             connection.prepare_cached(select)?.query_row([], |row| row.get(0)).optional()?;
-        match stored == Some(streams.checksum()) {
-            true => Ok(streams),
-            false => Err(StoreFault::Damaged("the checksum of the cursors is wrong".to_owned())),
+        if stored == Some(streams.checksum()) {
+            Ok(streams)
+        } else {
+            Err(StoreFault::Damaged("the checksum of the cursors is wrong".to_owned()))
         }
     }
 

@@ -87,9 +87,10 @@ fn write_all(mut connection: Connection, requests: &Receiver<Request>, files: &S
         let all = write_group(&mut connection, &group, files);
         let is_shared = all.is_ok() || group.len() == 1;
         for request in &group {
-            let result = match is_shared {
-                true => all.clone(),
-                false => write_group(&mut connection, std::slice::from_ref(request), files),
+            let result = if is_shared {
+                all.clone()
+            } else {
+                write_group(&mut connection, std::slice::from_ref(request), files)
             };
             // The caller may have been dropped.
             let _ = request.1.send(result);

@@ -208,9 +208,10 @@ impl<'a> Slice<'a> {
 }
 
 fn check_path(path: &str, options: &Options) -> Result<(), RepositoryRejection> {
-    match options.allow_any_key {
-        true => Ok(()),
-        false => check_key(&mut RepoPathChecker::default(), path.as_bytes()),
+    if options.allow_any_key {
+        Ok(())
+    } else {
+        check_key(&mut RepoPathChecker::default(), path.as_bytes())
     }
 }
 

@@ -186,7 +186,11 @@ fn usual(block: &[u8]) -> Option<Commit<'_>> {
 /// Reads the fields in one pass, and the position of the signature.
 fn parse(block: &[u8]) -> Result<Commit<'_>, CommitError> {
     let mut reader = Reader::new(block);
-    let (mut did, mut rev, mut sig, mut data, mut prev) = (None, None, None, None, None);
+    let mut did = None;
+    let mut rev = None;
+    let mut sig = None;
+    let mut data = None;
+    let mut prev = None;
     let mut version = None;
     let count = reader.map()?;
     let entries_at = reader.offset();

@@ -58,9 +58,18 @@ impl Context<'_, '_> {
 }
 
 fn commit<'a>(reader: &mut Reader<'a>, context: Context<'_, 'a>) -> Result<Commit<'a>, FrameError> {
-    let (mut seq, mut repo, mut commit, mut rev, mut since) = (None, None, None, None, None);
-    let (mut blocks, mut ops, mut prev_data, mut time) = (None, None, None, None);
-    let (mut blobs, mut rebase, mut too_big) = (None, None, None);
+    let mut seq = None;
+    let mut repo = None;
+    let mut commit = None;
+    let mut rev = None;
+    let mut since = None;
+    let mut blocks = None;
+    let mut ops = None;
+    let mut prev_data = None;
+    let mut time = None;
+    let mut blobs = None;
+    let mut rebase = None;
+    let mut too_big = None;
     let mut keys = KeyOrder::new();
     for _ in 0..reader.map()? {
         match reader.key(&mut keys)? {
@@ -116,7 +125,10 @@ fn read_ops<'a>(
 
 fn read_op<'a>(reader: &mut Reader<'a>) -> Result<RepoOp<'a>, FrameError> {
     let start = reader.offset();
-    let (mut action, mut path, mut cid, mut prev) = (None, None, None, None);
+    let mut action = None;
+    let mut path = None;
+    let mut cid = None;
+    let mut prev = None;
     let mut keys = KeyOrder::new();
     for _ in 0..reader.map()? {
         match reader.key(&mut keys)? {
@@ -211,7 +223,11 @@ fn assign_records<'a>(
 }
 
 fn sync<'a>(reader: &mut Reader<'a>, context: Context<'_, 'a>) -> Result<Sync<'a>, FrameError> {
-    let (mut seq, mut did, mut blocks, mut rev, mut time) = (None, None, None, None, None);
+    let mut seq = None;
+    let mut did = None;
+    let mut blocks = None;
+    let mut rev = None;
+    let mut time = None;
     let mut keys = KeyOrder::new();
     for _ in 0..reader.map()? {
         match reader.key(&mut keys)? {
@@ -239,7 +255,10 @@ fn identity<'a>(
     reader: &mut Reader<'a>,
     context: Context<'_, 'a>,
 ) -> Result<Identity<'a>, FrameError> {
-    let (mut seq, mut did, mut time, mut handle) = (None, None, None, None);
+    let mut seq = None;
+    let mut did = None;
+    let mut time = None;
+    let mut handle = None;
     let mut keys = KeyOrder::new();
     for _ in 0..reader.map()? {
         match reader.key(&mut keys)? {
@@ -262,7 +281,11 @@ fn account<'a>(
     reader: &mut Reader<'a>,
     context: Context<'_, 'a>,
 ) -> Result<Account<'a>, FrameError> {
-    let (mut seq, mut did, mut time, mut active, mut status) = (None, None, None, None, None);
+    let mut seq = None;
+    let mut did = None;
+    let mut time = None;
+    let mut active = None;
+    let mut status = None;
     let mut keys = KeyOrder::new();
     for _ in 0..reader.map()? {
         match reader.key(&mut keys)? {

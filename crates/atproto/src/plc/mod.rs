@@ -92,9 +92,10 @@ impl From<serde_json::Error> for OperationFault {
     fn from(error: serde_json::Error) -> Self {
         let (line, column) = (error.line(), error.column());
         // `serde_json` has no other way to tell.
-        match error.is_data() && error.to_string().starts_with("unknown field") {
-            true => Self::UnknownField { line, column },
-            false => Self::Json { line, column },
+        if error.is_data() && error.to_string().starts_with("unknown field") {
+            Self::UnknownField { line, column }
+        } else {
+            Self::Json { line, column }
         }
     }
 }

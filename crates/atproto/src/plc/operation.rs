@@ -173,9 +173,10 @@ impl LegacyCreate {
 
 /// The text, prefixed with the first of `schemes` unless it starts with one of them.
 fn with_scheme(text: &str, schemes: &[&str]) -> String {
-    match schemes.iter().any(|scheme| text.starts_with(scheme)) {
-        true => text.to_owned(),
-        false => format!("{}{text}", schemes[0]),
+    if schemes.iter().any(|scheme| text.starts_with(scheme)) {
+        text.to_owned()
+    } else {
+        format!("{}{text}", schemes[0])
     }
 }
 

@@ -164,10 +164,7 @@ const FEW: usize = 16;
 /// # Errors
 /// At the first block whose data does not match its CID.
 pub fn check_hashes(blocks: &mut [Block<'_>]) -> Result<(), CarError> {
-    match blocks.len() <= FEW {
-        true => check_batches::<FEW>(blocks),
-        false => check_batches::<BATCH>(blocks),
-    }
+    if blocks.len() <= FEW { check_batches::<FEW>(blocks) } else { check_batches::<BATCH>(blocks) }
 }
 
 #[inline(never)]

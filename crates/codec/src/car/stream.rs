@@ -166,7 +166,9 @@ impl<R: Read> StreamReader<R> {
         read_header(&header, header_offset)?;
         input.consume(section.end);
         let (options, ready) = (*options, Vec::new());
-        let (fault, mismatch, ended) = (None, None, false);
+        let fault = None;
+        let mismatch = None;
+        let ended = false;
         Ok(Self { input, options, header, header_offset, seen: 0, ready, fault, mismatch, ended })
     }
 

@@ -24,7 +24,9 @@ fn assert_matches_reference(input: &[u8]) {
         assert_eq!(encode(&value).as_deref(), Ok(input), "encoding is the inverse of decoding");
     }
 
-    let (known, keys, unread) = (known_keys(), RefCell::default(), Cell::default());
+    let known = known_keys();
+    let keys = RefCell::default();
+    let unread = Cell::default();
     let sink = Proposing { known: &known, keys: &keys, unread: &unread };
     let built = build_prefix(input, sink, &mut ());
     assert_eq!(built, validate_prefix(input), "proposed keys {input:02x?}");
@@ -323,7 +325,9 @@ fn a_map_is_searched_by_key_whatever_its_size() {
 
 #[test]
 fn a_proposed_key_that_is_next_is_not_read() {
-    let (known, keys, unread) = (known_keys(), RefCell::default(), Cell::default());
+    let known = known_keys();
+    let keys = RefCell::default();
+    let unread = Cell::default();
     let sink = Proposing { known: &known, keys: &keys, unread: &unread };
     let text = [&[0x6f][..], &[b'x'; 15]].concat();
     let input = [b"\xa2\x61a", &text[..], b"\x67aaaaaaa", &text].concat();

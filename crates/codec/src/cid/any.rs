@@ -116,7 +116,10 @@ fn shape(bytes: &[u8]) -> Option<Shape> {
         at += len;
         Some(value)
     };
-    let (version, _codec, hash_function, digest_len) = (next()?, next()?, next()?, next()?);
+    let version = next()?;
+    let _codec = next()?;
+    let hash_function = next()?;
+    let digest_len = next()?;
     let digest_len = usize::try_from(digest_len).ok()?;
     let len = at.checked_add(digest_len)?;
     let is_digest = hash_function != SHA2_256 || digest_len == size_of::<Digest>();

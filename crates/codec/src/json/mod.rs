@@ -167,9 +167,10 @@ impl<'a> ItemSeed<'a> {
 
     /// Rejects a container inside [`MAX_DEPTH`] others.
     fn check_depth<E: de::Error>(self) -> Result<(), E> {
-        match self.depth < MAX_DEPTH {
-            true => Ok(()),
-            false => Err(E::custom(format_args!("nested deeper than {MAX_DEPTH} levels"))),
+        if self.depth < MAX_DEPTH {
+            Ok(())
+        } else {
+            Err(E::custom(format_args!("nested deeper than {MAX_DEPTH} levels")))
         }
     }
 

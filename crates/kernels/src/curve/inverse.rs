@@ -45,7 +45,10 @@ struct Steps {
 impl Steps {
     /// The steps for the lowest bits of f and g, and the next eta (the δ of the paper with its sign changed).
     fn of(mut eta: i64, mut f: u64, mut g: u64) -> (Self, i64) {
-        let (mut u, mut v, mut q, mut r) = (1_u64, 0_u64, 0_u64, 1_u64);
+        let mut u = 1_u64;
+        let mut v = 0_u64;
+        let mut q = 0_u64;
+        let mut r = 1_u64;
         let mut left = 62;
         loop {
             let zeros = (g | u64::MAX << left).trailing_zeros();

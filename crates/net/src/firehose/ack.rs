@@ -212,10 +212,10 @@ impl Batch {
 /// outstanding     ·    ·    ×    ·
 /// ```
 ///
-/// The order is that of arrival, not of `seq`, as a host may reset its sequence. An event whose number is not
-/// above those of the outstanding ones also holds the cursor below its own number: a host that is asked for what
-/// comes after a higher one would not send it again. Memory is proportional to the number of
-/// outstanding tickets, whatever came after the oldest.
+/// Events are ordered by arrival, not by `seq`, as a host may reset its sequence. An event whose number is not above
+/// those of the outstanding ones also holds the cursor below its own number: a host that is asked for what comes after
+/// a higher one would not send it again. Memory is proportional to the number of outstanding tickets, whatever came
+/// after the oldest.
 #[derive(Debug)]
 pub(super) struct AckTracker {
     hosts: Vec<HostTickets>,
@@ -331,9 +331,8 @@ impl AckTracker {
 
     /// The cursors of the hosts that have started; `None` for the others.
     pub(super) fn started_cursors(&self) -> impl Iterator<Item = Option<u64>> {
-        self.hosts.iter().map(|host| match host.awaits_first {
-            true => Some(OLDEST),
-            false => host.cursor().filter(|_| host.is_started),
+        self.hosts.iter().map(|host| {
+            if host.awaits_first { Some(OLDEST) } else { host.cursor().filter(|_| host.is_started) }
         })
     }
 

@@ -60,8 +60,8 @@ impl<J: Journal> Checkpointer<J> {
         !request.is_final
     }
 
-    /// Writes what has changed; if nothing has, the journal only checks that it is still in place. Cursors are
-    /// read before account states, so no cursor is ahead of a state.
+    /// Writes all changes; if there are none, the journal only checks that it is still in place. Cursors are read
+    /// before account states, so no cursor is ahead of a state.
     fn write(&mut self) -> Result<(), JournalError> {
         let cursors: Vec<Option<u64>> = self.run.tracker().started_cursors().collect();
         let states = self.pending_states.iter().flat_map(|pending| pending.take());

@@ -35,7 +35,7 @@ pub enum RunError {
     /// The local clock is behind: events with the current time seem to come from the future. No event is
     /// passed over.
     #[error(
-        "the local clock is about {} minutes behind the stream: set it; no event was passed over, and the \
+        "the local clock is about {} minutes behind the stream: set it; no event was skipped, and the \
          next run continues where this one ended", .behind.as_secs().div_ceil(60)
     )]
     LocalClock {
@@ -134,10 +134,19 @@ impl PauseSignal {
     }
 
     /// Waits while the signal is set.
-    pub(super) async fn resumed(&self) {
-        if self.is_set() {
+    pub async fn resumed(&self) {
+        self.is(false).await;
+    }
+
+    /// Waits until the signal is set.
+    pub async fn begun(&self) {
+        self.is(true).await;
+    }
+
+    async fn is(&self, wanted: bool) {
+        if self.is_set() != wanted {
             // Waiting fails only without a sender, and `self` is one.
-            let _ = self.0.subscribe().wait_for(|is_paused| !*is_paused).await;
+            let _ = self.0.subscribe().wait_for(|is_paused| *is_paused == wanted).await;
         }
     }
 }

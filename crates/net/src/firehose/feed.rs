@@ -189,7 +189,9 @@ impl Feed {
             if let Some(item) = self.next_ready()? {
                 return Ok(item);
             }
-            let (dialer, hosts, options) = (&self.dialer, &mut self.hosts, &self.options);
+            let dialer = &self.dialer;
+            let hosts = &mut self.hosts;
+            let options = &self.options;
             let dial = |host: HostId| hosts[host.0].dial(dialer, options);
             match self.socket.next(dial).await {
                 Ok((host, event)) => self.handle(host, event),
@@ -471,7 +473,7 @@ impl SequenceTracker {
         self.last
     }
 
-    /// Begins another connection, which was asked for what follows the last number.
+    /// Begins another connection, which was asked for the events after the last number.
     pub fn connected(&mut self) {
         (self.first, self.received, self.highest, self.late) = Default::default();
         self.floor = self.last;
@@ -579,7 +581,7 @@ const FUTURE_CURSOR: &str = "FutureCursor";
 /// Remembered sequence numbers: 256 KiB per host.
 const MAX_RECENT: usize = 16 << 10;
 
-/// Late events in a row after which they count as those of another sequence.
+/// Late events in a row after which they count as events of another sequence.
 const MAX_LATE: usize = 64;
 
 /// How far the second event of a stream without a cursor may be below the first.

@@ -308,7 +308,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// The name of what happened, in lower case.
+    /// The name of the event, in lower case.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Connected { .. } => "connected",

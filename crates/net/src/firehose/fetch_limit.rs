@@ -41,7 +41,7 @@ pub(super) struct MaxFetches {
 pub(super) struct FetchPermit<'l> {
     limit: &'l FetchLimit,
     host: FetchHost,
-    /// Whether it counts among those of slow domains.
+    /// Whether it counts as a request to a slow domain.
     is_slow: bool,
 }
 
@@ -162,9 +162,10 @@ impl FetchState {
     }
 
     fn has_too_many_waiting(&self, domain: &str, max: &MaxFetches, now: Instant) -> bool {
-        let max = match self.is_slow(domain, now) {
-            true => max.waiting_per_domain.min(MAX_WAITING_FOR_SLOW),
-            false => max.waiting_per_domain,
+        let max = if self.is_slow(domain, now) {
+            max.waiting_per_domain.min(MAX_WAITING_FOR_SLOW)
+        } else {
+            max.waiting_per_domain
         };
         count(&self.waiting, domain) > max
     }
@@ -211,7 +212,7 @@ fn count(counts: &HashMap<Box<str>, usize>, key: &str) -> usize {
     counts.get(key).copied().unwrap_or_default()
 }
 
-/// Subtracts one, and removes what is 0.
+/// Subtracts one, and removes entries that reach 0.
 fn decrement(counts: &mut HashMap<Box<str>, usize>, key: &str) {
     if let Some(count) = counts.get_mut(key) {
         *count -= 1;

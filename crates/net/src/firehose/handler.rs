@@ -1,4 +1,4 @@
-//! The handler of events, what it receives, and the dispatcher that delivers to it.
+//! The handler of events, its input, and the dispatcher that delivers to it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,7 +17,7 @@ use super::feed_item::{FrameKind, Notice};
 use super::keys::KeyError;
 use super::metrics::RunMetrics;
 use super::queue::QueuedEvent;
-use super::resync::{ResyncError, ResyncedRepo};
+use super::resynced_repo::{ResyncError, ResyncedRepo};
 use super::status::StatusError;
 use crate::hosts::HostId;
 
@@ -28,7 +28,7 @@ pub trait Handler: Send + Sync + 'static {
     fn event(&self, event: &DeliveredEvent<'_>, ack: Ack);
 
     /// Handles the end of a batch: [`event`](Self::event) was called on this thread for each of its events, and was not
-    /// called for others meanwhile. A handler that collects what it writes passes it on here, so that it takes a lock or
+    /// called for others meanwhile. A handler that collects its output passes it on here, so that it takes a lock or
     /// wakes a thread once a batch; a batch is never delayed. The default does nothing.
     fn batch_end(&self) {}
 
@@ -54,8 +54,8 @@ pub trait Handler: Send + Sync + 'static {
         self.resync_failed(did, error);
     }
 
-    /// Handles a condition that an operator should know about. Called from any thread, as often as it occurs:
-    /// limit the rate of what is printed by [`Warning::code`]. The default does nothing.
+    /// Handles a condition that an operator should know about. Called from any thread, as often as it occurs: limit the
+    /// rate of messages by [`Warning::code`]. The default does nothing.
     fn warning(&self, warning: &Warning<'_>) {
         let _ = warning;
     }
@@ -124,7 +124,7 @@ pub enum Warning<'a> {
     },
     /// The stream called an account inactive, and the account's own server did not confirm it: the account's
     /// commits are delivered as what their signatures say.
-    #[error("the stream calls {did} inactive, which its server does not confirm: {error}")]
+    #[error("the stream calls {did} inactive, but its server does not confirm it: {error}")]
     StatusNotConfirmed {
         /// The account.
         did: &'a str,
@@ -183,8 +183,8 @@ pub enum Verdict<'a> {
 }
 
 impl Verdict<'_> {
-    /// The stable code: that of the [outcome](Outcome::code), `not-asked` if verification is off, or the code of the rule
-    /// that the event breaks.
+    /// The stable code: the code of the [outcome](Outcome::code), `not-asked` if verification is off, or the code of
+    /// the rule that the event breaks.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Judged(outcome) => outcome.code(),
@@ -232,7 +232,9 @@ impl<H: Handler> Dispatcher<H> {
         metrics: &Arc<RunMetrics>,
         keeps_accounts: bool,
     ) -> Self {
-        let (handler, run, metrics) = (handler.clone(), run.clone(), metrics.clone());
+        let handler = handler.clone();
+        let run = run.clone();
+        let metrics = metrics.clone();
         Self { handler, run, pending_states: Arc::default(), metrics, keeps_accounts }
     }
 
@@ -327,7 +329,8 @@ impl<H: Handler> BatchDelivery<'_, H> {
     pub(super) fn finish(self, states: ChangedStates) {
         self.dispatcher.handler.batch_end();
         self.batch.close(states);
-        let (metrics, delivered) = (&self.dispatcher.metrics, self.delivered as u64);
+        let metrics = &self.dispatcher.metrics;
+        let delivered = self.delivered as u64;
         metrics.count_verdicts(&self.verdicts);
         metrics.delivered.fetch_add(delivered, Relaxed);
         metrics.invalid_records.fetch_add(self.invalid_records, Relaxed);

@@ -21,7 +21,8 @@ use super::keys::{FixedKeys, KeyError, KeyProvider, host_domain};
 use super::metrics::RunMetrics;
 use super::options::{Options, Verification};
 use super::queue::{Inbox, LookedUpKey, LookupHandle, WorkerMessage};
-use super::resync::{ResyncError, ResyncResult, Resyncer};
+use super::resync::{Expected, Resyncer};
+use super::resynced_repo::{ResyncError, ResyncResult};
 use super::status::{StatusError, StatusProvider};
 use crate::concurrency::ConcurrencyLimit;
 use crate::hosts::BackoffOptions;
@@ -37,16 +38,6 @@ pub(super) enum Job {
     LookUpStatus { worker: usize, account: u64, did: Box<str> },
 }
 
-/// What the server of an account is expected to answer to a resync.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expected {
-    /// A repository, or that it does not serve the account, which ends the resync.
-    Anything,
-    /// A repository: the account is called active again. An answer that it is not is asked for again, as the server may
-    /// be behind its own stream.
-    Repository,
-}
-
 /// Runs jobs.
 pub(super) struct JobPool {
     inboxes: Arc<[Inbox]>,
@@ -59,7 +50,7 @@ pub(super) struct JobPool {
 }
 
 impl JobPool {
-    /// A pool that reports to `handler` what an operator should know about.
+    /// A pool that reports warnings for the operator to `handler`.
     pub(super) fn new(
         options: &Options,
         inboxes: Arc<[Inbox]>,
@@ -76,7 +67,8 @@ impl JobPool {
             // A run has one pool.
             let _ = metrics.resyncs.space.set(resyncer.space().clone());
         }
-        let (statuses, max_hold) = (options.statuses.clone(), options.limits.max_hold);
+        let statuses = options.statuses.clone();
+        let max_hold = options.limits.max_hold;
         Self { inboxes, keys, metrics, resyncer, statuses, max_hold }
     }
 
@@ -247,7 +239,9 @@ impl KeyLookups {
 
     /// Asks until the directory answers, or refuses this lookup while it answers others.
     async fn look_up_in_directory(&self, did: &str, refresh: bool) -> Result<AccountKey, KeyError> {
-        let (mut attempt, mut refusals, mut answers) = (0, 0, self.provider.directory_answers());
+        let mut attempt = 0;
+        let mut refusals = 0;
+        let mut answers = self.provider.directory_answers();
         loop {
             // Kept during the delay, which so limits the rate of requests to a directory that fails.
             let _permit = self.directory.acquire("").await;
@@ -318,7 +312,7 @@ mod tests {
     use super::super::ack::Ack;
     use super::super::handler::DeliveredEvent;
     use super::super::keys::KeyLookup;
-    use super::super::resync::ResyncOptions;
+    use super::super::resync_options::ResyncOptions;
     use super::super::status::StatusLookup;
     use super::*;
     use crate::dns::LoopbackDns;
@@ -358,10 +352,10 @@ mod tests {
                 }
                 let fault = IdentityFault::Status(if self.limits_rate { 429 } else { 503 });
                 let error = || IdentityError { subject: did.into(), host: None, fault };
-                match is_back || did.contains("ok") {
-                    true => Ok(AccountKey::OtherHost),
-                    false => Err(KeyError::Identity(Box::new(error()))),
+                if is_back || did.contains("ok") {
+                    return Ok(AccountKey::OtherHost);
                 }
+                Err(KeyError::Identity(Box::new(error())))
             })
         }
 
@@ -481,7 +475,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_status_is_asked_for_four_times_with_growing_delays_while_that_may_help() {
-        let (host, method, fault) = ("pds.test".into(), "getRepoStatus", XrpcFault::Status(503));
+        let host = "pds.test".into();
+        let method = "getRepoStatus";
+        let fault = XrpcFault::Status(503);
         let unavailable = StatusError::Server(Box::new(XrpcError { host, method, fault }));
         let cases = [
             (&unavailable, 3, 1 + 2 + 3, true),

@@ -24,8 +24,8 @@ pub trait Journal: Send + Sync + 'static {
     /// most once.
     ///
     /// # Errors
-    /// If they cannot be stored, or what was stored is no longer in place. The run ends. If the journal is
-    /// intact, it must hold the previous checkpoint.
+    /// If they cannot be stored, or the stored data is no longer in place. The run ends. If the journal is intact, it
+    /// must hold the previous checkpoint.
     fn checkpoint(
         &self,
         cursors: &[(&str, u64)],

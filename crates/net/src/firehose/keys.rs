@@ -168,10 +168,7 @@ impl ResolverKeys {
     /// If the DID is invalid or cannot be resolved.
     pub async fn look_up_hosted(&self, did: &str, refresh: bool) -> Result<HostedKey, KeyError> {
         let did = Did::parse(did).map_err(KeyError::InvalidDid)?;
-        let account = match refresh {
-            true => self.0.refresh(did).await,
-            false => self.0.account(did).await,
-        };
+        let account = if refresh { self.0.refresh(did).await } else { self.0.account(did).await };
         let account = account.map_err(|error| KeyError::Identity(Box::new(error)))?;
         Ok(HostedKey::from(&*account))
     }

@@ -1,4 +1,4 @@
-//! The local clock, compared with those of servers when events come from the future.
+//! The local clock, compared with the clocks of servers when events come from the future.
 //!
 //! An event whose revision is too far ahead of the clock is rejected, and the cursor passes it. With a clock
 //! that is behind, every event would be lost in that way. So such events wait for the `Date` of a
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::http::{Client, Limits, Url};
 
-/// What is known of the local clock.
+/// The state of the local clock.
 #[derive(Debug, Default)]
 pub(super) struct LocalClock {
     state: Mutex<ClockState>,
@@ -117,7 +117,7 @@ impl ClockState {
     }
 }
 
-/// How far the local clock is behind that of the first server that reports its time.
+/// How far the local clock is behind the clock of the first server that reports its time.
 async fn ask(http: &Client, servers: &[Url]) -> Option<Duration> {
     for server in servers {
         let url = time_url(server);
@@ -140,7 +140,7 @@ fn time_url(server: &Url) -> Url {
     url
 }
 
-/// Differences up to this may be those of honest clocks.
+/// Maximum difference between honest clocks.
 const MIN_BEHIND: Duration = Duration::from_secs(60);
 
 /// Age at which a comparison is repeated.

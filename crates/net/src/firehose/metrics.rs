@@ -67,9 +67,8 @@ pub(super) struct ResyncMetrics {
 pub struct MetricsSnapshot {
     /// Last received sequence number of each host.
     pub last_seqs: Vec<Option<u64>>,
-    /// Number of sequence numbers that each host skipped, between two connections too: events that it does not
-    /// forward, or lost ones; those that it sends late are counted, too. Hosts without any may be missing at the
-    /// end.
+    /// Number of sequence numbers that each host skipped, between two connections too: events that it does not forward,
+    /// or lost ones; events that it sends late are counted too. Hosts without any may be missing at the end.
     pub skipped_seqs: Vec<u64>,
     /// Cursor of each host: every event up to it is acknowledged.
     pub cursors: Vec<Option<u64>>,
@@ -232,7 +231,7 @@ impl RunMetrics {
         }
     }
 
-    /// Counts what a verifier's key cache did between two moments.
+    /// Counts the hits and misses of a verifier's key cache between two moments.
     pub(super) fn count_cache(&self, before: &CacheStats, after: &CacheStats) {
         self.cache_hits.fetch_add(after.hits - before.hits, Relaxed);
         self.cache_misses.fetch_add(after.misses - before.misses, Relaxed);

@@ -69,6 +69,7 @@
 //! # }
 //! ```
 
+mod account_pacer;
 mod account_set;
 mod ack;
 mod checkpoint;
@@ -76,6 +77,7 @@ mod error;
 mod feed;
 mod feed_item;
 mod fetch_limit;
+mod flow_limits;
 mod gaps;
 mod gather;
 mod handler;
@@ -87,7 +89,9 @@ mod metrics;
 mod options;
 mod queue;
 mod resync;
+mod resync_options;
 mod resync_requests;
+mod resynced_repo;
 mod revisions;
 mod run;
 mod status;
@@ -103,13 +107,15 @@ pub use base::StopSignal;
 pub use error::{PauseSignal, RunError};
 pub use feed::{Feed, FeedError, FeedOptions, SeqStep, SequenceTracker, StartFrom, Upstream};
 pub use feed_item::{FeedItem, FrameKind, Notice, ReceivedFrame};
+pub use flow_limits::FlowLimits;
 pub use handler::{DeliveredEvent, Handler, Verdict, Warning};
 pub use journal::{CursorsOnly, Journal, JournalError};
 pub use keys::{FixedKeys, HostedKey, KeyError, KeyLookup, KeyProvider, ResolverKeys, ServerKeys};
 pub use metrics::{DurationHistogram, MetricsSnapshot, RunMetrics};
-pub use options::{FlowLimits, Options, Verification};
-pub use resync::{ResyncError, ResyncOptions, ResyncedRepo};
+pub use options::{Options, Verification};
+pub use resync_options::ResyncOptions;
 pub use resync_requests::ResyncRequests;
+pub use resynced_repo::{ResyncError, ResyncedRepo};
 pub use run::{Firehose, RunSummary};
 pub use status::{ServerStatus, ServerStatuses, StatusError, StatusLookup, StatusProvider};
 pub use stream::{StreamItem, StreamedEvent, VerdictStream};

@@ -17,9 +17,9 @@ use verify::sync::AccountKey;
 
 use super::ack::Ticket;
 use super::feed_item::ReceivedFrame;
+use super::flow_limits::FlowLimits;
 use super::keys::{KeyError, host_domain};
-use super::options::FlowLimits;
-use super::resync::{ResyncError, ResyncResult};
+use super::resynced_repo::{ResyncError, ResyncResult};
 use super::status::StatusError;
 
 /// An event between arrival and delivery.
@@ -92,8 +92,8 @@ pub(super) fn worker_of(account: u64, workers: usize) -> usize {
     (account % workers as u64) as usize
 }
 
-/// Bounds how far reading is ahead of delivery, in bytes: of the events in all inboxes, and of those that await keys of the
-/// directory. One task waits, workers take and park.
+/// Bounds how far reading is ahead of delivery, in bytes: of the events in all inboxes, and of events that await keys
+/// of the directory. One task waits, workers take and park.
 #[derive(Debug)]
 pub(super) struct ReadAhead {
     queued: BoundedBytes,
@@ -133,7 +133,8 @@ impl ReadAhead {
     }
 
     fn subtract(&self, bound: &BoundedBytes, bytes: usize) {
-        let (before, half) = (bound.bytes.fetch_sub(bytes, Relaxed), bound.max / 2);
+        let before = bound.bytes.fetch_sub(bytes, Relaxed);
+        let half = bound.max / 2;
         if before > half && before - bytes <= half {
             self.drained.notify_one();
         }
@@ -171,7 +172,7 @@ struct InboxState {
     is_waiting: bool,
 }
 
-/// A message to a worker, besides events.
+/// A message to a worker, other than an event.
 #[derive(Debug)]
 pub(super) enum WorkerMessage {
     /// The account was desynchronized before the run, or its resync is requested.
@@ -186,7 +187,7 @@ pub(super) enum WorkerMessage {
     Resynced(u64, ResyncResult),
     /// The lookup of the account's status ended.
     StatusLookedUp(u64, Result<bool, StatusError>),
-    /// The time for deliveries is over: abandon what is not delivered.
+    /// The time for deliveries is over: abandon undelivered events.
     Stop,
 }
 
@@ -211,8 +212,12 @@ pub(super) struct InboxStatus {
 impl Inbox {
     /// An empty inbox under this bound.
     pub(super) fn new(read_ahead: Arc<ReadAhead>) -> Self {
-        let (state, changed, awaiting_directory) = Default::default();
-        Self { state, changed, read_ahead, awaiting_directory }
+        Self {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            read_ahead,
+            awaiting_directory: AtomicUsize::new(0),
+        }
     }
 
     /// Appends events, in order.
@@ -266,8 +271,8 @@ impl Inbox {
 
     /// Reports the bytes of the worker's events that await keys of the directory. Called by the worker alone.
     pub(super) fn set_awaiting_directory(&self, bytes: usize) {
-        let (before, bound) =
-            (self.awaiting_directory.swap(bytes, Relaxed), &self.read_ahead.awaiting_directory);
+        let before = self.awaiting_directory.swap(bytes, Relaxed);
+        let bound = &self.read_ahead.awaiting_directory;
         match bytes.checked_sub(before) {
             Some(more) => bound.add(more),
             None => self.read_ahead.subtract(bound, before - bytes),
@@ -327,7 +332,8 @@ pub(super) struct ParkedEvents {
     lookups: u64,
 }
 
-/// Limits on parked events. Those that await a key of the directory are not released at a limit: [`ReadAhead`] stops reading.
+/// Limits on parked events. Events that await a key of the directory are not released at a limit: [`ReadAhead`] stops
+/// reading.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ParkedLimits {
     /// For one account that awaits a repository, or a key at a host.
@@ -347,7 +353,7 @@ struct EventLoad {
     bytes: usize,
 }
 
-/// What a parked account waits for.
+/// The reason that an account is parked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParkReason {
     Key,
@@ -382,7 +388,7 @@ struct KeyWait {
 /// A key lookup to be started.
 #[derive(Debug)]
 pub(super) struct LookupHandle {
-    /// Distinguishes its result from those of earlier lookups of the account.
+    /// Distinguishes its result from results of earlier lookups of the account.
     pub(super) number: u64,
     /// Completes when the account was released, and the result is no longer needed.
     pub(super) released: oneshot::Receiver<Infallible>,
@@ -401,34 +407,39 @@ impl ParkedLimits {
     /// The share of one worker.
     pub(super) fn per_worker(limits: &FlowLimits, workers: usize) -> Self {
         let share = |total: usize| total / workers.max(1);
-        let (events, bytes) = (limits.max_account_events, limits.max_account_bytes);
-        let account = EventLoad { events, bytes };
-        let (events, bytes) = (share(limits.max_held_events), share(limits.max_held_bytes));
-        let awaiting_repo = EventLoad { events, bytes };
-        let (events, bytes) = (share(limits.max_host_key_events), share(limits.max_host_key_bytes));
-        let awaiting_host = EventLoad { events, bytes };
-        let domain_events = share(limits.max_domain_key_events);
-        Self { account, awaiting_repo, awaiting_host, domain_events }
+        Self {
+            account: EventLoad {
+                events: limits.max_account_events,
+                bytes: limits.max_account_bytes,
+            },
+            awaiting_repo: EventLoad {
+                events: share(limits.max_held_events),
+                bytes: share(limits.max_held_bytes),
+            },
+            awaiting_host: EventLoad {
+                events: share(limits.max_host_key_events),
+                bytes: share(limits.max_host_key_bytes),
+            },
+            domain_events: share(limits.max_domain_key_events),
+        }
     }
 }
 
 impl ParkedEvents {
     pub(super) fn new(limits: ParkedLimits) -> Self {
-        let (accounts, domains, key_accounts, lookups) = Default::default();
-        let (awaiting_repo, awaiting_key, awaiting_host) = Default::default();
         Self {
             limits,
-            accounts,
-            awaiting_repo,
-            awaiting_key,
-            awaiting_host,
-            domains,
-            key_accounts,
-            lookups,
+            accounts: HashMap::default(),
+            awaiting_repo: EventLoad::default(),
+            awaiting_key: EventLoad::default(),
+            awaiting_host: EventLoad::default(),
+            domains: HashMap::default(),
+            key_accounts: 0,
+            lookups: 0,
         }
     }
 
-    /// What an account waits for, if it is parked.
+    /// The reason that an account is parked, if it is.
     pub(super) fn reason(&self, account: u64) -> Option<ParkReason> {
         self.accounts.get(&account).map(ParkedAccount::reason)
     }
@@ -442,7 +453,8 @@ impl ParkedEvents {
     pub(super) fn park_for_key(&mut self, account: u64, did: &str, now: Instant) -> LookupHandle {
         let (running, released) = oneshot::channel();
         self.lookups += 1;
-        let (number, domain) = (self.lookups, host_domain(did));
+        let number = self.lookups;
+        let domain = host_domain(did);
         self.park(account, Wait::Key(KeyWait { lookup: number, domain, _running: running }), now);
         LookupHandle { number, released }
     }
@@ -450,7 +462,8 @@ impl ParkedEvents {
     fn park(&mut self, account: u64, wait: Wait, now: Instant) {
         if let Entry::Vacant(entry) = self.accounts.entry(account) {
             self.key_accounts += usize::from(matches!(wait, Wait::Key(_)));
-            let (events, load) = Default::default();
+            let events = Vec::new();
+            let load = EventLoad::default();
             entry.insert(ParkedAccount { wait, since: now, events, load });
         }
     }

@@ -48,9 +48,10 @@ impl ResyncRequests {
             return state.early.push_back((did, is_due));
         };
         let account = hasher.hash(Some(&did));
-        let message = match is_due {
-            true => WorkerMessage::Desynchronized(account, did),
-            false => WorkerMessage::ResyncAnnounced(account),
+        let message = if is_due {
+            WorkerMessage::Desynchronized(account, did)
+        } else {
+            WorkerMessage::ResyncAnnounced(account)
         };
         inboxes[worker_of(account, inboxes.len())].send(message);
     }

@@ -95,7 +95,7 @@ impl StaleEvent<'_> {
     }
 }
 
-/// Time from a revision to that of its event.
+/// Time from a revision to the time of its event.
 const MAX_AGE_MICROS: u64 = 3_600_000_000;
 
 /// Maximum number of accounts that are remembered.

@@ -163,7 +163,7 @@ pub(super) struct Runtime {
     checkpointer: Receiver<()>,
 }
 
-/// What runs beside the reading task, each on a thread or in a task of its own.
+/// The threads and tasks that run next to the reading task.
 pub(super) struct Parts<H, J, S> {
     pub(super) workers: Vec<Worker<H, S>>,
     pub(super) checkpointer: Checkpointer<J>,
@@ -273,7 +273,7 @@ impl Runtime {
         Self { run, inboxes, metrics, intake, pause, workers, jobs, checkpointer }
     }
 
-    /// Starts the task that compares the local clock with those of servers.
+    /// Starts the task that compares the local clock with the clocks of servers.
     fn compare_clocks(&mut self, http: &http::Client, options: &Options) {
         let (run, http) = (self.run.clone(), http.clone());
         let servers = [&options.clock_servers[..], &options.hosts[..]].concat();
@@ -348,6 +348,8 @@ impl Runtime {
 
     fn notice(&mut self, notice: &Notice, handler: &impl Handler) {
         self.metrics.count_notice(notice);
+        let (host, name) = (notice.host().0, notice.name());
+        tracing::debug!(target: "wireproof::net::firehose", host, name, "notice");
         if let Notice::Connected { host, cursor: None } = notice {
             self.run.tracker().open_live(*host);
         }

@@ -1,4 +1,4 @@
-//! A run as an asynchronous stream of verdicts, beside the callbacks of a handler.
+//! A run as an asynchronous stream of verdicts, as an alternative to the callbacks of a handler.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ use super::error::RunError;
 use super::feed_item::{FrameKind, Notice};
 use super::handler::{DeliveredEvent, Handler, Verdict};
 use super::journal::Journal;
-use super::resync::{ResyncError, ResyncedRepo};
+use super::resynced_repo::{ResyncError, ResyncedRepo};
 use super::run::{Firehose, RunSummary};
 use crate::hosts::HostId;
 
@@ -209,7 +209,7 @@ impl Drop for VerdictStream {
     }
 }
 
-/// Sends what it handles to a [`VerdictStream`].
+/// Sends the events that it handles to a [`VerdictStream`].
 pub(super) struct StreamHandler(Sender<StreamItem>);
 
 impl StreamHandler {

@@ -1,4 +1,4 @@
-//! Verifies a batch of events, delivers the verdicts, and reports what must be looked up or resynced.
+//! Verifies a batch of events, delivers the verdicts, and reports accounts to look up or resync.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -213,7 +213,7 @@ impl<S: ChainState> Verifier<S> {
     }
 }
 
-/// The effects of delivered events, besides the states that the judge stores.
+/// The effects of delivered events, other than the states that the judge stores.
 struct Effects<'s, S> {
     state: RecordingState<'s, S>,
     keys: &'s dyn KeyProvider,
@@ -254,7 +254,9 @@ impl<S: ChainState> Effects<'_, S> {
         outcome: &Outcome<'_>,
         event: Option<&Event<'_>>,
     ) {
-        let (account, host, seq) = (queued.account, queued.received.host, queued.received.seq);
+        let account = queued.account;
+        let host = queued.received.host;
+        let seq = queued.received.seq;
         match outcome {
             Outcome::Commit(commit, _) => self.revisions.accepted(account, host, seq, commit.rev),
             Outcome::Sync(sync, _) => self.revisions.accepted(account, host, seq, sync.rev),
@@ -277,9 +279,10 @@ impl<S: ChainState> Effects<'_, S> {
     fn apply_status(&mut self, account: u64, event: &event::Account<'_>) -> Result<(), S::Error> {
         let is_limited = event.active && event.status.is_some();
         let was_limited = self.limited.peek(&account).is_some();
-        match is_limited {
-            true => self.limited.insert(account, ()),
-            false => self.limited.remove(&account),
+        if is_limited {
+            self.limited.insert(account, ())
+        } else {
+            self.limited.remove(&account)
         }
         let is_resynced = event.active && (self.is_resynced)(event.did);
         if self.state.set_active(event, is_resynced, is_limited || was_limited)? {
@@ -559,7 +562,7 @@ impl KeySource for BatchKeys<'_> {
     }
 }
 
-/// A state that records what is stored in it.
+/// A state that records its stored content.
 #[derive(Debug)]
 pub(super) struct RecordingState<'s, S> {
     state: &'s mut S,

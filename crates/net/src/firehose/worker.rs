@@ -26,14 +26,15 @@ use super::error::{PanicGuard, RunError};
 use super::feed_item::FrameKind;
 use super::gather::Gather;
 use super::handler::{Dispatcher, Handler, Warning};
-use super::jobs::{Expected, Job};
+use super::jobs::Job;
 use super::keys::KeyError;
 use super::options::{Options, Verification};
 use super::queue::{
     AccountHasher, Inbox, LookedUpKey, ParkReason, ParkedEvents, ParkedLimits, QueuedEvent,
     WaitTimeout, WorkerMessage,
 };
-use super::resync::{ResyncError, ResyncResult, ResyncedRepo};
+use super::resync::Expected;
+use super::resynced_repo::{ResyncError, ResyncResult, ResyncedRepo};
 use super::status::StatusError;
 use super::verifier::{
     self, BatchOutcome, Processor, RecordingState, UnconfirmedStatus, UnresolvedKey,
@@ -87,9 +88,11 @@ where
     }
 
     fn try_step(&mut self, timeout: WaitTimeout) -> Result<bool, S::Error> {
-        let (partition, mut messages) = (&mut self.partition, Vec::new());
+        let partition = &mut self.partition;
+        let mut messages = Vec::new();
         let inbox = &self.inboxes[partition.worker];
-        let (left, max) = (partition.ready.len(), partition.max_ready());
+        let left = partition.ready.len();
+        let max = partition.max_ready();
         let mut received = inbox.receive(&mut partition.ready, &mut messages, max, timeout);
         let wait = self.gather.wait(partition.ready.len());
         if let Some(wait) = wait.filter(|_| !received.is_closed && messages.is_empty()) {
@@ -180,22 +183,20 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         let parked = ParkedEvents::new(ParkedLimits::per_worker(limits, options.workers));
         let processor = Processor::new(options, state, hasher);
         let resync_accounts = options.resync.as_ref().and_then(|resync| resync.accounts.clone());
-        let (ready, resyncing, confirming, awaits_clock, is_draining) = Default::default();
-        let announced = HashSet::new();
         Self {
             worker,
             dispatcher,
             processor,
             jobs,
-            ready,
+            ready: VecDeque::new(),
             parked,
             resync_accounts,
-            resyncing,
-            announced,
-            confirming,
-            awaits_clock,
+            resyncing: HashMap::new(),
+            announced: HashSet::new(),
+            confirming: HashMap::new(),
+            awaits_clock: false,
             config,
-            is_draining,
+            is_draining: false,
         }
     }
 
@@ -235,7 +236,8 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         match &mut self.processor {
             Processor::Decode(decoder) => verifier::decode(decoder, &events, &self.dispatcher),
             Processor::Verify(verifier) => {
-                let (resyncing, accounts) = (&self.resyncing, &self.resync_accounts);
+                let resyncing = &self.resyncing;
+                let accounts = &self.resync_accounts;
                 let resyncs = self.config.resyncs && !self.is_draining;
                 let starts_resync = |account: u64, did: &str| {
                     resyncs && !resyncing.contains_key(&account) && is_selected(accounts, did)
@@ -315,7 +317,9 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
     /// The next batch: events of accounts that are not parked, none after an event that changes how its
     /// account is verified.
     fn next_batch(&mut self) -> Result<Vec<QueuedEvent>, S::Error> {
-        let (mut batch, mut changed, mut bytes) = (Vec::new(), Vec::new(), 0);
+        let mut batch = Vec::new();
+        let mut changed = Vec::new();
+        let mut bytes = 0;
         while batch.len() < self.config.max_batch
             && bytes < MAX_BATCH_BYTES
             && self.ready.front().is_some_and(|event| !changed.contains(&event.account))
@@ -418,7 +422,9 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
             self.parked.park_for_repo(*account, Instant::now());
             let is_running = self.confirming.insert(*account, did.clone()).is_some();
             if !is_active && !is_running {
-                let (worker, account, did) = (self.worker, *account, did.clone());
+                let worker = self.worker;
+                let account = *account;
+                let did = did.clone();
                 self.submit(Job::LookUpStatus { worker, account, did });
             }
         }

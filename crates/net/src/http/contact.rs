@@ -1,4 +1,4 @@
-//! Whom the operators of hosts can write to: named in the `User-Agent` of requests.
+//! A contact for the operators of hosts, named in the `User-Agent` of requests.
 
 use std::str::FromStr;
 

@@ -47,7 +47,7 @@ pub enum HttpFault {
     #[error("fewer than {0} bytes per second")]
     TooSlow(u64),
     /// The body is compressed, although this was not asked for.
-    #[error("the response is compressed with {0:?}, which was not asked for")]
+    #[error("the response is compressed with {0:?}, which was not requested")]
     Compressed(String),
     /// The body was asked for compressed, and is no intact gzip stream, or more than one.
     #[error("the gzip stream is damaged: {0}")]
@@ -90,7 +90,7 @@ pub enum CertificateFault {
     NotNow,
     /// It is the certificate of an authority, as self-signed ones are.
     #[error(
-        "it is that of an authority, not of a host: a self-signed one must not be marked as an authority"
+        "it belongs to an authority, not to a host: a self-signed certificate must not be marked as an authority"
     )]
     Authority,
     /// Its authority has revoked it.
@@ -193,10 +193,7 @@ fn fault_of(error: &reqwest::Error) -> HttpFault {
         return HttpFault::Redirects(MAX_REDIRECTS);
     }
     let innermost = causes(error).last().map(ToString::to_string).unwrap_or_default();
-    match error.is_connect() {
-        true => HttpFault::Connect(innermost),
-        false => HttpFault::Transport(innermost),
-    }
+    if error.is_connect() { HttpFault::Connect(innermost) } else { HttpFault::Transport(innermost) }
 }
 
 /// An error and its causes.
@@ -234,7 +231,7 @@ mod tests {
     fn faults_of_tls_are_explained_without_debug_output() {
         let other = |error| CertificateError::Other(OtherError(Arc::new(error)));
         for (error, text) in [
-            (other(LibraryError::CaUsedAsEndEntity), "it is that of an authority"),
+            (other(LibraryError::CaUsedAsEndEntity), "it belongs to an authority"),
             (other(LibraryError::PathLenConstraintViolated), "path len constraint violated"),
             (CertificateError::Revoked, "its authority has revoked it"),
             (CertificateError::InvalidPurpose, "it is not for servers"),

@@ -75,7 +75,9 @@ mod tests {
 
     /// The decoded bytes of a stream that is received in chunks of this length, and the length of the longest piece.
     fn decoded(stream: &[u8], chunk_len: usize) -> io::Result<(Vec<u8>, usize)> {
-        let (mut decoder, mut decoded, mut longest) = (GzipDecoder::new(), Vec::new(), 0);
+        let mut decoder = GzipDecoder::new();
+        let mut decoded = Vec::new();
+        let mut longest = 0;
         let mut take = |piece: Bytes| {
             longest = longest.max(piece.len());
             decoded.extend_from_slice(&piece);

@@ -135,8 +135,8 @@ impl Client {
         Self::with_trust(policy, ports, dns, |builder| builder)
     }
 
-    /// A client for development: it connects only to loopback addresses, and trusts only the certificate
-    /// authorities in `authorities`, in PEM, not those of the system.
+    /// A client for development: it connects only to loopback addresses, and trusts only the certificate authorities in
+    /// `authorities`, in PEM, not the system's.
     ///
     /// # Errors
     /// If there is no certificate in `authorities`, or TLS cannot be set up.
@@ -232,8 +232,8 @@ impl Client {
     /// Sends `body` with these headers, and returns the response, whatever its status. A redirect is returned as it is:
     /// its target is not the one that the operator has named.
     ///
-    /// The status says what became of the request. Of the response's body what comes within a moment is returned, up to
-    /// `max_bytes`; a longer one, one that breaks off and a compressed one are no errors.
+    /// The status says what became of the request. The part of the response's body that arrives within a moment is
+    /// returned, up to `max_bytes`; a longer one, one that breaks off and a compressed one are no errors.
     ///
     /// # Errors
     /// If there is no response within the limits.
@@ -320,11 +320,16 @@ impl Client {
         let deadline = now + limits.max_time;
         let headers_deadline = deadline.min(now + CONNECT_TIMEOUT + limits.idle_timeout);
         let fault = match tokio::time::timeout_at(headers_deadline, request.send()).await {
-            Ok(Ok(response)) => return Ok((response, deadline)),
+            Ok(Ok(response)) => {
+                let (path, status) = (url.path(), response.status().as_u16());
+                tracing::debug!(target: "wireproof::net::http", host, path, status, "response");
+                return Ok((response, deadline));
+            }
             Ok(Err(error)) => return Err(HttpError::of(&host, &error)),
             Err(_) if headers_deadline < deadline => HttpFault::Idle(limits.idle_timeout),
             Err(_) => HttpFault::Timeout(limits.max_time),
         };
+        tracing::debug!(target: "wireproof::net::http", host, path = url.path(), %fault, "no response");
         Err(HttpError { host, fault })
     }
 }

@@ -121,7 +121,7 @@ impl<V: Clone> Slot<V> {
         self.purges.load(Ordering::Acquire)
     }
 
-    /// Makes the answer stale, and that of a running lookup too.
+    /// Makes the answer stale, including the answer of a running lookup.
     pub(super) fn purge(&self) {
         self.purges.fetch_add(1, Ordering::AcqRel);
     }

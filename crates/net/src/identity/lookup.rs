@@ -185,9 +185,10 @@ fn well_known(
 fn check_name(name: Handle<'_>, policy: EgressPolicy) -> Result<(), IdentityFault> {
     let top = name.labels().next_back().unwrap_or_default();
     let is_test = top.eq_ignore_ascii_case("test");
-    match name.is_reserved() || (is_test && policy == EgressPolicy::Public) {
-        true => Err(IdentityFault::Reserved),
-        false => Ok(()),
+    if name.is_reserved() || (is_test && policy == EgressPolicy::Public) {
+        Err(IdentityFault::Reserved)
+    } else {
+        Ok(())
     }
 }
 

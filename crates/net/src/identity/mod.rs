@@ -139,11 +139,11 @@ pub struct IdentityError {
     pub subject: Box<str>,
     /// The host that was asked, if any.
     pub host: Option<Box<str>>,
-    /// What went wrong.
+    /// The fault.
     pub fault: IdentityFault,
 }
 
-/// What can go wrong with an identity.
+/// A fault of an identity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IdentityFault {

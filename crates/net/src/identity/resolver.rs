@@ -148,23 +148,25 @@ impl Resolver {
         let account = self.account(did.as_did()).await?;
         let claimed = account.document.handle().map(Handle::to_normalized);
         let handle = handle.to_normalized();
-        let handle = match claimed.as_ref() == Some(&handle) {
-            true => Ok(handle),
-            false => Err(IdentityError::new(handle, IdentityFault::OtherHandle)),
+        let handle = if claimed.as_ref() == Some(&handle) {
+            Ok(handle)
+        } else {
+            Err(IdentityError::new(handle, IdentityFault::OtherHandle))
         };
         Ok(Identity { account, handle })
     }
 
-    /// Looks up `did` again, as when a signature fails; within [`Options::min_refresh_interval`] of the last
-    /// time, the answer is that of [`account`](Self::account).
+    /// Looks up `did` again, as when a signature fails; within [`Options::min_refresh_interval`] of the last time, the
+    /// answer is the same as for [`account`](Self::account).
     ///
     /// # Errors
     /// As [`account`](Self::account). In an outage the earlier answer is not used.
     pub async fn refresh(&self, did: Did<'_>) -> Result<Arc<Account>, IdentityError> {
         let slot = self.0.accounts.slot(did.as_str());
-        match slot.may_force(self.0.options.min_refresh_interval) {
-            true => slot.purge(),
-            false => count(&self.0.counters.refreshes_refused),
+        if slot.may_force(self.0.options.min_refresh_interval) {
+            slot.purge()
+        } else {
+            count(&self.0.counters.refreshes_refused)
         }
         self.account(did).await
     }
@@ -208,9 +210,10 @@ impl Resolver {
         let claimed = account.document.handle().map(Handle::to_normalized);
         let handle = claimed.ok_or_else(|| IdentityError::new(did, IdentityFault::NoHandle))?;
         let resolved = self.resolve_handle(handle.as_handle()).await?;
-        match resolved.as_did() == did {
-            true => Ok(handle),
-            false => Err(IdentityError::new(handle, IdentityFault::OtherDid(resolved))),
+        if resolved.as_did() == did {
+            Ok(handle)
+        } else {
+            Err(IdentityError::new(handle, IdentityFault::OtherDid(resolved)))
         }
     }
 }
@@ -231,7 +234,7 @@ impl Inner {
         }
     }
 
-    /// The fresh answer of `slot`, or that of `look_up`, which runs once for concurrent callers.
+    /// The fresh answer of `slot`, or the result of `look_up`, which runs once for concurrent callers.
     async fn answer<V, A>(
         &self,
         slot: &Slot<V>,
@@ -280,9 +283,10 @@ impl Inner {
     }
 
     fn error_ttl(&self, error: &IdentityError) -> Duration {
-        match error.subject.starts_with("did:") {
-            true => self.options.error_ttl,
-            false => self.options.invalid_handle_ttl,
+        if error.subject.starts_with("did:") {
+            self.options.error_ttl
+        } else {
+            self.options.invalid_handle_ttl
         }
     }
 

@@ -262,9 +262,8 @@ impl Client {
     /// The cursor that an event shows to be void: that of the connection, before which the event comes, or that of the
     /// event before, if this one comes before all events of the connection.
     fn cursor_before_reset(&self, event: &Event) -> Option<u64> {
-        let is_before = |cursor: u64| match cursor >= MIN_TIME_CURSOR {
-            true => event.micros < cursor,
-            false => event.cursor < cursor,
+        let is_before = |cursor: u64| {
+            if cursor >= MIN_TIME_CURSOR { event.micros < cursor } else { event.cursor < cursor }
         };
         match self.first_cursor {
             None => self.hosts[event.host.0].requested.filter(|cursor| is_before(*cursor)),
@@ -345,9 +344,10 @@ impl Client {
             let bound = cursor.filter(|cursor| *cursor >= MIN_TIME_CURSOR);
             self.latest = self.latest.filter(|(_, micros)| bound.is_none_or(|of| *micros < of));
         }
-        self.notify(match is_future {
-            true => Notice::FutureCursor { host, cursor, message },
-            false => Notice::OutdatedCursor { host, cursor, message },
+        self.notify(if is_future {
+            Notice::FutureCursor { host, cursor, message }
+        } else {
+            Notice::OutdatedCursor { host, cursor, message }
         });
     }
 

@@ -260,9 +260,10 @@ impl Filter {
             return Err(FilterError::Collection(invalid.clone()));
         }
         let excludes_commits = !self.kinds.is_empty() && !self.kinds.contains(&EventKind::Commit);
-        match excludes_commits && !self.collections.is_empty() {
-            true => Err(FilterError::CollectionsWithoutCommits),
-            false => Ok(()),
+        if excludes_commits && !self.collections.is_empty() {
+            Err(FilterError::CollectionsWithoutCommits)
+        } else {
+            Ok(())
         }
     }
 }

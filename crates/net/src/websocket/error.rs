@@ -25,7 +25,7 @@ pub struct DialError {
 pub enum DialFault {
     /// The host rejected the upgrade.
     #[error("{0}")]
-    Refused(Refusal),
+    Refused(RejectedUpgrade),
     /// There is no response.
     #[error(transparent)]
     Http(HttpFault),
@@ -36,7 +36,7 @@ pub enum DialFault {
 
 /// The response of a host that rejects the upgrade.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct RejectedUpgrade {
     /// The status code.
     pub status: u16,
     /// The name of the error, if the response has one.
@@ -49,14 +49,14 @@ pub struct Refusal {
     pub other_stream: Option<StreamKind>,
 }
 
-impl Refusal {
+impl RejectedUpgrade {
     /// Whether the host says that it has no such stream: status 404 or 501.
     pub fn is_no_stream(&self) -> bool {
         matches!(self.status, 404 | 501)
     }
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for RejectedUpgrade {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "rejected with status {}", self.status)?;
         let parts = [self.name.as_deref(), Some(self.message.as_str())];

@@ -24,7 +24,7 @@ use crate::http::{Client, HttpError, HttpFault};
 use crate::rate_limit;
 use crate::remote_text::{MAX_MESSAGE_CHARS, MAX_NAME_CHARS, sanitize};
 
-pub use error::{DialError, DialFault, Refusal, SocketError};
+pub use error::{DialError, DialFault, RejectedUpgrade, SocketError};
 #[cfg(feature = "jetstream")]
 pub(crate) use other_stream::JETSTREAM_V2;
 pub use other_stream::StreamKind;
@@ -140,7 +140,7 @@ fn check(headers: &HeaderMap, key: &str, protocol: Option<&str>) -> Result<(), &
 }
 
 /// The response of a host that rejects the upgrade, up to a limit of size and time.
-async fn read_refusal(mut response: Response) -> Refusal {
+async fn read_refusal(mut response: Response) -> RejectedUpgrade {
     let status = response.status().as_u16();
     let mut body = Vec::new();
     let read = async {
@@ -157,7 +157,7 @@ async fn read_refusal(mut response: Response) -> Refusal {
 }
 
 /// Parses the response of a rejection.
-pub(crate) fn parse_rejection(status: u16, headers: &HeaderMap, body: &[u8]) -> Refusal {
+pub(crate) fn parse_rejection(status: u16, headers: &HeaderMap, body: &[u8]) -> RejectedUpgrade {
     let error: ErrorBody = serde_json::from_slice(body).unwrap_or_else(|_| ErrorBody {
         error: None,
         message: Some(String::from_utf8_lossy(body).into_owned()),
@@ -165,7 +165,7 @@ pub(crate) fn parse_rejection(status: u16, headers: &HeaderMap, body: &[u8]) -> 
     let message = sanitize(error.message.as_deref().unwrap_or_default(), MAX_MESSAGE_CHARS);
     let name = error.error.map(|name| sanitize(&name, MAX_NAME_CHARS));
     let retry_after = rate_limit::retry_after(status, headers);
-    Refusal { status, name, message, retry_after, other_stream: None }
+    RejectedUpgrade { status, name, message, retry_after, other_stream: None }
 }
 
 #[derive(Deserialize)]

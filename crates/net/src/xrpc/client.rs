@@ -143,12 +143,11 @@ impl Client {
     pub async fn get_repo_status(&self, host: &Url, did: Did<'_>) -> Result<RepoStatus, XrpcError> {
         let method = "getRepoStatus";
         let status: RepoStatus = self.json(host, method, &[("did", did.as_str())]).await?;
-        match status.did.as_deref().is_none_or(|of| of == did.as_str()) {
-            true => Ok(status),
-            false => {
-                let fault = XrpcFault::Schema("another account".into());
-                Err(XrpcError::new(&http::authority(host), method, fault))
-            }
+        if status.did.as_deref().is_none_or(|of| of == did.as_str()) {
+            Ok(status)
+        } else {
+            let fault = XrpcFault::Schema("another account".into());
+            Err(XrpcError::new(&http::authority(host), method, fault))
         }
     }
 
@@ -180,7 +179,7 @@ impl Client {
         Pages::new(&self.transport, host, "listHosts", &[], options, parse_page::<HostsResponse>)
     }
 
-    /// `getHostStatus`: what a relay says of a server that it subscribes to.
+    /// `getHostStatus`: the claims of a relay about a server that it subscribes to.
     ///
     /// # Errors
     /// If the request fails, or the relay does not know the server.

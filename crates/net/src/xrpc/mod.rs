@@ -1,7 +1,6 @@
 //! XRPC client: the methods of `com.atproto.sync`, of any host that the egress policy allows.
 //!
-//! Responses are what the host claims: archives must be checked by [`verify::repository`] or
-//! [`verify::record`].
+//! Responses are claims of the host: archives must be checked by [`verify::repository`] or [`verify::record`].
 //!
 //! Errors are identified by name. After a rate limit, a request is retried a few times, with the delay that the
 //! host requests (see [`rate_limit`](crate::rate_limit)). A redirect, as relays return for

@@ -18,8 +18,8 @@ use crate::concurrency::{ConcurrencyLimit, Permit};
 use crate::host_pacer::{Answer, HostPacer};
 use crate::http::{Coding, Limits, authority};
 
-/// A client that keeps to what each host allows: see [`host_pacer`](crate::host_pacer). A limit that a host names is waited
-/// for up to an hour, and the request is repeated then. Repositories are asked for compressed with gzip.
+/// A client that keeps to the limits of every host: see [`host_pacer`](crate::host_pacer). A limit that a host names is
+/// waited for up to an hour, and the request is repeated then. Repositories are asked for compressed with gzip.
 ///
 /// A host is slow for ten minutes after a request that took longer than ten seconds, or until one that did not: it is asked one
 /// request at a time, and all slow hosts together hold at most a quarter of the requests. A request that takes so long makes
@@ -57,15 +57,15 @@ enum SharedPermit {
 /// Limits of a [`PacedClient`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PaceOptions {
-    /// Maximum number of requests a second to one host. 50.
+    /// Maximum number of requests per second to one host. 50.
     pub max_rate: f64,
     /// Maximum number of concurrent requests to one host. 4.
     pub max_per_host: usize,
-    /// Maximum number of concurrent requests, beside those that have taken long. 256.
+    /// Maximum number of concurrent requests, not counting requests that have taken long. 256.
     pub max_requests: usize,
     /// Bound of the bytes of all archives that are received or in use: see [`ArchiveSpace`]. 8 GiB.
     pub max_bytes_in_use: u64,
-    /// Maximum size of one archive in bytes, for which there is always room. That of [`Limits::REPOSITORY`].
+    /// Maximum size of one archive in bytes, for which there is always room. The limit of [`Limits::REPOSITORY`].
     pub max_archive_bytes: u64,
 }
 
@@ -215,11 +215,12 @@ impl PacedClient {
         Ok(of_host)
     }
 
-    /// Waits for the permit that is shared with other hosts: a slow host has it from those of slow hosts.
+    /// Waits for the permit that is shared with other hosts: slow hosts share permits of their own.
     async fn shared_turn(&self, host: &str, of_host: OwnedSemaphorePermit) -> Turn {
-        let shared = match self.is_slow(host) {
-            true => SharedPermit::Slow(self.slow_permits.acquire(host).await),
-            false => SharedPermit::Fast(self.permits.acquire_shared().await),
+        let shared = if self.is_slow(host) {
+            SharedPermit::Slow(self.slow_permits.acquire(host).await)
+        } else {
+            SharedPermit::Fast(self.permits.acquire_shared().await)
         };
         Turn { _host: of_host, shared: Some(shared) }
     }

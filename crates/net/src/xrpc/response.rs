@@ -309,7 +309,7 @@ impl RepoStream {
         self.body.wire_bytes()
     }
 
-    /// What was received of it so far.
+    /// The bytes that were received so far.
     pub fn fetched(&self) -> FetchedRepo {
         FetchedRepo {
             host: self.origin().into(),

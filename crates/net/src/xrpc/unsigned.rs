@@ -53,7 +53,7 @@ impl OddEntries {
         }
     }
 
-    /// Adds the odd entries of the next page, and returns those of that page that are named.
+    /// Adds the odd entries of the next page, and returns the named entries of that page.
     pub fn append(&mut self, page: Self) -> &[Box<str>] {
         let before = self.named.len();
         self.count = self.count.saturating_add(page.count);

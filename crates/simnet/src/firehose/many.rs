@@ -77,7 +77,9 @@ impl Corpus {
         let per_copy = spec.stream.frames;
         let count = per_copy * spec.copies;
         let mut frames = vec![Vec::new(); count];
-        let (mut counts, mut ops, mut done) = (FrameCounts::default(), 0, 0);
+        let mut counts = FrameCounts::default();
+        let mut ops = 0;
+        let mut done = 0;
         let mut signers = Signers::of(spec);
         for (number, member) in plan(&spec.stream).iter().enumerate() {
             progress(done, count);

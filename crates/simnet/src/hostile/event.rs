@@ -350,8 +350,9 @@ fn unsigned(fixture: &Fixture) -> Vec<Case> {
     let account = |name: &str, code, [did, time]: [&str; 2]| {
         case(name, code, "#account", [did, time], ("active", Item::Bool(true)))
     };
-    let (no_did, no_time, no_handle) =
-        (("event/did", DID), ("event/time", TIME), ("event/handle", HANDLE));
+    let no_did = ("event/did", DID);
+    let no_time = ("event/time", TIME);
+    let no_handle = ("event/handle", HANDLE);
     vec![
         identity("identity-of-no-did", no_did, [HANDLE_TEXT, time], HANDLE_TEXT),
         identity("identity-time-a-word", no_time, [did, "yesterday"], HANDLE_TEXT),

@@ -17,9 +17,10 @@ pub(super) fn note(event: &mut EventBuilder, writer: &mut Writer<'_>) {
     if writer.random.chance(1, 4) {
         extras(event, writer);
     }
-    let text = match writer.random.chance(1, NOTES_PER_CONTROL) {
-        true => text_with_controls(writer, event.remaining()),
-        false => writer.prose(event.remaining()),
+    let text = if writer.random.chance(1, NOTES_PER_CONTROL) {
+        text_with_controls(writer, event.remaining())
+    } else {
+        writer.prose(event.remaining())
     };
     event.set_content(text);
 }
@@ -156,9 +157,10 @@ pub(super) fn deletion(event: &mut EventBuilder, writer: &mut Writer<'_>) {
     event.tag(&["e", &id]);
     while event.remaining() > 90 {
         let about = writer.event_ref();
-        match writer.random.chance(3, 5) {
-            true => event.tag(&["p", &about.pubkey]),
-            false => event.tag(&["e", &about.id]),
+        if writer.random.chance(3, 5) {
+            event.tag(&["p", &about.pubkey])
+        } else {
+            event.tag(&["e", &about.id])
         }
     }
     if writer.random.chance(1, 6) {

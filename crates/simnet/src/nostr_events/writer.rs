@@ -80,12 +80,11 @@ impl<'c> Writer<'c> {
     pub(super) fn event_ref(&mut self) -> EventRef {
         let (count, random) = (self.earlier.len(), &mut self.random);
         let is_earlier = count > 0 && random.chance(2, 3);
-        let EarlierEvent { id, pubkey, kind } = match is_earlier {
-            true => self.earlier[count - 1 - log_rank(count, random)],
-            false => {
-                let pubkey = self.pubkeys[rank(self.pubkeys.len(), random)];
-                EarlierEvent { id: random.bytes32(), pubkey, kind: 1 }
-            }
+        let EarlierEvent { id, pubkey, kind } = if is_earlier {
+            self.earlier[count - 1 - log_rank(count, random)]
+        } else {
+            let pubkey = self.pubkeys[rank(self.pubkeys.len(), random)];
+            EarlierEvent { id: random.bytes32(), pubkey, kind: 1 }
         };
         EventRef { id: hex::encode(&id), pubkey: hex::encode(&pubkey), kind: kind.to_string() }
     }

@@ -53,7 +53,9 @@ impl UnsignedEvent {
     /// The id of the event by the owner of `pubkey`.
     fn id(&self, pubkey: &[u8; 32]) -> Digest {
         let Self { created_at, kind, tags, content } = self;
-        let (pubkey, tags, content) = (hex::encode(pubkey), tags_to_json(tags), to_json(content));
+        let pubkey = hex::encode(pubkey);
+        let tags = tags_to_json(tags);
+        let content = to_json(content);
         let message = format!(r#"[0,"{pubkey}",{created_at},{kind},{tags},{content}]"#);
         sha256::digest(message.as_bytes())
     }

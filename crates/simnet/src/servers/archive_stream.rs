@@ -37,10 +37,7 @@ impl Coding {
         let accepted = request.headers().get_all(ACCEPT_ENCODING).into_iter();
         let mut names =
             accepted.filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(','));
-        match names.any(|name| name.trim() == GZIP) {
-            true => Self::Gzip,
-            false => Self::Identity,
-        }
+        if names.any(|name| name.trim() == GZIP) { Self::Gzip } else { Self::Identity }
     }
 
     fn encode(self, archive: Bytes) -> Bytes {

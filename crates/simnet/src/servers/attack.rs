@@ -104,7 +104,9 @@ fn slow_host(network: &NetworkState, round: u64, number: u64) -> [NetworkEvent; 
     };
     network.guests().write().expect(UNPOISONED).insert(account.did().to_owned(), guest);
     [first, third].map(|commit| {
-        let (kind, rev, jetstream_events) = (EventKind::Commit, commit.rev.to_string(), 1);
+        let kind = EventKind::Commit;
+        let rev = commit.rev.to_string();
+        let jetstream_events = 1;
         let subject = EventSubject { did: commit.did.clone(), kind, rev, jetstream_events };
         NetworkEvent::new(subject, now(), |seq| commit.to_frame(seq, now()))
     })
@@ -119,7 +121,9 @@ fn invented_did(seed: u64, number: u64) -> String {
 
 /// An `#account` event that calls `did` deactivated.
 fn deactivation(did: &str, now: u64) -> NetworkEvent {
-    let (kind, rev, jetstream_events) = (EventKind::Account, String::new(), 1);
+    let kind = EventKind::Account;
+    let rev = String::new();
+    let jetstream_events = 1;
     let subject = EventSubject { did: did.to_owned(), kind, rev, jetstream_events };
     let time = datetime(now);
     NetworkEvent::new(subject, now, |seq| {
@@ -130,7 +134,9 @@ fn deactivation(did: &str, now: u64) -> NetworkEvent {
 
 /// An `#identity` event with a handle that is none.
 fn identity(did: &str, handle: &str, now: u64) -> NetworkEvent {
-    let (kind, rev, jetstream_events) = (EventKind::Identity, String::new(), 1);
+    let kind = EventKind::Identity;
+    let rev = String::new();
+    let jetstream_events = 1;
     let subject = EventSubject { did: did.to_owned(), kind, rev, jetstream_events };
     let time = datetime(now);
     NetworkEvent::new(subject, now, |seq| {
@@ -149,7 +155,9 @@ fn unverifiable_sync(did: &str, now: u64) -> NetworkEvent {
     let subject = EventSubject { did: did.to_owned(), kind, rev: rev.clone(), jetstream_events };
     let time = datetime(now);
     NetworkEvent::new(subject, now, |seq| {
-        let (car, rev, time) = (&car, &*rev, &*time);
+        let car = &car;
+        let rev = &*rev;
+        let time = &*time;
         Event::Sync(event::Sync { seq, did, car, root: None, blocks: &[], rev, time }).to_frame()
     })
 }

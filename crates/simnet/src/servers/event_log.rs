@@ -145,9 +145,10 @@ impl EventLog {
         let first = cursor.saturating_add(i64::from(!policy.inclusive));
         let is_outdated =
             cursor > 0 && state.last_dropped_seq.is_some_and(|dropped| first <= dropped);
-        match is_outdated && policy.reports_outdated_cursor {
-            true => Start::Outdated(state.dropped),
-            false => Start::At(state.position_of_seq(first)),
+        if is_outdated && policy.reports_outdated_cursor {
+            Start::Outdated(state.dropped)
+        } else {
+            Start::At(state.position_of_seq(first))
         }
     }
 

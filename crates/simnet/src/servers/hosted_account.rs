@@ -292,7 +292,9 @@ impl HostedAccount {
         let car = archive(&[head.cid], [(&head.cid, &head.data[..])]);
         let (did, time) = (self.did(), datetime(now));
         NetworkEvent::new(self.subject(EventKind::Sync, rev.clone(), 1), now, |seq| {
-            let (car, rev, time) = (&car, &*rev, &*time);
+            let car = &car;
+            let rev = &*rev;
+            let time = &*time;
             Event::Sync(event::Sync { seq, did, car, root: None, blocks: &[], rev, time })
                 .to_frame()
         })
@@ -300,7 +302,9 @@ impl HostedAccount {
 
     /// An `#identity` event.
     pub(super) fn identity_event(&self, now: u64) -> NetworkEvent {
-        let (did, time, handle) = (self.did(), datetime(now), Some(&*self.handle));
+        let did = self.did();
+        let time = datetime(now);
+        let handle = Some(&*self.handle);
         NetworkEvent::new(self.subject(EventKind::Identity, String::new(), 1), now, |seq| {
             Event::Identity(event::Identity { seq, did, time: &time, handle }).to_frame()
         })
@@ -308,7 +312,9 @@ impl HostedAccount {
 
     /// An `#account` event with the current status.
     pub(super) fn account_event(&self, now: u64) -> NetworkEvent {
-        let (did, time, status) = (self.did(), datetime(now), self.status.as_str());
+        let did = self.did();
+        let time = datetime(now);
+        let status = self.status.as_str();
         let active = self.status == AccountStatus::Active;
         NetworkEvent::new(self.subject(EventKind::Account, String::new(), 1), now, |seq| {
             Event::Account(event::Account { seq, did, time: &time, active, status }).to_frame()

@@ -62,9 +62,10 @@ impl RequestLimits {
             return Ok(());
         }
         let left = limit.window.saturating_sub(window.started.elapsed());
-        Err(match is_stated {
-            true => BeyondLimit::Stated(left.as_secs() + 1),
-            false => BeyondLimit::Unstated,
+        Err(if *is_stated {
+            BeyondLimit::Stated(left.as_secs() + 1)
+        } else {
+            BeyondLimit::Unstated
         })
     }
 }

@@ -471,9 +471,10 @@ fn write_at_rate(network: &NetworkState, rate: u32, stop: &AtomicBool) {
 fn write_as_read(network: &NetworkState, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         let slowest = network.event_logs().flat_map(|log| log.backlogs()).max();
-        match slowest.is_some_and(|backlog| backlog < MAX_WRITER_LEAD) {
-            true => network.write(COMMITS_PER_BATCH),
-            false => std::thread::sleep(TICK),
+        if slowest.is_some_and(|backlog| backlog < MAX_WRITER_LEAD) {
+            network.write(COMMITS_PER_BATCH)
+        } else {
+            std::thread::sleep(TICK)
         }
     }
 }

@@ -130,9 +130,10 @@ impl Streamer<'_> {
             length.mark_unchanged();
             let position = self.reader.position();
             let backlog = self.log.count().saturating_sub(position);
-            let read = match self.is_live && backlog > self.max_backlog {
-                true => ReadResult::Dropped,
-                false => self.log.read(position, BATCH_LEN),
+            let read = if self.is_live && backlog > self.max_backlog {
+                ReadResult::Dropped
+            } else {
+                self.log.read(position, BATCH_LEN)
             };
             let outcome = match read {
                 ReadResult::Events(entries, position) => {

@@ -54,9 +54,10 @@ impl Encoding for Frames {
     }
 
     fn unknown_message(&self, is_operation: bool) -> Message {
-        let header = match is_operation {
-            true => Header { op: 7, kind: None },
-            false => Header { op: Header::MESSAGE, kind: Some("#weather") },
+        let header = if is_operation {
+            Header { op: 7, kind: None }
+        } else {
+            Header { op: Header::MESSAGE, kind: Some("#weather") }
         };
         // {"sky": "clear"}
         let payload = b"\xa1\x63sky\x65clear";

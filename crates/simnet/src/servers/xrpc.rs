@@ -218,9 +218,10 @@ impl Endpoints<'_> {
     fn repository(&self, query: &QueryParams, coding: Coding) -> Result<HttpResponse, XrpcError> {
         let did = query.required("did")?;
         if let Some((archive, is_slow)) = self.guest_archive(did) {
-            return Ok(match is_slow {
-                true => archive_stream::slow_endless_response(archive),
-                false => archive_stream::response(self.network, self.server, archive, coding),
+            return Ok(if is_slow {
+                archive_stream::slow_endless_response(archive)
+            } else {
+                archive_stream::response(self.network, self.server, archive, coding)
             });
         }
         let account = self.find(query)?;

@@ -55,7 +55,9 @@ pub(super) struct StatedFields {
 impl<'o> OperationChain<'o> {
     /// An empty chain for a log of this account, if one is expected.
     pub(super) fn new(limits: &'o Limits, expected_did: Option<&'o DidBuf>) -> Self {
-        let (operations, links, did) = (Vec::new(), Vec::new(), None);
+        let operations = Vec::new();
+        let links = Vec::new();
+        let did = None;
         Self { limits, expected_did, operations, links, did }
     }
 
@@ -98,9 +100,10 @@ impl<'o> OperationChain<'o> {
         let created_at_micros = stated.map(|stated| stated.created_at.as_datetime().unix_micros());
         let (cid, keys) = (operation.cid(), rotation_keys(&operation)?);
         self.check_stated(cid, stated)?;
-        let (signer, kept) = match self.links.is_empty() {
-            true => (self.check_genesis(&operation, &keys, stated)?, 0),
-            false => self.check_next(&operation, created_at_micros)?,
+        let (signer, kept) = if self.links.is_empty() {
+            (self.check_genesis(&operation, &keys, stated)?, 0)
+        } else {
+            self.check_next(&operation, created_at_micros)?
         };
         let nullified = self.nullify_after(kept);
         self.links.push(Link { at: self.operations.len(), cid, keys: Some(keys) });

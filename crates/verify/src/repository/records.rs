@@ -77,9 +77,10 @@ pub(super) fn check(
     for block in invalid {
         blocks.insert(block);
     }
-    match options.strict_records {
-        true => reject(repository, &blocks, options, sink).map(|()| InvalidRecords::default()),
-        false => Ok(count(repository, &blocks, options)),
+    if options.strict_records {
+        reject(repository, &blocks, options, sink).map(|()| InvalidRecords::default())
+    } else {
+        Ok(count(repository, &blocks, options))
     }
 }
 

@@ -142,9 +142,10 @@ fn parse_rev<'a>(field: &'static str, text: &'a str) -> Result<Tid, SyncRejectio
 
 /// Row 18.
 fn check_time<'a>(time: &'a str, policy: &Policy) -> Result<(), SyncRejection<'a>> {
-    match policy.accept_any_time || Datetime::parse(time).is_ok() {
-        true => Ok(()),
-        false => Err(SyncRejection::Time(time)),
+    if policy.accept_any_time || Datetime::parse(time).is_ok() {
+        Ok(())
+    } else {
+        Err(SyncRejection::Time(time))
     }
 }
 
@@ -169,9 +170,10 @@ fn check_handle(handle: Option<&str>) -> Result<(), SyncRejection<'_>> {
 /// Row 7.
 fn check_window<'a>(rev: Tid, window: FutureWindow) -> Result<(), SyncRejection<'a>> {
     let FutureWindow { now_micros, window_micros } = window;
-    match window.admits(rev) {
-        true => Ok(()),
-        false => Err(SyncRejection::FutureRev { rev, now_micros, window_micros }),
+    if window.admits(rev) {
+        Ok(())
+    } else {
+        Err(SyncRejection::FutureRev { rev, now_micros, window_micros })
     }
 }
 

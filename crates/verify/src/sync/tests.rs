@@ -159,7 +159,9 @@ fn a_batch_stores_the_accounts_of_accepted_events_only() {
 #[test]
 fn accepted_events_name_the_key_that_verified_them_and_others_none() {
     let (mut author, mut other) = (Author::of(DIDS[0]), Author::of(DIDS[1]));
-    let (create, sync, keyless) = (author.create(), author.sync(), other.create());
+    let create = author.create();
+    let sync = author.sync();
+    let keyless = other.create();
     let forged = with_op(&author.create(), |op| op.prev = op.cid);
     let frames = [&create[..], &sync, &keyless, &forged];
     let key_of = |did: &str| keys(did).filter(|_| did == DIDS[0]);

@@ -167,7 +167,9 @@ fn every_field_is_required_and_no_other_is_allowed() {
     let whole = block(&[raw(0, b"a")], None);
     let entry = &whole[4..whole.len() - 3];
     // Each field of the entry left out in turn: k is 4 bytes long, p and t 3.
-    let (k, p, t) = (&entry[1..5], &entry[5..8], &entry[8..11]);
+    let k = &entry[1..5];
+    let p = &entry[5..8];
+    let t = &entry[8..11];
     let v = &entry[11..];
     for fields in [[p, t, v], [k, t, v], [k, p, v], [k, p, t]] {
         let node = [b"\xa2\x61e\x81\xa3", &fields.concat()[..], b"\x61l\xf6"].concat();

@@ -268,9 +268,10 @@ fn the_first_of_two_faults_is_reported_in_a_tree_of_many_batches_of_keys() {
         forger.0.remove(&low[missing]);
         let source = forger.source();
         let error = Tree::load_canonical(root, &source, &TreeLimits::default()).unwrap_err();
-        let expected = match wrong < missing {
-            true => (Some(low[wrong]), TreeFault::Layer),
-            false => (Some(low[missing]), TreeFault::Missing),
+        let expected = if wrong < missing {
+            (Some(low[wrong]), TreeFault::Layer)
+        } else {
+            (Some(low[missing]), TreeFault::Missing)
         };
         assert_eq!((error.cid, error.fault), expected, "wrong {wrong}, missing {missing}");
     }

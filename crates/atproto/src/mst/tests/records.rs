@@ -58,7 +58,9 @@ fn get_many_finds_what_get_finds_in_whole_and_partial_trees() {
     };
     let expected = alone(sorted());
     assert_eq!(expected.iter().flatten().count(), 452);
-    let (mut whole, mut grown, mut partial) = (sorted(), inserted(records.iter()), loaded(&built));
+    let mut whole = sorted();
+    let mut grown = inserted(records.iter());
+    let mut partial = loaded(&built);
     for count in [0, 1, 15, 16, 17, keys.len()] {
         let owned = |found: Vec<Option<CidRef<'_>>>| -> Vec<Option<AnyCid>> {
             found.into_iter().map(|cid| cid.map(AnyCid::from)).collect()

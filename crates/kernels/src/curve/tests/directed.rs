@@ -187,7 +187,9 @@ fn colliding<C: Library>(
     };
     // A row may serve several digits, so an attempt may fail.
     for _ in 0..100 {
-        let (u1, u2, d) = (noise.scalar::<C>(), noise.scalar::<C>(), noise.scalar::<C>());
+        let u1 = noise.scalar::<C>();
+        let u2 = noise.scalar::<C>();
+        let d = noise.scalar::<C>();
         let claim = Ecdsa::<C>::with([&u1, &u2], &d);
         let (digits, table) = (digits_of::<C>([&u1, &u2]), claim.table(size).expect("a key"));
         let points = |table: &KeyTable<C>| {

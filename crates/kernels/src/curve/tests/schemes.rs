@@ -121,7 +121,9 @@ impl Scheme for Schnorr {
         let message = noise.bytes();
         let signature = library::schnorr::sign_no_aux_rand(&message, &pair).to_byte_array();
         let key = pair.public_key().serialize();
-        let (mut other_message, mut other_signature, mut other_key) = (message, signature, key);
+        let mut other_message = message;
+        let mut other_signature = signature;
+        let mut other_key = key;
         flip_a_bit(noise, &mut other_message);
         flip_a_bit(noise, &mut other_signature);
         flip_a_bit(noise, &mut other_key[1..]);

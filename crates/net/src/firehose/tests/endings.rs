@@ -257,7 +257,9 @@ async fn the_cursor_before_the_first_event_is_durable_when_it_is_delivered() {
     let hour = Duration::from_secs(3600);
     let options = Options { checkpoint_interval: hour, ..options(keys([&writer])) };
     let script = Script::new([writer.commit(71), writer.commit(72)]);
-    let (seen, signal, stored) = (Arc::new(AtomicUsize::new(0)), stop.clone(), journal.clone());
+    let seen = Arc::new(AtomicUsize::new(0));
+    let signal = stop.clone();
+    let stored = journal.clone();
     let before_first = seen.clone();
     let handler = move |seq, ack: Ack| {
         if seq == 71 {

@@ -4,7 +4,7 @@ use super::super::*;
 use super::support::*;
 use crate::hosts::{HostId, Jitter};
 use crate::reconnecting_socket::SocketEvent;
-use crate::websocket::{DialError, DialFault, Dialer, Refusal, SocketError, SocketMessage};
+use crate::websocket::{DialError, DialFault, Dialer, RejectedUpgrade, SocketError, SocketMessage};
 
 const FIRST: HostId = HostId(0);
 const SECOND: HostId = HostId(1);
@@ -57,7 +57,8 @@ fn after_an_event_another_host_starts_at_the_oldest_unless_it_has_none() {
 fn refused(name: &str) -> SocketEvent {
     let name = Some(name.to_owned());
     let message = String::new();
-    let refusal = Refusal { status: 400, name, message, retry_after: None, other_stream: None };
+    let refusal =
+        RejectedUpgrade { status: 400, name, message, retry_after: None, other_stream: None };
     SocketEvent::ConnectFailed(DialError {
         host: "a.test".to_owned(),
         fault: DialFault::Refused(refusal),

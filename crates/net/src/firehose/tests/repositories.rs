@@ -13,10 +13,10 @@ use reqwest::header;
 use tokio::time::Instant;
 use verify::sync::{Head, Policy};
 
-use super::super::jobs::Expected;
 use super::super::resync::{
-    AccountLookup, MAX_RESYNC_LOOKUPS, RepoFetch, RepoSource, ResyncResult, Resyncer,
+    AccountLookup, Expected, MAX_RESYNC_LOOKUPS, RepoFetch, RepoSource, Resyncer,
 };
+use super::super::resynced_repo::ResyncResult;
 use super::super::*;
 use super::support::*;
 use crate::dns::LoopbackDns;

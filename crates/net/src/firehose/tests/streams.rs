@@ -100,7 +100,9 @@ async fn a_stream_that_is_stopped_yields_what_was_received_and_ends() {
 
 #[tokio::test]
 async fn an_event_that_is_not_verified_says_why() {
-    let (mut known, mut forger, mut unknown) = (Writer::new(0), Writer::new(0), Writer::new(1));
+    let mut known = Writer::new(0);
+    let mut forger = Writer::new(0);
+    let mut unknown = Writer::new(1);
     forger.rotate();
     let mut options = options(keys([&known]));
     options.max_events = Some(4);

@@ -94,7 +94,9 @@ impl Writer {
     ) -> Vec<u8> {
         let since = self.rev.map(|rev| rev.to_string());
         let (commit, car, rev) = self.next(blocks);
-        let (repo, root, time) = (&*self.did, None, TIME);
+        let repo = &*self.did;
+        let root = None;
+        let time = TIME;
         Event::Commit(event::Commit {
             seq: seq as i64,
             repo,
@@ -134,24 +136,34 @@ impl Writer {
     /// A `#sync` of another commit.
     pub(super) fn sync(&mut self, seq: u64) -> Vec<u8> {
         let (_, car, rev) = self.next(&[]);
-        let (seq, did, root, time) = (seq as i64, &*self.did, None, TIME);
+        let seq = seq as i64;
+        let did = &*self.did;
+        let root = None;
+        let time = TIME;
         let blocks = &[];
         Event::Sync(event::Sync { seq, did, car: &car, root, blocks, rev: &rev, time }).to_frame()
     }
 
     pub(super) fn identity(&self, seq: u64) -> Vec<u8> {
-        let (seq, did, time) = (seq as i64, &*self.did, TIME);
+        let seq = seq as i64;
+        let did = &*self.did;
+        let time = TIME;
         Event::Identity(event::Identity { seq, did, time, handle: None }).to_frame()
     }
 
     pub(super) fn account(&self, seq: u64, active: bool) -> Vec<u8> {
-        let (seq, did, time) = (seq as i64, &*self.did, TIME);
+        let seq = seq as i64;
+        let did = &*self.did;
+        let time = TIME;
         Event::Account(event::Account { seq, did, time, active, status: None }).to_frame()
     }
 
     /// The claim that the account is active, with a status.
     pub(super) fn limited(&self, seq: u64, status: &str) -> Vec<u8> {
-        let (seq, did, time, status) = (seq as i64, &*self.did, TIME, Some(status));
+        let seq = seq as i64;
+        let did = &*self.did;
+        let time = TIME;
+        let status = Some(status);
         Event::Account(event::Account { seq, did, time, active: true, status }).to_frame()
     }
 
@@ -296,7 +308,9 @@ impl Handler for Recorder {
             self.going_back.lock().unwrap().push((*did).to_owned());
         }
         if let Warning::StatusNotConfirmed { did, .. } = warning {
-            let (did, seq, code) = ((*did).to_owned(), RESYNCED, warning.code());
+            let did = (*did).to_owned();
+            let seq = RESYNCED;
+            let code = warning.code();
             self.events.lock().unwrap().push(RecordedEvent { did, seq, code });
         }
     }
@@ -385,7 +399,9 @@ pub(super) async fn run(
     let cursor = journal.cursor(STREAM).unwrap();
     let streams = vec![(STREAM.to_owned(), cursor)];
     let states = |_| MemoryState::new([7; 16]);
-    let (handler, journal, stop) = (recorder.clone(), journal.clone(), recorder.stop());
+    let handler = recorder.clone();
+    let journal = journal.clone();
+    let stop = recorder.stop();
     firehose(options).run_source(script, streams, handler, journal, states, stop).await
 }
 

@@ -83,9 +83,10 @@ fn dictionary(
 ) -> Result<Option<SelectDictionary>, XrpcError> {
     let Some(requested) = query.get("zstdDictionary") else { return Ok(None) };
     let current = dictionaries(network).v2.id.to_string();
-    match requested == current {
-        true => Ok(Some(|dictionaries| &dictionaries.v2)),
-        false => Err(unknown_dictionary(network)),
+    if requested == current {
+        Ok(Some(|dictionaries| &dictionaries.v2))
+    } else {
+        Err(unknown_dictionary(network))
     }
 }
 

@@ -155,7 +155,9 @@ impl<R: Read> StreamedBlocks<R> {
     pub(super) fn into_totals(self) -> StreamTotals {
         let mut extra = self.held.totals();
         extra += self.foreign;
-        let (blocks, bytes, records) = (self.blocks, self.reader.position(), self.records);
+        let blocks = self.blocks;
+        let bytes = self.reader.position();
+        let records = self.records;
         StreamTotals { blocks, bytes, extra, records }
     }
 

@@ -403,7 +403,9 @@ impl Handler for ScriptedHandler {
         let is_unavailable = key_error.is_some_and(KeyError::is_temporary);
         let is_limit = is_unavailable && !matches!(key_error, Some(KeyError::Identity(_)));
         let cached = account.and_then(|account| of.key_cache.get(&account).copied());
-        let (host, seq, frame) = (event.host.0, event.seq, event.frame);
+        let host = event.host.0;
+        let seq = event.seq;
+        let frame = event.frame;
         let delivery = Delivery { host, seq, frame, code, is_unavailable, is_limit, cached };
         of.count(code);
         let number = of.model.delivered(account, delivery);

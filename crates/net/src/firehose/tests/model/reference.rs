@@ -602,12 +602,13 @@ impl Model {
         // An answer that still holds makes the account active when its commit is judged.
         let is_by_answer =
             |state: &Known| Known { is_active: true, is_synchronized: false, ..*state } == *known;
-        match of.valid_status() == Some(true) && covered().any(is_by_answer) {
-            true => Ok(Basis::Answer),
-            false => Err(format!(
+        if of.valid_status() == Some(true) && covered().any(is_by_answer) {
+            Ok(Basis::Answer)
+        } else {
+            Err(format!(
                 "account {account}: the state {known:?} is stored, of {oldest} to {newest} of {:?}",
                 of.history
-            )),
+            ))
         }
     }
 

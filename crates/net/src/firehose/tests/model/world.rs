@@ -172,14 +172,15 @@ impl World {
 
     /// Appends bytes that are not a frame, or an `#info`, to one stream.
     pub(super) fn publish_other(&mut self, host: usize, is_info: bool) {
-        let (content, frame) = match is_info {
-            true => {
-                let info = event::Info { name: "Notice", message: None };
-                (Content::Info, Event::Info(info).to_frame())
-            }
-            false => (Content::Garbage, b"garbage".to_vec()),
+        let (content, frame) = if is_info {
+            let info = event::Info { name: "Notice", message: None };
+            (Content::Info, Event::Info(info).to_frame())
+        } else {
+            (Content::Garbage, b"garbage".to_vec())
         };
-        let (seq, account, was_reordered) = (None, None, false);
+        let seq = None;
+        let account = None;
+        let was_reordered = false;
         let frame = frame.into();
         self.streams[host].push(SimEvent { seq, frame, account, content, was_reordered });
     }
@@ -372,9 +373,10 @@ impl PreparedCommit {
             let is_deletion = index % 6 == 5 && records.contains_key(&path);
             let block = [b"\xa1\x61n\x19", &(256 + index as u16).to_be_bytes()[..]].concat();
             let cid = Cid::of(Codec::DagCbor, &block);
-            let prev = match is_deletion {
-                true => records.remove(&path),
-                false => records.insert(path.clone(), (cid, block)),
+            let prev = if is_deletion {
+                records.remove(&path)
+            } else {
+                records.insert(path.clone(), (cid, block))
             };
             let prev = prev.map(|(cid, _)| cid);
             let action = match (is_deletion, prev) {

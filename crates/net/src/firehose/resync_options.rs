@@ -1,0 +1,83 @@
+//! Options of resyncs.
+
+use std::path::PathBuf;
+
+use verify::repository;
+
+use super::account_set::AccountSet;
+use super::resync_requests::ResyncRequests;
+use crate::http::Limits;
+use crate::identity::Resolver;
+use crate::xrpc;
+
+/// Options of resyncs. Start from [`ResyncOptions::new`] and assign fields.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ResyncOptions {
+    /// The client that fetches repositories.
+    pub client: xrpc::Client,
+    /// The resolver of accounts' hosts and keys.
+    pub resolver: Resolver,
+    /// Folder for archives while they are in use. The system's folder for temporary files.
+    pub folder: PathBuf,
+    /// Limits of an archive. [`Limits::REPOSITORY`].
+    pub limits: Limits,
+    /// Bound of the bytes of all archives that are received, wait for their verification, or are held by the program as a
+    /// [`ResyncedRepo`](super::ResyncedRepo); at least the maximum size of one and 16 MiB: see [`ArchiveSpace`](crate::archive_space::ArchiveSpace). 1 GiB.
+    pub max_bytes_in_use: u64,
+    /// Options of the verification of a repository.
+    pub repository: repository::Options,
+    /// Maximum number of concurrent fetches. 16.
+    pub max_fetches: usize,
+    /// Maximum number of concurrent fetches from the hosts of one registrable domain; if they were slow a short
+    /// time ago, one. Eight.
+    pub max_fetches_per_domain: usize,
+    /// Maximum number of concurrent fetches from one host. Two.
+    pub max_fetches_per_host: usize,
+    /// Maximum number of queued accounts; others stay desynchronized until their next event. 4,096.
+    pub max_queued: usize,
+    /// Number of attempts before an account backs off. Three.
+    pub attempts: u32,
+    /// Number of times for which a failed resync is repeated during the run, after the backoff of its account: a minute,
+    /// then twice as long each time, up to 64 minutes. Meanwhile the account's events wait as for the first one. Without,
+    /// the account's next event starts another resync. None.
+    pub retries: u32,
+    /// Whether to fetch the repository of an account that was not known before. No.
+    pub on_first_seen: bool,
+    /// Accounts that were desynchronized at the end of an earlier run: they are fetched at the start, as
+    /// their next event may be far away. None.
+    pub desynchronized: Vec<Box<str>>,
+    /// The only accounts whose repositories are fetched; others stay desynchronized. `None` for all accounts.
+    pub accounts: Option<AccountSet>,
+    /// Requests of the program.
+    pub requests: ResyncRequests,
+    /// Whether requests to each host have a rate that adapts to it, for many repositories: 8 a second at first, doubled with
+    /// each second of answers until the host is overloaded, at most 50.
+    /// Limits that hosts name are waited for up to an hour. No.
+    pub is_paced: bool,
+}
+
+impl ResyncOptions {
+    /// Default options with this client and resolver.
+    pub fn new(client: xrpc::Client, resolver: Resolver) -> Self {
+        Self {
+            client,
+            resolver,
+            folder: std::env::temp_dir(),
+            limits: Limits::REPOSITORY,
+            max_bytes_in_use: 1 << 30,
+            repository: repository::Options::default(),
+            max_fetches: 16,
+            max_fetches_per_domain: 8,
+            max_fetches_per_host: 2,
+            max_queued: 4096,
+            attempts: 3,
+            retries: 0,
+            on_first_seen: false,
+            desynchronized: Vec::new(),
+            accounts: None,
+            requests: ResyncRequests::default(),
+            is_paced: false,
+        }
+    }
+}
