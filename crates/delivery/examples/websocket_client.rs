@@ -37,7 +37,9 @@ async fn main() -> Result<(), Error> {
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
         }
     };
-    let (mut received, mut start, mut delays) = (0_usize, Instant::now(), Vec::new());
+    let mut received = 0_usize;
+    let mut start = Instant::now();
+    let mut delays = Vec::new();
     while received < count {
         let mut next = socket.next().await;
         // What has arrived is acknowledged together.

@@ -1,4 +1,4 @@
-//! Sending of single events to a queue: those of an account one after the other, accounts side by side.
+//! Sends single events to a queue: events of an account one after the other, different accounts in parallel.
 
 use std::collections::HashMap;
 
@@ -48,7 +48,7 @@ fn chains(events: &[Event]) -> Vec<Vec<&Event>> {
     chains
 }
 
-/// Sends events one after the other. Returns the positions of those that are accepted, and the failure that ended it.
+/// Sends events one after the other. Returns the positions of accepted events, and the failure that ended it.
 async fn send_chain<'e, F>(
     chain: Vec<&'e Event>,
     send: impl Fn(&'e Event) -> F,

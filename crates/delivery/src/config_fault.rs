@@ -15,19 +15,19 @@ pub(crate) enum ConfigFault {
     /// A stream of NATS takes no messages any more.
     #[cfg(feature = "nats")]
     #[error(
-        "the stream {0} has sealed=true and takes no message, which cannot be undone: name another stream with ?stream=NAME"
+        "the stream {0} has sealed=true, which cannot be undone, and accepts no messages: name another stream with ?stream=NAME"
     )]
     Sealed(String),
     /// A stream of NATS takes the messages of another one alone.
     #[cfg(feature = "nats")]
     #[error(
-        "the stream {0} has mirror={1} and takes no other messages: name that stream with ?stream={1}"
+        "the stream {0} has mirror={1} and accepts no other messages: name that stream with ?stream={1}"
     )]
     Mirror(String, String),
     /// A stream of NATS takes counts alone.
     #[cfg(feature = "nats")]
     #[error(
-        "the stream {0} has allow_msg_counter=true and takes counts alone: name another stream with ?stream=NAME"
+        "the stream {0} has allow_msg_counter=true and accepts only counts: name another stream with ?stream=NAME"
     )]
     Counter(String),
     /// A stream of NATS takes other subjects.
@@ -39,7 +39,7 @@ pub(crate) enum ConfigFault {
     /// A stream of NATS is at a limit.
     #[cfg(feature = "nats")]
     #[error(
-        "{0}: the stream {1} has discard=new and {2}: raise the limit, delete messages, or set discard=old, and the delivery goes on"
+        "{0}: the stream {1} has discard=new and {2}: raise the limit, delete messages, or set discard=old, and delivery continues"
     )]
     Full(String, String, String),
     /// A server refuses the user an operation.
@@ -48,7 +48,7 @@ pub(crate) enum ConfigFault {
         "{0}: give the user of the URI the right to publish and to read the stream's information"
     )]
     Permission(String),
-    /// A topic of Kafka takes smaller records than those of events.
+    /// A topic of Kafka takes only records that are smaller than events.
     #[cfg(feature = "kafka")]
     #[error(
         "the topic {0} has max.message.bytes={1}, less than any event needs: set it to 1048588, which is the default, or more"
@@ -109,9 +109,10 @@ impl ConfigFault {
     /// The failure of a batch, or of the start: while a run lasts, an operator may mend it, and the events wait.
     #[cold]
     pub(crate) fn failure(&self, is_running: bool) -> SendFailure {
-        let kind = match is_running {
-            true => FailureKind::Temporary(std::time::Duration::ZERO),
-            false => FailureKind::Fatal,
+        let kind = if is_running {
+            FailureKind::Temporary(std::time::Duration::ZERO)
+        } else {
+            FailureKind::Fatal
         };
         SendFailure::new(kind, self.text())
     }

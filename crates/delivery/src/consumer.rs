@@ -38,9 +38,13 @@ pub(crate) struct Acks {
     name: Box<str>,
 }
 
-impl Consumer {
-    pub(crate) fn attach(outbox: Outbox, name: &str) -> Result<Self, OutboxError> {
-        let shared = &outbox.0.shared;
+impl Outbox {
+    /// Attaches to a registered consumer, to receive its events.
+    ///
+    /// # Errors
+    /// If there is no such consumer, or it is in use.
+    pub fn consumer(&self, name: &str) -> Result<Consumer, OutboxError> {
+        let shared = &self.0.shared;
         let (acknowledged, committed) = (Arc::new(Notify::new()), shared.committed.subscribe());
         let mut state = shared.lock();
         let Some(window) = state.consumers.get(name) else {
@@ -52,10 +56,12 @@ impl Consumer {
         }
         state.attached.insert(name.into(), acknowledged.clone());
         drop(state);
-        let acks = Acks { outbox: outbox.clone(), name: name.into() };
-        Ok(Self { acks, next, committed, acknowledged, reader: None, reading: None })
+        let acks = Acks { outbox: self.clone(), name: name.into() };
+        Ok(Consumer { acks, next, committed, acknowledged, reader: None, reading: None })
     }
+}
 
+impl Consumer {
     /// The name.
     pub fn name(&self) -> &str {
         &self.acks.name
@@ -71,8 +77,8 @@ impl Consumer {
         self.acks.window(|window| window.cursor())
     }
 
-    /// Waits for events that were not received before and are not acknowledged, and returns those of the next batch,
-    /// at least one. Waits also while the last one received is 65,536 positions beyond the cursor, and while the
+    /// Waits for events that were not received before and are not acknowledged, and returns the events of the next
+    /// batch, at least one. Waits also while the last one received is 65,536 positions beyond the cursor, and while the
     /// consumer is paused.
     ///
     /// Cancel-safe: a dropped wait loses no event.
@@ -154,8 +160,8 @@ impl Consumer {
         }))
     }
 
-    /// Acknowledges events that were received, in any order; the cursor moves over those that leave no gap. They are in
-    /// the file within [`Options::ack_interval`](crate::Options::ack_interval).
+    /// Acknowledges events that were received, in any order; the cursor moves over events that leave no gap. They are
+    /// in the file within [`Options::ack_interval`](crate::Options::ack_interval).
     ///
     /// # Errors
     /// If one of them was not received: none is acknowledged.
@@ -176,7 +182,7 @@ impl Consumer {
     /// Acknowledges every event up to a position that the receiver has stored itself, and continues after it.
     ///
     /// # Errors
-    /// If the outbox has no such event, or a later one is acknowledged: the receiver has lost what it had stored.
+    /// If the outbox has no such event, or a later one is acknowledged: the receiver has lost stored events.
     pub fn skip_through(&mut self, position: u64) -> Result<(), OutboxError> {
         let (cursor, last) = (self.cursor(), *self.committed.borrow() - 1);
         if position > last {

@@ -6,7 +6,7 @@
 //! | `batch` | the events that one transaction stored, up to [`MAX_BATCH_BYTES`]: first position, time, bytes |
 //! | `digest` | the digests of the events of a batch, and what their repetitions have: kept longer than their bytes |
 //! | `consumer` | a name, its cursor, and a bit for each position after it that may be acknowledged |
-//! | `account`, `record`, `record_count` | the records that events have brought: `delivered_records.rs` |
+//! | `account`, `record`, `record_count` | the records that events have brought: `known_records.rs` |
 //!
 //! SQLite's main file has no checksums. The digests are compared whenever a batch is read, and the one checksum of the
 //! small tables when the file is opened, so that a lost or changed row is an error.
@@ -23,12 +23,12 @@ use store::StoreFault;
 use store::checksum::Checksum;
 use store::sqlite_file::{self, FileFormat, MAX_CHECKED_BYTES};
 
-use crate::delivered_records;
 use crate::error::{OutboxError, OutboxFault};
 use crate::event::{self, Batch, Digest};
+use crate::known_records;
 use crate::window::AckWindow;
 
-/// What a file contains, without the bytes of its events.
+/// The content of a file, without the bytes of its events.
 #[derive(Debug)]
 pub(crate) struct Contents {
     pub(crate) identity: OutboxIdentity,
@@ -53,7 +53,7 @@ pub(crate) struct StoredBatch {
     pub(crate) bytes: u64,
 }
 
-/// Identifies an outbox: a new file, whose positions begin anew, has another identity.
+/// Identifies an outbox: a new file, whose positions start over, has another identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OutboxIdentity(pub [u8; 16]);
 
@@ -83,7 +83,7 @@ pub(crate) fn create_if_missing(path: &Path) -> Result<(), OutboxError> {
         let insert = "INSERT INTO outbox (id, identity, next, checksum) VALUES (0, ?1, 1, 0)";
         let identity = OutboxIdentity::new();
         transaction.execute(insert, [identity.0])?;
-        transaction.execute_batch(delivered_records::SCHEMA)?;
+        transaction.execute_batch(known_records::SCHEMA)?;
         seal(transaction, identity, 1, &Consumers::new())
     };
     let temporary = FORMAT.create_temporary(path, fill)?;
@@ -93,7 +93,7 @@ pub(crate) fn create_if_missing(path: &Path) -> Result<(), OutboxError> {
     Ok(())
 }
 
-/// Opens the writing connection of a file that exists, and reads what it contains.
+/// Opens the writing connection of a file that exists, and reads its content.
 pub(crate) fn open_writer(
     path: &Path,
     max_file_bytes: Option<u64>,
@@ -124,15 +124,15 @@ pub(crate) fn open_writer(
 fn migrate(writer: &mut Connection, version: i64) -> Result<(), OutboxFault> {
     let transaction = writer.transaction()?;
     match version {
-        1 => transaction.execute_batch(delivered_records::SCHEMA)?,
-        2 => transaction.execute_batch(delivered_records::COUNT_TOGETHER)?,
+        1 => transaction.execute_batch(known_records::SCHEMA)?,
+        2 => transaction.execute_batch(known_records::COUNT_TOGETHER)?,
         _ => {}
     }
     if version < 4 {
         transaction.execute_batch(ADD_KEYS)?;
     }
     if version > 1 {
-        transaction.execute_batch(delivered_records::ADD_SELECTION)?;
+        transaction.execute_batch(known_records::ADD_SELECTION)?;
     }
     transaction.pragma_update(None, "user_version", FORMAT.version)?;
     Ok(transaction.commit()?)
@@ -158,7 +158,7 @@ fn read_contents(connection: &Connection) -> Result<Contents, OutboxFault> {
         return Err(damaged("a cursor beyond the last event"));
     }
     let (stored, keys) = (read_stored(&reading, next)?, read_keys(&reading, next)?);
-    let has_histories = delivered_records::has_accounts(&reading)?;
+    let has_histories = known_records::has_accounts(&reading)?;
     Ok(Contents { identity, next, consumers, stored, keys, has_histories })
 }
 
@@ -181,9 +181,10 @@ fn read_stored(connection: &Connection, next: u64) -> Result<VecDeque<StoredBatc
         Ok(StoredBatch { first: number(0)?, appended_micros: number(1)?, bytes: number(2)? })
     };
     let stored = select.query_map([], row)?.collect::<Result<VecDeque<_>, _>>()?;
-    match stored.back().is_some_and(|last| last.first >= next) {
-        true => Err(damaged("a batch beyond the last event")),
-        false => Ok(stored),
+    if stored.back().is_some_and(|last| last.first >= next) {
+        Err(damaged("a batch beyond the last event"))
+    } else {
+        Ok(stored)
     }
 }
 

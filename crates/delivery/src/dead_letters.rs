@@ -36,7 +36,7 @@ pub enum DeadLetterError {
     /// The file and its parts have reached their limit.
     #[error(
         "dead letters {0}: with its parts the file has {1} bytes, which is the limit (dead-letters-full): send them again \
-         with `wireproof delivery replay`, or move them away, and the delivery goes on"
+         with `wireproof delivery replay`, or move them away, and delivery continues"
     )]
     Full(PathBuf, u64),
 }
@@ -76,15 +76,14 @@ pub fn read_dead_letters(path: &Path) -> Result<Vec<NewEvent>, DeadLetterError> 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let is_compressed = path.extension().is_some_and(|name| name == "gz");
-    let mut bytes: Box<dyn Read> = match is_compressed {
-        true => Box::new(MultiGzDecoder::new(file)),
-        false => Box::new(file),
-    };
+    let mut bytes: Box<dyn Read> =
+        if is_compressed { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
     let mut text = Vec::new();
     bytes.by_ref().take(MAX_READ_BYTES + 1).read_to_end(&mut text)?;
-    match text.len() as u64 > MAX_READ_BYTES {
-        true => Err(io::Error::other(format!("more than {MAX_READ_BYTES} bytes"))),
-        false => Ok(text),
+    if text.len() as u64 > MAX_READ_BYTES {
+        Err(io::Error::other(format!("more than {MAX_READ_BYTES} bytes")))
+    } else {
+        Ok(text)
     }
 }
 
@@ -100,7 +99,7 @@ fn event_of(line: &[u8]) -> Result<NewEvent, String> {
     NewEvent::new(id, &letter.account, payload).map_err(|error| error.to_string())
 }
 
-/// What is read of a letter.
+/// The fields of a letter that are read.
 #[derive(Deserialize)]
 struct StoredLetter<'a> {
     id: String,

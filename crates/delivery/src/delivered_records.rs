@@ -1,21 +1,10 @@
 //! The records that consumers have of an account, as far as events have brought them: their paths, and the start of the
 //! hash of each.
 //!
-//! A repository that is fetched again is compared with them, so that consumers receive the difference. They change in the
-//! transaction that stores the event, so they are those that all stored events bring.
-//!
-//! | table | row |
-//! |---|---|
-//! | `account` | an account whose history was asked for or has begun: whether it is complete (1), was complete and is to be compared again (2), or neither (0), and whether its records are remembered |
-//! | `record` | account, path, 16 bytes of the hash in the record's CID |
-//! | `record_count` | one: the number of rows of `record` |
-//! | `listing` | a list of accounts, and the cursor after the pages that were stored |
-//! | `selection` | at most one: what the source selects, as it was when histories were last compared with it |
-//!
-//! At the limit of [`Options::max_records`](crate::Options::max_records) the account that exceeds it is no longer
-//! remembered: its next repository is delivered as a whole.
+//! A repository that is fetched again is compared with them, so that consumers receive the difference. They change in
+//! the transaction that stores the event, so they include the effects of all stored events.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use kernels::sha256::Digest;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
@@ -23,270 +12,9 @@ use store::sqlite_file;
 
 use crate::error::{OutboxError, OutboxFault};
 use crate::event::bounded;
+use crate::known_records::{COMPLETE, INSERT_ACCOUNT, OUTDATED, select_account};
 use crate::outbox::Outbox;
-
-/// What an event changes in the records that consumers have of its account.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RecordEffects {
-    source: Source,
-    changes: Vec<(Box<str>, Option<Hash>)>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    Commit,
-    Repository { is_whole: bool, is_last: bool },
-    Deletion,
-}
-
-/// The start of the hash of a record.
-type Hash = [u8; 16];
-
-impl RecordEffects {
-    /// The effects of a commit. They are remembered from the first history of the account on, or from
-    /// [`Outbox::await_histories`].
-    pub fn of_commit() -> Self {
-        Self { source: Source::Commit, changes: Vec::new() }
-    }
-
-    /// The effects of a part of a repository: of the whole, or of its difference to the records before.
-    pub fn of_repository(is_whole: bool) -> Self {
-        let source = Source::Repository { is_whole, is_last: false };
-        Self { source, changes: Vec::new() }
-    }
-
-    /// The effects of a deletion of the account that its own server has confirmed: consumers delete all of its records, so
-    /// that they have none of them, and its next repository is delivered as a whole.
-    pub fn of_deletion() -> Self {
-        Self { source: Source::Deletion, changes: Vec::new() }
-    }
-
-    /// Marks the last part of a repository: consumers have all of it then.
-    pub fn complete(&mut self) {
-        if let Source::Repository { is_last, .. } = &mut self.source {
-            *is_last = true;
-        }
-    }
-
-    /// Adds a record that is created or updated, with the hash in its CID.
-    pub fn put(&mut self, path: &str, hash: &Digest) {
-        self.changes.push((path.into(), Some(start_of(hash))));
-    }
-
-    /// Adds a record that is deleted.
-    pub fn delete(&mut self, path: &str) {
-        self.changes.push((path.into(), None));
-    }
-}
-
-fn start_of(hash: &Digest) -> Hash {
-    hash.first_chunk().copied().expect("a hash has 32 bytes")
-}
-
-/// The remembered records of all accounts, for the writer: the rows of the accounts that changed last are kept in memory, and
-/// read again after another connection has written.
-pub(crate) struct KnownRecords {
-    accounts: HashMap<Box<str>, Option<AccountRow>>,
-    /// Number of records, the number in the file, and the limit.
-    records: u64,
-    stored_records: u64,
-    max_records: u64,
-    /// SQLite's number of the file's content, as long as only this connection writes; `None` if nothing is known.
-    version: Option<i64>,
-}
-
-/// A row of `account`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct AccountRow {
-    id: i64,
-    is_complete: bool,
-    /// Whether it is complete but for what is selected since.
-    is_outdated: bool,
-    is_remembered: bool,
-}
-
-impl KnownRecords {
-    pub(crate) fn new(max_records: u64) -> Self {
-        let (accounts, version) = Default::default();
-        Self { accounts, records: 0, stored_records: 0, max_records, version }
-    }
-
-    /// Begins a transaction, which must have the write lock.
-    pub(crate) fn begin(&mut self, transaction: &Connection) -> Result<(), OutboxFault> {
-        let mut select = transaction.prepare_cached("PRAGMA data_version")?;
-        let version = select.query_row([], |row| row.get(0))?;
-        if self.version != Some(version) {
-            let count = "SELECT records FROM record_count";
-            self.records =
-                transaction.query_row(count, [], |row| row.get(0)).map(i64::cast_unsigned)?;
-            self.stored_records = self.records;
-            self.accounts.clear();
-            self.version = Some(version);
-        }
-        if self.accounts.len() > MAX_KNOWN_ACCOUNTS {
-            self.accounts.clear();
-        }
-        Ok(())
-    }
-
-    /// Ends a transaction, before it is committed.
-    pub(crate) fn end(&mut self, transaction: &Connection) -> Result<(), OutboxFault> {
-        if self.records != self.stored_records {
-            let update = "UPDATE record_count SET records = ?1";
-            transaction.prepare_cached(update)?.execute([self.records.cast_signed()])?;
-            self.stored_records = self.records;
-        }
-        Ok(())
-    }
-
-    /// Forgets what is in memory, after a transaction that failed.
-    pub(crate) fn forget(&mut self) {
-        self.version = None;
-    }
-
-    /// Applies the effects of an event of this account.
-    pub(crate) fn apply(
-        &mut self,
-        transaction: &Connection,
-        did: &str,
-        effects: &RecordEffects,
-    ) -> Result<(), OutboxFault> {
-        let Some(stored) = self.account(transaction, did, effects.source)? else { return Ok(()) };
-        let mut account = stored.for_effects(effects.source);
-        for (path, hash) in &effects.changes {
-            if account.is_remembered {
-                self.change(transaction, &mut account, path, hash.as_ref())?;
-            }
-        }
-        if let Source::Repository { is_whole, is_last } = effects.source {
-            account.is_complete = is_last || (account.is_complete && !is_whole);
-            account.is_outdated &= !is_last;
-        }
-        if effects.source == Source::Deletion {
-            self.delete_records(transaction, &account)?;
-            (account.is_complete, account.is_outdated) = (false, false);
-            account.is_remembered = true;
-        }
-        if account != stored {
-            let update = "UPDATE account SET complete = ?2, remembered = ?3 WHERE id = ?1";
-            let row = params![account.id, account.completeness(), account.is_remembered];
-            transaction.prepare_cached(update)?.execute(row)?;
-            self.accounts.insert(did.into(), Some(account));
-        }
-        Ok(())
-    }
-
-    /// The row of an account, a new one where a repository brings its first records.
-    fn account(
-        &mut self,
-        transaction: &Connection,
-        did: &str,
-        source: Source,
-    ) -> Result<Option<AccountRow>, OutboxFault> {
-        let known = match self.accounts.get(did) {
-            Some(known) => *known,
-            None => select_account(transaction, did)?,
-        };
-        let account = match source {
-            Source::Repository { .. } if known.is_none() => {
-                transaction.prepare_cached(INSERT_ACCOUNT)?.execute([did, ""])?;
-                select_account(transaction, did)?
-            }
-            _ => known,
-        };
-        if account != known || !self.accounts.contains_key(did) {
-            self.accounts.insert(did.into(), account);
-        }
-        Ok(account)
-    }
-
-    fn change(
-        &mut self,
-        transaction: &Connection,
-        account: &mut AccountRow,
-        path: &str,
-        hash: Option<&Hash>,
-    ) -> Result<(), OutboxFault> {
-        let Some(hash) = hash else {
-            let delete = "DELETE FROM record WHERE account = ?1 AND path = ?2";
-            let deleted = transaction.prepare_cached(delete)?.execute((account.id, path))?;
-            self.records -= deleted as u64;
-            return Ok(());
-        };
-        let row = (account.id, path, hash);
-        // Most are new: an update before would be a search for nothing.
-        if self.records < self.max_records {
-            let inserted = transaction.prepare_cached(INSERT_RECORD)?.execute(row)?;
-            self.records += inserted as u64;
-            if inserted > 0 {
-                return Ok(());
-            }
-        }
-        let update = "UPDATE record SET hash = ?3 WHERE account = ?1 AND path = ?2";
-        match transaction.prepare_cached(update)?.execute(row)? {
-            0 => self.forget_records(transaction, account),
-            _ => Ok(()),
-        }
-    }
-
-    fn forget_records(
-        &mut self,
-        transaction: &Connection,
-        account: &mut AccountRow,
-    ) -> Result<(), OutboxFault> {
-        self.delete_records(transaction, account)?;
-        account.is_remembered = false;
-        Ok(())
-    }
-
-    fn delete_records(
-        &mut self,
-        transaction: &Connection,
-        account: &AccountRow,
-    ) -> Result<(), OutboxFault> {
-        let delete = "DELETE FROM record WHERE account = ?1";
-        let deleted = transaction.prepare_cached(delete)?.execute([account.id])?;
-        self.records -= deleted as u64;
-        Ok(())
-    }
-}
-
-impl AccountRow {
-    /// The row while effects are applied: a whole repository is remembered again.
-    fn for_effects(self, source: Source) -> Self {
-        let is_whole = matches!(source, Source::Repository { is_whole: true, .. });
-        let is_remembered = self.is_remembered || (self.is_complete && is_whole);
-        Self { is_remembered, ..self }
-    }
-
-    /// The value of the column `complete`.
-    fn completeness(&self) -> i64 {
-        match (self.is_complete, self.is_outdated) {
-            (false, _) => 0,
-            (true, false) => COMPLETE,
-            (true, true) => OUTDATED,
-        }
-    }
-}
-
-fn select_account(connection: &Connection, did: &str) -> Result<Option<AccountRow>, OutboxFault> {
-    let select = "SELECT id, complete, remembered FROM account WHERE did = ?1";
-    let row = |row: &rusqlite::Row<'_>| {
-        let completeness: i64 = row.get(1)?;
-        Ok(AccountRow {
-            id: row.get(0)?,
-            is_complete: completeness != 0,
-            is_outdated: completeness == OUTDATED,
-            is_remembered: row.get(2)?,
-        })
-    };
-    Ok(connection.prepare_cached(select)?.query_row([did], row).optional()?)
-}
-
-/// Whether there is an account.
-pub(crate) fn has_accounts(connection: &Connection) -> Result<bool, OutboxFault> {
-    Ok(connection.query_row("SELECT EXISTS (SELECT 1 FROM account)", [], |row| row.get(0))?)
-}
+use crate::record_effects::{Hash, start_of};
 
 /// The records that consumers have of an account, in the order of their paths.
 #[derive(Debug)]
@@ -486,8 +214,8 @@ impl Outbox {
         Ok(Histories { outbox: self.clone(), connection: sqlite_file::open_reader(self.path())? })
     }
 
-    /// Notes accounts that will get their history: until then they are incomplete, and what commits bring is remembered,
-    /// so that the history can delete it.
+    /// Notes accounts that will get their history: until then they are incomplete, and the content of commits is
+    /// remembered, so that the history can delete it.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -528,7 +256,7 @@ impl Outbox {
         Ok(new)
     }
 
-    /// Forgets an account whose history is awaited no longer, and what consumers have of it.
+    /// Forgets an account whose history is awaited no longer, and the records that consumers have of it.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -543,8 +271,8 @@ impl Outbox {
         })
     }
 
-    /// Makes every history incomplete: a new consumer has none of them. What consumers have stays known, so that the next
-    /// histories delete what is gone.
+    /// Makes every history incomplete: a new consumer has none of them. The records that consumers have stay known, so
+    /// that the next histories delete records that are gone.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -555,7 +283,7 @@ impl Outbox {
     }
 
     /// Makes every complete history outdated, as when more records are selected: it is awaited until the account's next
-    /// repository, of which consumers get what they have not.
+    /// repository, of which consumers get the missing records.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -581,7 +309,7 @@ impl Outbox {
         })
     }
 
-    /// What the source selects, as it was [stored](Self::select).
+    /// The selection of the source, as it was [stored](Self::select).
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -592,9 +320,9 @@ impl Outbox {
         selection.map_err(OutboxError::at(self.path()))
     }
 
-    /// Stores what the source selects, and makes complete histories [outdated](Self::outdate_histories) in the same
-    /// transaction: all of them if more is selected than before, else those of accounts that are not selected, as their
-    /// events do not reach consumers.
+    /// Stores the selection of the source, and makes complete histories [outdated](Self::outdate_histories) in the same
+    /// transaction: all of them if more is selected than before, else histories of accounts that are not selected, as
+    /// their events do not reach consumers.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -617,7 +345,7 @@ impl Outbox {
         })
     }
 
-    /// Writes in a transaction of its own, between those of the writer.
+    /// Writes in a transaction of its own, between the writer's transactions.
     fn write_histories(
         &self,
         write: impl FnOnce(&Connection) -> rusqlite::Result<()>,
@@ -634,75 +362,7 @@ impl Outbox {
     }
 }
 
-/// The tables.
-pub(crate) const SCHEMA: &str = "
-CREATE TABLE account (
-    id INTEGER PRIMARY KEY NOT NULL,
-    did TEXT NOT NULL UNIQUE,
-    source TEXT NOT NULL,
-    complete INTEGER NOT NULL,
-    remembered INTEGER NOT NULL
-) STRICT;
-
-CREATE TABLE record (
-    account INTEGER NOT NULL,
-    path TEXT NOT NULL,
-    hash BLOB NOT NULL,
-    PRIMARY KEY (account, path)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE record_count (
-    id INTEGER PRIMARY KEY NOT NULL,
-    records INTEGER NOT NULL
-) STRICT;
-
-INSERT INTO record_count (id, records) VALUES (0, 0);
-
-CREATE TABLE listing (
-    source TEXT PRIMARY KEY NOT NULL,
-    cursor TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE selection (
-    id INTEGER PRIMARY KEY NOT NULL,
-    selection TEXT NOT NULL
-) STRICT;
-";
-
-/// Adds the selection to the tables of versions 2 to 4.
-pub(crate) const ADD_SELECTION: &str = "
-CREATE TABLE selection (
-    id INTEGER PRIMARY KEY NOT NULL,
-    selection TEXT NOT NULL
-) STRICT;
-";
-
-/// Brings the tables of version 2, which has a number of records in each account, to those of version 3.
-pub(crate) const COUNT_TOGETHER: &str = "
-CREATE TABLE record_count (
-    id INTEGER PRIMARY KEY NOT NULL,
-    records INTEGER NOT NULL
-) STRICT;
-
-INSERT INTO record_count (id, records) SELECT 0, coalesce(sum(records), 0) FROM account;
-
-ALTER TABLE account DROP COLUMN records;
-";
-
-const INSERT_ACCOUNT: &str = "INSERT INTO account (did, source, complete, remembered) VALUES (?1, ?2, 0, 1) \
-                              ON CONFLICT (did) DO NOTHING";
-
 const OUTDATE_ONE: &str = "UPDATE account SET complete = ?3 WHERE did = ?1 AND complete = ?2";
-
-/// Values of the column `complete`, besides 0.
-const COMPLETE: i64 = 1;
-const OUTDATED: i64 = 2;
-
-const INSERT_RECORD: &str = "INSERT INTO record (account, path, hash) VALUES (?1, ?2, ?3) \
-                             ON CONFLICT (account, path) DO NOTHING";
-
-/// Accounts whose rows are kept in memory, about 150 bytes each.
-const MAX_KNOWN_ACCOUNTS: usize = 16_384;
 
 /// Number of records that are read at once.
 const PAGE_RECORDS: i64 = 512;

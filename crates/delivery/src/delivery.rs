@@ -1,4 +1,4 @@
-//! The delivery: sends the events of one consumer to a sink, retries, and acknowledges what was accepted.
+//! The delivery: sends the events of one consumer to a sink, retries, and acknowledges accepted events.
 //!
 //! ```text
 //! consumer ── ready ──┬─ batch ── sink ── accepted ──> acknowledged
@@ -20,12 +20,14 @@ use net::hosts::{Backoff, BackoffOptions, Jitter};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tracing::Instrument as _;
 
+use crate::any_sink::{AnySink, ErasedSink};
 use crate::consumer::{Acks, Consumer};
 use crate::dead_letters::DeadLetters;
 use crate::error::OutboxError;
 use crate::event::Event;
-use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
+use crate::sink::{FailureKind, SendFailure, SinkLimits};
 
 /// Options of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,9 +50,9 @@ impl Default for DeliveryOptions {
 
 /// Sends the events of a consumer to a sink.
 #[derive(Debug)]
-pub struct Delivery<S> {
+pub struct Delivery {
     consumer: Consumer,
-    sender: Arc<Sender<S>>,
+    sender: Arc<Sender>,
 }
 
 /// The result of a delivery that was stopped.
@@ -88,6 +90,8 @@ pub struct DeliveryMetrics {
     failed_batches: AtomicU64,
     set_aside: AtomicU64,
     in_flight: AtomicU64,
+    /// 0 of a sink without rows, and otherwise one more than their number.
+    rows: AtomicU64,
     last_failure: Mutex<Option<String>>,
 }
 
@@ -117,6 +121,11 @@ impl DeliveryMetrics {
         self.in_flight.load(Relaxed)
     }
 
+    /// Number of rows that the sink has written or deleted; `None` if it has no rows, or was sent nothing.
+    pub fn rows(&self) -> Option<u64> {
+        self.rows.load(Relaxed).checked_sub(1)
+    }
+
     /// The reason of the last failure, until a batch is accepted.
     pub fn last_failure(&self) -> Option<String> {
         self.last_failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -129,6 +138,9 @@ impl DeliveryMetrics {
     }
 
     fn record_failure(&self, failure: Option<&SendFailure>) {
+        if let Some(SendFailure { reason, .. }) = failure {
+            tracing::debug!(target: "wireproof::delivery", reason, "a batch is not accepted");
+        }
         self.failed_batches.fetch_add(u64::from(failure.is_some()), Relaxed);
         self.set_last(failure);
     }
@@ -144,16 +156,20 @@ impl DeliveryMetrics {
     }
 }
 
-impl<S: Sink> Delivery<S> {
-    /// A delivery of the consumer's events to `sink`. Refused events are set aside in `dead_letters`; without them, a
-    /// refused event is repeated until it is accepted, and the later events of its account wait.
+impl Delivery {
+    /// A delivery of the consumer's events to `sink`, a [`Sink`](crate::Sink). Refused events are set aside in
+    /// `dead_letters`; without them, a refused event is repeated until it is accepted, and the later events of its account
+    /// wait.
     pub fn new(
         consumer: Consumer,
-        sink: S,
+        sink: impl Into<AnySink>,
         dead_letters: Option<DeadLetters>,
         options: DeliveryOptions,
     ) -> Self {
-        let (acks, metrics, stop) = (consumer.acks(), Arc::default(), StopSignal::new());
+        let sink = sink.into().0;
+        let acks = consumer.acks();
+        let metrics = Arc::default();
+        let stop = StopSignal::new();
         let (permits, parked) =
             (Semaphore::new(sink.limits().concurrency.max(1)), Parked::default());
         let sender = Sender { sink, acks, dead_letters, options, metrics, stop, permits, parked };
@@ -166,13 +182,19 @@ impl<S: Sink> Delivery<S> {
     }
 
     /// Delivers until `stop` is requested; then the batches that are being sent are finished, retries end, and the
-    /// acknowledgements are stored. What is not acknowledged is delivered by the next run.
+    /// acknowledgements are stored. The next run delivers the events that are not acknowledged.
     ///
     /// Must be called in a Tokio runtime with time.
     ///
     /// # Errors
     /// If the outbox fails or the sink cannot continue.
-    pub async fn run(mut self, stop: StopSignal) -> Result<DeliverySummary, DeliveryError> {
+    pub async fn run(self, stop: StopSignal) -> Result<DeliverySummary, DeliveryError> {
+        let consumer = self.consumer.name();
+        let span = tracing::info_span!(target: "wireproof::delivery", "delivery", consumer);
+        self.run_in_span(stop).instrument(span).await
+    }
+
+    async fn run_in_span(mut self, stop: StopSignal) -> Result<DeliverySummary, DeliveryError> {
         self.skip_stored(&stop).await?;
         let mut batches = Batches::new(self.sender.sink.limits());
         let mut sending = JoinSet::new();
@@ -248,7 +270,7 @@ fn sent_accounts(sent: Result<Sent, tokio::task::JoinError>) -> Sent {
 /// Events with the hashes of their accounts.
 type HashedEvents = Vec<(u64, Event)>;
 
-/// Events that wait to be sent, and the accounts of those that are being sent.
+/// Events that wait to be sent, and the accounts of events that are being sent.
 struct Batches {
     limits: SinkLimits,
     hasher: RandomState,
@@ -267,7 +289,8 @@ impl Batches {
         Self { limits, hasher, ready, waiting, events: 0, bytes: 0, in_flight: 0 }
     }
 
-    /// Whether more events may be read: enough to fill the next batches, beside those that wait for their accounts.
+    /// Whether more events may be read: enough to fill the next batches, in addition to events that wait for their
+    /// accounts.
     fn has_room(&self) -> bool {
         let batches = self.limits.concurrency.max(1) + 1;
         let max_ready = self.limits.max_events.max(1).saturating_mul(batches);
@@ -284,8 +307,8 @@ impl Batches {
         }
     }
 
-    /// The next batch, if one may be sent beside those in flight, of which `parked` wait for a refused event. With a
-    /// concurrency of 1 none is sent before the refused event, as all events are in order.
+    /// The next batch, if one may be sent in addition to batches in flight, of which `parked` wait for a refused event.
+    /// With a concurrency of 1 none is sent before the refused event, as all events are in order.
     fn take(&mut self, parked: usize) -> Option<HashedEvents> {
         let concurrency = self.limits.concurrency.max(1);
         let beside = if concurrency > 1 { parked.min(MAX_PARKED) } else { 0 };
@@ -329,10 +352,10 @@ impl Batches {
     }
 }
 
-/// What the batches that are being sent share.
+/// State that the batches in flight share.
 #[derive(Debug)]
-struct Sender<S> {
-    sink: S,
+struct Sender {
+    sink: Box<dyn ErasedSink>,
     acks: Acks,
     dead_letters: Option<DeadLetters>,
     options: DeliveryOptions,
@@ -380,7 +403,7 @@ enum Attempted {
     Stopped,
 }
 
-impl<S: Sink> Sender<S> {
+impl Sender {
     /// Sends a batch until each event is accepted or set aside, or a stop is requested.
     async fn send_batch(self: Arc<Self>, batch: HashedEvents) -> Sent {
         let (mut accounts, events): (Vec<u64>, Vec<Event>) = batch.into_iter().unzip();
@@ -420,6 +443,8 @@ impl<S: Sink> Sender<S> {
         while !self.stop.is_requested() {
             let sent = self.send(&events).await;
             crash_point("delivery/sent");
+            let rows = self.sink.rows().map_or(0, |rows| rows.saturating_add(1));
+            self.metrics.rows.fetch_max(rows, Relaxed);
             self.metrics.record_failure(sent.as_ref().err());
             let Err(mut failure) = sent else {
                 self.accept(&events, |_| true);
@@ -446,10 +471,7 @@ impl<S: Sink> Sender<S> {
                 }
             }
             let wait = self.wait_after(&failure, &mut backoff, &self.stop);
-            match is_refused {
-                true => self.parked.during(wait).await?,
-                false => wait.await?,
-            }
+            if is_refused { self.parked.during(wait).await? } else { wait.await? }
         }
         Ok(Attempted::Stopped)
     }
@@ -461,7 +483,7 @@ impl<S: Sink> Sender<S> {
         self.sink.send(events).await
     }
 
-    /// Acknowledges those of the events that were accepted.
+    /// Acknowledges the accepted events.
     fn accept(&self, events: &[Event], is_accepted: impl Fn(&Event) -> bool) {
         let accepted: Vec<&Event> = events.iter().filter(|event| is_accepted(event)).collect();
         self.metrics.record_accepted(&accepted);
@@ -479,6 +501,8 @@ impl<S: Sink> Sender<S> {
         match skipped {
             Ok(()) => {
                 crash_point("delivery/set-aside");
+                let id = event.id();
+                tracing::debug!(target: "wireproof::delivery", id, "an event is set aside");
                 self.metrics.set_aside.fetch_add(1, Relaxed);
                 self.acks.acknowledge([event.position()]);
                 true
@@ -526,7 +550,7 @@ impl<S: Sink> Sender<S> {
     }
 }
 
-/// What is said of a refusal while nothing is accepted.
+/// The message about a refusal while nothing is accepted.
 const ALL_REFUSED: &str =
     "; nothing else was accepted since, so the address may be wrong: the event is kept";
 
@@ -534,7 +558,7 @@ const ALL_REFUSED: &str =
 const MAX_WAITING_EVENTS: usize = 16_384;
 const MAX_WAITING_BYTES: usize = 64 << 20;
 
-/// Maximum number of parked batches beside which others are sent.
+/// Maximum number of parked batches while others are sent.
 const MAX_PARKED: usize = 64;
 
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(1);

@@ -20,7 +20,7 @@ pub struct OutboxError {
 pub enum OutboxFault {
     /// Another process uses the file.
     #[error(
-        "another process uses this outbox, and holds the lock file beside it: stop it, or choose another folder"
+        "another process uses this outbox, and holds the lock file next to it: stop it, or choose another folder"
     )]
     InUse,
     /// The file is not an outbox.
@@ -59,7 +59,7 @@ pub enum OutboxFault {
     #[error("consumer `{0}` is in use: one task at a time receives its events")]
     ConsumerInUse(String),
     /// The name of a consumer is empty, too long or has other characters.
-    #[error("`{0}` is no name of a consumer: use 1 to 64 of a-z, 0-9, `.`, `_` and `-`")]
+    #[error("`{0}` is not a valid name of a consumer: use 1 to 64 of a-z, 0-9, `.`, `_` and `-`")]
     ConsumerName(String),
     /// There are as many consumers as are allowed.
     #[error("the outbox has {0} consumers, which is the maximum: remove one")]

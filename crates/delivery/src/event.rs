@@ -15,7 +15,7 @@ use bytes::Bytes;
 use data_encoding::BASE32_NOPAD;
 use kernels::{hex, sha256};
 
-use crate::delivered_records::RecordEffects;
+use crate::record_effects::RecordEffects;
 
 /// The id of an event: the same at every delivery, in every run, on every machine.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,4 +1,4 @@
-//! What distinguishes a file from another one that takes its name.
+//! The identity of a file, which another file under its name does not have.
 
 use std::fs;
 

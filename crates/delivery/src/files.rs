@@ -6,41 +6,55 @@
 //! | `events-00000000000000000042.ndjson` | a complete file, which is never changed again |
 //! | `events.lock` | the lock of the folder |
 //!
-//! Events are accepted when they are synced, so what a crash leaves in the temporary file counts: the next start cuts off
-//! a line without an end, which was not accepted, and gives the file its name.
+//! Events are accepted when they are synced, so the content of the temporary file after a crash counts: the next start
+//! cuts off a line without an end, which was not accepted, and gives the file its name.
 //!
-//! The file that is written must stay where it is, with what was written. If another program deletes, replaces or changes it,
-//! nothing more is accepted: the delivery ends.
+//! The file that is written must stay where it is, with its content. If another program deletes, replaces or changes
+//! it, nothing more is accepted: the delivery ends.
+
+pub(crate) mod options;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use base::{Lock, LockError, LockFault, crash_point};
 
+use self::options::FileOptions;
 use crate::event::Event;
 use crate::file_identity::identity;
 use crate::line_form::{LineForm, lines_of};
 use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
+use crate::sink_address::{OpenFailure, SinkAddress, local_path, path_consumer};
+use crate::sink_options::SinkOptions;
 
-/// Options of a [`FileSink`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FileOptions {
-    /// Size in bytes at which a file is complete. Default: 256 MiB.
-    pub max_bytes: u64,
-    /// Age at which a file is complete. Default: an hour.
-    pub max_age: Duration,
-    /// What is one line. Default: an event.
-    pub form: LineForm,
-}
+/// The folder of files of events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileAddress(PathBuf);
 
-impl Default for FileOptions {
-    fn default() -> Self {
-        let form = LineForm::default();
-        Self { max_bytes: 256 << 20, max_age: Duration::from_secs(3600), form }
+impl SinkAddress for FileAddress {
+    const SCHEMES: &'static [&'static str] = &["file"];
+    const FORM: &'static str = "file:///FOLDER";
+    type Sink = FileSink;
+
+    fn from_uri(uri: &str) -> Result<Self, String> {
+        local_path(uri).map(Self)
+    }
+
+    fn consumer(&self) -> String {
+        path_consumer("file", &self.0)
+    }
+
+    /// Files take every event as it is; only one that is split into operations must be a line.
+    fn can_refuse(&self, options: &SinkOptions) -> bool {
+        options.form == LineForm::Operations
+    }
+
+    async fn open(&self, options: &SinkOptions) -> Result<FileSink, OpenFailure> {
+        let files = FileOptions { form: options.form, ..options.files };
+        FileSink::open(&self.0, files).map_err(OpenFailure::local)
     }
 }
 
@@ -92,7 +106,7 @@ enum FolderFault {
     Io(#[from] io::Error),
     /// Another program has changed the file that is written.
     #[error(
-        "{}: another program has {what} the file that is written: events that were delivered to it may be missing; the next \
+        "{}: another program has {what} the file that is being written: events that were delivered to it may be missing; the next \
          run begins another file", path.display()
     )]
     Changed { path: PathBuf, what: &'static str },
@@ -270,7 +284,7 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Checks that the file is still where it was created, with what was written to it.
+    /// Checks that the file is still where it was created, with its content.
     fn check(&self) -> Result<(), FolderFault> {
         let changed = |what| Err(FolderFault::Changed { path: self.path.clone(), what });
         match fs::symlink_metadata(&self.path) {
@@ -283,7 +297,7 @@ impl OpenFile {
         }
     }
 
-    /// Cuts off what is not synced.
+    /// Cuts off data that is not synced.
     fn cut(&mut self) -> io::Result<()> {
         self.file.set_len(self.len)?;
         self.file.seek(SeekFrom::Start(self.len)).map(drop)
@@ -323,6 +337,8 @@ const BLOCK_BYTES: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::event::{EventId, NewEvent};
 

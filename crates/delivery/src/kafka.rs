@@ -15,8 +15,8 @@
 //! | a topic that takes no records by its settings, which are read for each connection and after each failure | the start fails; a run tells the setting, and sends the events again |
 //! | a clock that is too far from the broker's | the events are sent again, and the failure tells the limit |
 //!
-//! The producer is idempotent: what it repeats itself after a lost answer is stored once. What the delivery repeats, after a
-//! failure or a restart, can be stored again.
+//! The producer is idempotent: its own repetitions after a lost answer are stored once. What the delivery repeats,
+//! after a failure or a restart, can be stored again.
 
 mod address;
 mod topic;
@@ -46,6 +46,27 @@ use crate::opening::open_in_time;
 use crate::queue_message::{QueueMessage, messages};
 use crate::server_address;
 use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
+use crate::sink_address::{OpenFailure, SinkAddress, consumer_name};
+use crate::sink_options::SinkOptions;
+
+impl SinkAddress for KafkaAddress {
+    const SCHEMES: &'static [&'static str] = &["kafka"];
+    const FORM: &'static str = "kafka://HOST/TOPIC";
+    type Sink = KafkaSink;
+
+    fn from_uri(uri: &str) -> Result<Self, String> {
+        Self::parse(uri)
+    }
+
+    fn consumer(&self) -> String {
+        consumer_name("kafka", &self.name(), self.name().as_bytes())
+    }
+
+    async fn open(&self, options: &SinkOptions) -> Result<KafkaSink, OpenFailure> {
+        let sent = KafkaOptions { form: options.form, ..KafkaOptions::default() };
+        Ok(KafkaSink::open(self.clone(), sent).await?)
+    }
+}
 
 /// Options of a [`KafkaSink`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +77,7 @@ pub struct KafkaOptions {
     pub batches: SinkLimits,
     /// Maximum time of an acknowledgement, with the repetitions of the producer. Default: 15 s.
     pub timeout: Duration,
-    /// What is one record. Default: an event.
+    /// The unit of a record. Default: an event.
     pub form: LineForm,
 }
 
@@ -80,7 +101,7 @@ pub struct KafkaSink {
     alone: RwLock<()>,
 }
 
-/// A producer, and what its client knows of the cluster.
+/// A producer, and its client's view of the cluster.
 struct Connection {
     producer: Producer,
     /// A consumer of nothing: the library shows the brokers to consumers alone.
@@ -110,12 +131,15 @@ impl KafkaSink {
     pub async fn open(address: KafkaAddress, options: KafkaOptions) -> Result<Self, SendFailure> {
         let (connection, is_running, alone) = Default::default();
         let sink = Self { address, options, connection, is_running, alone };
-        let open = async || match sink.connection().await {
-            Err(failed) => Err(sink.at_start(failed).await),
-            opened => opened,
-        };
-        open_in_time(open).await?;
+        open_in_time(|| sink.connection_at_start()).await?;
         Ok(sink)
+    }
+
+    async fn connection_at_start(&self) -> Result<Arc<Connection>, SendFailure> {
+        match self.connection().await {
+            Err(failed) => Err(self.at_start(failed).await),
+            opened => opened,
+        }
     }
 
     /// A failure of the start: where a port is open the broker is starting, as Kafka takes connections long before it answers.
@@ -176,7 +200,7 @@ impl KafkaSink {
             }
             Err(KrafkaError::Broker { code: ErrorCode::UnknownTopicOrPartition, .. }) => {
                 let text = format!(
-                    "the topic {topic} does not exist: create it, with a partition for each reader of a consumer group"
+                    "the topic {topic} does not exist: create it, with one partition per reader of a consumer group"
                 );
                 Err(SendFailure::new(FailureKind::Fatal, text))
             }
@@ -258,7 +282,7 @@ impl KafkaSink {
         if self.is_running.load(Relaxed) { failed.in_run() } else { failed }
     }
 
-    /// What follows from a record that is not stored, with the setting that is the cause.
+    /// The consequence of a record that is not stored, with the setting that is the cause.
     #[cold]
     fn unsent(&self, connection: &Connection, error: &KrafkaError) -> SendFailure {
         let failed = self.in_state(failure(error));
@@ -366,7 +390,7 @@ fn is_refusal(error: &KrafkaError) -> bool {
     }
 }
 
-/// What follows from an error.
+/// The consequence of an error.
 #[cold]
 fn failure(error: &KrafkaError) -> SendFailure {
     let kind = match error {
@@ -400,7 +424,7 @@ fn is_start(code: ErrorCode) -> bool {
 /// Time until a broker that starts is asked again.
 const START_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Size of a batch of records in bytes, which only a single record exceeds: half of what a topic allows by default.
+/// Size of a batch of records in bytes, which only a single record exceeds: half of a topic's default limit.
 const BATCH_BYTES: usize = 512 << 10;
 
 /// Maximum size of the records that wait for acknowledgements, in bytes.

@@ -1,7 +1,8 @@
-//! The files of dead letters: one that is written, and full parts beside it, which are compressed with gzip.
+//! The files of dead letters: one file that is being written, and full parts next to it, which are compressed with
+//! gzip.
 //!
-//! Beside `refused-hook.ndjson` the parts are `refused-hook.ndjson.1.gz` and so on, the oldest first. A part is renamed first, then
-//! compressed, then deleted, so that an end at any moment leaves each letter in one file.
+//! Next to `refused-hook.ndjson` the parts are `refused-hook.ndjson.1.gz` and so on, the oldest first. A part is
+//! renamed first, then compressed, then deleted, so that an end at any moment leaves each letter in one file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -106,7 +107,7 @@ struct Part {
     is_compressed: bool,
 }
 
-/// The parts beside a file, the oldest first.
+/// The parts next to a file, the oldest first.
 fn parts(path: &Path) -> io::Result<Vec<Part>> {
     let name = |path: &Path| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
     let Some(of_file) = name(path) else { return Ok(Vec::new()) };

@@ -5,7 +5,7 @@ use events::{Body, Line, LineError};
 use crate::event::Event;
 use crate::sink::SendFailure;
 
-/// What is one line.
+/// The unit of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LineForm {
     /// An event, with all its operations.

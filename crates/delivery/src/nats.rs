@@ -46,7 +46,28 @@ use crate::line_form::LineForm;
 use crate::opening::open_in_time;
 use crate::queue_message::messages;
 use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
+use crate::sink_address::{OpenFailure, SinkAddress, consumer_name};
+use crate::sink_options::SinkOptions;
 use crate::tls::{self, Verification};
+
+impl SinkAddress for NatsAddress {
+    const SCHEMES: &'static [&'static str] = &["nats"];
+    const FORM: &'static str = "nats://HOST/PREFIX";
+    type Sink = NatsSink;
+
+    fn from_uri(uri: &str) -> Result<Self, String> {
+        Self::parse(uri)
+    }
+
+    fn consumer(&self) -> String {
+        consumer_name("nats", &self.name(), self.name().as_bytes())
+    }
+
+    async fn open(&self, options: &SinkOptions) -> Result<NatsSink, OpenFailure> {
+        let sent = NatsOptions { form: options.form, ..NatsOptions::default() };
+        Ok(NatsSink::open(self.clone(), sent).await?)
+    }
+}
 
 /// Options of a [`NatsSink`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +78,7 @@ pub struct NatsOptions {
     pub batches: SinkLimits,
     /// Maximum time of an acknowledgement, and of opening a connection. Default: 30 s.
     pub timeout: Duration,
-    /// What is one message. Default: an event.
+    /// The unit of a message. Default: an event.
     pub form: LineForm,
 }
 
@@ -91,7 +112,7 @@ struct Connection {
     lost: StopSignal,
 }
 
-/// What the server has refused the user: it says so beside the answers, which then do not come.
+/// A permission that the server has refused the user: it says so outside the answers, which then do not come.
 #[derive(Clone, Debug, Default)]
 struct Denied {
     text: Arc<StdMutex<Option<String>>>,
@@ -121,7 +142,7 @@ impl NatsSink {
     pub async fn open(address: NatsAddress, options: NatsOptions) -> Result<Self, SendFailure> {
         let (connection, is_running) = Default::default();
         let sink = Self { address, options, connection, is_running };
-        open_in_time(async || sink.connection().await).await?;
+        open_in_time(|| sink.connection()).await?;
         Ok(sink)
     }
 
@@ -273,7 +294,7 @@ impl Sink for NatsSink {
     }
 }
 
-/// What follows from a connection that fails.
+/// The consequence of a connection that fails.
 #[cold]
 fn unconnected(error: &ConnectError) -> SendFailure {
     let kind = match error.kind() {
@@ -285,7 +306,7 @@ fn unconnected(error: &ConnectError) -> SendFailure {
     SendFailure::new(kind, clean(&error))
 }
 
-/// What follows where the stream cannot be opened.
+/// The consequence of a stream that cannot be opened.
 #[cold]
 fn no_stream(error: &CreateStreamError) -> SendFailure {
     match error.kind() {
@@ -297,7 +318,7 @@ fn no_stream(error: &CreateStreamError) -> SendFailure {
     }
 }
 
-/// What follows from a message that is not stored.
+/// The consequence of a message that is not stored.
 #[cold]
 fn unpublished(error: &PublishError, stream: &Config) -> SendFailure {
     if error.kind() == PublishErrorKind::MaxPayloadExceeded {

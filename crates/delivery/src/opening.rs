@@ -6,14 +6,15 @@ use tokio::time::{Instant, sleep};
 
 use crate::sink::{FailureKind, SendFailure};
 
-/// Calls `open` until it succeeds, fails for good, or has failed for 10 seconds; for a minute while the destination answers
+/// Calls `open` until it succeeds, fails for good, or has failed for 8 seconds; for a minute while the destination answers
 /// that it is not ready, and how long to wait.
 ///
 /// # Errors
 /// The last failure.
-pub(crate) async fn open_in_time<T>(
-    open: impl AsyncFn() -> Result<T, SendFailure>,
-) -> Result<T, SendFailure> {
+pub(crate) async fn open_in_time<T, F>(open: impl Fn() -> F) -> Result<T, SendFailure>
+where
+    F: Future<Output = Result<T, SendFailure>>,
+{
     let since = Instant::now();
     loop {
         let failure = match open().await {
@@ -30,7 +31,7 @@ pub(crate) async fn open_in_time<T>(
 }
 
 /// Maximum time without an answer.
-const MAX_SILENT_TIME: Duration = Duration::from_secs(10);
+const MAX_SILENT_TIME: Duration = Duration::from_secs(8);
 
 /// Maximum time until a destination that answers is ready.
 const MAX_STARTING_TIME: Duration = Duration::from_secs(60);
@@ -39,12 +40,14 @@ const OPEN_INTERVAL: Duration = Duration::from_millis(250);
 
 #[cfg(test)]
 mod tests {
+    use std::future::ready;
+
     use super::*;
 
     /// The time until a destination that always fails with this kind is given up.
     async fn time_of(kind: FailureKind) -> Duration {
         let since = Instant::now();
-        let opened = open_in_time(async || Err::<(), _>(SendFailure::new(kind, "no"))).await;
+        let opened = open_in_time(|| ready(Err::<(), _>(SendFailure::new(kind, "no")))).await;
         assert_eq!(opened.unwrap_err().kind, kind);
         since.elapsed()
     }

@@ -10,62 +10,14 @@ use base::Lock;
 use store::StoreError;
 use store::files::StateFiles;
 
-use crate::consumer::Consumer;
 use crate::database::{self, OutboxIdentity};
 use crate::error::{OutboxError, OutboxFault};
 use crate::event::NewEvent;
+use crate::outbox_options::{Bound, Options};
 use crate::state::Shared;
 use crate::undelivered::{self, Undelivered};
 use crate::window::AckWindow;
 use crate::writer::Writer;
-
-/// Bounds of an outbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Options {
-    /// Number of events at which the source waits. Default: 1,000,000.
-    pub max_events: u64,
-    /// Size of all events in bytes at which the source waits; the file is some 10 % larger. Default: 1 GiB.
-    pub max_bytes: u64,
-    /// Age of the oldest event at which the source waits: what a consumer leaves for so long needs an operator, who
-    /// removes the consumer or repairs it. No event is ever dropped for its age. Default: three days.
-    pub max_age: Duration,
-    /// Maximum file size in bytes, without its log. Default: the disk.
-    pub max_file_bytes: Option<u64>,
-    /// Number of records, of all accounts with a history, whose paths and hashes are remembered, about 60 bytes each: the
-    /// next repository of an account beyond is delivered as a whole instead of its difference. Default: 10,000,000.
-    pub max_records: u64,
-    /// Size in bytes of the last events that are also kept in memory. Default: 4 MiB.
-    pub recent_bytes: usize,
-    /// Maximum time before an acknowledgement is stored; a crash in between repeats its event. Default: 200 ms.
-    pub ack_interval: Duration,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            max_events: 1_000_000,
-            max_bytes: 1 << 30,
-            max_age: Duration::from_secs(3 * 24 * 3600),
-            max_file_bytes: None,
-            max_records: 10_000_000,
-            recent_bytes: 4 << 20,
-            ack_interval: Duration::from_millis(200),
-        }
-    }
-}
-
-/// A bound of [`Options`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Bound {
-    /// The number of events.
-    Events,
-    /// Their size.
-    Bytes,
-    /// The age of the oldest one.
-    Age,
-}
 
 /// Where a new consumer starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,7 +67,7 @@ pub struct ConsumerStatus {
     pub is_paused: bool,
 }
 
-/// An outbox. Clones share it; it is closed when the last clone and the last [`Consumer`] are dropped.
+/// An outbox. Clones share it; it is closed when the last clone and the last [`Consumer`](crate::Consumer) are dropped.
 #[derive(Clone)]
 pub struct Outbox(pub(crate) Arc<Inner>);
 
@@ -210,7 +162,7 @@ impl Outbox {
         stored
     }
 
-    /// Pauses or resumes a consumer: while it is paused, [`Consumer::next_events`] waits. Events that it has received can be
+    /// Pauses or resumes a consumer: while it is paused, [`Consumer::next_events`](crate::Consumer::next_events) waits. Events that it has received can be
     /// acknowledged. A pause ends with the process.
     ///
     /// # Errors
@@ -220,9 +172,10 @@ impl Outbox {
         if !state.consumers.contains_key(name) {
             return Err(self.0.shared.error(OutboxFault::UnknownConsumer(name.to_owned())));
         }
-        match is_paused {
-            true => drop(state.paused.insert(name.into())),
-            false => drop(state.paused.remove(name)),
+        if is_paused {
+            state.paused.insert(name.into());
+        } else {
+            state.paused.remove(name);
         }
         if let Some(waiting) = state.attached.get(name) {
             waiting.notify_one();
@@ -230,8 +183,8 @@ impl Outbox {
         Ok(())
     }
 
-    /// What each consumer has not acknowledged of an account, in the order of their names. Reads at most `max_bytes` of
-    /// the oldest events; blocks for that.
+    /// The events of an account that consumers have not acknowledged, in the order of the consumers' names. Reads at
+    /// most `max_bytes` of the oldest events; blocks for that.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -241,14 +194,6 @@ impl Outbox {
         max_bytes: u64,
     ) -> Result<Vec<Undelivered>, OutboxError> {
         undelivered::of_account(&self.0.shared, account, max_bytes)
-    }
-
-    /// Attaches to a registered consumer, to receive its events.
-    ///
-    /// # Errors
-    /// If there is no such consumer, or it is in use.
-    pub fn consumer(&self, name: &str) -> Result<Consumer, OutboxError> {
-        Consumer::attach(self.clone(), name)
     }
 
     /// Stores an event. Blocks while a bound is reached, until consumers acknowledge: call it on a thread of the
@@ -355,9 +300,10 @@ impl Drop for Inner {
 fn check_name(name: &str) -> Result<(), OutboxFault> {
     let is_allowed =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
-    match (1..=MAX_NAME_LEN).contains(&name.len()) && name.bytes().all(is_allowed) {
-        true => Ok(()),
-        false => Err(OutboxFault::ConsumerName(name.chars().take(MAX_NAME_LEN).collect())),
+    if (1..=MAX_NAME_LEN).contains(&name.len()) && name.bytes().all(is_allowed) {
+        Ok(())
+    } else {
+        Err(OutboxFault::ConsumerName(name.chars().take(MAX_NAME_LEN).collect()))
     }
 }
 

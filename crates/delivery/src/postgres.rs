@@ -1,7 +1,7 @@
 //! The sink of PostgreSQL: the records of accounts as tables, and the position in the same transaction.
 //!
-//! The payloads are lines of `wireproof follow`. The tables are those of [`SqliteSink`](crate::SqliteSink), in the first
-//! schema of the search path, with these types:
+//! The payloads are lines of `wireproof follow`. The tables are the same as for [`SqliteSink`](crate::SqliteSink), in
+//! the first schema of the search path, with these types:
 //!
 //! | column | type |
 //! |---|---|
@@ -22,7 +22,7 @@ mod nostr_events;
 mod tables;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use base::crash_point;
@@ -39,20 +39,49 @@ use crate::database::OutboxIdentity;
 use crate::event::Event;
 use crate::opening::open_in_time;
 use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
+use crate::sink_address::{OpenFailure, SinkAddress, consumer_name};
+use crate::sink_options::SinkOptions;
 use crate::tables::{MalformedEvent, TableContent, parse_lines, parse_nostr_events};
-use crate::tls;
+use crate::tls::{self, Verification};
 use nostr_events::InsertStatement;
 use tables::{CursorStatements, Layout, Statements};
 
 pub use address::PostgresAddress;
 
+impl SinkAddress for PostgresAddress {
+    const SCHEMES: &'static [&'static str] = &["postgres", "postgresql"];
+    const FORM: &'static str = "postgres://…";
+    const STORES_POSITIONS: bool = true;
+    type Sink = PostgresSink;
+
+    fn from_uri(uri: &str) -> Result<Self, String> {
+        Self::parse(uri)
+    }
+
+    fn consumer(&self) -> String {
+        consumer_name("postgres", &self.name(), self.name().as_bytes())
+    }
+
+    fn warning(&self) -> Option<&'static str> {
+        (self.verification == Verification::None).then_some(
+            "sslmode=require verifies no certificate: anyone on the network path can read and change the traffic, \
+             including the password. Use sslmode=verify-full, with sslrootcert=FILE for the certificates of the provider",
+        )
+    }
+
+    async fn open(&self, options: &SinkOptions) -> Result<PostgresSink, OpenFailure> {
+        let tables = PostgresOptions { content: options.content, ..PostgresOptions::default() };
+        Ok(PostgresSink::open(self.clone(), options.outbox, tables).await?)
+    }
+}
+
 /// Options of a [`PostgresSink`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PostgresOptions {
-    /// Number of rows of `event` that are kept beside records; Nostr events are all kept. Default: 100,000.
+    /// Number of rows of `event` that are kept in addition to records; Nostr events are all kept. Default: 100,000.
     pub max_events: u64,
-    /// What the events are. Default: records.
+    /// The kind of events. Default: records.
     pub content: TableContent,
     /// Limits of a transaction. Default: 4,096 events and 4 MiB.
     pub batches: SinkLimits,
@@ -84,6 +113,8 @@ struct Shared {
     connection: Mutex<Option<Connection>>,
     /// Whether there was a connection.
     is_open: AtomicBool,
+    /// Number of written rows.
+    rows: AtomicU64,
 }
 
 /// A connection that has the lock.
@@ -116,11 +147,11 @@ impl PostgresSink {
         outbox: OutboxIdentity,
         options: PostgresOptions,
     ) -> Result<Self, SendFailure> {
-        let (connection, is_open) = Default::default();
-        let shared = Shared { address, outbox, options, connection, is_open };
+        let (connection, is_open, rows) = Default::default();
+        let shared = Shared { address, outbox, options, connection, is_open, rows };
         let sink = Self { shared: Arc::new(shared) };
         // A server that is away may not have noticed yet that the last process has ended.
-        open_in_time(async || sink.position().await).await?;
+        open_in_time(|| sink.position()).await?;
         Ok(sink)
     }
 
@@ -168,6 +199,10 @@ impl Sink for PostgresSink {
             cursor.position(client, outbox).await.map_err(|error| failure(&error))
         };
         self.run(read).await
+    }
+
+    fn rows(&self) -> Option<u64> {
+        Some(self.shared.rows.load(Relaxed))
     }
 
     async fn close(&self) -> Result<(), SendFailure> {
@@ -257,10 +292,8 @@ impl Shared {
             let malformed = applied.map_err(|error| {
                 let first = part.first().map_or(0, Event::position);
                 let before = events.iter().map(Event::position).take_while(|of| *of < first);
-                let failed = match is_of_event(&error) {
-                    true => refusal(&error, part),
-                    false => failure(&error),
-                };
+                let failed =
+                    if is_of_event(&error) { refusal(&error, part) } else { failure(&error) };
                 SendFailure { accepted: before.collect(), ..failed }
             })?;
             if let Some(malformed) = malformed {
@@ -298,19 +331,21 @@ impl Shared {
         let applied = cursor.position(&transaction, self.outbox).await?.unwrap_or(0);
         // Positions rise.
         let new = &events[events.partition_point(|event| event.position() <= applied)..];
+        let mut rows = 0;
         let (count, malformed) = match tables {
             TableStatements::Records(statements) => {
                 let batch = parse_lines(new);
                 let max_events = self.options.max_events;
                 if !batch.events.is_empty() {
-                    statements.apply(&transaction, &batch.events, has_json, max_events).await?;
+                    let applied = statements.apply(&transaction, &batch.events, has_json, max_events);
+                    rows = applied.await?;
                 }
                 (batch.events.len(), batch.malformed)
             }
             TableStatements::NostrEvents(insert) => {
                 let batch = parse_nostr_events(new);
                 if !batch.events.is_empty() {
-                    insert.run(&transaction, &batch.events).await?;
+                    rows = insert.run(&transaction, &batch.events).await?;
                 }
                 (batch.events.len(), batch.malformed)
             }
@@ -322,6 +357,7 @@ impl Shared {
         cursor.set_position(&transaction, self.outbox, last.position()).await?;
         crash_point("postgres/written");
         transaction.commit().await?;
+        self.rows.fetch_add(rows, Relaxed);
         crash_point("postgres/committed");
         Ok(malformed)
     }
@@ -387,15 +423,14 @@ async fn check_encoding(client: &Client) -> Result<(), SendFailure> {
     let failed = |error: Error| failure(&error);
     let row = client.query_one("SELECT current_setting('server_encoding')", &[]).await;
     let encoding: String = row.map_err(failed)?.try_get(0).map_err(failed)?;
-    match encoding == "UTF8" {
-        true => Ok(()),
-        false => {
-            let text = format!(
-                "the database has the encoding {encoding}, in which many texts cannot be written: name one in UTF8 \
+    if encoding == "UTF8" {
+        Ok(())
+    } else {
+        let text = format!(
+            "the database has the encoding {encoding}, which cannot hold every text: name one in UTF8 \
                  (createdb --encoding UTF8 --template template0 NAME)"
-            );
-            Err(SendFailure::new(FailureKind::Fatal, text))
-        }
+        );
+        Err(SendFailure::new(FailureKind::Fatal, text))
     }
 }
 
@@ -409,14 +444,15 @@ fn text_of(error: &Error) -> String {
     }
 }
 
-/// What follows from an error: one of the access or the tables needs the operator; anything else may pass.
+/// The consequence of an error: one of the access or the tables needs the operator; anything else may pass.
 #[cold]
 fn failure(error: &Error) -> SendFailure {
     let text = text_of(error);
     let Some(code) = error.code() else {
-        return match is_refused_here(error) {
-            true => SendFailure::new(FailureKind::Fatal, text),
-            false => SendFailure::temporary(text),
+        return if is_refused_here(error) {
+            SendFailure::new(FailureKind::Fatal, text)
+        } else {
+            SendFailure::temporary(text)
         };
     };
     if *code == SqlState::LOCK_NOT_AVAILABLE {
@@ -436,7 +472,7 @@ fn is_refused_here(error: &Error) -> bool {
     matches!(&*error.to_string(), "invalid configuration" | "authentication error")
 }
 
-/// The server ends what takes too long, so that a process that hangs does not keep the lock.
+/// The server ends statements that take too long, so that a process that hangs does not keep the lock.
 const SETTINGS: &str = "
 SET statement_timeout = '55s';
 SET lock_timeout = '10s';
@@ -447,10 +483,10 @@ SET tcp_keepalives_count = 3;
 SELECT set_config('synchronous_commit', 'local', false) WHERE current_setting('synchronous_commit') = 'off';
 ";
 
-/// The first number is that of this program; the second one the schema.
+/// The first number identifies this program, the second one the schema.
 const LOCK: &str = "SELECT pg_advisory_lock(1465938018, hashtext(current_schema()))";
 
-const OF_POOLER: &str = "the address is that of a pooler in transaction mode, such as PgBouncer: name the server itself, or a pool \
+const OF_POOLER: &str = "the address belongs to a pooler in transaction mode, such as PgBouncer: name the server itself, or a pool \
                          in session mode";
 const IN_USE: &str =
     "another process writes to these tables: stop it, or name another database or schema";

@@ -1,4 +1,4 @@
-//! Messages of queues: the lines of an event, each with the id by which a consumer recognises a repetition.
+//! Messages of queues: the lines of an event, with the ids by which a consumer recognises a repetition.
 
 use bytes::Bytes;
 
@@ -9,7 +9,7 @@ use crate::sink::SendFailure;
 /// A message of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueueMessage {
-    /// The id of the line: that of the event, or of the operation.
+    /// The id of the event or of the operation.
     pub(crate) id: String,
     /// The line, without a line feed.
     pub(crate) line: Bytes,

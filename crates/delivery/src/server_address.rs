@@ -19,7 +19,7 @@ pub(crate) struct ServerAddress {
     /// The user, if the URI names one.
     pub(crate) user: Option<String>,
     password_file: Option<PathBuf>,
-    /// What follows the host, without slashes at its ends.
+    /// The path after the host, without slashes at its ends.
     pub(crate) path: String,
     /// The other keys of the query.
     pub(crate) options: Vec<(String, String)>,
@@ -43,7 +43,10 @@ impl ServerAddress {
         let host = url.host_str().filter(|host| !host.is_empty()).ok_or("expected a host")?;
         let first = host_port(&format!("{host}:{}", url.port().unwrap_or(default_port)))?;
         let mut hosts = vec![first];
-        let (mut tls, mut roots, mut password_file, mut options) = (None, None, None, Vec::new());
+        let mut tls = None;
+        let mut roots = None;
+        let mut password_file = None;
+        let mut options = Vec::new();
         let (mut certificate, mut client_key) = (None, None);
         for (key, value) in url.query_pairs() {
             match &*key {

@@ -1,4 +1,4 @@
-//! The interface of sinks: where a delivery sends batches of events, and what it learns of them.
+//! The interface of sinks: a delivery sends them batches of events, and gets the results.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ pub trait Sink: Send + Sync + 'static {
     /// Sends events, in their order, and returns when the receiver has them for good. The order of an account also
     /// holds within a failed batch: an event that is accepted has no unaccepted one of its account before it.
     ///
-    /// The delivery repeats what was not accepted. Every wait must have a limit. Dropped only at the end of a stop that
-    /// took too long.
+    /// The delivery repeats events that were not accepted. Every wait must have a limit. Dropped only at the end of a
+    /// stop that took too long.
     ///
     /// # Errors
     /// If not all events are accepted: which are, and why the others are not.
@@ -51,7 +51,12 @@ pub trait Sink: Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    /// Does what is due by time, about once a second while nothing is sent. The default does nothing.
+    /// Number of rows that the sink has written or deleted since it was opened. The default, for sinks without rows, is `None`.
+    fn rows(&self) -> Option<u64> {
+        None
+    }
+
+    /// Does periodic work, about once a second while nothing is sent. The default does nothing.
     ///
     /// # Errors
     /// If it fails: it is called again.
@@ -99,13 +104,13 @@ impl SinkLimits {
 pub struct SendFailure {
     /// The positions of the events that were accepted.
     pub accepted: Vec<u64>,
-    /// What to do with the others.
+    /// How to handle the other events.
     pub kind: FailureKind,
     /// The reason, for a person.
     pub reason: String,
 }
 
-/// What follows from a failure.
+/// The consequence of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FailureKind {
@@ -127,8 +132,8 @@ impl SendFailure {
         Self::new(FailureKind::Temporary(Duration::ZERO), reason)
     }
 
-    /// The same failure in a run: what needs the operator, such as credentials that have ended, is tried again, as the operator may
-    /// mend it at any time.
+    /// The same failure in a run: a failure that needs the operator, such as credentials that have ended, is tried
+    /// again, as the operator may mend it at any time.
     #[cfg(feature = "tls")]
     pub(crate) fn in_run(self) -> Self {
         let kind = match self.kind {

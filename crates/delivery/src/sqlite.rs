@@ -11,11 +11,12 @@
 //!
 //! The view `active_record` has the columns of `record`, for accounts that are active.
 //!
-//! Only verified events change `record`, and those that were not verified by request (`follow --verify-against none`): the
-//! column `code` and the key `verified_against` of `line` say so, and `complete` is false after such an event. `claimed_handle`, `active` and `status` come from the stream, which does not sign
-//! them; a verified commit shows that its account is active, and a line of kind `status` that its own server has deleted
-//! it, and so its records. The pieces of a repository replace the records of their
-//! account: a record that is not among them is deleted with the last piece, so that a reader never misses one that exists.
+//! Only verified events change `record`, and events that were not verified by request (`follow --verify-against none`):
+//! the column `code` and the key `verified_against` of `line` say so, and `complete` is false after such an event.
+//! `claimed_handle`, `active` and `status` come from the stream, which does not sign them; a verified commit shows that
+//! its account is active, and a line of kind `status` that its own server has deleted it, and so its records. The
+//! pieces of a repository replace the records of their account: a record that is not among them is deleted with the
+//! last piece, so that a reader never misses one that exists.
 //!
 //! With [`TableContent::NostrEvents`] the payloads are Nostr events, and the file has `cursor` and this table:
 //!
@@ -28,6 +29,7 @@ mod tables;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::{Lock, crash_point};
@@ -39,15 +41,41 @@ use store::{StoreError, StoreFault};
 use crate::database::OutboxIdentity;
 use crate::event::Event;
 use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
+use crate::sink_address::{OpenFailure, SinkAddress, local_path, path_consumer};
+use crate::sink_options::SinkOptions;
 use crate::tables::{TableContent, parse_lines, parse_nostr_events};
+
+/// The file of a SQLite database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SqliteAddress(PathBuf);
+
+impl SinkAddress for SqliteAddress {
+    const SCHEMES: &'static [&'static str] = &["sqlite"];
+    const FORM: &'static str = "sqlite:///FILE";
+    const STORES_POSITIONS: bool = true;
+    type Sink = SqliteSink;
+
+    fn from_uri(uri: &str) -> Result<Self, String> {
+        local_path(uri).map(Self)
+    }
+
+    fn consumer(&self) -> String {
+        path_consumer("sqlite", &self.0)
+    }
+
+    async fn open(&self, options: &SinkOptions) -> Result<SqliteSink, OpenFailure> {
+        let tables = SqliteOptions { content: options.content, ..SqliteOptions::default() };
+        SqliteSink::open(&self.0, options.outbox, tables).map_err(OpenFailure::local)
+    }
+}
 
 /// Options of a [`SqliteSink`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SqliteOptions {
-    /// Number of rows of `event` that are kept beside records; Nostr events are all kept. Default: 100,000.
+    /// Number of rows of `event` that are kept in addition to records; Nostr events are all kept. Default: 100,000.
     pub max_events: u64,
-    /// What the events are. Default: records.
+    /// The kind of events. Default: records.
     pub content: TableContent,
 }
 
@@ -59,7 +87,11 @@ impl Default for SqliteOptions {
 
 /// Writes the records of accounts, or Nostr events, to a SQLite file. Each event has its effect exactly once.
 #[derive(Debug)]
-pub struct SqliteSink(Arc<Mutex<Tables>>);
+pub struct SqliteSink {
+    tables: Arc<Mutex<Tables>>,
+    /// Number of written rows.
+    rows: Arc<AtomicU64>,
+}
 
 /// The open file.
 #[derive(Debug)]
@@ -69,6 +101,7 @@ struct Tables {
     /// The outbox from which events come.
     outbox: OutboxIdentity,
     options: SqliteOptions,
+    rows: Arc<AtomicU64>,
     // Dropped last, with the lock.
     files: StateFiles,
 }
@@ -77,16 +110,17 @@ impl SqliteSink {
     /// Opens the file, and creates it and its folder if missing. `outbox` is the one from which the events will come.
     ///
     /// # Errors
-    /// If another process writes to the file, it has other tables or those of a later version, or it cannot be written.
+    /// If another process writes to the file, it has other tables or tables of a later version, or it cannot be
+    /// written.
     pub fn open(
         path: &Path,
         outbox: OutboxIdentity,
         options: SqliteOptions,
     ) -> Result<Self, SendFailure> {
         let failed = |error: StoreError| failure(&error.path, options.content, error.fault);
-        Tables::open(path, outbox, options)
-            .map(|tables| Self(Arc::new(Mutex::new(tables))))
-            .map_err(failed)
+        let tables = Tables::open(path, outbox, options).map_err(failed)?;
+        let rows = tables.rows.clone();
+        Ok(Self { tables: Arc::new(Mutex::new(tables)), rows })
     }
 
     /// The position that is stored for the outbox; `None` for one of which the tables have no event.
@@ -94,7 +128,7 @@ impl SqliteSink {
     /// # Errors
     /// If the file cannot be read.
     pub fn position(&self) -> Result<Option<u64>, SendFailure> {
-        let tables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         let position = tables::position(&tables.connection, tables.outbox);
         position.map_err(|fault| tables.failure(fault))
     }
@@ -104,7 +138,7 @@ impl SqliteSink {
         &self,
         work: impl FnOnce(&mut Tables) -> Result<T, StoreFault> + Send + 'static,
     ) -> Result<T, SendFailure> {
-        let tables = self.0.clone();
+        let tables = self.tables.clone();
         let run = move || {
             let mut tables = tables.lock().unwrap_or_else(PoisonError::into_inner);
             work(&mut tables).map_err(|fault| tables.failure(fault))
@@ -130,6 +164,10 @@ impl Sink for SqliteSink {
         self.run(move |tables| tables.skip(&event)).await
     }
 
+    fn rows(&self) -> Option<u64> {
+        Some(self.rows.load(Relaxed))
+    }
+
     async fn stored(&self, outbox: OutboxIdentity) -> Result<Option<u64>, SendFailure> {
         self.run(move |tables| tables::position(&tables.connection, outbox)).await
     }
@@ -150,7 +188,8 @@ impl Tables {
         let connection = sqlite_file::open_writer(path)?;
         prepare(&connection, path, format).map_err(StoreError::at(path))?;
         let files = StateFiles::new(path, lock)?;
-        Ok(Self { connection, path: path.to_owned(), outbox, options, files })
+        let rows = Arc::default();
+        Ok(Self { connection, path: path.to_owned(), outbox, options, rows, files })
     }
 
     /// Applies the events that are not applied yet, all or none. If one is malformed, those before it are applied, and its
@@ -163,17 +202,17 @@ impl Tables {
         let applied = tables::position(&transaction, self.outbox)?.unwrap_or(0);
         // Positions rise.
         let new = &events[events.partition_point(|event| event.position() <= applied)..];
-        let (count, malformed) = match self.options.content {
+        let (count, rows, malformed) = match self.options.content {
             TableContent::Records => {
                 let batch = parse_lines(new);
-                tables::apply(&transaction, &batch.events)?;
+                let rows = tables::apply(&transaction, &batch.events)?;
                 tables::delete_old_events(&transaction, self.options.max_events)?;
-                (batch.events.len(), batch.malformed)
+                (batch.events.len(), rows, batch.malformed)
             }
             TableContent::NostrEvents => {
                 let batch = parse_nostr_events(new);
-                nostr_events::apply(&transaction, &batch.events)?;
-                (batch.events.len(), batch.malformed)
+                let rows = nostr_events::apply(&transaction, &batch.events)?;
+                (batch.events.len(), rows, batch.malformed)
             }
         };
         if let Some(last) = new[..count].last() {
@@ -181,6 +220,7 @@ impl Tables {
         }
         crash_point("sqlite/written");
         transaction.commit()?;
+        self.rows.fetch_add(rows, Relaxed);
         crash_point("sqlite/committed");
         Ok(malformed.map(|malformed| malformed.after(events)))
     }
@@ -234,7 +274,7 @@ fn prepare(connection: &Connection, path: &Path, format: &FileFormat) -> Result<
     sqlite_file::use_log(connection)
 }
 
-/// What follows from a fault: only those pass by themselves that do not concern the content of the file.
+/// The consequence of a fault: only faults that do not concern the content of the file pass by themselves.
 #[cold]
 fn failure(path: &Path, content: TableContent, fault: StoreFault) -> SendFailure {
     let start_anew = format!("name a new file and {}", content.cure());

@@ -12,7 +12,7 @@ use tokio::sync::{Notify, watch};
 use crate::database::{self, Consumers};
 use crate::error::{OutboxError, OutboxFault};
 use crate::event::{Event, NewEvent};
-use crate::outbox::{Bound, Options};
+use crate::outbox_options::{Bound, Options};
 
 /// Receives the result of storing an event.
 pub(crate) type Completion = Box<dyn FnOnce(Result<(), OutboxError>) + Send>;
@@ -23,7 +23,7 @@ pub(crate) struct Queued {
     pub(crate) done: Completion,
 }
 
-/// What the writer does next.
+/// The next step of the writer.
 pub(crate) struct Work {
     pub(crate) events: Vec<Queued>,
     /// The acknowledgements at this moment.
@@ -33,7 +33,7 @@ pub(crate) struct Work {
     pub(crate) is_ending: bool,
 }
 
-/// What the file contains.
+/// The content of the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Extent {
     /// Position of the oldest stored event; `next` if there is none.
@@ -68,7 +68,7 @@ pub(crate) struct State {
     changing: HashMap<Box<str>, usize>,
     pub(crate) extent: Extent,
     pub(crate) consumers: Consumers,
-    /// Consumers in use, with what notifies them of acknowledgements.
+    /// Consumers in use, with their notifications of acknowledgements.
     pub(crate) attached: BTreeMap<Box<str>, Arc<Notify>>,
     /// Consumers that receive no events.
     pub(crate) paused: BTreeSet<Box<str>>,
@@ -279,13 +279,13 @@ impl Shared {
         stored.recv().unwrap_or_else(|_| Err(self.error(OutboxFault::Closed)))
     }
 
-    /// Stores no further events: those who wait for room get an error.
+    /// Stores no further events: callers that wait for room get an error.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
         self.room.notify_all();
     }
 
-    /// Ends the writer when it has stored what is queued.
+    /// Ends the writer when it has stored its queue.
     pub(crate) fn end(&self) {
         let mut state = self.lock();
         (state.is_closed, state.is_ending) = (true, true);
@@ -340,7 +340,7 @@ impl State {
         }
     }
 
-    /// What the file will contain with the events that wait for the next transaction, if none of them is a repetition.
+    /// The content of the file with the events that wait for the next transaction, if none of them is a repetition.
     pub(crate) fn extent_with_queue(&self) -> Extent {
         Extent {
             next: self.extent.next + self.queue.len() as u64,

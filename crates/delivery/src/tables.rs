@@ -1,4 +1,4 @@
-//! The content of tables of records: what lines of `wireproof follow` change in them, whatever database has them.
+//! The content of tables of records: how lines of `wireproof follow` change them, in any database.
 //!
 //! A sink reads the rows of the accounts that a batch names, applies the lines to them in memory, and writes what has
 //! changed:
@@ -9,8 +9,8 @@
 //!              rows of `account` ──┘           └── steps: rows of `record`, each once, then deletions
 //! ```
 //!
-//! Only verified events change records, and, where the operator asked for no verification, those that were not verified. A
-//! payload that is no line is refused, after the events before it.
+//! Only verified events change records, and, where the operator asked for no verification, unverified ones. A payload
+//! that is no line is refused, after the events before it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -22,7 +22,7 @@ use events::{
 use crate::event::Event;
 use crate::sink::SendFailure;
 
-/// What the events of an outbox are, and so which tables hold them.
+/// The kind of events in an outbox, which decides the tables that hold them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TableContent {
     /// Lines of `wireproof follow`: records, accounts, and the last events.
@@ -33,7 +33,7 @@ pub enum TableContent {
 }
 
 impl TableContent {
-    /// How new tables get what earlier ones had.
+    /// How new tables get the content of earlier ones.
     pub(crate) fn cure(self) -> &'static str {
         match self {
             Self::Records => "fetch the history of the accounts (`follow --backfill`)",
@@ -72,7 +72,7 @@ pub(crate) struct MalformedEvent {
 }
 
 impl MalformedEvent {
-    /// The refusal of the event, once those of the batch before it are accepted.
+    /// The refusal of the event, once the events of the batch before it are accepted.
     pub(crate) fn after(self, batch: &[Event]) -> SendFailure {
         let before = batch.iter().map(Event::position).take_while(|of| *of < self.position);
         SendFailure { accepted: before.collect(), ..self.failure }
@@ -137,7 +137,7 @@ impl Account {
 /// Where a record is: DID, collection, record key.
 pub(crate) type RecordPath<'l> = (&'l str, &'l str, &'l str);
 
-/// What becomes of a row of `record`.
+/// The change of a row of `record`.
 #[derive(Debug)]
 pub(crate) enum RecordChange<'l> {
     Put(RecordRow<'l>),
@@ -166,7 +166,7 @@ pub(crate) struct Step<'l> {
     pub(crate) outdated: BTreeMap<&'l str, i64>,
 }
 
-/// What the lines of a batch change.
+/// The changes of the lines of a batch.
 #[derive(Debug)]
 pub(crate) struct Changes<'l> {
     accounts: HashMap<&'l str, Account>,
@@ -174,7 +174,7 @@ pub(crate) struct Changes<'l> {
     steps: Vec<Step<'l>>,
 }
 
-/// The accounts that events name, each once.
+/// The accounts that events name, without repetitions.
 pub(crate) fn dids<'l>(events: &'l [ParsedEvent<'_>]) -> Vec<&'l str> {
     let mut dids: Vec<&str> = events.iter().map(|event| event.line.did()).collect();
     dids.sort_unstable();
@@ -196,6 +196,11 @@ impl<'l> Changes<'l> {
     /// The changes of `record`, in their order.
     pub(crate) fn steps(&self) -> &[Step<'l>] {
         &self.steps
+    }
+
+    /// Number of rows of `record` that are written or deleted by their path.
+    pub(crate) fn rows(&self) -> u64 {
+        self.steps.iter().map(|step| step.records.len() as u64).sum()
     }
 
     /// Applies a line.
@@ -229,7 +234,7 @@ impl<'l> Changes<'l> {
     }
 
     /// Applies the operations of a commit, unless the tables have it or a later one: a stream that is read again from
-    /// an older cursor must not bring back what was deleted since.
+    /// an older cursor must not bring back records that were deleted since.
     fn apply_commit(&mut self, line: &'l Line<'_>, rev: &'l str, ops: &'l [Op<'_>]) {
         let known = self.accounts.get(line.did());
         let generation = known.map_or(0, |account| account.generation);
@@ -246,7 +251,7 @@ impl<'l> Changes<'l> {
         });
     }
 
-    /// Applies what a host claims of an account.
+    /// Applies the claims of a host about an account.
     fn apply_claims(&mut self, did: &'l str, claims: &AccountClaims<'_>) {
         self.change(did, |account| {
             let was_whole = account.active && account.status.is_none();

@@ -1,5 +1,5 @@
-//! TLS for sinks: what is verified of a server, and the certificate by which a client is known. Only connections within this
-//! machine go without TLS.
+//! TLS for sinks: the verification of servers, and the client's certificate. Only connections within this machine go
+//! without TLS.
 
 mod unverified_host;
 
@@ -18,23 +18,23 @@ use rustls_platform_verifier::Verifier;
 
 use self::unverified_host::{AnyHost, Unverified};
 
-/// What a connection with TLS trusts, and as whom it is known.
+/// The trust and the identity of a connection with TLS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TlsFiles {
-    /// File of trusted certificates, instead of those of the system.
+    /// File of trusted certificates, instead of the system's.
     pub(crate) roots: Option<PathBuf>,
     /// The certificate of the client and its key.
     pub(crate) identity: Option<ClientIdentity>,
 }
 
-/// The files of a client's certificate, with those that lead to its authority, and of the key.
+/// The files of a client's certificate chain and key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClientIdentity {
     pub(crate) certificate: PathBuf,
     pub(crate) key: PathBuf,
 }
 
-/// What is verified of a server.
+/// The verification of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "queues verify everything"))]
 pub(crate) enum Verification {
@@ -43,12 +43,12 @@ pub(crate) enum Verification {
     Full,
     /// Its certificate alone, whose authority then has this server only.
     Authority,
-    /// Nothing: whoever answers is trusted.
+    /// No verification: any server is trusted.
     None,
 }
 
 impl ClientIdentity {
-    /// A certificate and its key, which are named together; `names` are those of the options.
+    /// A certificate and its key, which are named together; `names` are the names of the options.
     ///
     /// # Errors
     /// If only one is named.
@@ -141,9 +141,10 @@ fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String
     let file = fs::read(path).map_err(|error| failed(&error))?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&file).collect();
     let certificates = certificates.map_err(|error| failed(&error))?;
-    match certificates.is_empty() {
-        true => Err(failed(&"no certificate in PEM form")),
-        false => Ok(certificates),
+    if certificates.is_empty() {
+        Err(failed(&"no certificate in PEM form"))
+    } else {
+        Ok(certificates)
     }
 }
 

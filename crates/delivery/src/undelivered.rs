@@ -8,13 +8,13 @@ use crate::event::{self, Event};
 use crate::state::Shared;
 use crate::window::AckWindow;
 
-/// What a consumer has not acknowledged of an account.
+/// The events of an account that a consumer has not acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Undelivered {
     /// The name of the consumer.
     pub consumer: String,
-    /// Number of events among those that were read.
+    /// Number of these events among the events that were read.
     pub events: u64,
     /// Id of the oldest of them.
     pub oldest: Option<String>,

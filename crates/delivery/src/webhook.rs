@@ -17,130 +17,56 @@
 //! | 408, 425, 429, 5xx, no response | the same request again after a growing delay, not before `Retry-After` up to 15 minutes |
 //! | any other | the same: the receiver refuses the address or the sender, and not the events |
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+pub(crate) mod options;
 
-use bytes::Bytes;
-use data_encoding::{BASE64, HEXLOWER};
-use hmac::{Hmac, KeyInit, Mac};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use data_encoding::HEXLOWER;
 use kernels::sha256;
-use net::http::{self, Limits, Url};
+use net::http::{self, Url};
 use net::rate_limit;
 use net::remote_text::{MAX_MESSAGE_CHARS, sanitize};
-use sha2::Sha256;
 
+use self::options::{WebhookOptions, WebhookSecret};
 use crate::event::{self, Event};
-use crate::line_form::{LineForm, lines_of};
+use crate::line_form::lines_of;
 use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
+use crate::sink_address::{OpenFailure, SinkAddress, consumer_name};
+use crate::sink_options::SinkOptions;
 
-/// The secret that signs requests. Its debug output does not contain it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct WebhookSecret(Box<[u8]>);
+/// The URL of a webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookAddress(Url);
 
-impl WebhookSecret {
-    /// Parses a secret: `whsec_` and base64, or any other text, whose bytes are used as they are.
-    ///
-    /// # Errors
-    /// If the key has fewer than 24 or more than 64 bytes, or is not base64 after `whsec_`.
-    pub fn parse(text: &str) -> Result<Self, InvalidSecret> {
-        let key = match text.strip_prefix("whsec_") {
-            Some(encoded) => {
-                BASE64.decode(encoded.as_bytes()).map_err(|_| InvalidSecret::Base64)?
-            }
-            None => text.as_bytes().to_vec(),
+impl SinkAddress for WebhookAddress {
+    const SCHEMES: &'static [&'static str] = &["https", "http"];
+    const FORM: &'static str = "a URL of https or http";
+    const SIGNS_REQUESTS: bool = true;
+    type Sink = WebhookSink;
+
+    fn from_uri(uri: &str) -> Result<Self, String> {
+        let url = Url::parse(uri).map_err(|error| error.to_string())?;
+        if url.username().is_empty() && url.password().is_none() {
+            Ok(Self(url))
+        } else {
+            Err("expected a URL without a user: requests are signed instead".to_owned())
+        }
+    }
+
+    fn consumer(&self) -> String {
+        consumer_name("webhook", self.0.host_str().unwrap_or_default(), self.0.as_str().as_bytes())
+    }
+
+    async fn open(&self, options: &SinkOptions) -> Result<WebhookSink, OpenFailure> {
+        let needs = |what: &str| OpenFailure::Local(format!("a webhook needs {what}"));
+        let client = options.http.clone().ok_or_else(|| needs("an HTTP client"))?;
+        let secret = options.webhook_secret.clone().ok_or_else(|| needs("a secret"))?;
+        let sent = WebhookOptions {
+            form: options.form,
+            body: options.webhook_body,
+            ..WebhookOptions::default()
         };
-        match key.len() {
-            24..=64 => Ok(Self(key.into())),
-            len => Err(InvalidSecret::Length(len)),
-        }
-    }
-
-    /// The signature of a request.
-    fn sign(&self, id: &str, timestamp: u64, body: &[u8]) -> String {
-        let mut mac =
-            Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of any length is allowed");
-        mac.update(format!("{id}.{timestamp}.").as_bytes());
-        mac.update(body);
-        format!("v1,{}", BASE64.encode(&mac.finalize().into_bytes()))
-    }
-}
-
-impl std::fmt::Debug for WebhookSecret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("WebhookSecret(…)")
-    }
-}
-
-/// Why a text is no secret.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum InvalidSecret {
-    /// It is too short or too long.
-    #[error("a secret of {0} bytes: use 24 to 64")]
-    Length(usize),
-    /// The text after `whsec_` is not base64.
-    #[error("the text after `whsec_` is not base64")]
-    Base64,
-}
-
-/// Options of a [`WebhookSink`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct WebhookOptions {
-    /// Limits of the requests. Default: 256 events and 1 MiB a request, 4 requests at once.
-    pub batches: SinkLimits,
-    /// Limits of a response. Default: 30 seconds; of its body 64 KiB are read.
-    pub response: Limits,
-    /// What is one line. Default: an event.
-    pub form: LineForm,
-    /// The form of a body. Default: a JSON array.
-    pub body: WebhookBody,
-}
-
-/// The form of the body of a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WebhookBody {
-    /// One JSON document, an array of lines: what libraries of Standard Webhooks parse after they verified the signature.
-    #[default]
-    Json,
-    /// JSON lines, each with a line feed.
-    Ndjson,
-}
-
-impl WebhookBody {
-    fn content_type(self) -> &'static str {
-        match self {
-            Self::Json => "application/json",
-            Self::Ndjson => "application/x-ndjson",
-        }
-    }
-
-    /// The body with these lines, each of which ends with a line feed.
-    fn of(self, lines: Vec<u8>) -> Bytes {
-        match self {
-            Self::Ndjson => lines.into(),
-            Self::Json => {
-                let lines = lines.strip_suffix(b"\n").unwrap_or(&lines);
-                let mut body = Vec::with_capacity(lines.len() + 2);
-                body.push(b'[');
-                body.extend(lines.iter().map(|byte| if *byte == b'\n' { b',' } else { *byte }));
-                body.push(b']');
-                body.into()
-            }
-        }
-    }
-}
-
-impl Default for WebhookOptions {
-    fn default() -> Self {
-        let seconds = Duration::from_secs(30);
-        let response = Limits {
-            max_bytes: 64 << 10,
-            max_time: seconds,
-            idle_timeout: seconds,
-            ..Limits::DOCUMENT
-        };
-        let batches = SinkLimits::new(256, 1 << 20).with_concurrency(4);
-        Self { batches, response, form: LineForm::default(), body: WebhookBody::default() }
+        Ok(WebhookSink::new(client, self.0.clone(), secret, sent))
     }
 }
 
@@ -205,7 +131,7 @@ impl Sink for WebhookSink {
     }
 }
 
-/// What follows from a response.
+/// The consequence of a response.
 fn check(response: &http::Response) -> Result<(), SendFailure> {
     let status = response.status;
     let kind = match status {

@@ -1,5 +1,5 @@
-//! The writer thread of an outbox: it stores all events and acknowledgements that arrived during its last transaction in
-//! the next one, and deletes what every consumer has acknowledged.
+//! The writer thread of an outbox: it stores all events and acknowledgements that arrived during its last transaction
+//! in the next one, and deletes events that every consumer has acknowledged.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -12,9 +12,10 @@ use crate::database::{
     self, Consumers, Contents, MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_REMEMBERED, OutboxIdentity,
     StoredBatch,
 };
-use crate::delivered_records::{KnownRecords, RecordEffects};
 use crate::error::{OutboxError, OutboxFault};
 use crate::event::{self, Batch, Digest};
+use crate::known_records::KnownRecords;
+use crate::record_effects::RecordEffects;
 use crate::state::{Extent, Queued, Shared, Work};
 use crate::window::AckWindow;
 
@@ -123,9 +124,11 @@ impl Writer {
         is_stored
     }
 
-    /// The batches of new events, without those that were stored before.
+    /// The batches of new events, without events that were stored before.
     fn encode<'e>(&self, events: &'e [Queued]) -> Vec<NewBatch<'e>> {
-        let (mut batches, mut rest, mut next) = (Vec::new(), events, self.next);
+        let mut batches = Vec::new();
+        let mut rest = events;
+        let mut next = self.next;
         let mut seen = HashSet::new();
         while !rest.is_empty() {
             let (chunk, after) = rest.split_at(chunk_len(rest));
@@ -139,7 +142,7 @@ impl Writer {
         batches
     }
 
-    /// Stores events and acknowledgements, all or nothing, and deletes what every consumer has.
+    /// Stores events and acknowledgements, all or nothing, and deletes events that every consumer has.
     fn store(
         &mut self,
         batches: &[NewBatch<'_>],
@@ -180,7 +183,9 @@ impl Writer {
         for NewBatch { batch: Batch { first, appended_micros, data }, keys, effects, .. } in batches
         {
             self.has_histories |= !effects.is_empty();
-            let (first, appended_micros, bytes) = (*first, *appended_micros, data.len() as u64);
+            let first = *first;
+            let appended_micros = *appended_micros;
+            let bytes = data.len() as u64;
             self.stored.push_back(StoredBatch { first, appended_micros, bytes });
             self.bytes += bytes;
             self.repetitions.add(keys);
@@ -305,7 +310,7 @@ impl Repetitions {
     }
 }
 
-/// Answers those who wait for a writer that has ended, or panicked.
+/// Answers callers that wait for a writer that has ended, or panicked.
 struct AbandonOnDrop<'s>(&'s Shared);
 
 impl Drop for AbandonOnDrop<'_> {

@@ -126,9 +126,10 @@ impl Sink for RefusingFiles {
     }
 
     async fn send(&self, events: &[Event]) -> Result<(), SendFailure> {
-        match events.iter().any(|event| event.account() == REFUSED) {
-            true => Err(SendFailure::new(FailureKind::Refused, "this account is refused")),
-            false => self.0.send(events).await,
+        if events.iter().any(|event| event.account() == REFUSED) {
+            Err(SendFailure::new(FailureKind::Refused, "this account is refused"))
+        } else {
+            self.0.send(events).await
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a run has last seen of each account, for its status: the last event, and why the last resync failed.
+//! The last event of every account, and why its last resync failed, for status reports.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
@@ -8,12 +8,11 @@ use net::firehose::{DeliveredEvent, ResyncError};
 
 use super::stats::micros;
 
-/// The last events of accounts: those of the accounts with the newest events, up to a limit. Nothing is kept unless it is
-/// enabled.
+/// The last events of the accounts with the newest events, up to a limit. Nothing is kept unless it is enabled.
 #[derive(Debug, Default)]
 pub(super) struct AccountLog(Option<Mutex<BoundedMap<Box<str>, AccountEntry>>>);
 
-/// What was last seen of an account.
+/// The last known activity of an account.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AccountEntry {
     pub(super) event: Option<SeenEvent>,
@@ -70,7 +69,7 @@ impl AccountLog {
         self.change(did, |entry| entry.going_back = Some(how));
     }
 
-    /// What was last seen of an account.
+    /// The last known activity of an account.
     pub(super) fn entry(&self, did: &str) -> AccountEntry {
         let Some(map) = &self.0 else { return AccountEntry::default() };
         let map = map.lock().unwrap_or_else(PoisonError::into_inner);

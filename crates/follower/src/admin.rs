@@ -1,4 +1,4 @@
-//! The admin API of a run over HTTP: who may use it, and its requests.
+//! The admin API of a run over HTTP: access and requests.
 //!
 //! | request | body | answer |
 //! |---|---|---|
@@ -10,7 +10,8 @@
 //! | `POST /collections/add`, `/collections/remove` | `CollectionList` | `Changed` |
 //! | `POST /pause`, `/resume` | `PauseTarget` | `Paused` |
 //!
-//! Every request needs the token. Those of web pages are refused, and connections, bodies and their time are bounded.
+//! Every request needs the token. Requests of web pages are refused, and connections, bodies and their time are
+//! bounded.
 
 use std::convert::Infallible;
 use std::io;
@@ -30,6 +31,7 @@ use tokio::net::TcpListener;
 use tokio::net::UnixListener;
 
 use super::control::{Control, Edit};
+use super::handles;
 use super::status::Status;
 use crate::admin_api::access::{AdminAddress, Stream};
 use crate::admin_api::documents::{AccountList, CollectionList, PauseTarget, Refusal};
@@ -88,7 +90,7 @@ fn warning(address: SocketAddr) -> Option<String> {
     let is_loopback = address.ip().to_canonical().is_loopback();
     (!is_loopback).then(|| {
         format!(
-            "--admin {address} is not a loopback address, and the token is sent unencrypted: put a TLS proxy before it"
+            "--admin {address} is not a loopback address, and the token is sent unencrypted: put a TLS proxy in front of it"
         )
     })
 }
@@ -121,7 +123,7 @@ impl Listener {
         }
     }
 
-    /// Whether only processes of this machine reach it by TCP: then a name in `Host` is that of an attacker's page,
+    /// Whether only processes of this machine reach it by TCP: then a name in `Host` belongs to an attacker's page,
     /// whose DNS answers with this machine.
     fn is_loopback(&self) -> bool {
         match self {
@@ -171,12 +173,13 @@ impl AdminServer {
                 run(move || Ok(control.list_accounts(&cursor))).await
             }
             (&Method::GET, _) if let Some(did) = path.strip_prefix("/accounts/") => {
-                let did = did.to_owned();
-                run(move || control.account(&did)).await
+                let did = handles::of_request(&[did.to_owned()], &control.resolver).await;
+                run(move || control.account(&did?[0])).await
             }
             (&Method::POST, "/accounts/add" | "/accounts/remove") => {
                 let list: AccountList = read(body).await?;
-                run(move || control.edit_accounts(edit_of(&path), &list.dids)).await
+                let dids = handles::of_request(&list.dids, &control.resolver).await;
+                run(move || control.edit_accounts(edit_of(&path), &dids?)).await
             }
             (&Method::POST, "/collections/add" | "/collections/remove") => {
                 let list: CollectionList = read(body).await?;
@@ -205,9 +208,10 @@ impl AdminServer {
                 "expected an IP address or localhost as Host",
             ));
         }
-        match self.socket.token.is_in(headers) {
-            true => Ok(()),
-            false => Err(refuse(StatusCode::UNAUTHORIZED, "expected Authorization: Bearer TOKEN")),
+        if self.socket.token.is_in(headers) {
+            Ok(())
+        } else {
+            Err(refuse(StatusCode::UNAUTHORIZED, "expected Authorization: Bearer TOKEN"))
         }
     }
 }

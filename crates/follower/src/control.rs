@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use delivery::{HistoryCounts, Outbox};
 use net::firehose::{ResyncRequests, RunMetrics};
+use net::identity::Resolver;
 use store::Store;
 use tokio::sync::Notify;
 use verify::sync::{AccountState, ChainState, SyncState};
 
 use super::account_log::{AccountEntry, AccountLog, seconds_since};
-use super::destinations::refused_bytes;
 use super::metrics::Readiness;
+use super::refused_events;
 use super::selection::{self, Selection};
 use super::stored_changes::{Changes, ListChanges};
 use super::stored_selection::StoredSelection;
@@ -21,8 +22,10 @@ use crate::admin_api::documents::{
 };
 use crate::failure::Failure;
 
-/// What an operator can read and change while a run goes on. Its functions may block.
+/// State that an operator can read and change during a run. Its functions may block.
 pub(super) struct Control {
+    /// Resolves handles.
+    pub(super) resolver: Resolver,
     pub(super) selection: Selection,
     pub(super) store: Store,
     pub(super) readiness: Readiness,
@@ -122,9 +125,10 @@ impl Control {
 
     /// The selected accounts after `cursor`, in order.
     pub(super) fn list_accounts(&self, cursor: &str) -> AccountPage {
-        let mut accounts: Vec<String> = match self.selection.has_all_accounts {
-            true => Vec::new(),
-            false => self.selection.dids.snapshot().into_iter().collect(),
+        let mut accounts: Vec<String> = if self.selection.has_all_accounts {
+            Vec::new()
+        } else {
+            self.selection.dids.snapshot().into_iter().collect()
         };
         accounts.retain(|did| did.as_str() > cursor);
         accounts.sort_unstable();
@@ -169,13 +173,12 @@ impl Control {
 
     fn check_destination(&self, name: &str) -> Result<(), Failure> {
         let consumers = self.destinations();
-        match consumers.iter().any(|of| of.destination == name) {
-            true => Ok(()),
-            false => {
-                let names: Vec<_> = consumers.iter().map(|of| of.destination.as_str()).collect();
-                let names = names.join(", ");
-                Err(Failure::Usage(format!("no destination `{name}`: the run has [{names}]")))
-            }
+        if consumers.iter().any(|of| of.destination == name) {
+            Ok(())
+        } else {
+            let names: Vec<_> = consumers.iter().map(|of| of.destination.as_str()).collect();
+            let names = names.join(", ");
+            Err(Failure::Usage(format!("no destination `{name}`: the run has [{names}]")))
         }
     }
 
@@ -215,7 +218,7 @@ impl Control {
         let Some(outbox) = &self.readiness.outbox else { return Vec::new() };
         let consumers = outbox.status().consumers.into_iter();
         let state = consumers.map(|of| DestinationState {
-            refused_bytes: refused_bytes(outbox, &of.name),
+            refused_bytes: refused_events::bytes(outbox, &of.name),
             destination: of.name,
             paused: of.is_paused,
             undelivered: of.behind,
@@ -309,7 +312,7 @@ impl Control {
             add(Behind::Revisions, how.clone());
         }
         if complete == Some(false) {
-            add(Behind::History, "its repository is awaited for what is selected".to_owned());
+            add(Behind::History, "its repository is awaited for the selected records".to_owned());
         }
         if let Some(event) = entry.event.filter(|event| is_refused(event.code)) {
             add(Behind::Refused, format!("its last event is not verified: {}", event.code));
@@ -348,5 +351,5 @@ fn is_refused(event_code: &str) -> bool {
 /// Number of accounts of a page.
 const PAGE_ACCOUNTS: usize = 1000;
 
-/// Size of the stored events that are read to count those of an account, in bytes.
+/// Size of the stored events that are read to count the events of an account, in bytes.
 const MAX_COUNTED_BYTES: u64 = 64 << 20;

@@ -1,10 +1,11 @@
-//! The deliveries of a run: the outbox, and a task for each destination.
+//! The deliveries of a run: the outbox, and one task per destination.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use delivery::{Outbox, TableContent, WebSocketMetrics, WebSocketServer};
 use store::{Store, StoreError};
+use tracing::Level;
 use verify::sync::{AccountState, ChainState, SyncState};
 
 use super::destinations::{
@@ -19,7 +20,7 @@ use super::status_checks::{StatusChecker, StatusChecks};
 use super::stored_selection::{SelectionChange, StoredSelection};
 use super::{outbox_binding, state, websocket};
 use crate::failure::Failure;
-use crate::log::{self, Level};
+use crate::messages;
 
 /// The outbox of a run, and its destinations.
 pub(super) struct Deliveries {
@@ -31,8 +32,8 @@ pub(super) struct Deliveries {
 }
 
 impl Deliveries {
-    /// Opens the outbox and the destinations, registers those that are new, and notes the accounts whose history is to
-    /// be delivered.
+    /// Opens the outbox and the destinations, registers new ones, and notes the accounts whose history is to be
+    /// delivered.
     pub(super) async fn open(setup: &Setup<'_>) -> Result<Self, Failure> {
         let args = setup.args;
         let (state, stored) = (state::folder(args)?, &args.delivery.stored);
@@ -66,11 +67,12 @@ impl Deliveries {
         let changed = StoredSelection::of(&setup.selection)
             .store(&outbox, |did| setup.selection.has_account(Some(did)))?;
         announce_selection(changed);
+        if args.restart.is_some() {
+            outbox.outdate_histories()?;
+        }
         outbox.outdate_histories_of(args.reset_account.iter().map(String::as_str))?;
-        let listings = match args.backfills() {
-            true => find_accounts(setup, &outbox).await?,
-            false => Vec::new(),
-        };
+        let listings =
+            if args.backfills() { find_accounts(setup, &outbox).await? } else { Vec::new() };
         Ok(Self { outbox, destinations, server, listings })
     }
 
@@ -87,14 +89,13 @@ impl Deliveries {
     /// Stores the lines of a run, and delivers them. A run that ends by itself waits until every destination has
     /// acknowledged all of them.
     pub(super) async fn run(self, mut run: Run<'_>) -> Result<(), Failure> {
-        let (outbox, stop, status) = (self.outbox.clone(), run.stop.clone(), run.status.clone());
+        let outbox = self.outbox.clone();
+        let stop = run.stop.clone();
+        let status = run.status.clone();
         let unstored = Unstored::new(stop.clone());
         let (recipient, checker) = recipient_of(&run, &outbox, &unstored);
         let room_limit = run.args.stream.stop_limit() / 10 * 4;
-        let histories = match run.args.resyncs() {
-            true => Some(self.histories(&mut run)?),
-            false => None,
-        };
+        let histories = if run.args.resyncs() { Some(self.histories(&mut run)?) } else { None };
         let mut tasks = self.destinations.start(&stop, &status)?;
         if let Some(server) = self.server {
             tasks.deliveries.spawn(websocket::serve(server, stop.clone(), status.clone()));
@@ -111,6 +112,7 @@ impl Deliveries {
         stop.request();
         let delivered = tasks.join().await;
         let flushed = outbox.flush();
+        status.print_totals();
         report_undelivered(&outbox, &status);
         unstored.error().map_or(Ok(()), |error| Err(Failure::Local(error)))?;
         delivered?;
@@ -132,9 +134,10 @@ impl Deliveries {
             outdated: run.outdated.clone(),
             backfills: run.args.backfills(),
         };
-        let lost = match run.args.backfills() {
-            true => without_state(&run.selection.dids.snapshot(), &run.store)?,
-            false => Vec::new(),
+        let lost = if run.args.backfills() {
+            without_state(&run.selection.dids.snapshot(), &run.store)?
+        } else {
+            Vec::new()
         };
         let (histories, queue) = Histories::new(parts, self.listings.clone(), lost)?;
         run.histories = Some(histories);
@@ -142,19 +145,18 @@ impl Deliveries {
     }
 }
 
-/// Says how the selection differs from that of the last run.
+/// Says how the selection differs from the last run's.
 fn announce_selection(SelectionChange { selects_more, selects_less }: SelectionChange) {
-    // If standard error is closed, the state remains.
-    let print = |text: &str| drop(log::print(Level::Warning, text));
+    let print = |text: &str| messages::print(Level::WARN, text);
     if selects_more {
         print(
-            "more is selected than in the last run: the histories that were delivered are fetched again for what was \
+            "more is selected than in the last run: delivered histories are fetched again for the records that were \
              added",
         );
     }
     if selects_less {
         print(
-            "less is selected than in the last run: destinations keep the records that are left out, which change no more",
+            "less is selected than in the last run: destinations keep the records that are left out, but no longer update them",
         );
     }
 }
@@ -181,7 +183,7 @@ fn without_state(dids: &HashSet<String>, store: &Store) -> Result<Vec<Box<str>>,
     Ok(all.filter(|(_, account)| !is_known(account)).map(|(did, _)| did.into()).collect())
 }
 
-/// Where the lines of a run go, and what checks the statuses among them.
+/// The target of the lines of a run, and the check of the statuses among them.
 fn recipient_of(
     run: &Run<'_>,
     outbox: &Outbox,
@@ -189,7 +191,9 @@ fn recipient_of(
 ) -> (LinesToOutbox, StatusChecker) {
     let status = || run.status.clone();
     let (checks, queue) = StatusChecks::new(status());
-    let (outbox, stats, unstored) = (outbox.clone(), run.stats.clone(), unstored.clone());
+    let outbox = outbox.clone();
+    let stats = run.stats.clone();
+    let unstored = unstored.clone();
     let statuses = run.statuses.clone();
     let checker = StatusChecker { queue, statuses, outbox: outbox.clone(), status: status() };
     (LinesToOutbox { outbox, stats, unstored, checks }, checker)

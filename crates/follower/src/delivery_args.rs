@@ -7,15 +7,17 @@ use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum, ValueHint};
 use delivery::{FileOptions, Options, WebhookBody};
 
+use crate::help::EXPERT;
+
 use super::destination::{Destination, DestinationParser};
 
-/// Where events are delivered, and what is stored until they are.
+/// The destinations of events, and the outbox.
 #[derive(Debug, Args)]
 pub(crate) struct DeliveryArgs {
-    /// Deliver events here instead of printing them, from an outbox on disk until each is acknowledged:
-    /// file:///FOLDER (files of lines), sqlite:///FILE or postgres://USER@HOST/DATABASE (tables), kafka://HOST/TOPIC,
-    /// nats://HOST/PREFIX (stream of NATS JetStream), https://… (signed webhook), or ws://127.0.0.1:PORT (a server for
-    /// WebSocket clients). Implies --resync.
+    /// Deliver events here instead of printing them: file:///FOLDER (files of lines), sqlite:///FILE or
+    /// postgres://USER@HOST/DATABASE (tables), kafka://HOST/TOPIC, nats://HOST/PREFIX (stream of NATS JetStream),
+    /// https://… (signed webhook), or ws://127.0.0.1:PORT (a server for WebSocket clients). An outbox on disk keeps
+    /// events until they are acknowledged. Implies --resync.
     #[arg(long, env = "WIREPROOF_TO", value_name = "URI", value_delimiter = ',')]
     #[arg(value_parser = DestinationParser, help_heading = DELIVERY)]
     pub(super) to: Vec<Destination>,
@@ -24,42 +26,42 @@ pub(crate) struct DeliveryArgs {
     #[arg(long, env = "WIREPROOF_ACK_STDIN", value_parser = FalseyValueParser::new())]
     #[arg(help_heading = DELIVERY)]
     pub(super) ack_stdin: bool,
-    /// Deliver all records of the accounts of --dids before their new events: each repository is fetched and
-    /// verified once for all destinations. Without --dids, of the accounts that --host lists for --collections.
+    /// Deliver all records of the accounts of --dids before their new events: every repository is fetched and verified
+    /// once for all destinations. Without --dids, the accounts are the ones that --host lists for --collections.
     #[arg(long, env = "WIREPROOF_BACKFILL", value_parser = FalseyValueParser::new())]
     #[arg(help_heading = DELIVERY)]
     pub(super) backfill: bool,
-    /// Deliver all records of all accounts of these servers, before their new events, at the rate that each server allows.
-    /// Implies --backfill; new events are still those that --dids and --collections select.
+    /// Deliver all records of all accounts of these servers. They come before the accounts' new events, at the rate
+    /// that the server allows. Implies --backfill; --dids and --collections still select the new events.
     #[arg(long, env = "WIREPROOF_ALL_FROM", value_name = "HOST", value_delimiter = ',')]
     #[arg(help_heading = DELIVERY)]
     pub(super) all_from: Vec<String>,
-    /// Seconds after which the lists of --all-from and of collections are read on, for accounts that are new.
+    /// Seconds between reads of the lists of --all-from and of collections, for new accounts.
     #[arg(long, env = "WIREPROOF_LIST_SECONDS", value_name = "N", default_value_t = 3600)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=31_536_000), help_heading = DELIVERY)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=31_536_000), help_heading = EXPERT)]
     list_seconds: u64,
     #[command(flatten)]
     pub(super) stored: OutboxArgs,
-    /// Names of the clients of a ws:// server, each with its own cursor; one client at a time connects under a name.
+    /// Names of the clients of a ws:// server; a name has its own cursor, and one connection at a time.
     #[arg(long, env = "WIREPROOF_WS_CONSUMER", value_name = "NAME", value_delimiter = ',')]
-    #[arg(default_value = "websocket", help_heading = DELIVERY)]
+    #[arg(default_value = "websocket", help_heading = EXPERT)]
     pub(super) ws_consumer: Vec<String>,
     /// File with the token that clients of a ws:// server must know: 16 to 256 characters. It is required for an
-    /// address that is not of this machine only [default: websocket.token in the state folder, made at the first start].
+    /// address that other machines reach [default: websocket.token in the state folder, made at the first start].
     #[arg(long, env = "WIREPROOF_WS_TOKEN_FILE", value_name = "FILE")]
     #[arg(value_hint = ValueHint::FilePath, help_heading = DELIVERY)]
     pub(super) ws_token_file: Option<PathBuf>,
-    /// Let every program of this machine that reaches the ws:// server read and acknowledge events, without a token.
+    /// Let every program on this machine that reaches the ws:// server read and acknowledge events, without a token.
     #[arg(long, env = "WIREPROOF_WS_WITHOUT_TOKEN", value_parser = FalseyValueParser::new())]
-    #[arg(conflicts_with = "ws_token_file", help_heading = DELIVERY)]
+    #[arg(conflicts_with = "ws_token_file", help_heading = EXPERT)]
     pub(super) ws_without_token: bool,
     /// Origins of web pages that may connect to a ws:// server, such as https://app.example [default: none].
     #[arg(long, env = "WIREPROOF_WS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
-    #[arg(help_heading = DELIVERY)]
+    #[arg(help_heading = EXPERT)]
     pub(super) ws_origin: Vec<String>,
     /// Seconds after which an event that a client of a ws:// server has not acknowledged is sent again.
     #[arg(long, env = "WIREPROOF_WS_ACK_SECONDS", value_name = "N", default_value_t = 60)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400), help_heading = DELIVERY)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400), help_heading = EXPERT)]
     pub(super) ws_ack_seconds: u64,
 }
 
@@ -75,8 +77,8 @@ impl DeliveryArgs {
     }
 }
 
-/// What is stored until it is delivered, and what destinations need.
-#[derive(Debug, Args)]
+/// Options of the outbox and of destinations.
+#[derive(Clone, Debug, Args)]
 pub struct OutboxArgs {
     /// Folder for the outbox and for refused events [default: outbox in the state folder].
     #[arg(long, env = "WIREPROOF_OUTBOX", value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -84,15 +86,15 @@ pub struct OutboxArgs {
     pub outbox: Option<PathBuf>,
     /// Number of undelivered events at which the stream waits.
     #[arg(long, env = "WIREPROOF_OUTBOX_EVENTS", value_name = "N", default_value_t = 1_000_000)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..), help_heading = DELIVERY)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..), help_heading = EXPERT)]
     outbox_events: u64,
     /// Size of undelivered events in bytes at which the stream waits.
     #[arg(long, env = "WIREPROOF_OUTBOX_BYTES", value_name = "N", default_value_t = 1 << 30)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..), help_heading = DELIVERY)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..), help_heading = EXPERT)]
     outbox_bytes: u64,
     /// Age of the oldest undelivered event in hours at which the stream waits.
     #[arg(long, env = "WIREPROOF_OUTBOX_HOURS", value_name = "N", default_value_t = 72)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=87_600), help_heading = DELIVERY)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=87_600), help_heading = EXPERT)]
     outbox_hours: u64,
     /// Remove this destination of an earlier run from the outbox, with the events that only it awaits.
     #[arg(long, value_name = "NAME", help_heading = DELIVERY)]
@@ -102,8 +104,8 @@ pub struct OutboxArgs {
     pub sinks: SinkArgs,
 }
 
-/// What destinations need.
-#[derive(Debug, Args)]
+/// Options of destinations.
+#[derive(Clone, Debug, Args)]
 pub struct SinkArgs {
     /// File with the secret that signs webhooks: `whsec_` and base64, or 24 to 64 bytes of text.
     #[arg(long, env = "WIREPROOF_WEBHOOK_SECRET_FILE", value_name = "FILE")]
@@ -111,15 +113,15 @@ pub struct SinkArgs {
     pub webhook_secret_file: Option<PathBuf>,
     /// Form of the body of a webhook.
     #[arg(long, env = "WIREPROOF_WEBHOOK_BODY", value_enum, value_name = "FORM")]
-    #[arg(default_value_t = WebhookForm::Json, help_heading = DELIVERY)]
+    #[arg(default_value_t = WebhookForm::Json, help_heading = EXPERT)]
     webhook_body: WebhookForm,
     /// Size in bytes at which a file of events is complete.
     #[arg(long, env = "WIREPROOF_FILE_BYTES", value_name = "N", default_value_t = 256 << 20)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..), help_heading = DELIVERY)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..), help_heading = EXPERT)]
     file_bytes: u64,
     /// Age in seconds at which a file of events is complete.
     #[arg(long, env = "WIREPROOF_FILE_SECONDS", value_name = "N", default_value_t = 3600)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=31_536_000), help_heading = DELIVERY)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=31_536_000), help_heading = EXPERT)]
     file_seconds: u64,
 }
 

@@ -1,42 +1,21 @@
-//! Destinations of events: the URIs of `--to`, and the names of their consumers.
+//! Destinations of events: the URIs of `--to`.
 
 use std::ffi::OsStr;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
-#[cfg(feature = "kafka")]
-use delivery::KafkaAddress;
-#[cfg(feature = "nats")]
-use delivery::NatsAddress;
-use delivery::PostgresAddress;
-use kernels::sha256;
-use net::http::Url;
-
-#[cfg(not(all(feature = "kafka", feature = "nats")))]
+use delivery::{AnyAddress, Sinks, UriError};
 use program::programs::WIREPROOF;
 
 /// Where events are delivered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Destination {
-    /// Files of lines in a folder.
-    Files(PathBuf),
-    /// Signed requests to a URL.
-    Webhook(Url),
-    /// Tables in a SQLite file.
-    Sqlite(PathBuf),
-    /// Clients of a WebSocket server at an address.
+    /// A sink, to which events are sent.
+    Sink(AnyAddress),
+    /// Clients of a WebSocket server at an address, which pull events.
     WebSocket(SocketAddr),
-    /// Tables in a PostgreSQL database.
-    Postgres(Box<PostgresAddress>),
-    /// A topic of Kafka.
-    #[cfg(feature = "kafka")]
-    Kafka(Box<KafkaAddress>),
-    /// A stream of NATS JetStream.
-    #[cfg(feature = "nats")]
-    Nats(Box<NatsAddress>),
 }
 
 /// Parses destinations. Its errors do not repeat the value, which may have a password.
@@ -63,83 +42,43 @@ impl TypedValueParser for DestinationParser {
 impl FromStr for Destination {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let unknown = || {
-            "expected file:///FOLDER, sqlite:///FILE, postgres://…, kafka://HOST/TOPIC, nats://HOST/PREFIX, ws://ADDRESS:PORT, or a URL of \
-             https or http"
-                .to_owned()
-        };
-        let (scheme, rest) = text.split_once(':').ok_or_else(unknown)?;
-        match scheme {
-            "file" => path(rest).map(Self::Files),
-            "sqlite" => path(rest).map(Self::Sqlite),
-            "postgres" | "postgresql" => {
-                PostgresAddress::parse(text).map(|address| Self::Postgres(Box::new(address)))
-            }
-            #[cfg(feature = "kafka")]
-            "kafka" => KafkaAddress::parse(text).map(|address| Self::Kafka(Box::new(address))),
-            #[cfg(feature = "nats")]
-            "nats" => NatsAddress::parse(text).map(|address| Self::Nats(Box::new(address))),
-            #[cfg(not(feature = "kafka"))]
-            "kafka" => Err(WIREPROOF.missing_feature("kafka://", "kafka")),
-            #[cfg(not(feature = "nats"))]
-            "nats" => Err(WIREPROOF.missing_feature("nats://", "nats")),
-            "http" | "https" => webhook(text).map(Self::Webhook),
-            "ws" => address(rest).map(Self::WebSocket),
-            _ => Err(unknown()),
-        }
+    fn from_str(uri: &str) -> Result<Self, String> {
+        Self::parse(uri, &Sinks::built_in())
     }
 }
 
 impl Destination {
-    /// The names of the consumers: those of the clients of a server, or one that is the same in every run, whatever the
-    /// current folder, and another one for another destination. It ends with a hash, since the readable part is
-    /// shortened.
-    pub(super) fn consumers(&self, clients: &[String]) -> Vec<String> {
-        let file_name = |path: &Path| {
-            path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-        };
-        let path_bytes = |path: &Path| path.as_os_str().as_encoded_bytes().to_vec();
-        let (kind, name, whole) = match self {
-            Self::Files(path) => ("file", file_name(path), path_bytes(path)),
-            Self::Sqlite(path) => ("sqlite", file_name(path), path_bytes(path)),
-            Self::Postgres(address) => ("postgres", address.name(), address.name().into_bytes()),
-            #[cfg(feature = "kafka")]
-            Self::Kafka(address) => ("kafka", address.name(), address.name().into_bytes()),
-            #[cfg(feature = "nats")]
-            Self::Nats(address) => ("nats", address.name(), address.name().into_bytes()),
-            Self::Webhook(url) => {
-                let host = url.host_str().unwrap_or_default().to_owned();
-                ("webhook", host, url.as_str().as_bytes().to_vec())
+    /// Parses the URI of a WebSocket server, or of one of these sinks.
+    ///
+    /// # Errors
+    /// A text for a person, which does not repeat a password.
+    pub fn parse(uri: &str, sinks: &Sinks) -> Result<Self, String> {
+        if let Some(rest) = uri.strip_prefix("ws:") {
+            return address(rest).map(Self::WebSocket);
+        }
+        sinks.address(uri).map(Self::Sink).map_err(|error| match error {
+            UriError::UnknownScheme => expected(sinks),
+            UriError::MissingFeature { scheme, feature } => {
+                WIREPROOF.missing_feature(&format!("{scheme}://"), feature)
             }
-            Self::WebSocket(_) => return clients.to_vec(),
-        };
-        let allowed = |letter: char| match letter.to_ascii_lowercase() {
-            letter if letter.is_ascii_alphanumeric() || ".-".contains(letter) => letter,
-            _ => '_',
-        };
-        let name: String = name.chars().take(MAX_NAME_CHARS).map(allowed).collect();
-        let digest = sha256::digest(&whole);
-        let hash: String = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
-        vec![format!("{kind}-{name}-{hash}")]
+            other => other.to_string(),
+        })
+    }
+
+    /// The names of the consumers: the clients of a server, or the sink.
+    pub(super) fn consumers(&self, clients: &[String]) -> Vec<String> {
+        match self {
+            Self::Sink(address) => vec![address.consumer.clone()],
+            Self::WebSocket(_) => clients.to_vec(),
+        }
     }
 }
 
-/// The absolute path after the scheme. Unlike in other URIs nothing is escaped, and no part of it names a host.
-fn path(rest: &str) -> Result<PathBuf, String> {
-    let path = rest.strip_prefix("//").unwrap_or(rest);
-    if path.is_empty() {
-        return Err("expected a path after the scheme".to_owned());
-    }
-    std::path::absolute(path).map_err(|error| error.to_string())
-}
-
-fn webhook(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| error.to_string())?;
-    match url.username().is_empty() && url.password().is_none() {
-        true => Ok(url),
-        false => Err("expected a URL without a user: requests are signed instead".to_owned()),
-    }
+/// The kinds of URIs.
+fn expected(sinks: &Sinks) -> String {
+    let forms: Vec<&str> = sinks.forms().collect();
+    let (last, others) = forms.split_last().unwrap_or((&"", &[]));
+    format!("expected {}, ws://ADDRESS:PORT, or {last}", others.join(", "))
 }
 
 /// The address of a server. A name would leave open which of its addresses is bound.
@@ -151,8 +90,6 @@ fn address(rest: &str) -> Result<SocketAddr, String> {
         .map_err(|_| "expected an IP address and a port, as in ws://127.0.0.1:2480".to_owned())
 }
 
-const MAX_NAME_CHARS: usize = 40;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,17 +99,16 @@ mod tests {
     }
 
     #[test]
-    fn a_uri_names_a_folder_a_file_or_a_url() {
-        let current = std::env::current_dir().unwrap();
-        assert_eq!(parse("file:///var/events"), Ok(Destination::Files("/var/events".into())));
-        assert_eq!(parse("sqlite:///var/a.db"), Ok(Destination::Sqlite("/var/a.db".into())));
-        assert_eq!(parse("sqlite://a.db"), Ok(Destination::Sqlite(current.join("a.db"))));
-        assert_eq!(parse("sqlite:b/a.db"), Ok(Destination::Sqlite(current.join("b/a.db"))));
-        let url = Url::parse("https://hook.test/in").unwrap();
-        assert_eq!(parse("https://hook.test/in"), Ok(Destination::Webhook(url)));
-        let address = |text: &str| Ok(Destination::WebSocket(text.parse().unwrap()));
-        assert_eq!(parse("ws://127.0.0.1:2480"), address("127.0.0.1:2480"));
-        assert_eq!(parse("ws://[::1]:2480/"), address("[::1]:2480"));
+    fn a_uri_names_a_sink_or_the_address_of_a_server() {
+        for sink in ["file:///var/events", "sqlite:a.db", "https://hook.test/in"] {
+            assert!(matches!(parse(sink), Ok(Destination::Sink(_))), "{sink}");
+        }
+        let address = |text: &str| match parse(text) {
+            Ok(Destination::WebSocket(address)) => address.to_string(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(address("ws://127.0.0.1:2480"), "127.0.0.1:2480");
+        assert_eq!(address("ws://[::1]:2480/"), "[::1]:2480");
         for wrong in [
             "ws://localhost:2480",
             "ws://127.0.0.1",
@@ -184,6 +120,23 @@ mod tests {
         for wrong in ["", "events", "sqlite:", "file://", "kafka://a", "https://me:x@hook.test/"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn an_unknown_scheme_is_answered_with_the_known_ones() {
+        let expected = "expected file:///FOLDER, sqlite:///FILE, postgres://…, kafka://HOST/TOPIC, nats://HOST/PREFIX, \
+                        ws://ADDRESS:PORT, or a URL of https or http";
+        for unknown in ["events", "FILE:///a", "ftp://me:secret@a.test/"] {
+            assert_eq!(parse(unknown).unwrap_err(), expected);
+        }
+    }
+
+    #[cfg(not(feature = "kafka"))]
+    #[test]
+    fn a_sink_that_is_not_built_in_is_answered_with_its_feature() {
+        let error = parse("kafka://localhost/events").unwrap_err();
+        assert!(error.starts_with("kafka:// needs the feature `kafka`"), "{error}");
+        assert!(error.contains("--features kafka"), "{error}");
     }
 
     #[test]

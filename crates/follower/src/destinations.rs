@@ -1,29 +1,26 @@
-//! The destinations of a run: a consumer of the outbox for each, and a task that delivers to it.
+//! The destinations of a run: one consumer of the outbox and one delivery task per destination.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use delivery::{
-    DeadLetters, Delivery, DeliveryMetrics, DeliveryOptions, FailureKind, FileSink, LineForm,
-    Outbox, PostgresOptions, PostgresSink, SendFailure, Sink, SqliteOptions, SqliteSink, StartAt,
-    TableContent, WebhookOptions, WebhookSecret, WebhookSink, dead_letter_bytes,
+    AnyAddress, AnySink, DeadLetters, Delivery, DeliveryMetrics, DeliveryOptions, FailureKind,
+    LineForm, OpenFailure, Outbox, SendFailure, SinkOptions, StartAt, TableContent, WebhookSecret,
 };
-#[cfg(feature = "kafka")]
-use delivery::{KafkaOptions, KafkaSink};
-#[cfg(feature = "nats")]
-use delivery::{NatsOptions, NatsSink};
 use net::firehose::StopSignal;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
+use tracing::Level;
 
 use super::ack_stdin;
 use super::delivery_args::SinkArgs;
 use super::destination::Destination;
 use super::metrics::bound_text;
+use super::refused_events;
 use super::status::Status;
 use crate::failure::Failure;
-use crate::log::{self, Level};
+use crate::messages;
 use crate::network::NetworkArgs;
 use crate::{files, network};
 
@@ -33,9 +30,9 @@ pub struct DestinationOptions<'a> {
     pub args: &'a SinkArgs,
     /// Where connections may go.
     pub network: &'a NetworkArgs,
-    /// What is one line.
+    /// The unit of a line.
     pub form: LineForm,
-    /// What tables hold.
+    /// The content of tables.
     pub content: TableContent,
     /// Folder for refused events.
     pub folder: &'a Path,
@@ -59,19 +56,18 @@ struct OpenDestination {
 }
 
 enum Output {
-    /// With dead letters where events are split, which one that is no line is not.
-    Files(FileSink, Option<DeadLetters>),
-    Webhook(Box<WebhookSink>, DeadLetters),
-    #[cfg(feature = "kafka")]
-    Kafka(Box<KafkaSink>, DeadLetters),
-    #[cfg(feature = "nats")]
-    Nats(Box<NatsSink>, DeadLetters),
-    Sqlite(SqliteSink, DeadLetters),
-    Postgres(Box<PostgresSink>, DeadLetters),
+    Sink(OpenSink),
     /// Standard output, with acknowledgements on standard input.
     Stdout,
     /// A client of the WebSocket server.
     WebSocketClient,
+}
+
+struct OpenSink {
+    sink: AnySink,
+    /// For the events that it refuses, if it can.
+    letters: Option<DeadLetters>,
+    stores_positions: bool,
 }
 
 impl Destinations {
@@ -88,7 +84,12 @@ impl Destinations {
                 if all.iter().any(|known| known.consumer == consumer) {
                     return Err(Failure::Usage(format!("--to: {consumer} is named twice")));
                 }
-                let output = open_output(options, outbox, destination, &consumer).await?;
+                let output = match destination {
+                    Destination::Sink(address) => {
+                        Output::Sink(open_sink(options, outbox, address).await?)
+                    }
+                    Destination::WebSocket(_) => Output::WebSocketClient,
+                };
                 all.push(OpenDestination { consumer, output });
             }
         }
@@ -104,7 +105,7 @@ impl Destinations {
         self.all.push(OpenDestination { consumer, output: Output::Stdout });
     }
 
-    /// Whether a destination is new to the outbox, or has lost what it had. One of an earlier run that is not named any
+    /// Whether a destination is new to the outbox, or has lost its content. One of an earlier run that is not named any
     /// more would keep its events until the outbox is full.
     pub async fn check(&self) -> Result<bool, Failure> {
         let known = self.outbox.status().consumers;
@@ -119,24 +120,23 @@ impl Destinations {
         let mut has_new = false;
         for OpenDestination { consumer, output } in &self.all {
             let cursor = known.iter().find(|of| of.name == *consumer).map(|of| of.cursor);
-            let is_empty = output.is_empty().await?;
+            let is_empty = output.is_empty(&self.outbox).await?;
             if is_empty && cursor.is_some_and(|cursor| cursor > 0) {
                 let text =
-                    "the tables have no event of this outbox: those before are missing in them";
-                // If standard error is closed, the column `complete` remains.
+                    "the tables have no event of this outbox: earlier events are missing in them";
                 let cure = match self.content {
                     TableContent::NostrEvents => "another --state begins with all stored events",
                     _ => "--backfill delivers the records",
                 };
                 let text = format!("{consumer}: {text}; {cure}");
-                let _ = log::print(Level::Warning, &text);
+                messages::print(Level::WARN, &text);
             }
             has_new |= is_empty || cursor.is_none();
         }
         Ok(has_new)
     }
 
-    /// Registers those that are new.
+    /// Registers new destinations.
     pub fn register(&self) -> Result<(), Failure> {
         for destination in &self.all {
             self.outbox.register(&destination.consumer, StartAt::Oldest)?;
@@ -155,7 +155,8 @@ impl Destinations {
         for OpenDestination { consumer: name, output } in self.all {
             let consumer = || self.outbox.consumer(&name);
             let (options, stop) = (self.options, stop.clone());
-            let metrics = match output {
+            let sink = match output {
+                Output::Sink(sink) => sink,
                 // The server attaches it when it connects.
                 Output::WebSocketClient => continue,
                 Output::Stdout => {
@@ -163,36 +164,13 @@ impl Destinations {
                     tasks.deliveries.spawn(ack_stdin::deliver(consumer()?, form, stop, status));
                     continue;
                 }
-                Output::Files(sink, letters) => {
-                    let delivery = Delivery::new(consumer()?, sink, letters, options);
-                    start(&mut tasks, &name, delivery, stop)
-                }
-                Output::Sqlite(sink, letters) => {
-                    let delivery = Delivery::new(consumer()?, sink, Some(letters), options);
-                    start(&mut tasks, &name, delivery, stop)
-                }
-                Output::Postgres(sink, letters) => {
-                    let delivery = Delivery::new(consumer()?, *sink, Some(letters), options);
-                    start(&mut tasks, &name, delivery, stop)
-                }
-                Output::Webhook(sink, letters) => {
-                    let delivery = Delivery::new(consumer()?, *sink, Some(letters), options);
-                    start(&mut tasks, &name, delivery, stop)
-                }
-                #[cfg(feature = "kafka")]
-                Output::Kafka(sink, letters) => {
-                    let delivery = Delivery::new(consumer()?, *sink, Some(letters), options);
-                    start(&mut tasks, &name, delivery, stop)
-                }
-                #[cfg(feature = "nats")]
-                Output::Nats(sink, letters) => {
-                    let delivery = Delivery::new(consumer()?, *sink, Some(letters), options);
-                    start(&mut tasks, &name, delivery, stop)
-                }
             };
+            let delivery = Delivery::new(consumer()?, sink.sink, sink.letters, options);
+            let metrics = start(&mut tasks, &name, delivery, stop);
             tasks.metrics.push(metrics.clone());
             watched.push((name, metrics));
         }
+        status.set_destinations(&watched);
         tasks.helpers.spawn(watch(self.outbox, watched, status.clone()));
         Ok(tasks)
     }
@@ -203,7 +181,7 @@ impl Destinations {
 pub struct Tasks {
     /// One for each destination.
     pub deliveries: JoinSet<Result<(), Failure>>,
-    /// What runs beside them; it ends when this value is dropped.
+    /// Tasks that run next to them; they end when this value is dropped.
     pub helpers: JoinSet<()>,
     /// The counters of the destinations.
     pub metrics: Vec<Arc<DeliveryMetrics>>,
@@ -223,10 +201,10 @@ impl Tasks {
 }
 
 /// Starts a delivery. When it ends, the run stops: without the destination the outbox would only fill.
-fn start<S: Sink>(
+fn start(
     tasks: &mut Tasks,
     name: &str,
-    delivery: Delivery<S>,
+    delivery: Delivery,
     stop: StopSignal,
 ) -> Arc<DeliveryMetrics> {
     let (metrics, name) = (delivery.metrics(), name.to_owned());
@@ -238,91 +216,50 @@ fn start<S: Sink>(
     metrics
 }
 
-async fn open_output(
+async fn open_sink(
     options: &DestinationOptions<'_>,
     outbox: &Outbox,
-    destination: &Destination,
-    consumer: &str,
-) -> Result<Output, Failure> {
-    let DestinationOptions { args, form, content, folder, .. } = *options;
-    let failed = |error: &dyn std::fmt::Display| Failure::Local(error.to_string());
-    match destination {
-        Destination::Files(path) => {
-            let mut files = args.file_options();
-            files.form = form;
-            let sink = FileSink::open(path, files).map_err(|error| failed(&error))?;
-            let is_split = form == LineForm::Operations;
-            let letters = is_split.then(|| dead_letters(folder, consumer)).transpose()?;
-            Ok(Output::Files(sink, letters))
-        }
-        Destination::Sqlite(path) => {
-            let mut tables = SqliteOptions::default();
-            tables.content = content;
-            let sink = SqliteSink::open(path, outbox.identity(), tables);
-            let sink = sink.map_err(|error| failed(&error))?;
-            Ok(Output::Sqlite(sink, dead_letters(folder, consumer)?))
-        }
-        Destination::Postgres(address) => {
-            if let Some(text) = address.warning() {
-                // If standard error is closed, the operator has chosen it all the same.
-                let _ = log::print(Level::Warning, &format!("{consumer}: {text}"));
-            }
-            let mut tables = PostgresOptions::default();
-            tables.content = content;
-            let sink = PostgresSink::open(*address.clone(), outbox.identity(), tables).await;
-            let sink = sink.map_err(|failure| unavailable(consumer, failure))?;
-            Ok(Output::Postgres(Box::new(sink), dead_letters(folder, consumer)?))
-        }
-        Destination::Webhook(url) => {
-            let client = network::operator_client(options.network)?;
-            let secret = webhook_secret(args)?;
-            let mut sent = WebhookOptions::default();
-            (sent.form, sent.body) = (form, args.webhook_body());
-            let sink = WebhookSink::new(client, url.clone(), secret, sent);
-            Ok(Output::Webhook(Box::new(sink), dead_letters(folder, consumer)?))
-        }
-        #[cfg(feature = "kafka")]
-        Destination::Kafka(address) => {
-            let mut sent = KafkaOptions::default();
-            sent.form = form;
-            let sink = KafkaSink::open(*address.clone(), sent).await;
-            let sink = sink.map_err(|failure| unavailable(consumer, failure))?;
-            Ok(Output::Kafka(Box::new(sink), dead_letters(folder, consumer)?))
-        }
-        #[cfg(feature = "nats")]
-        Destination::Nats(address) => {
-            let mut sent = NatsOptions::default();
-            sent.form = form;
-            let sink = NatsSink::open(*address.clone(), sent).await;
-            let sink = sink.map_err(|failure| unavailable(consumer, failure))?;
-            Ok(Output::Nats(Box::new(sink), dead_letters(folder, consumer)?))
-        }
-        Destination::WebSocket(_) => Ok(Output::WebSocketClient),
+    address: &AnyAddress,
+) -> Result<OpenSink, Failure> {
+    let consumer = &address.consumer;
+    if let Some(text) = address.warning {
+        messages::print(Level::WARN, &format!("{consumer}: {text}"));
     }
+    let sink_options = sink_options(options, outbox, address)?;
+    let sink = address.open(&sink_options).await;
+    let sink = sink.map_err(|failure| not_opened(consumer, failure))?;
+    let can_refuse = address.can_refuse(&sink_options);
+    let letters = can_refuse.then(|| refused_events::open(options.folder, consumer)).transpose()?;
+    Ok(OpenSink { sink, letters, stores_positions: address.stores_positions })
 }
 
-/// The file of the events that a destination refuses.
-fn dead_letters(folder: &Path, consumer: &str) -> Result<DeadLetters, Failure> {
-    DeadLetters::open(&letters_path(folder, consumer), consumer, MAX_LETTERS_BYTES)
-        .map_err(|error| Failure::Local(error.to_string()))
+fn sink_options(
+    options: &DestinationOptions<'_>,
+    outbox: &Outbox,
+    address: &AnyAddress,
+) -> Result<SinkOptions, Failure> {
+    let mut sinks = SinkOptions::new(outbox.identity());
+    sinks.form = options.form;
+    sinks.content = options.content;
+    sinks.files = options.args.file_options();
+    sinks.webhook_body = options.args.webhook_body();
+    if address.signs_requests {
+        sinks.http = Some(network::operator_client(options.network)?);
+        sinks.webhook_secret = Some(webhook_secret(options.args)?);
+    }
+    Ok(sinks)
 }
 
-fn letters_path(folder: &Path, consumer: &str) -> PathBuf {
-    folder.join(format!("refused-{consumer}.ndjson"))
-}
-
-/// Bytes of the events that a destination has refused, in files beside the outbox.
-pub(super) fn refused_bytes(outbox: &Outbox, consumer: &str) -> u64 {
-    let folder = outbox.path().parent();
-    folder.map_or(0, |folder| dead_letter_bytes(&letters_path(folder, consumer)))
-}
-
-/// A destination on a host that cannot be opened: one that may be available later is a fault of the network.
-fn unavailable(name: &str, failure: SendFailure) -> Failure {
-    let text = format!("{name}: {failure}");
-    match failure.kind {
-        FailureKind::Temporary(_) => Failure::Network(text),
-        _ => Failure::Local(text),
+/// A sink that cannot be opened. What may be available later on a host is a fault of the network.
+fn not_opened(consumer: &str, failure: OpenFailure) -> Failure {
+    match failure {
+        OpenFailure::Remote(SendFailure { kind: FailureKind::Temporary(_), reason, .. }) => {
+            Failure::Network(format!(
+                "{consumer}: {reason}: start the server first, or check its address"
+            ))
+        }
+        OpenFailure::Remote(failure) => Failure::Local(format!("{consumer}: {failure}")),
+        other => Failure::Local(other.to_string()),
     }
 }
 
@@ -339,14 +276,14 @@ fn webhook_secret(args: &SinkArgs) -> Result<WebhookSecret, Failure> {
 
 impl Output {
     /// Whether the destination knows that it has no event of the outbox.
-    async fn is_empty(&self) -> Result<bool, Failure> {
-        let position = match self {
-            Self::Sqlite(sink, _) => sink.position(),
-            Self::Postgres(sink, _) => sink.position().await,
-            _ => return Ok(false),
-        };
-        let position = position.map_err(|error| Failure::Local(error.to_string()))?;
-        Ok(position.is_none())
+    async fn is_empty(&self, outbox: &Outbox) -> Result<bool, Failure> {
+        match self {
+            Self::Sink(OpenSink { sink, stores_positions: true, .. }) => {
+                let position = sink.stored(outbox.identity()).await;
+                Ok(position.map_err(|error| Failure::Local(error.to_string()))?.is_none())
+            }
+            _ => Ok(false),
+        }
     }
 }
 
@@ -412,7 +349,7 @@ fn report_bound(outbox: &Outbox, status: &Status) {
     });
 }
 
-/// Says what the next run delivers.
+/// Reports the events that the next run delivers.
 pub fn report_undelivered(outbox: &Outbox, status: &Status) {
     for consumer in outbox.status().consumers.iter().filter(|consumer| consumer.behind > 0) {
         let (name, count) = (&consumer.name, consumer.behind);
@@ -421,9 +358,6 @@ pub fn report_undelivered(outbox: &Outbox, status: &Status) {
         ));
     }
 }
-
-/// Maximum size of a file of dead letters and its parts in bytes.
-const MAX_LETTERS_BYTES: u64 = 256 << 20;
 
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 const ANNOUNCE_DRAIN_AFTER: Duration = Duration::from_secs(1);

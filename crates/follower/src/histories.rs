@@ -42,7 +42,7 @@ pub(super) struct Histories {
     selection: Selection,
     status: Status,
     progress: Arc<HistoryProgress>,
-    /// The requested accounts; those that are delayed have no permit.
+    /// The requested accounts; delayed ones have no permit.
     requested: Mutex<HashMap<Box<str>, Option<OwnedSemaphorePermit>>>,
     known: Mutex<delivery::Histories>,
     /// The origins of the servers whose accounts are listed.
@@ -53,7 +53,7 @@ pub(super) struct Histories {
     list_interval: Duration,
     /// Notified when histories are outdated.
     outdated: Arc<Notify>,
-    /// Whether all awaited histories are requested, or only those that are outdated.
+    /// Whether all awaited histories are requested, or only outdated ones.
     backfills: bool,
     /// The accounts whose consumers know that their history is outdated.
     told: Mutex<HashSet<Box<str>>>,
@@ -62,7 +62,7 @@ pub(super) struct Histories {
     added: UnboundedSender<Vec<String>>,
 }
 
-/// What the histories of a run need.
+/// The parts that the histories of a run need.
 pub(super) struct HistoryParts {
     pub(super) outbox: Outbox,
     pub(super) requests: ResyncRequests,
@@ -73,7 +73,7 @@ pub(super) struct HistoryParts {
     pub(super) client: xrpc::Client,
     pub(super) list_interval: Duration,
     pub(super) outdated: Arc<Notify>,
-    /// Whether all awaited histories are requested, or only those that are outdated.
+    /// Whether all awaited histories are requested, or only outdated ones.
     pub(super) backfills: bool,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct HistoryParts {
 struct Group {
     /// The server that lists them as its own.
     server: Option<Url>,
-    /// Whether they are requested although their histories are complete: what happened since is not known.
+    /// Whether they are requested although their histories are complete: later events are not known.
     are_lost: bool,
     dids: Vec<Box<str>>,
 }
@@ -144,8 +144,8 @@ impl Histories {
         Ok(groups)
     }
 
-    /// The awaited accounts by source. Those of a list that is no longer named are left out. A history that was complete
-    /// once is that of an account of the run, wherever its server is now.
+    /// The awaited accounts by source. Accounts of a list that is no longer named are left out. A history that was
+    /// complete once belongs to an account of the run, wherever its server is now.
     fn awaited(
         &self,
         is_wanted: impl Fn(&AwaitedHistory) -> bool,
@@ -241,6 +241,7 @@ impl Histories {
         lock(&self.told).remove(did);
         if self.lock().remove(did).is_some() {
             self.progress.is_done();
+            self.status.finished_history(did, self.progress.all());
         }
     }
 
@@ -311,7 +312,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl HistoryQueue {
-    /// Requests all histories, and those of added accounts, until a stop is requested.
+    /// Requests all histories, and histories of added accounts, until a stop is requested.
     pub(super) async fn run(mut self, stop: StopSignal) {
         let (mut running, mut reading) = (JoinSet::new(), JoinSet::new());
         let every = self.histories.list_interval;

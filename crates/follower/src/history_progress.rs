@@ -35,7 +35,12 @@ impl HistoryProgress {
         self.failed.fetch_add(1, Relaxed);
     }
 
-    /// Number of histories by state: those that are neither done nor failed are awaited.
+    /// Number of all histories of the run.
+    pub(super) fn all(&self) -> u64 {
+        self.awaited.load(Relaxed)
+    }
+
+    /// Number of histories by state: histories that are neither done nor failed are awaited.
     pub(super) fn counts(&self) -> [(&'static str, u64); 3] {
         let (done, failed) = (self.done.load(Relaxed), self.failed.load(Relaxed));
         let awaited = self.awaited.load(Relaxed).saturating_sub(done + failed);

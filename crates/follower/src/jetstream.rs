@@ -46,14 +46,18 @@ pub(super) async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     let changes = StoredChanges::load(&state::folder(args)?)?;
     let hosts = Hosts::new(&args.stream.host, DEFAULT_HOST)?;
     let network = Network::open(&args.stream.network, &hosts.urls)?;
-    let accounts = handles::resolve(args.accounts(), &network).await?;
-    let selection = Selection::new(&accounts, &args.collections, None, changes)?;
+    let (accounts, resolver) = (args.accounts(), network.resolver);
+    let selected = handles::selected(&accounts, &resolver).await?;
+    let selection = Selection::new(selected, &args.collections, None, changes)?;
     let listener = Metrics::bind(args.metrics).await?;
     let store = state::open(args)?;
     let options = options(args)?;
     let stream = |url: &Url| jetstream::stream_name(url, options.version);
-    let streams = hosts.urls.iter().map(stream).collect();
-    let cursors = CursorTracker::load(streams, &store, args.cursor.cursor())?;
+    let streams: Vec<String> = hosts.urls.iter().map(stream).collect();
+    state::check_cursor(args, &streams, &store)?;
+    let contact_limit = state::first_contact_limit(args, &streams, &store)?;
+    state::forget_cursors(args, &streams, &store)?;
+    let cursors = CursorTracker::load(streams, &store, args.start().cursor())?;
     let upstreams = cursors.upstreams(&hosts.urls);
     let dialer = Dialer::new(network.http);
     let client = Client::new(dialer, &upstreams, filter(&selection), options, Jitter::new());
@@ -75,12 +79,17 @@ pub(super) async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     let announce = move || announcing.announce_stop(stop_limit);
     let shutdown = Shutdown::listen(stop.clone(), stop_limit, announce)?;
     let (lines, writer) = LineWriter::stdout(&stop)?;
-    let (cursors, status, limit) = (&cursors, &status, args.events);
-    let (form, selection, reloaded) = (args.line_form(), &selection, &Notify::new());
+    let cursors = &cursors;
+    let status = &status;
+    let limit = args.events;
+    let form = args.line_form();
+    let selection = &selection;
+    let reloaded = &Notify::new();
     let reader = Reader { stats: &stats, lines, cursors, status, limit, form, selection, reloaded };
     let read = tokio::select! {
+        failure = stats.contact.missed(contact_limit) => Err(failure),
         read = reader.read(client, &store, &stop) => read,
-        never = reload::on_hangup(&accounts, selection, status, |_, _| reloaded.notify_one()) => match never {},
+        never = reload::on_hangup(&accounts, selection, &resolver, status, |_, _| reloaded.notify_one()) => match never {},
         never = Metrics::serve(metrics) => match never {},
     };
     status.end();
@@ -118,7 +127,9 @@ impl Reader<'_> {
     ) -> Result<(), Failure> {
         let mut checkpoint = interval_at(Instant::now() + CHECKPOINT_EVERY, CHECKPOINT_EVERY);
         checkpoint.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut line, mut printed, mut started) = (Vec::new(), 0, BTreeSet::new());
+        let mut line = Vec::new();
+        let mut printed = 0;
+        let mut started = BTreeSet::new();
         while self.limit.is_none_or(|limit| printed < limit) {
             let item = tokio::select! {
                 biased;
@@ -261,7 +272,7 @@ impl CursorTracker {
     }
 
     /// Whether an earlier run has printed this event: hosts resume with those at the cursor. Of a state of an earlier
-    /// version only the cursor is known, which is that of one event unless it is a time.
+    /// version only the cursor is known, which belongs to one event unless it is a time.
     fn was_printed(&self, (host, cursor): (usize, u64), hash: &EventHash) -> bool {
         let printed = &lock(&self.printed)[host];
         let is_number = cursor < jetstream::MIN_TIME_CURSOR;
@@ -329,7 +340,7 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn options(args: &FollowArgs) -> Result<Options, Failure> {
-    let feed = args.stream.feed_options(args.cursor);
+    let feed = args.stream.feed_options(args.start());
     let version = match args.jetstream {
         Some(1) => Version::V1,
         _ => Version::V2,

@@ -1,8 +1,8 @@
 //! Signing keys from a resolver, cached in the state file over restarts.
 //!
-//! A stored key is fresh for a day. If the directory is down, an older one is used. A key that failed to
-//! verify a signature is looked up again. The account's host is stored beside the key, so that a run that
-//! follows a single server rejects the accounts of others after a restart too.
+//! A stored key is fresh for a day. If the directory is down, an older one is used. A key that failed to verify a
+//! signature is looked up again. The account's host is stored with the key, so that a run that follows a single server
+//! rejects the accounts of others after a restart too.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -84,8 +84,8 @@ struct DatedKey {
 }
 
 impl<K: HostedKeys> StoredKeys<K> {
-    /// The keys of `store`, and of `source` for those that it does not have. With `server`, accounts of other
-    /// hosts are [`AccountKey::OtherHost`].
+    /// The keys of `store`, and of `source` for keys that it does not have. With `server`, accounts of other hosts are
+    /// [`AccountKey::OtherHost`].
     pub(super) fn new(source: K, server: Option<Url>, store: Store) -> Self {
         Self { source, server, store, state: Mutex::default() }
     }
@@ -272,7 +272,7 @@ impl DatedKey {
     }
 }
 
-/// What is stored of a key that was fetched now.
+/// The stored form of a key that was fetched now.
 fn stored_key(key: &HostedKey) -> Option<StoredKey> {
     let host = key.host.as_ref().map(|host| host.as_str().to_owned());
     let (did_key, host) = (key.key?.to_did_key(), Some(host.unwrap_or_default()));

@@ -1,5 +1,8 @@
 //! Follows AT Protocol streams: prints the events of a stream as lines of JSON, or delivers them to destinations.
 //!
+//! [`Follower`] is the library call; `wireproof follow` is the same with arguments. Messages for an operator are events of
+//! `tracing`.
+//!
 //! ```text
 //! hosts ── Firehose ── Printer::event on each worker ──┬── LineWriter ── standard output
 //!              │                                       └── Outbox ── Delivery ── destination, for each of --to
@@ -19,8 +22,11 @@ mod condition;
 mod control;
 mod deliveries;
 mod delivery_args;
+mod delivery_progress;
 mod destination;
 mod destinations;
+mod follower;
+mod gaps;
 mod handles;
 mod histories;
 mod history_progress;
@@ -31,6 +37,7 @@ mod lines_to_outbox;
 mod lines_to_stdout;
 mod listing;
 mod lost_events;
+mod messages;
 mod metrics;
 mod outbox_acks;
 mod outbox_binding;
@@ -38,6 +45,7 @@ mod printed_events;
 mod printer;
 mod recheck;
 mod recipient_options;
+mod refused_events;
 mod reload;
 mod repetition_marks;
 mod repository_slice;
@@ -51,6 +59,7 @@ mod stdout;
 mod stored_changes;
 mod stored_selection;
 mod taken;
+mod verified_stream;
 mod verify_level;
 mod warnings;
 mod websocket;
@@ -60,10 +69,9 @@ use std::sync::Arc;
 
 use base::crash_point;
 
-use program::failure::Failure;
 use program::{
-    account, failure, files, interrupt, list_floor, log, network, progress, standard_streams,
-    stream,
+    account, failure, files, first_contact, help, interrupt, list_floor, log, names, network,
+    progress, standard_streams, stream,
 };
 
 use deliveries::Deliveries;
@@ -74,26 +82,32 @@ pub use args::FollowArgs;
 pub use delivery_args::{DELIVERY, OutboxArgs, SinkArgs};
 pub use destination::{Destination, DestinationParser};
 pub use destinations::{DestinationOptions, Destinations, drain, report_undelivered, stop_appends};
+pub use follower::{FollowedLine, Follower, FollowerBuilder, VerifyLevel};
 pub use line::{EventLine, ResyncLines};
 pub use metrics::{Metrics, MoreSeries};
 pub use outbox_acks::{SharedAck, Unstored};
 pub use outbox_binding::check as check_outbox;
 pub use printer::LineRecipient;
+pub use program::failure::Failure;
+pub use program::stream::Start;
 pub use recipient_options::RecipientOptions;
 pub use run::{Followed, Run, Setup};
 pub use state::state_folder;
 pub use stats::micros;
 pub use status::Status;
 pub use taken::Acknowledge;
+pub use verified_stream::VerifiedStream;
 pub use writer::{LineSender, LineWriter, Lines, failure as output_failure};
 
 /// Follows as the arguments say, until a stop is requested.
 ///
 /// # Errors
 /// If the run cannot start, or fails.
-pub fn run(args: &FollowArgs) -> Result<(), Failure> {
+pub fn run(mut args: FollowArgs) -> Result<(), Failure> {
     args.check_delivery()?;
     args.check_verify_level()?;
+    let _temporary = state::temporary_at_terminal(&mut args)?;
+    let args = &args;
     keep_memory_small();
     let runtime = network::runtime()?;
     let result = match args.jetstream {
@@ -105,7 +119,7 @@ pub fn run(args: &FollowArgs) -> Result<(), Failure> {
     result
 }
 
-/// For resident memory of this process that follows what it uses. Nothing but memory depends on it.
+/// Keeps the resident memory of this process close to its use. Nothing but memory depends on it.
 pub fn keep_memory_small() {
     // Many small buffers would each take part of a huge page, and make 60 MiB resident memory 100.
     #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! Lines that go to the outbox: each with its id, acknowledged to the stream once it is on disk.
+//! Lines that go to the outbox with their ids, acknowledged to the stream once they are on disk.
 
 use std::io;
 use std::sync::Arc;
@@ -37,15 +37,14 @@ impl LineRecipient for LinesToOutbox {
             _ => new,
         });
         let new = new.map(|new| self.add_effects(new, event));
-        let appended = new.map(|new| match calls_inactive(event.event) {
-            true => {
+        let appended = new.map(|new| {
+            if calls_inactive(event.event) {
                 let shared = SharedAck::new(ack, self.unstored.clone());
                 shared.complete();
                 let of_line = shared.clone();
                 self.append(new, move |stored| of_line.record(stored));
                 self.checks.add(did, event.host, event.event.seq, shared);
-            }
-            false => {
+            } else {
                 let unstored = self.unstored.clone();
                 self.append(new, move |stored| unstored.settle(ack, stored));
             }
@@ -100,8 +99,8 @@ impl LinesToOutbox {
     }
 }
 
-/// The id of an event: that of the commit if it is a verified one. A message without a number is named by its bytes.
-fn id_of(host: &str, event: &DeliveredEvent<'_>) -> EventId {
+/// The id of an event: the id of the commit if it is verified. A message without a number is named by its bytes.
+pub(super) fn id_of(host: &str, event: &DeliveredEvent<'_>) -> EventId {
     let did = event.did.unwrap_or_default();
     match &event.verdict {
         Verdict::Judged(Outcome::Commit(commit, _)) => EventId::of_commit(did, commit.rev),

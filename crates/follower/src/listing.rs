@@ -13,9 +13,10 @@ use net::xrpc::{
     Client, ListPage, ListedRepo, OddEntries, PageOptions, Pages, XrpcError, XrpcFault,
 };
 use tokio::time::{Instant, sleep};
+use tracing::Level;
 
 use crate::list_floor::ListFloor;
-use crate::log::{self, Level};
+use crate::messages;
 use crate::network;
 
 /// A list of accounts.
@@ -99,7 +100,7 @@ impl Listing {
     }
 }
 
-/// What was read of a list.
+/// The part of a list that was read.
 struct ReadList {
     /// Number of accounts that were not known.
     accounts: usize,
@@ -112,16 +113,15 @@ struct ReadList {
 impl ReadList {
     fn report(self, name: &str) {
         let (level, end) = match self.end {
-            None => (Level::Info, String::new()),
-            Some(end) => (Level::Warning, format!("; {end}: the list is continued later")),
+            None => (Level::INFO, String::new()),
+            Some(end) => (Level::WARN, format!("; {end}: the list is continued later")),
         };
         let accounts = self.accounts;
         let odd = match self.odd_entries {
             0 => String::new(),
             odd => format!(", entries left out: {odd}"),
         };
-        // If standard error is closed, the metrics remain.
-        let _ = log::print(level, &format!("{name}: {accounts} accounts listed{odd}{end}"));
+        messages::print(level, &format!("{name}: {accounts} accounts listed{odd}{end}"));
     }
 }
 
@@ -153,7 +153,7 @@ impl Reading<'_> {
             };
             for entry in self.odd.append(page.odd) {
                 let text = format!("{}: entry left out: {entry}", self.name);
-                let _ = log::print(Level::Warning, &text);
+                messages::print(Level::WARN, &text);
             }
             let dids: Vec<&str> = page.items.iter().filter_map(&did).collect();
             let new = self.outbox.await_listed(self.name, &dids, page.cursor.as_deref())?;

@@ -1,9 +1,9 @@
-//! What follows from the notice that events may be missing: a host has reset its sequence, or no longer keeps what comes
-//! after the cursor.
+//! Handles the notice that events may be missing: a host has reset its sequence, or no longer keeps the events after
+//! the cursor.
 //!
 //! Every account may have missed events, and one that does nothing more would never show it. So complete histories are
-//! outdated, and the accounts of the state file are checked, both noted on disk before the next event is read. A repository
-//! whose fetch began before the loss may lack what was lost: it is fetched again too.
+//! outdated, and the accounts of the state file are checked, both noted on disk before the next event is read. A
+//! repository whose fetch began before the loss may lack the lost events: it is fetched again too.
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Instant;
@@ -29,7 +29,7 @@ pub(super) struct LostEvents {
     pub(super) last: LastLoss,
 }
 
-/// The time of the last loss. What was fetched is written before a loss is noted or after it, and not meanwhile.
+/// The time of the last loss. Fetched content is written before or after a loss is recorded, not meanwhile.
 #[derive(Default)]
 pub(super) struct LastLoss(RwLock<Option<Instant>>);
 
@@ -41,7 +41,7 @@ impl LastLoss {
         note()
     }
 
-    /// A guard under which what a fetch has brought is written; `None` if events were lost since it began.
+    /// A guard under which fetched content is written; `None` if events were lost since it began.
     pub(super) fn none_since(
         &self,
         began: Instant,
@@ -53,7 +53,7 @@ impl LastLoss {
 }
 
 impl LostEvents {
-    /// Notes a loss, if the notice is of one. What cannot be noted stops the run.
+    /// Notes a loss, if the notice is of one. A loss that cannot be recorded stops the run.
     pub(super) fn record(&self, notice: &Notice) {
         if !notice.loses_events() {
             return;
@@ -61,15 +61,12 @@ impl LostEvents {
         if let Err(failure) = self.last.note(|| self.note()) {
             let why = failure.message().unwrap_or_default();
             self.status.print_warning(&format!(
-                "the loss of events cannot be noted, and the run stops: delete the state folder, or start with --cursor \
+                "the loss of events cannot be recorded, and the run stops: delete the state folder, or start with --cursor \
                  oldest and another one: {why}"
             ));
             return self.stop.request();
         }
-        self.status.print_warning(match self.resyncs {
-            true => "events may be missing: the repositories of all accounts are fetched again",
-            false => "events may be missing: accounts that do nothing more will not show it; --resync fetches them again",
-        });
+        self.status.print_warning(if self.resyncs { "events may be missing: the repositories of all accounts are fetched again" } else { "events may be missing: accounts that do nothing more will not show it; --resync fetches them again" });
     }
 
     fn note(&self) -> Result<(), Failure> {
@@ -96,7 +93,7 @@ mod tests {
         assert!(losses.none_since(before).is_none());
     }
 
-    /// A later time than that of every call before.
+    /// A later time than in any earlier call.
     fn later() -> Instant {
         let now = Instant::now();
         std::iter::repeat_with(Instant::now).find(|later| *later > now).unwrap()

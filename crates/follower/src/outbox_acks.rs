@@ -8,7 +8,7 @@ use net::firehose::{Ack, StopSignal};
 
 use super::taken::Acknowledge;
 
-/// What could not be stored: the first error, which stops the run, and the acknowledgements, which are never given.
+/// Failed writes: the first error, which stops the run, and the acknowledgements, which are never given.
 #[derive(Debug)]
 pub struct Unstored<A = Ack> {
     state: Mutex<State<A>>,
@@ -118,8 +118,8 @@ impl<A: Acknowledge> SharedAck<A> {
 }
 
 impl<A: Acknowledge> Drop for SharedAck<A> {
-    /// Gives the acknowledgement if all lines are stored, and those of events before it. A repository that could not be read to its end drops it, which
-    /// ends the run: its account would miss records.
+    /// Gives the acknowledgement if all lines are stored, and acknowledgements of events before it. A repository that
+    /// could not be read to its end drops it, which ends the run: its account would miss records.
     fn drop(&mut self) {
         let Some(ack) = self.ack.take() else { return };
         let has_failed = *self.has_failed.get_mut() || self.unstored.error().is_some();

@@ -1,4 +1,5 @@
-//! The outbox that a state folder is used with, and what its events are verified against: in a file of the state folder.
+//! The outbox that a state folder is used with, and the level that its events are verified against: in a file of the
+//! state folder.
 //!
 //! The cursor of the state is after the events that the outbox holds. With another outbox they would be missing, and
 //! nothing else would show it. Destinations that have events of two levels would not know what they hold.
@@ -12,7 +13,7 @@ use super::verify_level::VerifyLevel;
 use crate::failure::Failure;
 use crate::files;
 
-/// Checks that the state was used with this outbox, or with none. `cure` says how to start without the outbox.
+/// Checks that the state was used with this outbox, or with none. `cure` tells how to start without the outbox.
 pub fn check(state: &Path, outbox: &Outbox, cure: &str) -> Result<(), Failure> {
     check_level(state, outbox, VerifyLevel::Full, cure)
 }

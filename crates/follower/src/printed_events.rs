@@ -1,7 +1,7 @@
-//! The last printed events of a Jetstream, by a hash of what they are: several can have the time that is the cursor.
+//! The last printed events of a Jetstream, by a hash of their content: several can share the time that is the cursor.
 //!
-//! A host is asked again for the events at the cursor, and those that were printed are skipped, whatever their number.
-//! What has the hash of a printed event has its account, revision, path and content.
+//! A host is asked again for the events at the cursor, and printed ones are skipped, whatever their number. Events with
+//! the same hash have the same account, revision, path and content.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -20,16 +20,16 @@ pub(super) fn hash(event: &Event) -> EventHash {
 /// The printed events of a host that it may send again after the cursor is asked for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PrintedEvents {
-    /// Those of earlier runs.
+    /// Events of earlier runs.
     earlier: HashSet<EventHash>,
-    /// Those at the cursor, and those of earlier runs until there is a later one; each with its cursor.
+    /// Events at the cursor, and events of earlier runs until there is a later one, with their cursors.
     at_cursor: VecDeque<(u64, EventHash)>,
     /// Whether they were changed since they were stored.
     is_changed: bool,
 }
 
 impl PrintedEvents {
-    /// Those that an earlier run has stored with this cursor.
+    /// Events that an earlier run has stored with this cursor.
     pub(super) fn new(cursor: Option<u64>, hashes: Vec<EventHash>) -> Self {
         let at_cursor = hashes.iter().map(|hash| (cursor.unwrap_or_default(), *hash)).collect();
         Self { earlier: hashes.into_iter().collect(), at_cursor, is_changed: false }
@@ -45,7 +45,7 @@ impl PrintedEvents {
         self.earlier.contains(hash)
     }
 
-    /// Records a printed event, whose cursor is that of the host from now on.
+    /// Records a printed event, whose cursor becomes the cursor of the host.
     pub(super) fn printed(&mut self, cursor: u64, hash: EventHash) {
         // The host is asked for what follows the microsecond before.
         self.at_cursor.retain(|(of, _)| of.saturating_add(1) >= cursor);
@@ -56,14 +56,14 @@ impl PrintedEvents {
         self.is_changed = true;
     }
 
-    /// What is to be stored with the cursor, if it has changed.
+    /// The content to store with the cursor, if it has changed.
     pub(super) fn take_changed(&mut self) -> Option<Vec<EventHash>> {
         std::mem::take(&mut self.is_changed)
             .then(|| self.at_cursor.iter().map(|(_, hash)| *hash).collect())
     }
 }
 
-/// Maximum number of events at a cursor that are remembered, 16 bytes each; those beyond are printed again.
+/// Maximum number of events at a cursor that are remembered, 16 bytes each; further ones are printed again.
 const MAX_EVENTS: usize = 65_536;
 
 #[cfg(test)]

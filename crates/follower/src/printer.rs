@@ -136,7 +136,7 @@ impl<R: LineRecipient> Printer<R> {
         }
     }
 
-    /// Writes a repository that is fetched, and ends what waits for it.
+    /// Writes a repository that is fetched, and ends the waits for it.
     fn write_fetched(&self, resynced: &ResyncedRepo, ack: Ack) {
         self.lost.recheck.ended(&resynced.did);
         self.for_history(|histories| histories.is_done(&resynced.did));
@@ -170,9 +170,10 @@ impl<R: LineRecipient> Printer<R> {
         self.accounts.record_going_back(did, warning.to_string());
         let text =
             || format!("{warning}; if its server has lost them, start with --reset-account {did}");
-        match self.lines_going_back.fetch_add(1, Relaxed) < MAX_LINES_GOING_BACK {
-            true => self.status.print_warning(&text()),
-            false => self.status.warn(warning.code(), text),
+        if self.lines_going_back.fetch_add(1, Relaxed) < MAX_LINES_GOING_BACK {
+            self.status.print_warning(&text())
+        } else {
+            self.status.warn(warning.code(), text)
         }
     }
 

@@ -55,7 +55,7 @@ struct Content {
     after: String,
 }
 
-/// What a check needs.
+/// The parts of a check.
 pub(super) struct RecheckParts {
     pub(super) store: Store,
     pub(super) outbox: Option<Outbox>,
@@ -196,7 +196,9 @@ struct Page {
 
 /// The accounts after one. Those with a history are left out: it is outdated, and fetched as such.
 async fn read_page(parts: &RecheckParts, after: &str) -> Result<Page, Failure> {
-    let (store, outbox, after) = (parts.store.clone(), parts.outbox.clone(), after.to_owned());
+    let store = parts.store.clone();
+    let outbox = parts.outbox.clone();
+    let after = after.to_owned();
     let selection = parts.selection.clone();
     let read = move || -> Result<Page, Failure> {
         let dids =

@@ -9,7 +9,7 @@ use super::args::FollowArgs;
 use crate::failure::Failure;
 use crate::stream::{Start, StreamArgs};
 
-/// What a run follows, and where its state is.
+/// The source of a run, and the place of its state.
 #[derive(Debug)]
 pub struct RecipientOptions {
     /// The hosts.

@@ -1,11 +1,14 @@
 //! SIGHUP: the lists of accounts of `--dids @FILE` and `--did-file` are read again.
 //!
-//! Events of added accounts are selected from then on, those of removed ones no longer. A list that cannot be read, or
-//! has no account, changes nothing.
+//! Events of added accounts are selected from then on, events of removed accounts no longer. A list that cannot be
+//! read, or has no account, changes nothing.
 
 use std::convert::Infallible;
 
-use super::selection::{Selection, read_accounts};
+use net::identity::Resolver;
+
+use super::handles;
+use super::selection::Selection;
 use super::status::Status;
 use crate::interrupt;
 
@@ -14,6 +17,7 @@ use crate::interrupt;
 pub(super) async fn on_hangup(
     dids: &[String],
     selection: &Selection,
+    resolver: &Resolver,
     status: &Status,
     mut changed: impl FnMut(Vec<String>, Vec<String>),
 ) -> Infallible {
@@ -28,7 +32,7 @@ pub(super) async fn on_hangup(
             status.print("SIGHUP: --dids names no file, so nothing is read again");
             continue;
         }
-        match read_accounts(dids) {
+        match handles::selected(dids, resolver).await.map(Option::unwrap_or_default) {
             Ok(accounts) => {
                 let known = selection.dids.snapshot();
                 selection.replace_accounts(accounts);

@@ -95,7 +95,7 @@ impl RepetitionMarks {
         }
     }
 
-    /// Stores what was printed, at the end of a run that did not crash.
+    /// Stores the printed position, at the end of a run that did not crash.
     ///
     /// # Errors
     /// If the state file cannot be written.

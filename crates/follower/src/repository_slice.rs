@@ -7,7 +7,7 @@ use atproto::mst::canonical;
 use atproto::repo::Repository;
 use codec::{Cid, car};
 
-/// A slice that is being written. Each block is in it once.
+/// A slice that is being written. No block is in it twice.
 pub(super) struct Slice<'r, 'a> {
     repository: &'r Repository<'a>,
     writer: car::Writer<Vec<u8>>,
@@ -23,7 +23,7 @@ impl<'r, 'a> Slice<'r, 'a> {
         Ok(slice)
     }
 
-    /// Adds what proves the record at a path, or its absence.
+    /// Adds the proof of the record at a path, or of its absence.
     pub(super) fn add(&mut self, path: &str) -> io::Result<()> {
         let data = self.repository.commit().data;
         let found = canonical::search(data, self.repository, path.as_bytes());
@@ -44,9 +44,10 @@ impl<'r, 'a> Slice<'r, 'a> {
     }
 
     fn block(&mut self, cid: Cid, block: &[u8]) -> io::Result<()> {
-        match self.written.insert(cid) {
-            true => self.writer.block(&cid, block).map_err(io::Error::other),
-            false => Ok(()),
+        if self.written.insert(cid) {
+            self.writer.block(&cid, block).map_err(io::Error::other)
+        } else {
+            Ok(())
         }
     }
 }

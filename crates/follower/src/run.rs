@@ -1,14 +1,14 @@
 //! A run on a firehose: its parts, and the events of the run as lines for a recipient.
 
-use std::sync::Arc;
+use std::convert::Infallible;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use atproto::event::Options as Decoding;
 use delivery::{Outbox, WebSocketMetrics};
 use net::firehose::{
-    self, Firehose, KeyProvider, ResolverKeys, ResyncOptions, ResyncRequests, RunError, RunMetrics,
-    RunSummary, ServerStatuses, StopSignal, Upstream, Verification,
+    self, Firehose, PauseSignal, ResolverKeys, ResyncRequests, RunError, RunMetrics, RunSummary,
+    ServerStatuses, StopSignal, Upstream,
 };
 use net::identity::Resolver;
 use net::xrpc;
@@ -36,12 +36,13 @@ use super::state::{self, StateJournal};
 use super::stats::RunStats;
 use super::status::Status;
 use super::stored_changes::StoredChanges;
+use super::verified_stream::VerifiedStream;
 use crate::failure::Failure;
 use crate::interrupt::Shutdown;
 use crate::network::Network;
 use crate::stream::{DEFAULT_RELAY, Hosts};
 
-/// What a run needs from outside: files, sockets and arguments.
+/// The inputs of a run: files, sockets and arguments.
 pub struct Setup<'a> {
     pub(super) args: &'a FollowArgs,
     /// The accounts of the arguments: DIDs and files.
@@ -52,33 +53,67 @@ pub struct Setup<'a> {
     pub(super) network: Network,
     /// Series of the recipient.
     pub series: Option<Arc<dyn MoreSeries>>,
+    /// Ends the run; `None` if the signals of the process do.
+    stop: Option<StopSignal>,
     listener: Option<TcpListener>,
     admin: Option<AdminSocket>,
+    /// Maximum time until a host is reached.
+    first_contact_limit: Option<Duration>,
 }
 
 impl<'a> Setup<'a> {
-    /// Reads files, opens the state, binds addresses and resolves handles.
+    /// Reads files, opens the state, binds addresses and resolves handles. SIGINT and SIGTERM end the run, and SIGHUP reads the
+    /// files of accounts again.
     ///
     /// # Errors
     /// If one of these fails, or an argument is not valid.
     pub async fn new(args: &'a FollowArgs) -> Result<Self, Failure> {
+        Self::stopped_by(args, None).await
+    }
+
+    /// As [`new`](Self::new), for a run that `stop` ends, if it is given, and no signal of the process.
+    pub(super) async fn stopped_by(
+        args: &'a FollowArgs,
+        stop: Option<StopSignal>,
+    ) -> Result<Self, Failure> {
         let token = args.admin()?;
         let changes = StoredChanges::load(&state::folder(args)?)?;
         let hosts = Hosts::new(&args.stream.host, DEFAULT_RELAY)?;
         let named = [hosts.urls.clone(), args.listed_servers()?].concat();
         let network = Network::open(&args.stream.network, &named)?;
-        let accounts = handles::resolve(args.accounts(), &network).await?;
+        let accounts = args.accounts();
+        let selected = handles::selected(&accounts, &network.resolver).await?;
         let selection =
-            Selection::new(&accounts, &args.collections, args.condition.clone(), changes)?;
+            Selection::new(selected, &args.collections, args.condition.clone(), changes)?;
         let listener = Metrics::bind(args.metrics).await?;
         let admin = match token {
             Some((address, token)) => Some(AdminSocket::bind(address, token).await?),
             None => None,
         };
         let store = state::open(args)?;
+        let streams = stream_names(&hosts);
+        state::check_cursor(args, &streams, &store)?;
+        let first_contact_limit = state::first_contact_limit(args, &streams, &store)?;
         reset_accounts(args, &store)?;
-        Ok(Self { args, accounts, selection, store, hosts, network, series: None, listener, admin })
+        Ok(Self {
+            args,
+            accounts,
+            selection,
+            store,
+            hosts,
+            network,
+            series: None,
+            stop,
+            listener,
+            admin,
+            first_contact_limit,
+        })
     }
+}
+
+/// The names of the hosts' streams in the state.
+fn stream_names(hosts: &Hosts) -> Vec<String> {
+    hosts.urls.iter().map(|url| Upstream::new(url.clone()).stream_name()).collect()
 }
 
 /// Forgets the known revisions of the accounts of `--reset-account`. Where repositories are fetched, theirs is next.
@@ -87,9 +122,10 @@ fn reset_accounts(args: &FollowArgs, store: &Store) -> Result<(), Failure> {
     let state = AccountState { sync, ..AccountState::UNKNOWN };
     let reset = |did: &String| Ok((selection::did(did, "--reset-account")?, state));
     let accounts: Vec<_> = args.reset_account.iter().map(reset).collect::<Result<_, Failure>>()?;
-    match accounts.is_empty() {
-        true => Ok(()),
-        false => Ok(store.checkpoint(&[] as &[(&str, u64)], &accounts)?),
+    if accounts.is_empty() {
+        Ok(())
+    } else {
+        Ok(store.checkpoint(&[] as &[(&str, u64)], &accounts)?)
     }
 }
 
@@ -103,6 +139,8 @@ pub struct Run<'a> {
     /// Ends the run.
     pub stop: StopSignal,
     pub(super) shutdown: Shutdown,
+    /// Whether signals of the process are for this run.
+    has_signals: bool,
     /// The names of the hosts' streams.
     pub(super) streams: Vec<String>,
     /// Asks accounts' own servers.
@@ -122,17 +160,21 @@ pub struct Run<'a> {
     states: Vec<StoreState>,
     endpoint: Option<Metrics>,
     admin: Option<AdminServer>,
-    /// What was last seen of accounts, for the admin API.
+    /// The last known activity of accounts, for the admin API.
     accounts: Arc<AccountLog>,
-    metrics: Arc<RunMetrics>,
+    pub(super) metrics: Arc<RunMetrics>,
     outbox: Option<Outbox>,
     recheck: Arc<Recheck>,
     /// Whether repositories are fetched.
     resyncs: bool,
+    /// Maximum time until a host is reached.
+    first_contact_limit: Option<Duration>,
+    pause: PauseSignal,
 }
 
 impl<'a> Run<'a> {
-    /// A run with these parts; those of the delivery are for its metrics. From now on SIGINT and SIGTERM stop it.
+    /// A run with these parts; the parts of the delivery are for its metrics. From now on SIGINT and SIGTERM stop it,
+    /// unless its caller does.
     ///
     /// # Errors
     /// If the state cannot be read, or the system gives no signals.
@@ -141,30 +183,44 @@ impl<'a> Run<'a> {
         outbox: Option<Outbox>,
         websocket: Option<Arc<WebSocketMetrics>>,
     ) -> Result<Self, Failure> {
-        let Setup { args, selection, store, hosts, network, series: more, listener, admin, .. } =
-            setup;
-        let named_accounts = setup.accounts;
+        let Setup { args, selection, store, hosts, network, series: more, stop, .. } = setup;
+        let Setup { accounts: named_accounts, listener, admin, first_contact_limit, .. } = setup;
+        state::forget_cursors(args, &stream_names(&hosts), &store)?;
         let keys = Arc::new(stored_keys(args, &hosts, &network, &store)?);
-        let statuses = ServerStatuses::new(network.xrpc.clone(), network.resolver.clone());
-        let mut options = options(args, &hosts, &network, keys.clone());
-        options.statuses = Some(Arc::new(statuses.clone()));
+        let stream = VerifiedStream {
+            hosts: &hosts.urls,
+            resolver: &network.resolver,
+            xrpc: &network.xrpc,
+            directory: &network.directory,
+            keys: keys.clone(),
+            policy: args.policy(),
+            resyncs: args.resyncs(),
+            store: Some(&store),
+            accounts: Some(&selection.dids).filter(|_| !selection.has_all_accounts),
+        };
+        let statuses = stream.statuses();
+        let mut options = stream.options(&statuses)?;
         let requests = ResyncRequests::default();
         if let Some(resync) = &mut options.resync {
             resync.requests = requests.clone();
-            let accounts = store.desynchronized(resync.max_queued)?;
-            resync.desynchronized = accounts.into_iter().map(Box::from).collect();
-            resync.accounts = (!selection.has_all_accounts).then(|| selection.dids.clone());
         }
+        set_limits(&mut options, args);
         let (lines, recheck) = (outbox.clone(), Recheck::load(&state::folder(args)?)?);
         let resyncs = options.resync.is_some();
         let states = (0..options.workers).map(|_| store.chain_state()).collect::<Result<_, _>>()?;
-        let streams = hosts.urls.iter().map(|url| Upstream::new(url.clone()).stream_name());
-        let streams = streams.collect();
+        let streams = stream_names(&hosts);
         let pause = options.pause.clone();
         pause.set(selection.changes().is_intake_paused);
+        let of_contact = pause.clone();
         let firehose = Firehose::new(&network.http, options);
         let (stats, metrics) = (Arc::new(RunStats::new(hosts.names)), firehose.metrics());
-        let (status, stop) = (Status::new(), StopSignal::new());
+        let has_signals = stop.is_none();
+        let status = match (has_signals, args.delivery.to.is_empty() || args.delivery.ack_stdin) {
+            (false, _) => Status::hidden(),
+            (true, true) => Status::new(),
+            (true, false) => Status::of_deliveries(),
+        };
+        let stop = stop.unwrap_or_default();
         let (of_run, stop_of_run) = (stats.clone(), stop.clone());
         let readiness =
             Readiness { stats: of_run, outbox: outbox.clone(), stop: stop_of_run, pause };
@@ -178,6 +234,7 @@ impl<'a> Run<'a> {
                     readiness: readiness.clone(),
                     metrics: metrics.clone(),
                     accounts: accounts.clone(),
+                    resolver: network.resolver.clone(),
                     histories: args.backfills().then(|| requests.clone()),
                     outdated: outdated.clone(),
                 },
@@ -188,7 +245,9 @@ impl<'a> Run<'a> {
         args.verify_level().warning().into_iter().for_each(|text| status.print_warning(text));
         let (resolver, xrpc) = (network.resolver, network.xrpc);
         let endpoint = listener.map(|listener| {
-            let (stats, metrics, store) = (stats.clone(), metrics.clone(), store.clone());
+            let stats = stats.clone();
+            let metrics = metrics.clone();
+            let store = store.clone();
             let resolver = resolver.clone();
             let condition = args.condition.clone();
             let level = args.verify_level();
@@ -207,7 +266,11 @@ impl<'a> Run<'a> {
         });
         let (limit, announcing) = (args.stream.stop_limit(), status.clone());
         let announce = move || announcing.announce_stop(limit);
-        let shutdown = Shutdown::listen(stop.clone(), limit, announce)?;
+        let shutdown = if has_signals {
+            Shutdown::listen(stop.clone(), limit, announce)?
+        } else {
+            Shutdown::by_caller()
+        };
         Ok(Self {
             args,
             store,
@@ -215,6 +278,7 @@ impl<'a> Run<'a> {
             status,
             stop,
             shutdown,
+            has_signals,
             streams,
             statuses,
             selection,
@@ -234,6 +298,8 @@ impl<'a> Run<'a> {
             outbox: lines,
             recheck,
             resyncs,
+            first_contact_limit,
+            pause: of_contact,
         })
     }
 
@@ -281,34 +347,48 @@ impl<'a> Run<'a> {
         };
         let recheck = self.recheck.clone();
         let check = async {
-            match self.resyncs {
-                true => recheck.run(parts).await,
-                false => std::future::pending().await,
-            }
+            if self.resyncs { recheck.run(parts).await } else { std::future::pending().await }
         };
-        let initial_cursor = args.cursor.cursor();
+        let initial_cursor = args.start().cursor();
         let (keys, recheck) = (self.keys, self.recheck.clone());
         let journal = StateJournal { store, keys, marks, recheck, initial_cursor };
         let (accounts, histories) = (self.named_accounts, self.histories);
-        let backfills = args.backfills();
+        let (backfills, resolver) = (args.backfills(), self.resolver);
         let changed = |added, removed| {
             if let Some(histories) = &histories {
                 histories.leave(removed);
                 histories.add(if backfills { added } else { Vec::new() });
             }
         };
+        let read_again = async {
+            if self.has_signals {
+                reload::on_hangup(&accounts, &selection, &resolver, &status, changed).await
+            } else {
+                std::future::pending().await
+            }
+        };
+        let missed = OnceLock::new();
+        let of_stop = stop.clone();
+        let first_contact = async {
+            let why = missed_contact(&stats, self.first_contact_limit, &self.pause).await;
+            missed.get_or_init(|| why);
+            of_stop.request();
+            std::future::pending::<Infallible>().await
+        };
         let run = self.firehose.run(printer, journal, states, stop);
         let result = tokio::select! {
             result = run => result,
+            never = first_contact => match never {},
             never = Metrics::serve(self.endpoint) => match never {},
             never = AdminServer::run(self.admin) => match never {},
             never = status.update(&stats, &self.metrics) => match never {},
             never = check => match never {},
-            never = reload::on_hangup(&accounts, &selection, &status, changed) => match never {},
+            never = read_again => match never {},
         };
         status.end();
         status.print_skipped(&stats, &self.metrics.snapshot());
-        Followed { result, status, stats, metrics: self.metrics, shutdown: self.shutdown }
+        let missed = missed.into_inner();
+        Followed { result, missed, status, stats, metrics: self.metrics, shutdown: self.shutdown }
     }
 }
 
@@ -327,6 +407,8 @@ fn announce_changes(selection: &Selection, status: &Status) {
 /// A run that has ended, unless its recipient still has lines.
 pub struct Followed {
     result: Result<RunSummary, RunError>,
+    /// Why no host was reached in time.
+    missed: Option<Failure>,
     pub(super) status: Status,
     stats: Arc<RunStats>,
     metrics: Arc<RunMetrics>,
@@ -351,11 +433,22 @@ impl Followed {
                 "{unacknowledged} events were not {what}: the next run repeats them"
             ));
         }
-        Ok(self.shutdown)
+        self.missed.map_or(Ok(self.shutdown), Err)
     }
 }
 
-/// Keys from the directory, which are stored; with `--pds` those of the server's accounts.
+/// Waits until no host was reached in time. A run that is paused reads no stream, so its time does not count.
+async fn missed_contact(stats: &RunStats, limit: Option<Duration>, pause: &PauseSignal) -> Failure {
+    loop {
+        pause.resumed().await;
+        tokio::select! {
+            why = stats.contact.missed(limit) => return why,
+            () = pause.begun() => {}
+        }
+    }
+}
+
+/// Keys from the directory, which are stored; with `--pds`, keys of the server's accounts.
 fn stored_keys(
     args: &FollowArgs,
     hosts: &Hosts,
@@ -370,39 +463,23 @@ fn stored_keys(
     Ok(StoredKeys::new(ResolverKeys::new(network.resolver.clone()), server, store.clone()))
 }
 
-fn options(
-    args: &FollowArgs,
-    hosts: &Hosts,
-    network: &Network,
-    keys: Arc<dyn KeyProvider>,
-) -> firehose::Options {
-    let mut options = firehose::Options::new(hosts.urls.clone(), keys);
-    let decoding = Decoding::default();
-    let verify = match (args.verify_level().policy(), options.verify) {
-        (Some(mut policy), Verification::On { keys, cache_bytes, .. }) => {
-            policy.strict_records = args.strict_records;
-            Verification::On { policy, keys, cache_bytes }
-        }
-        _ => Verification::Off { decoding },
-    };
-    options.resync = (args.resyncs() && matches!(verify, Verification::On { .. })).then(|| {
-        let mut resync = ResyncOptions::new(network.xrpc.clone(), network.resolver.clone());
-        resync.repository.strict_records = args.strict_records;
+/// Applies the arguments for time, memory and threads.
+fn set_limits(options: &mut firehose::Options, args: &FollowArgs) {
+    if let Some(resync) = &mut options.resync {
         resync.retries = RESYNC_RETRIES;
-        resync.folder = state::archive_folder(args).unwrap_or(resync.folder);
+        if let Some(folder) = state::archive_folder(args) {
+            resync.folder = folder;
+        }
         if let Some(bytes) = args.resync_bytes {
             resync.max_bytes_in_use = bytes;
             let of_one = bytes.saturating_sub(OTHER_RESYNC_BYTES);
             resync.limits.max_bytes = resync.limits.max_bytes.min(of_one);
         }
-        resync
-    });
-    options.verify = verify;
-    options.feed = args.stream.feed_options(args.cursor);
+    }
+    options.feed = args.stream.feed_options(args.start());
     options.workers = args.workers.map_or(options.workers, usize::from);
     options.limits.max_gather = Duration::from_millis(args.gather_ms);
     options.max_events = args.events;
-    options.clock_servers = vec![network.directory.clone()];
     if args.backfills() {
         options.limits.max_hold = MAX_BACKFILL_HOLD;
         if let Some(resync) = &mut options.resync {
@@ -414,7 +491,6 @@ fn options(
     }
     // The rest is for the recipient of the lines.
     options.stop_timeout = args.stream.stop_limit() / 10 * 8;
-    options
 }
 
 /// Concurrent fetches of repositories of a backfill.
@@ -429,3 +505,26 @@ const RESYNC_RETRIES: u32 = 12;
 /// Maximum time for which events of an account wait until its history is delivered: repositories are fetched one after
 /// the other, each within five minutes.
 const MAX_BACKFILL_HOLD: Duration = Duration::from_secs(600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_a_pause_does_not_count_for_the_first_contact() {
+        let (stats, pause) = (RunStats::new(Vec::new()), PauseSignal::new());
+        let limit = Some(Duration::from_secs(30));
+        let within = |seconds| {
+            tokio::time::timeout(
+                Duration::from_secs(seconds),
+                missed_contact(&stats, limit, &pause),
+            )
+        };
+        pause.set(true);
+        assert!(within(3600).await.is_err());
+        pause.set(false);
+        assert!(within(29).await.is_err());
+        let why = within(31).await.unwrap();
+        assert_eq!(why.message(), Some("no event stream within 30 s: no answer"));
+    }
+}

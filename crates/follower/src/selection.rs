@@ -10,7 +10,7 @@ use net::firehose::AccountSet;
 use super::condition::Condition;
 use super::stored_changes::{Changes, StoredChanges};
 use crate::failure::Failure;
-use crate::{files, standard_streams};
+use crate::{files, names, standard_streams};
 
 /// Selected accounts and collections. Events without an account are always selected, and collections
 /// select commits only. Clones share the selection, which may change while events are read.
@@ -29,7 +29,7 @@ pub(super) struct Filter {
     has_all_collections: bool,
     /// Names of collections, and prefixes that end in a dot.
     collections: Vec<String>,
-    /// What the operations in them must match.
+    /// The condition that the operations in them must match.
     pub(super) condition: Option<Condition>,
 }
 
@@ -42,9 +42,9 @@ struct Lists {
 }
 
 impl Selection {
-    /// Parses the arguments, to which the changes are applied.
+    /// Parses the arguments, to which the changes are applied. Without `accounts` all are selected.
     pub(super) fn new(
-        dids: &[String],
+        accounts: Option<HashSet<String>>,
         collections: &[String],
         condition: Option<Condition>,
         changes: StoredChanges,
@@ -52,13 +52,14 @@ impl Selection {
         let parsed = collections.iter().map(|text| collection(text));
         let has_all_collections = collections.is_empty();
         let filter = Filter { has_all_collections, collections: Vec::new(), condition };
+        let has_all_accounts = accounts.is_none();
         let lists = Lists {
-            accounts: read_accounts(dids)?,
+            accounts: accounts.unwrap_or_default(),
             collections: parsed.collect::<Result<_, _>>()?,
             changes,
         };
         let selection = Self {
-            has_all_accounts: dids.is_empty(),
+            has_all_accounts,
             dids: AccountSet::default(),
             filter: Arc::new(RwLock::new(Arc::new(filter))),
             lists: Arc::new(Mutex::new(lists)),
@@ -131,9 +132,12 @@ impl Filter {
 
     pub(super) fn has_path(&self, path: &str) -> bool {
         let name = path.split_once('/').map_or(path, |(name, _)| name);
-        let is_match = |selected: &String| match selected.ends_with('.') {
-            true => name.starts_with(selected.as_str()),
-            false => name == selected,
+        let is_match = |selected: &String| {
+            if selected.ends_with('.') {
+                name.starts_with(selected.as_str())
+            } else {
+                name == selected
+            }
         };
         self.has_all_collections || self.collections.iter().any(is_match)
     }
@@ -155,43 +159,67 @@ impl Filter {
 
     /// The selected collections as an operator writes them, `app.bsky.graph.*` for a prefix.
     pub(super) fn collections(&self) -> impl Iterator<Item = String> {
-        self.collections.iter().map(|name| match name.ends_with('.') {
-            true => format!("{name}*"),
-            false => name.clone(),
-        })
+        self.collections
+            .iter()
+            .map(|name| if name.ends_with('.') { format!("{name}*") } else { name.clone() })
     }
 }
 
-/// The accounts of `--dids`, some of which are in files. Without an argument there are none.
-pub(super) fn read_accounts(dids: &[String]) -> Result<HashSet<String>, Failure> {
-    let mut all = HashSet::new();
-    if dids == [NO_ACCOUNT] {
+/// Names of accounts.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    pub(super) dids: HashSet<String>,
+    /// Handles, and where each was read.
+    pub(super) handles: Vec<(String, String)>,
+}
+
+impl Names {
+    /// Adds a DID or a handle that was read at `place`, as people copy them.
+    pub(super) fn add(&mut self, text: &str, place: &str) -> Result<(), Failure> {
+        if Did::parse(text).is_ok() {
+            self.dids.insert(text.to_owned());
+            return Ok(());
+        }
+        let name = names::account(text).map_err(|failure| failure.after(&format!("{place}: ")))?;
+        match name.as_did() {
+            Some(did) => drop(self.dids.insert(did.to_string())),
+            None => self.handles.push((name.to_string(), place.to_owned())),
+        }
+        Ok(())
+    }
+}
+
+/// The names of `--dids`, some of which are in files.
+pub(super) fn read_names(texts: &[String]) -> Result<Names, Failure> {
+    let mut all = Names::default();
+    if texts == [NO_ACCOUNT] {
         return Ok(all);
     }
-    for text in dids {
+    for text in texts {
         match text.strip_prefix('@') {
-            Some(path) => read_dids(Path::new(path), &mut all)?,
-            None => drop(all.insert(did(text, "--dids")?)),
+            Some(path) => read_file(Path::new(path), &mut all)?,
+            None => all.add(text, OPTION)?,
         }
     }
-    match all.is_empty() && !dids.is_empty() {
+    if all.dids.is_empty() && all.handles.is_empty() {
         // None would select all of them.
-        true => Err(Failure::Usage(format!("--dids {}: no account", dids.join(",")))),
-        false => Ok(all),
+        return Err(Failure::Usage(format!("{OPTION} {}: no account", texts.join(","))));
     }
+    Ok(all)
 }
 
-fn read_dids(path: &Path, all: &mut HashSet<String>) -> Result<(), Failure> {
-    let text = match files::is_standard_stream(path) {
-        true => std::io::read_to_string(standard_streams::stdin()?),
-        false => std::fs::read_to_string(path),
+fn read_file(path: &Path, all: &mut Names) -> Result<(), Failure> {
+    let text = if files::is_standard_stream(path) {
+        std::io::read_to_string(standard_streams::stdin()?)
+    } else {
+        std::fs::read_to_string(path)
     };
     let text = text.map_err(Failure::file(path))?;
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
         if !line.is_empty() && !line.starts_with('#') {
             let place = format!("{}, line {}", path.display(), number + 1);
-            all.insert(did(line, &place)?);
+            all.add(line, &place)?;
         }
     }
     Ok(())
@@ -219,6 +247,9 @@ pub(super) fn collection(text: &str) -> Result<String, Failure> {
 /// The argument of `--dids` that selects no account.
 const NO_ACCOUNT: &str = "none";
 
+/// The option that names accounts.
+pub(super) const OPTION: &str = "--dids";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,7 +257,11 @@ mod tests {
     fn selection(dids: &[&str], collections: &[&str]) -> Result<Selection, Failure> {
         let texts =
             |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        Selection::new(&texts(dids), &texts(collections), None, StoredChanges::default())
+        let accounts = match dids {
+            [] => None,
+            dids => Some(read_names(&texts(dids))?.dids),
+        };
+        Selection::new(accounts, &texts(collections), None, StoredChanges::default())
     }
 
     #[test]

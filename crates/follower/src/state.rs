@@ -2,11 +2,14 @@
 
 use std::env;
 use std::fmt::Display;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use net::firehose::{Journal, JournalError, RunError, RunMetrics};
 use store::{Options, Store};
+use tempfile::TempDir;
 use verify::sync::AccountState;
 
 use super::args::FollowArgs;
@@ -21,6 +24,76 @@ pub(super) fn open(args: &FollowArgs) -> Result<Store, Failure> {
     let mut options = Options::default();
     options.max_bytes = args.state_bytes;
     Ok(Store::open(&folder(args)?.join("state.sqlite"), options)?)
+}
+
+/// Refuses a number of `--cursor` that differs from the stored cursor of one of these streams: it would have no effect.
+pub(super) fn check_cursor(
+    args: &FollowArgs,
+    streams: &[String],
+    store: &Store,
+) -> Result<(), Failure> {
+    let Some(given) = args.cursor.cursor().filter(|_| args.restart.is_none()) else {
+        return Ok(());
+    };
+    for stream in streams {
+        if let Some(stored) = store.cursor(stream)?.filter(|stored| *stored != given) {
+            return Err(Failure::Usage(format!(
+                "--cursor {given}: the state has the cursor {stored} of {stream}: leave out --cursor to resume after it, or \
+                 start again with --restart {given}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Maximum time until a host is reached, for a run that has no cursor of any of these streams.
+pub(super) fn first_contact_limit(
+    args: &FollowArgs,
+    streams: &[String],
+    store: &Store,
+) -> Result<Option<Duration>, Failure> {
+    for stream in streams {
+        if store.cursor(stream)?.is_some() {
+            return Ok(None);
+        }
+    }
+    Ok(args.stream.first_contact_limit())
+}
+
+/// Gives a run that prints to a terminal a state folder of its own, which is removed with the returned value, unless its arguments
+/// name or need a state.
+pub(super) fn temporary_at_terminal(args: &mut FollowArgs) -> Result<Option<TempDir>, Failure> {
+    let needs_state = args.state.is_some()
+        || args.admin.is_some()
+        || args.restart.is_some()
+        || args.delivery.uses_outbox()
+        || !args.reset_account.is_empty();
+    if needs_state || !std::io::stdout().is_terminal() {
+        return Ok(None);
+    }
+    let folder = tempfile::Builder::new().prefix("wireproof-follow-").tempdir();
+    let folder = folder.map_err(|error| {
+        Failure::Local(format!(
+            "a folder for the state of this run: {error}; name one with --state"
+        ))
+    })?;
+    args.state = Some(folder.path().to_owned());
+    Ok(Some(folder))
+}
+
+/// Forgets the cursors of these streams for `--restart`. With destinations it comes after their histories are outdated, so that an end
+/// between the two misses nothing.
+pub(super) fn forget_cursors(
+    args: &FollowArgs,
+    streams: &[String],
+    store: &Store,
+) -> Result<(), Failure> {
+    if args.restart.is_some() {
+        for stream in streams {
+            store.forget_cursor(stream)?;
+        }
+    }
+    Ok(())
 }
 
 /// The state folder.
@@ -49,7 +122,7 @@ fn default_folder() -> Result<PathBuf, Failure> {
     Ok(folder.ok_or_else(no_home)?.join("wireproof"))
 }
 
-/// Why a run failed; if it was the state file, also where the next run continues without it.
+/// Why a run failed; if it was the state file, with the place where the next run continues without it.
 pub(super) fn failure(error: RunError, stats: &RunStats, metrics: &RunMetrics) -> Failure {
     match error {
         RunError::Journal(_) | RunError::State(_) => {

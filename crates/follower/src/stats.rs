@@ -9,6 +9,8 @@ use atproto::syntax::Datetime;
 use net::firehose::Notice;
 use net::websocket::DialFault;
 
+use crate::first_contact::FirstContact;
+
 use super::history_progress::HistoryProgress;
 
 /// Statistics of one run.
@@ -23,6 +25,8 @@ pub(super) struct RunStats {
     /// Arrival of the last sampled event, in microseconds since 1970.
     sampled_micros: AtomicU64,
     host_stats: Mutex<Vec<HostStats>>,
+    /// Whether a host was reached.
+    pub(super) contact: FirstContact,
     /// Progress of the histories.
     pub(super) histories: Arc<HistoryProgress>,
 }
@@ -43,8 +47,15 @@ pub(super) struct HostStats {
 impl RunStats {
     pub(super) fn new(hosts: Vec<String>) -> Self {
         let host_stats = Mutex::new(vec![HostStats::default(); hosts.len()]);
-        let (lines, lag_micros, sampled_micros, histories) = Default::default();
-        Self { hosts, lines, lag_micros, sampled_micros, host_stats, histories }
+        Self {
+            hosts,
+            lines: AtomicU64::new(0),
+            lag_micros: AtomicI64::new(0),
+            sampled_micros: AtomicU64::new(0),
+            host_stats,
+            contact: FirstContact::new(),
+            histories: Arc::default(),
+        }
     }
 
     /// The name of a host.
@@ -85,6 +96,7 @@ impl RunStats {
 
     /// Counts a notice for its host.
     pub(super) fn record(&self, notice: &Notice) {
+        self.contact.record(self.host(notice.host().0), notice);
         let mut hosts = self.lock();
         let Some(host) = hosts.get_mut(notice.host().0) else { return };
         match notice {

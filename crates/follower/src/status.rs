@@ -7,12 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use delivery::DeliveryMetrics;
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget};
 use net::firehose::{MetricsSnapshot, Notice, RunMetrics};
+use tracing::Level;
 
+use super::delivery_progress::DeliveryProgress;
+use super::gaps::Gaps;
 use super::stats::RunStats;
 use super::warnings::{self, Warnings};
-use crate::log::{self, Level};
+use crate::log;
+use crate::messages;
 use crate::progress::style;
 use crate::stream::notice_text;
 
@@ -21,6 +26,8 @@ use crate::stream::notice_text;
 pub struct Status {
     bar: ProgressBar,
     warnings: Arc<Warnings>,
+    gaps: Arc<Gaps>,
+    deliveries: Arc<DeliveryProgress>,
 }
 
 impl Default for Status {
@@ -30,15 +37,66 @@ impl Default for Status {
 }
 
 impl Status {
-    /// A status line that is shown if standard error is a terminal, standard output is not, and progress is to be shown.
+    /// The status line of a run that prints lines: shown if standard error is a terminal, standard output is not, and progress is
+    /// to be shown.
     pub fn new() -> Self {
-        let is_shown = log::shows_progress()
-            && std::io::stderr().is_terminal()
-            && !std::io::stdout().is_terminal();
+        Self::shown_if(!std::io::stdout().is_terminal())
+    }
+
+    /// The status line of a run that delivers to destinations: shown if standard error is a terminal, and progress is to be shown.
+    pub fn of_deliveries() -> Self {
+        Self::shown_if(true)
+    }
+
+    /// A status line that is never shown.
+    pub fn hidden() -> Self {
+        Self::with_bar(ProgressBar::hidden())
+    }
+
+    fn shown_if(is_wanted: bool) -> Self {
+        let is_shown = is_wanted && log::shows_progress() && std::io::stderr().is_terminal();
         let target =
             if is_shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
-        Self { bar: bar.with_style(style("{spinner} {wide_msg}")), warnings: Arc::default() }
+        Self::with_bar(bar.with_style(style("{spinner} {wide_msg}")))
+    }
+
+    fn with_bar(bar: ProgressBar) -> Self {
+        let (warnings, gaps) = (Arc::default(), Arc::default());
+        Self { bar, warnings, gaps, deliveries: Arc::default() }
+    }
+
+    /// Sets the destinations that the status line counts for.
+    pub(super) fn set_destinations(&self, destinations: &[(String, Arc<DeliveryMetrics>)]) {
+        self.deliveries.set_destinations(destinations);
+    }
+
+    /// Reports that a history is stored; `all` are to be stored.
+    pub(super) fn finished_history(&self, did: &str, all: u64) {
+        if self.bar.is_hidden() {
+            return;
+        }
+        if let Some(line) = self.deliveries.finished_history(did, all, Instant::now()) {
+            self.print(&line);
+        }
+    }
+
+    /// Shows a text and the counts of the destinations as the status line, where it is shown.
+    pub fn show(&self, text: impl FnOnce() -> String) {
+        if self.bar.is_hidden() {
+            return;
+        }
+        let mut text = text();
+        self.deliveries.append_to(&mut text);
+        self.bar.set_message(text);
+        self.bar.tick();
+    }
+
+    /// Prints what every destination has received, at a terminal.
+    pub fn print_totals(&self) {
+        if !self.bar.is_hidden() {
+            self.deliveries.totals().iter().for_each(|line| self.print(line));
+        }
     }
 
     /// Updates the status line, and prints the warnings that are due, forever.
@@ -48,7 +106,7 @@ impl Status {
         loop {
             tick.tick().await;
             self.print_due_warnings();
-            let is_due = last.0.elapsed() >= DETAIL_INTERVAL && log::prints(Level::Debug);
+            let is_due = last.0.elapsed() >= DETAIL_INTERVAL && messages::has_details();
             if self.bar.is_hidden() && !is_due {
                 continue;
             }
@@ -56,21 +114,29 @@ impl Status {
             let seconds = last.0.elapsed().as_secs_f64().max(0.001);
             let rate = (snapshot.delivered - last.1) as f64 / seconds;
             last = (Instant::now(), snapshot.delivered);
-            let text = text(stats, &snapshot, rate);
+            let mut text = text(stats, &snapshot, rate);
+            self.deliveries.append_to(&mut text);
             if self.bar.is_hidden() {
-                self.print_at(Level::Debug, &text);
+                self.print_at(Level::DEBUG, &text);
             }
             self.bar.set_message(text);
             self.bar.tick();
         }
     }
 
-    /// Prints a notice. Those that a host can repeat at will are warnings.
+    /// Prints a notice. Notices that a host can repeat at will are warnings.
     pub(super) fn notice(&self, stats: &RunStats, notice: &Notice) {
         let text = || notice_text(stats.host(notice.host().0), notice);
         match notice {
-            Notice::Gap { .. }
-            | Notice::Repeated { .. }
+            Notice::Gap { .. } => {
+                let is_unusual =
+                    self.gaps.record(notice.host().0, notice.skipped_seqs(), Instant::now());
+                let level = if is_unusual { Level::WARN } else { Level::DEBUG };
+                if is_unusual || messages::has_details() {
+                    self.print_at(level, &text());
+                }
+            }
+            Notice::Repeated { .. }
             | Notice::Regressed { .. }
             | Notice::Reused { .. }
             | Notice::ServerInfo { .. } => self.warn(notice.name(), text),
@@ -84,7 +150,7 @@ impl Status {
     /// Prints a warning at once if it is the first of its kind in a minute or every one is to be printed, else with the
     /// later ones.
     pub fn warn(&self, kind: &'static str, text: impl FnOnce() -> String) {
-        if log::prints(Level::Debug) {
+        if messages::has_details() {
             return self.print_warning(&warnings::shorten(text()));
         }
         if let Some(line) = self.warnings.record(kind, text, Instant::now()) {
@@ -105,17 +171,16 @@ impl Status {
 
     /// Prints a line above the status line.
     pub fn print(&self, text: &str) {
-        self.print_at(Level::Info, text);
+        self.print_at(Level::INFO, text);
     }
 
     /// Prints a warning above the status line.
     pub fn print_warning(&self, text: &str) {
-        self.print_at(Level::Warning, text);
+        self.print_at(Level::WARN, text);
     }
 
     fn print_at(&self, level: Level, text: &str) {
-        // If standard error is closed, the output remains.
-        self.bar.suspend(|| drop(log::print(level, text)));
+        self.bar.suspend(|| messages::print(level, text));
     }
 
     /// Prints how many sequence numbers each host skipped.
@@ -124,7 +189,7 @@ impl Status {
             if *skipped > 0 {
                 let host = stats.host(host);
                 let text = format!("{host}: sequence numbers skipped in this run: {skipped}");
-                self.print_warning(&text);
+                self.print(&text);
             }
         }
     }

@@ -58,7 +58,7 @@ impl StatusChecks {
             Err(_) => {
                 check.end(Ok(()));
                 self.status.warn("status-unchecked", || {
-                    format!("{did}: called inactive by the stream, and its server is not asked: too many accounts are")
+                    format!("{did}: the stream calls the account inactive, and its server is not asked: too many accounts are")
                 });
             }
         }
@@ -151,7 +151,7 @@ impl Asker {
         };
         self.status.warn("status-not-confirmed", || {
             format!(
-                "{did}: called inactive by the stream, which its server does not confirm: {why}"
+                "{did}: the stream calls the account inactive, but its server does not confirm it: {why}"
             )
         });
         None
@@ -172,9 +172,10 @@ fn store(
     line.pop();
     // A status is short, and its line is one.
     let Ok(event) = NewEvent::new(id, did, line) else { return };
-    let event = match status == Some(DELETED) && outbox.has_histories() {
-        true => event.with_effects(RecordEffects::of_deletion()),
-        false => event,
+    let event = if status == Some(DELETED) && outbox.has_histories() {
+        event.with_effects(RecordEffects::of_deletion())
+    } else {
+        event
     };
     outbox.append(event, stored);
 }

@@ -87,9 +87,10 @@ mod unix {
 
         /// Number of bytes in the pipe.
         pub(super) fn unread(&self, out: &Stdout) -> io::Result<u64> {
-            match self.is_closed.load(Relaxed) {
-                true => Err(io::ErrorKind::BrokenPipe.into()),
-                false => Ok(rustix::io::ioctl_fionread(out)?),
+            if self.is_closed.load(Relaxed) {
+                Err(io::ErrorKind::BrokenPipe.into())
+            } else {
+                Ok(rustix::io::ioctl_fionread(out)?)
             }
         }
     }
@@ -114,7 +115,7 @@ mod unix {
 mod other {
     use std::io::{self, Stdout};
 
-    /// The reader of a pipe. No value exists: the system does not say what a reader has taken, so a line counts as
+    /// The reader of a pipe. No value exists: the system does not tell how much a reader has taken, so a line counts as
     /// taken once it is written.
     #[derive(Debug)]
     pub(super) enum Reader {}

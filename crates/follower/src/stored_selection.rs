@@ -1,8 +1,8 @@
-//! The selection that histories were delivered for: in the outbox, to be compared with that of the next run.
+//! The selection that histories were delivered for: in the outbox, for comparison with the next run's.
 //!
-//! A history is complete for a selection. If the next one selects more, what was added was never fetched, and the complete
-//! histories are outdated in the transaction that stores it: an end before they are fetched changes nothing. Accounts that
-//! are not selected miss events from then on, so that their histories are outdated too.
+//! A history is complete for a selection. If the next one selects more, the additions were never fetched, and the
+//! complete histories are outdated in the transaction that stores it: an end before they are fetched changes nothing.
+//! Accounts that are not selected miss events from then on, so that their histories are outdated too.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::selection::Selection;
 use crate::failure::Failure;
 
-/// What a run selects, but for its accounts: whether the history of each is complete is in the outbox.
+/// The selection of a run, except its accounts: the outbox knows whether the history of an account is complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StoredSelection {
@@ -33,7 +33,7 @@ pub(super) struct SelectionChange {
 }
 
 impl StoredSelection {
-    /// What a run selects now.
+    /// The current selection of a run.
     pub(super) fn of(selection: &Selection) -> Self {
         let filter = selection.filter();
         let condition = filter.condition.as_ref().map(|condition| condition.text().to_owned());
@@ -85,9 +85,8 @@ impl StoredSelection {
 
 /// Whether a collection, or each of a prefix, is among those with these names and prefixes.
 fn covers_name(names: &[String], other: &str) -> bool {
-    names.iter().any(|name| match name.ends_with('.') {
-        true => other.starts_with(name.as_str()),
-        false => other == name,
+    names.iter().any(|name| {
+        if name.ends_with('.') { other.starts_with(name.as_str()) } else { other == name }
     })
 }
 
@@ -105,7 +104,9 @@ mod tests {
 
     #[test]
     fn a_selection_is_compared_by_what_it_may_add_and_leave_out() {
-        let (more, less, both) = ((true, false), (false, true), (true, true));
+        let more = (true, false);
+        let less = (false, true);
+        let both = (true, true);
         for (before, now, expected) in [
             (selection(&[], ""), selection(&[], ""), (false, false)),
             (selection(&["a.b.c"], ""), selection(&[], ""), more),

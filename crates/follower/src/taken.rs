@@ -1,14 +1,14 @@
 //! Written lines whose reader may not have taken them: their acknowledgements are held back.
 //!
-//! What was written to a pipe may lie in the pipe, and what was taken from it in a buffer of the reader. If the
-//! reader ends, both are gone, so these lines must be delivered again:
+//! Written lines may still be in the pipe, and lines that were taken from it in a buffer of the reader. If the reader
+//! ends, both are gone, so these lines must be delivered again:
 //!
 //! ```text
 //!                 taken ┐              ┌ written
 //!   acknowledged ┊ 64 KiB, in a buffer ┊ unread, in the pipe
 //! ```
 //!
-//! A reader that has emptied the pipe and waits for more has handled what it took, after a moment.
+//! A reader that has emptied the pipe and waits for more has handled its lines, after a moment.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -93,7 +93,7 @@ impl<A: Acknowledge> WrittenLines<A> {
     }
 }
 
-/// What a reader may have taken without having handled it, in bytes.
+/// Bytes that a reader may have taken without having handled them.
 const READER_BUFFER_BYTES: u64 = 64 << 10;
 /// How long a pipe must be empty until its reader has handled everything.
 const SETTLED_AFTER: Duration = Duration::from_millis(250);

@@ -1,17 +1,18 @@
-//! What a run proves of the events of a stream: `--verify-against`.
+//! The level of proof for the events of a stream: `--verify-against`.
 
 use clap::ValueEnum;
 use events::ProvedLevel;
 use verify::sync::Policy;
 
-/// What is proved of an event before it is delivered.
+/// The level of proof for an event before it is delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum VerifyLevel {
+pub enum VerifyLevel {
     /// Nothing: events are decoded.
     None,
-    /// The account's key signed the commit, and each record has the hash that its operation names.
+    /// The account's key signed the commit, and every record has the hash that its operation names.
     Signature,
-    /// Also that the operations are the whole change of the signed tree, and continue the chain of the account.
+    /// As `signature`, and the operations are the whole change of the signed tree and continue the chain of the
+    /// account.
     #[default]
     Full,
 }
@@ -26,7 +27,7 @@ impl VerifyLevel {
         }
     }
 
-    /// The word in lines, which those of the default do not have.
+    /// The word in lines; lines of the default level have none.
     pub(super) fn mark(self) -> Option<ProvedLevel> {
         match self {
             Self::None => Some(ProvedLevel::None),
@@ -44,7 +45,7 @@ impl VerifyLevel {
         }
     }
 
-    /// What the run gives up, for the operator.
+    /// A warning about the missing proof, for the operator.
     pub(super) fn warning(self) -> Option<&'static str> {
         match self {
             Self::None => Some(
@@ -52,7 +53,7 @@ impl VerifyLevel {
             ),
             Self::Signature => Some(
                 "operations are not verified (--verify-against signature): a host can invent, change and leave out \
-                 records beside the signed commits of an account",
+                 records in addition to the signed commits of an account",
             ),
             Self::Full => None,
         }

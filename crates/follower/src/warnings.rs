@@ -1,4 +1,4 @@
-//! Warnings of a run, at most one line a minute for each kind, with the number of those that were not printed.
+//! Warnings of a run, at most one line per minute and kind, with the number of suppressed ones.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -66,7 +66,7 @@ impl Kind {
     }
 }
 
-/// A warning quotes strangers, who can make it long.
+/// A warning quotes untrusted text, which can be long.
 pub(super) fn shorten(mut text: String) -> String {
     if let Some((end, _)) = text.char_indices().nth(MAX_CHARS) {
         text.truncate(end);

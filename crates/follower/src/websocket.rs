@@ -1,4 +1,4 @@
-//! The WebSocket server of a run: its address, and what its clients must know.
+//! The WebSocket server of a run: its address and its token.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -8,6 +8,7 @@ use delivery::{Outbox, WebSocketOptions, WebSocketServer};
 use net::firehose::StopSignal;
 use net::http_server::AccessToken;
 use net::identity::Resolver;
+use tracing::Level;
 use uuid::Uuid;
 
 use super::args::FollowArgs;
@@ -16,7 +17,7 @@ use super::state;
 use super::status::Status;
 use crate::failure::Failure;
 use crate::files;
-use crate::log::{self, Level};
+use crate::messages;
 
 /// Binds the server of `--to ws://…`, if there is one.
 pub(super) fn bind(
@@ -45,7 +46,8 @@ fn options(args: &FollowArgs, address: SocketAddr) -> Result<WebSocketOptions, F
     Ok(options)
 }
 
-/// The token that clients must know, as they acknowledge events: that of `--ws-token-file`, or else one of the state folder.
+/// The token that clients must know, as they acknowledge events: the token of `--ws-token-file`, or else one in the
+/// state folder.
 fn token(args: &FollowArgs, address: SocketAddr) -> Result<Option<AccessToken>, Failure> {
     let is_loopback = address.ip().to_canonical().is_loopback();
     match &args.delivery.ws_token_file {
@@ -66,15 +68,12 @@ fn made_token(path: &Path) -> Result<AccessToken, Failure> {
     files::create_secret(path, || {
         format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple())
     })?;
-    // If standard error is closed, the file remains.
-    let _ =
-        log::print(Level::Info, &format!("clients of ws:// need the token in {}", path.display()));
+    messages::print(Level::INFO, &format!("clients of ws:// need the token in {}", path.display()));
     files::read_token(path, &path.display().to_string())
 }
 
 fn warn(text: &str) {
-    // If standard error is closed, the server remains.
-    let _ = log::print(Level::Warning, text);
+    messages::print(Level::WARN, text);
 }
 
 /// Serves clients until a stop is requested. If the server fails, the run stops.
@@ -86,7 +85,7 @@ pub(super) async fn serve(
     let address = server.address();
     status.print(&format!("WebSockets at ws://{address}/lines and ws://{address}/channel"));
     if !address.ip().to_canonical().is_loopback() {
-        status.print(&format!("ws://{address} is not encrypted: put a TLS proxy before it"));
+        status.print(&format!("ws://{address} is not encrypted: put a TLS proxy in front of it"));
     }
     let result = server.run(stop.clone()).await;
     stop.request();

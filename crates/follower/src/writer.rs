@@ -202,7 +202,7 @@ fn write_all<A: Acknowledge>(shared: &Shared<A>, mut out: impl LineOutput) -> io
     Ok(())
 }
 
-/// Writes the lines, if there are any, and acknowledges those that the reader has taken.
+/// Writes the lines, if there are any, and acknowledges the lines that the reader has taken.
 fn write_lines<A: Acknowledge>(
     out: &mut impl LineOutput,
     written: &mut WrittenLines<A>,
@@ -269,7 +269,7 @@ const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub fn failure(error: io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::Local(
-            "the reader of standard output closed it: the next run delivers the lines again that it may not \
+            "the reader of standard output closed it: the next run repeats the lines that it may not \
              have taken"
                 .to_owned(),
         ),

@@ -206,12 +206,11 @@ mod tests {
         struct Failing(bool);
         impl Read for Failing {
             fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-                match std::mem::replace(&mut self.0, true) {
-                    true => Err(io::Error::other("unplugged")),
-                    false => {
-                        buf[..3].copy_from_slice(b"one");
-                        Ok(3)
-                    }
+                if std::mem::replace(&mut self.0, true) {
+                    Err(io::Error::other("unplugged"))
+                } else {
+                    buf[..3].copy_from_slice(b"one");
+                    Ok(3)
                 }
             }
         }

@@ -335,7 +335,9 @@ fn folder() -> tempfile::TempDir {
 
 #[test]
 fn a_folder_is_read_in_the_order_of_names_and_a_limit_is_shared() {
-    let (dir, corpus, arena) = (folder(), corpus(), Bump::new());
+    let dir = folder();
+    let corpus = corpus();
+    let arena = Bump::new();
     let ids = |limit| {
         let input = Input::open(&[dir.path()], None, limit).unwrap();
         input.load(&arena).unwrap().into_iter().map(|event| event.id).collect::<Vec<_>>()

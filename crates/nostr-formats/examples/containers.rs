@@ -40,7 +40,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         let lookups = lookups(bytes)?;
         let micros = |part: usize| lookups[lookups.len() * part / 100].as_secs_f64() * 1e6;
         let range = format!("{:.0}–{:.0}", rate(PASSES - 1), rate(0));
-        let (name, rate, median, most) = (format.name(), rate(PASSES / 2), micros(50), micros(99));
+        let name = format.name();
+        let rate = rate(PASSES / 2);
+        let median = micros(50);
+        let most = micros(99);
         println!("{name:<20} {rate:>6.0} {range:>9} {median:>6.0} {most:>6.0}");
     }
     Ok(())
@@ -63,7 +66,9 @@ fn container(
 
 /// The time to read all events.
 fn read(container: &[u8]) -> Result<Duration, Box<dyn Error>> {
-    let (started, mut arena, mut count) = (Instant::now(), Bump::new(), 0);
+    let started = Instant::now();
+    let mut arena = Bump::new();
+    let mut count = 0;
     let mut reader = StreamReader::new(container);
     while let Some(item) = reader.next_item()? {
         let Item::Block(block) = item else { return Err("a damaged block".into()) };

@@ -62,7 +62,9 @@ impl Codec for Dannypack {
         limits: &Limits,
     ) -> Result<Event<'a>, DecodeError> {
         let mut input = Input::new(bytes);
-        let (id, pubkey, sig) = (*input.array()?, *input.array()?, *input.array()?);
+        let id = *input.array()?;
+        let pubkey = *input.array()?;
+        let sig = *input.array()?;
         let created_at = i64::from_le_bytes(*input.array()?);
         let kind = u16::from_le_bytes(*input.array()?);
         let tags = read_tags(&mut input, arena, limits)?;

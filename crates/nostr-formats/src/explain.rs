@@ -243,10 +243,10 @@ fn entries(
 /// Collects the parts of a layout with pointers, and names them in the order of the bytes.
 pub(super) struct Parts<'a> {
     pub(super) bytes: &'a [u8],
-    parts: Vec<Part>,
+    parts: Vec<LayoutPart>,
 }
 
-struct Part {
+struct LayoutPart {
     start: usize,
     end: usize,
     field: String,
@@ -283,7 +283,7 @@ impl<'a> Parts<'a> {
     ) -> Result<&'a [u8], DecodeError> {
         let bytes = self.get(start, len)?;
         if len > 0 {
-            self.parts.push(Part { start, end: start + len, field: field.to_owned(), note });
+            self.parts.push(LayoutPart { start, end: start + len, field: field.to_owned(), note });
         }
         Ok(bytes)
     }
@@ -329,7 +329,7 @@ impl<'a> Parts<'a> {
                 visit(Span { offset: start, bytes, field: "", meaning });
             }
         };
-        for Part { start, end, field, note } in &self.parts {
+        for LayoutPart { start, end, field, note } in &self.parts {
             between(at, *start, visit);
             let meaning = match note {
                 Note::Layout(words) => Meaning::Layout(words),

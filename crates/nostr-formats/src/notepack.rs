@@ -68,7 +68,9 @@ impl Codec for Notepack {
     ) -> Result<Event<'a>, DecodeError> {
         let mut input = Input::new(bytes);
         read_version(&mut input)?;
-        let (id, pubkey, sig) = (*input.array()?, *input.array()?, *input.array()?);
+        let id = *input.array()?;
+        let pubkey = *input.array()?;
+        let sig = *input.array()?;
         let created_at = input.varint()? as i64;
         let kind = read_kind(&mut input)?;
         let content = read_content(&mut input, limits)?;
@@ -109,7 +111,9 @@ impl Codec for Notepack {
     ) -> Result<Fields<'a>, DecodeError> {
         let mut input = Input::new(bytes);
         read_version(&mut input)?;
-        let (id, pubkey, sig) = (input.array()?, input.array()?, input.array()?);
+        let id = input.array()?;
+        let pubkey = input.array()?;
+        let sig = input.array()?;
         Ok(Fields { id, pubkey, sig, rest: input })
     }
 }

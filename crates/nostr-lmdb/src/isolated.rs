@@ -89,7 +89,9 @@ impl IsolatedReader {
         let mut process = command.spawn().map_err(DatabaseError::Start)?;
         let output = process.stdout.take();
         let messages = Chunks::of(output.expect("it is piped"), stall);
-        let (program, last, is_over) = (Program::Strfry, None, false);
+        let program = Program::Strfry;
+        let last = None;
+        let is_over = false;
         let mut reader = Self { process, messages, program, last, is_over };
         match reader.next_message(&mut Vec::new())? {
             Message::Opened(program) => reader.program = program,

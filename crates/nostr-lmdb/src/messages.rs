@@ -138,7 +138,9 @@ fn read_record(input: &mut impl Read, out: &mut Vec<u8>) -> io::Result<Record> {
 
 fn read_error(input: &mut impl Read) -> io::Result<DatabaseError> {
     let number = byte(input)?;
-    let (one, other, len) = (integer(input)?, integer(input)?, length(input)?);
+    let one = integer(input)?;
+    let other = integer(input)?;
+    let len = length(input)?;
     if len > MAX_TEXT_BYTES {
         return Err(malformed());
     }

@@ -212,9 +212,10 @@ fn next_of<'t>(
     let Ok(key) = key.try_into().map(u64::from_ne_bytes) else {
         return Err(DatabaseError::Key { after, len: key.len() });
     };
-    match last.is_none_or(|last| last < key) {
-        true => Ok(Some((key, value))),
-        false => Err(DatabaseError::Order { after }),
+    if last.is_none_or(|last| last < key) {
+        Ok(Some((key, value)))
+    } else {
+        Err(DatabaseError::Order { after })
     }
 }
 

@@ -255,7 +255,9 @@ impl<'a> Address<'a> {
     /// The address in the value of a tag of `deletion`; `None` if it is none, or one of another author.
     pub(crate) fn of(value: &'a [u8], deletion: &PackedEvent<'_>) -> Option<Self> {
         let mut parts = value.splitn(3, |byte| *byte == b':');
-        let (kind, pubkey, d) = (parts.next()?, parts.next()?, parts.next()?);
+        let kind = parts.next()?;
+        let pubkey = parts.next()?;
+        let d = parts.next()?;
         let kind: u16 = str::from_utf8(kind).ok()?.parse().ok()?;
         let is_own = pubkey.eq_ignore_ascii_case(hex::encode(deletion.pubkey()).as_bytes());
         let address = Self { kind, d };

@@ -29,9 +29,10 @@ fn database(tables: &[(&str, Entries<'_>)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let env = lmdb::create(folder.path(), 8, 1 << 30).unwrap();
     for (name, entries) in tables {
-        match entries.iter().all(|(key, _)| key.len() == 8) {
-            true => fill::<IntegerComparator>(&env, name, entries),
-            false => fill::<DefaultComparator>(&env, name, entries),
+        if entries.iter().all(|(key, _)| key.len() == 8) {
+            fill::<IntegerComparator>(&env, name, entries)
+        } else {
+            fill::<DefaultComparator>(&env, name, entries)
         }
     }
     folder

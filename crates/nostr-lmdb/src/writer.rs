@@ -285,9 +285,10 @@ impl StrfryWriter {
         digits: &str,
     ) -> Result<Option<u64>, DatabaseError> {
         let mut id = [0; 32];
-        match digits.len() == 64 && hex::decode(digits.to_ascii_lowercase().as_bytes(), &mut id) {
-            true => self.number_of_id(txn, &id),
-            false => Ok(None),
+        if digits.len() == 64 && hex::decode(digits.to_ascii_lowercase().as_bytes(), &mut id) {
+            self.number_of_id(txn, &id)
+        } else {
+            Ok(None)
         }
     }
 

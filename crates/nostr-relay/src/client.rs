@@ -190,7 +190,9 @@ impl Client {
         let limit = self.answer_timeout();
         let Self { socket, dialer, url, options, .. } = self;
         let dial = |_| {
-            let (dialer, url, socket) = (dialer.clone(), url.clone(), options.socket);
+            let dialer = dialer.clone();
+            let url = url.clone();
+            let socket = options.socket;
             Box::pin(async move { dialer.dial(&url, &socket).await }) as Dial
         };
         let next = socket.next(dial);
@@ -289,9 +291,10 @@ impl Client {
         match Message::parse(text.as_str()) {
             Ok(Message::Event { subscription, object }) => {
                 let is_awaited = self.is_awaited(&subscription);
-                match self.is_ours(&subscription) {
-                    true => self.handle_event(EventText::new(text, object), is_awaited),
-                    false => self.notify(RelayNotice::UnknownSubscription),
+                if self.is_ours(&subscription) {
+                    self.handle_event(EventText::new(text, object), is_awaited)
+                } else {
+                    self.notify(RelayNotice::UnknownSubscription)
                 }
             }
             Ok(Message::EndOfStored { subscription, hint }) => {
@@ -301,15 +304,17 @@ impl Client {
                 self.handle_closed(&subscription, reason);
             }
             Ok(Message::Compare { subscription, message }) => {
-                match self.is_comparing(&subscription) {
-                    true => self.handle_comparison(&message),
-                    false => self.notify(RelayNotice::UnknownSubscription),
+                if self.is_comparing(&subscription) {
+                    self.handle_comparison(&message)
+                } else {
+                    self.notify(RelayNotice::UnknownSubscription)
                 }
             }
             Ok(Message::CompareFailed { subscription, reason }) => {
-                match self.is_comparing(&subscription) {
-                    true => self.handle_compare_failed(reason),
-                    false => self.notify(RelayNotice::UnknownSubscription),
+                if self.is_comparing(&subscription) {
+                    self.handle_compare_failed(reason)
+                } else {
+                    self.notify(RelayNotice::UnknownSubscription)
                 }
             }
             Ok(Message::Notice(text)) => self.notify(RelayNotice::Message(text)),
@@ -348,13 +353,12 @@ impl Client {
             // A late answer to an earlier request.
             _ => true,
         };
-        match is_wanted {
-            true => {
-                let is_live = matches!(self.stage, Stage::Live) && self.gap().is_none();
-                let resume = self.resume.filter(|_| is_live);
-                self.ready.push_back(RelayItem::Event(RelayEvent { text, resume }));
-            }
-            false => self.notify(RelayNotice::Unrequested),
+        if is_wanted {
+            let is_live = matches!(self.stage, Stage::Live) && self.gap().is_none();
+            let resume = self.resume.filter(|_| is_live);
+            self.ready.push_back(RelayItem::Event(RelayEvent { text, resume }));
+        } else {
+            self.notify(RelayNotice::Unrequested)
         }
     }
 
@@ -369,12 +373,11 @@ impl Client {
     fn take_stored(&mut self, text: &EventText, is_awaited: bool) -> bool {
         let (id, created_at) = self.place(text);
         self.latest_stored = self.latest_stored.max(created_at.and_then(bounded_by_now));
-        match is_awaited {
-            true => self.walk.take(id, created_at),
-            false => {
-                self.walk.take_live(id);
-                true
-            }
+        if is_awaited {
+            self.walk.take(id, created_at)
+        } else {
+            self.walk.take_live(id);
+            true
         }
     }
 

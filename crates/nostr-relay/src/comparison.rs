@@ -90,9 +90,10 @@ impl Missing {
     /// The ids of the next group; none at the end. What the relay left out of the last group is requested again if it sent others:
     /// it may send fewer at once than are requested.
     pub(super) fn next_group(&mut self) -> Vec<[u8; 32]> {
-        match self.requested.len() < self.requested_count {
-            true => self.queued.extend(self.requested.drain()),
-            false => self.withheld += self.requested.len(),
+        if self.requested.len() < self.requested_count {
+            self.queued.extend(self.requested.drain())
+        } else {
+            self.withheld += self.requested.len()
         }
         let group: Vec<_> = self.queued.drain(..self.queued.len().min(GROUP_IDS)).collect();
         self.requested = group.iter().copied().collect();

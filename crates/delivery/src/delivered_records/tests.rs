@@ -4,7 +4,9 @@ use tempfile::TempDir;
 use super::*;
 use crate::database::FORMAT;
 use crate::event::{EventId, NewEvent};
-use crate::outbox::{Options, StartAt};
+use crate::outbox::StartAt;
+use crate::outbox_options::Options;
+use crate::record_effects::RecordEffects;
 
 const DID: &str = "did:web:a.test";
 

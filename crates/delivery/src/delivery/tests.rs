@@ -8,7 +8,9 @@ use tempfile::TempDir;
 use super::*;
 use crate::database::OutboxIdentity;
 use crate::event::{EventId, NewEvent};
-use crate::outbox::{Options, Outbox, StartAt};
+use crate::outbox::{Outbox, StartAt};
+use crate::outbox_options::Options;
+use crate::sink::Sink;
 
 /// A sink that does what a function says, and records what it accepted.
 struct TestSink<F> {
@@ -108,8 +110,8 @@ fn quick() -> DeliveryOptions {
 }
 
 /// Runs a delivery until `is_done`, then stops it.
-async fn run<S: Sink>(
-    delivery: Delivery<S>,
+async fn run(
+    delivery: Delivery,
     is_done: impl Fn(&DeliveryMetrics) -> bool,
 ) -> Result<DeliverySummary, DeliveryError> {
     let (stop, metrics) = (StopSignal::new(), delivery.metrics());
@@ -193,9 +195,10 @@ fn refusing(
 ) -> impl Fn(Vec<Event>, u64) -> std::future::Ready<Result<(), SendFailure>> {
     move |events, _| {
         let is_refused = |event: &Event| positions.contains(&event.position());
-        std::future::ready(match events.iter().any(is_refused) {
-            true => Err(SendFailure::new(FailureKind::Refused, "status 422")),
-            false => Ok(()),
+        std::future::ready(if events.iter().any(is_refused) {
+            Err(SendFailure::new(FailureKind::Refused, "status 422"))
+        } else {
+            Ok(())
         })
     }
 }
@@ -255,9 +258,10 @@ async fn a_stop_leaves_what_is_not_accepted_to_the_next_run() {
     let respond = |events: Vec<Event>, _| async move {
         let positions = events.iter().map(Event::position);
         let accepted: Vec<u64> = positions.filter(|position| *position <= 40).collect();
-        match accepted.len() == events.len() {
-            true => Ok(()),
-            false => Err(SendFailure { accepted, ..SendFailure::temporary("not yet") }),
+        if accepted.len() == events.len() {
+            Ok(())
+        } else {
+            Err(SendFailure { accepted, ..SendFailure::temporary("not yet") })
         }
     };
     let (first, seen) = sink(SinkLimits::new(10, 1 << 20), respond);

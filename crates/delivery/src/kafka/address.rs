@@ -38,7 +38,7 @@ struct TokenEndpoint {
     client_id: String,
     secret_file: PathBuf,
     scope: Option<String>,
-    /// File of trusted certificates for the endpoint, instead of those of the system.
+    /// File of trusted certificates for the endpoint, instead of the system's.
     roots: Option<PathBuf>,
 }
 
@@ -57,10 +57,10 @@ struct LoginKeys {
 
 impl KafkaAddress {
     /// Parses `kafka://USER@HOST:PORT/TOPIC`. The keys after `?` are `broker` for each further `HOST:PORT` of the same
-    /// cluster; `tls`, `true` or, within this machine only, `false`; `roots`, a PEM file of trusted certificates instead of
-    /// those of the system; `cert` and `key`, PEM files of the client's certificate and its key; `password_file`, which is
-    /// read for each connection; and `sasl`: `scram-sha-512`, the default for a user, `scram-sha-256`, with TLS `plain`, or, without a user,
-    /// `oauthbearer` and `aws-msk-iam`.
+    /// cluster; `tls`, `true` or, within this machine only, `false`; `roots`, a PEM file of trusted certificates
+    /// instead of the system's; `cert` and `key`, PEM files of the client's certificate and its key; `password_file`,
+    /// which is read for each connection; and `sasl`: `scram-sha-512`, the default for a user, `scram-sha-256`, with
+    /// TLS `plain`, or, without a user, `oauthbearer` and `aws-msk-iam`.
     ///
     /// With `oauthbearer` the token is in `token_file`, which is read for each connection, or comes from `token_endpoint`, an `https` URL, by
     /// `client_id` and `client_secret_file`, with `scope` and `token_roots` if they are given. With `aws-msk-iam` and `region` the credentials

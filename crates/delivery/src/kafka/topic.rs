@@ -8,7 +8,7 @@ use net::DurationText;
 
 use crate::config_fault::ConfigFault;
 
-/// The settings of a topic, as its broker describes them. What a broker does not tell has no effect.
+/// The settings of a topic, as its broker describes them. Settings that a broker does not tell have no effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TopicSettings {
     max_message_bytes: Option<u64>,

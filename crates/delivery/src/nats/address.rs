@@ -27,7 +27,7 @@ enum Login {
     Nkey(PathBuf),
 }
 
-/// What a client sends to authenticate.
+/// The credentials of a client.
 pub(super) enum Secret {
     Token(String),
     Credentials(String),
@@ -35,12 +35,12 @@ pub(super) enum Secret {
 }
 
 impl NatsAddress {
-    /// Parses `nats://USER@HOST:PORT/PREFIX`. The prefix of the subjects has tokens of `A-Z`, `a-z`, `0-9`, `-` and `_`,
-    /// separated by `.`. The keys after `?` are `stream`, by default the prefix with `_` for `.`; `server` for each
-    /// further `HOST:PORT` of a cluster; `tls`, `true` or, within this machine only, `false`; `roots`, a PEM file of
-    /// trusted certificates instead of those of the system; `cert` and `key`, PEM files of the client's certificate and its key;
-    /// and one of `password_file`, `token_file`, `creds_file` (the JWT and the seed of a user, as `nsc` writes them) and
-    /// `nkey_file` (the seed of a user). Files are read for each connection.
+    /// Parses `nats://USER@HOST:PORT/PREFIX`. The prefix of the subjects has tokens of `A-Z`, `a-z`, `0-9`, `-` and
+    /// `_`, separated by `.`. The keys after `?` are `stream`, by default the prefix with `_` for `.`; `server` for
+    /// each further `HOST:PORT` of a cluster; `tls`, `true` or, within this machine only, `false`; `roots`, a PEM file
+    /// of trusted certificates instead of the system's; `cert` and `key`, PEM files of the client's certificate and its
+    /// key; and one of `password_file`, `token_file`, `creds_file` (the JWT and the seed of a user, as `nsc` writes
+    /// them) and `nkey_file` (the seed of a user). Files are read for each connection.
     ///
     /// # Errors
     /// A text for a person, without a password.
@@ -84,7 +84,7 @@ impl NatsAddress {
         format!("{} {}", self.servers.name(), self.stream)
     }
 
-    /// What is in the file of the login now, if one is named.
+    /// The current content of the login file, if one is named.
     ///
     /// # Errors
     /// If it cannot be read.

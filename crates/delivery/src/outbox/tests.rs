@@ -10,6 +10,7 @@ use store::StoreFault;
 use tempfile::TempDir;
 
 use super::*;
+use crate::consumer::Consumer;
 use crate::database::FORMAT;
 use crate::event::{Event, EventId};
 
@@ -471,9 +472,10 @@ fn another_file_is_refused_and_unchanged() {
         fs::create_dir(file(&dir).parent().unwrap()).unwrap();
         fs::write(file(&dir), &bytes).unwrap();
         let fault = fault(Outbox::open(&file(&dir), Options::default()));
-        let expected = match bytes.is_empty() {
-            true => OutboxFault::Damaged("it has 0 bytes".to_owned()),
-            false => OutboxFault::NotOurs,
+        let expected = if bytes.is_empty() {
+            OutboxFault::Damaged("it has 0 bytes".to_owned())
+        } else {
+            OutboxFault::NotOurs
         };
         assert_eq!((fault, fs::read(file(&dir)).unwrap()), (expected, bytes));
     }

@@ -29,15 +29,19 @@ impl PostgresAddress {
     /// | `verify-ca` | has TLS, and the certificate is verified by `sslrootcert` for whatever host |
     /// | `require` | has TLS, and without `sslrootcert` nothing is verified; with a file it is `verify-ca`, as in libpq |
     ///
-    /// `sslrootcert` names a PEM file of trusted certificates instead of those of the system; `system` stands for these.
-    /// `sslcert` and `sslkey` name PEM files of the client's certificate and its key. `password_file` names the file with the password, which is read for
-    /// each connection; a password in the URI is refused, as other users of the machine see arguments.
+    /// `sslrootcert` names a PEM file of trusted certificates instead of the system's; `system` stands for these.
+    /// `sslcert` and `sslkey` name PEM files of the client's certificate and its key. `password_file` names the file
+    /// with the password, which is read for each connection; a password in the URI is refused, as other users of the
+    /// machine see arguments.
     ///
     /// # Errors
     /// A text for a person, without a password.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut url = Url::parse(text).map_err(|error| error.to_string())?;
-        let (mut mode, mut roots, mut password_file, mut others) = (None, None, None, Vec::new());
+        let mut mode = None;
+        let mut roots = None;
+        let mut password_file = None;
+        let mut others = Vec::new();
         let (mut certificate, mut client_key) = (None, None);
         for (key, value) in url.query_pairs() {
             match &*key {
@@ -104,15 +108,7 @@ impl PostgresAddress {
         Ok(Self { config, password_file, tls, verification })
     }
 
-    /// What an operator should know of an address that was accepted.
-    pub fn warning(&self) -> Option<&'static str> {
-        (self.verification == Verification::None).then_some(
-            "sslmode=require verifies no certificate: whoever is on the way can read and change what is sent, the password too. \
-             Use sslmode=verify-full, with sslrootcert=FILE for the certificates of the provider",
-        )
-    }
-
-    /// What a new connection needs, with the password as it is in its file now.
+    /// The options of a new connection, with the password as it is in its file now.
     pub(super) fn config(&self) -> Result<Config, String> {
         let mut config = self.config.clone();
         if let Some(path) = &self.password_file {
@@ -171,6 +167,7 @@ const TCP_TIMEOUT: Duration = Duration::from_secs(30);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sink_address::SinkAddress;
 
     fn mode(text: &str) -> SslMode {
         PostgresAddress::parse(text).unwrap().config.get_ssl_mode()

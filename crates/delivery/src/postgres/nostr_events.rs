@@ -17,12 +17,12 @@ impl InsertStatement {
         client.prepare(INSERT).await.map(Self)
     }
 
-    /// Inserts the events that the table has not.
+    /// Inserts the events that the table has not. Returns their number.
     pub(super) async fn run(
         &self,
         client: &impl GenericClient,
         events: &[NostrEvent<'_>],
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
         let column = |of: for<'a> fn(&'a NostrEvent<'_>) -> &'a str| -> Vec<Cow<'_, str>> {
             events.iter().map(|event| storable(of(event))).collect()
         };
@@ -37,7 +37,7 @@ impl InsertStatement {
             &column(|event| &event.content),
             &column(|event| &event.sig),
         ];
-        client.execute(&self.0, &columns).await.map(drop)
+        client.execute(&self.0, &columns).await
     }
 }
 

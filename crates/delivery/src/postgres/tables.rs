@@ -73,14 +73,14 @@ impl Statements {
         })
     }
 
-    /// Applies events.
+    /// Applies events. Returns the number of written and deleted rows of `record`.
     pub(super) async fn apply(
         &self,
         client: &impl GenericClient,
         events: &[ParsedEvent<'_>],
         has_json: bool,
         max_events: u64,
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
         let known = self.accounts(client, &dids(events)).await?;
         let mut changes = Changes::new(known);
         events.iter().for_each(|event| changes.apply(&event.line));
@@ -89,7 +89,8 @@ impl Statements {
         for step in changes.steps() {
             self.apply_step(client, step, has_json).await?;
         }
-        self.delete_old_events(client, max_events).await
+        self.delete_old_events(client, max_events).await?;
+        Ok(changes.rows())
     }
 
     /// Deletes all but the last `max` rows of `event`.
@@ -278,10 +279,7 @@ impl<'l> RecordColumns<'l> {
 
 /// A text as PostgreSQL stores it, which has no U+0000.
 pub(super) fn storable(text: &str) -> Cow<'_, str> {
-    match text.contains('\0') {
-        true => text.replace('\0', "\u{fffd}").into(),
-        false => text.into(),
-    }
+    if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
 }
 
 /// Whether a text in JSON has no U+0000, which `jsonb` does not store.
@@ -343,7 +341,7 @@ const SET_POSITION: &str = "
 INSERT INTO cursor (outbox, position) VALUES ($1, $2)
 ON CONFLICT (outbox) DO UPDATE SET position = excluded.position";
 
-/// What tables in a schema consist of.
+/// The parts of the tables in a schema.
 #[derive(Debug)]
 pub(super) struct Layout {
     /// The names of everything that is created.

@@ -6,10 +6,10 @@ use store::StoreFault;
 use store::sqlite_file::FileFormat;
 
 /// Inserts the events that the table has not.
-pub(super) fn apply(transaction: &Connection, events: &[NostrEvent<'_>]) -> Result<(), StoreFault> {
-    let mut insert = transaction.prepare_cached(INSERT)?;
+pub(super) fn apply(transaction: &Connection, events: &[NostrEvent<'_>]) -> Result<u64, StoreFault> {
+    let (mut insert, mut rows) = (transaction.prepare_cached(INSERT)?, 0);
     for event in events {
-        insert.execute(params![
+        rows += insert.execute(params![
             &*event.id,
             &*event.pubkey,
             event.created_at,
@@ -17,9 +17,9 @@ pub(super) fn apply(transaction: &Connection, events: &[NostrEvent<'_>]) -> Resu
             event.tags.get(),
             &*event.content,
             &*event.sig
-        ])?;
+        ])? as u64;
     }
-    Ok(())
+    Ok(rows)
 }
 
 const INSERT: &str = "

@@ -55,14 +55,15 @@ pub(super) fn mark_incomplete(transaction: &Connection, did: &str) -> Result<(),
 pub(super) fn apply(
     transaction: &Connection,
     events: &[ParsedEvent<'_>],
-) -> Result<(), StoreFault> {
+) -> Result<u64, StoreFault> {
     let mut changes = Changes::new(accounts(transaction, tables::dids(events))?);
     for event in events {
         insert_event(transaction, event)?;
         changes.apply(&event.line);
     }
     changes.accounts().try_for_each(|(did, account)| put_account(transaction, did, account))?;
-    changes.steps().iter().try_for_each(|step| apply_step(transaction, step))
+    changes.steps().iter().try_for_each(|step| apply_step(transaction, step))?;
+    Ok(changes.rows())
 }
 
 fn insert_event(transaction: &Connection, parsed: &ParsedEvent<'_>) -> Result<(), StoreFault> {

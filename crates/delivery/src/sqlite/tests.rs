@@ -116,6 +116,18 @@ fn claim(active: bool, status: &str) -> String {
 }
 
 #[tokio::test]
+async fn rows_are_the_records_that_were_written_or_deleted_each_event_once() {
+    let mut fixture = Fixture::new();
+    assert_eq!(Sink::rows(&fixture.sink), Some(0));
+    let lines = [commit("2", &[put("a", "c1"), put("b", "c2")]), commit("3", &[delete("a")])];
+    fixture.send(&lines[..1]).await;
+    assert_eq!(Sink::rows(&fixture.sink), Some(2));
+    let again = [event(1, &lines[0]), fixture.next(&lines[1])];
+    fixture.sink.send(&again).await.unwrap();
+    assert_eq!(Sink::rows(&fixture.sink), Some(3));
+}
+
+#[tokio::test]
 async fn an_account_whose_history_is_outdated_is_incomplete_until_its_next_repository() {
     let mut all = Fixture::new();
     let outdated = line("history", "-", "history/outdated", "");

@@ -1,15 +1,18 @@
-//! Requests to a server on loopback, and what follows from its responses.
+//! Requests to a server on loopback, and the consequences of its responses.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use base::StopSignal;
 use net::dns::LoopbackDns;
 use net::egress::EgressPolicy;
 use net::hosts::BackoffOptions;
+use net::http::Limits;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
+use super::options::{InvalidSecret, WebhookBody};
 use super::*;
 use crate::event::{EventId, NewEvent};
 use crate::{Delivery, DeliveryOptions, Options, Outbox, StartAt};

@@ -18,7 +18,8 @@ use serde::Serialize;
 use super::schedule::{Outgoing, OutgoingMessage};
 use crate::event::Event;
 
-/// The messages of a line; none if tap has no event for it. Those of an account have its handle, if it is verified.
+/// The messages of a line; none if tap has no event for it. Messages about an account have its handle, if it is
+/// verified.
 pub(super) fn messages(event: &Event, handle: Option<&str>) -> Result<Outgoing, &'static str> {
     let line = Line::parse(event.payload()).map_err(|_| NO_LINE)?;
     let handle = handle.unwrap_or(UNVERIFIED_HANDLE);
@@ -128,7 +129,7 @@ struct Record<'l> {
 }
 
 impl<'l> Record<'l> {
-    /// An operation. One whose record is invalid deletes what was at its path, as tap has no form for it.
+    /// An operation. One whose record is invalid deletes the record at its path, as tap has no form for it.
     fn of(line: &'l Line<'_>, rev: &'l str, op: &'l Op<'_>) -> Self {
         let record = op.record();
         let action = if record.is_some() { op.action } else { Action::Delete };
@@ -159,7 +160,7 @@ const NO_LINE: &str = "an event that is no line of follow (line/malformed)";
 /// Maximum number of events of a line.
 const MAX_LINE_EVENTS: u64 = 4096;
 
-/// What stands for a handle that is not verified.
+/// Placeholder for a handle that is not verified.
 const UNVERIFIED_HANDLE: &str = "handle.invalid";
 
 #[cfg(test)]
@@ -174,7 +175,7 @@ mod tests {
         Event::stored(3, &NewEvent::new(id, "did:web:a.test", payload.to_owned()).unwrap())
     }
 
-    /// A line about the account with these keys, and those that all lines have.
+    /// A line about the account with these keys, and the keys that all lines have.
     fn line(kind: &str, verdict: &str, more: &Value) -> Value {
         let mut line = json!({"v": 1, "host": "https://a", "kind": kind, "did": "did:web:a.test",
             "verdict": verdict, "code": "unchecked"});

@@ -105,7 +105,7 @@ impl Connection {
         }
     }
 
-    /// Sends nothing more, and waits a while for the acknowledgements of what was sent.
+    /// Sends nothing more, and waits a while for the acknowledgements of sent messages.
     async fn settle(&mut self) -> Result<(), ConnectionEnd> {
         let limit = self.options.stop_timeout;
         let wait = async {
@@ -161,8 +161,8 @@ impl Connection {
         self.send()
     }
 
-    /// Records the acknowledgements of a message and of those that have arrived with it, also if the connection has ended
-    /// after them.
+    /// Records the acknowledgements of a message and of messages that have arrived with it, even if the connection has
+    /// ended after them.
     fn receive(&mut self, first: Utf8Bytes) -> Result<(), ConnectionEnd> {
         let mut completed = Vec::new();
         let received = self.complete(first, &mut completed);

@@ -24,7 +24,7 @@ use crate::consumer::Consumer;
 use crate::error::OutboxFault;
 use crate::outbox::Outbox;
 
-/// What the connections of a server share.
+/// State that the connections of a server share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) outbox: Outbox,
@@ -41,7 +41,7 @@ pub(super) struct Seat {
     client: std::sync::Mutex<Arc<Client>>,
 }
 
-/// What is known of the client of a consumer.
+/// The state of the client of a consumer.
 #[derive(Debug, Default)]
 pub(super) struct Client {
     /// Whether it has acknowledged nothing of what it was sent for too long.
@@ -74,7 +74,7 @@ struct Refusal {
 }
 
 impl Shared {
-    /// Answers a request. With the answer of an upgrade comes what to do after it.
+    /// Answers a request. The answer to an upgrade comes with the next step.
     pub(super) async fn respond(
         &self,
         mut request: Request<Incoming>,

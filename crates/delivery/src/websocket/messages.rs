@@ -9,7 +9,7 @@ use super::channel;
 use super::schedule::{Outgoing, OutgoingMessage};
 use crate::event::Event;
 
-/// What a connection speaks, by its path.
+/// The protocol of a connection, by its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// `/lines`: the payload of an event a message, acknowledged by its id.

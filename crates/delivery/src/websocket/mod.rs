@@ -90,8 +90,8 @@ impl WebSocketServer {
         self.shared.metrics.clone()
     }
 
-    /// Serves clients until a stop is requested. Then those that are connected have a moment to acknowledge what they
-    /// have received.
+    /// Serves clients until a stop is requested. Then connected clients have a moment to acknowledge what they have
+    /// received.
     ///
     /// # Errors
     /// If the outbox fails.
@@ -149,7 +149,7 @@ async fn serve(
     ended
 }
 
-/// Answers one request; what to do with its connection if it is to be upgraded.
+/// Answers one request; returns the next step for its connection if it is to be upgraded.
 async fn shake_hands(shared: &Arc<Shared>, stream: TcpStream, place: &Place) -> Option<Accepted> {
     let accepted = Mutex::new(None);
     let respond = async |request| {

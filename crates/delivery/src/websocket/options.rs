@@ -73,6 +73,6 @@ pub struct WebSocketMetrics {
     pub repeated: AtomicU64,
     /// Messages acknowledged.
     pub acknowledged: AtomicU64,
-    /// Acknowledgements of what is not in flight.
+    /// Acknowledgements of events that are not in flight.
     pub ignored: AtomicU64,
 }

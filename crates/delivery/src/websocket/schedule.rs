@@ -1,4 +1,5 @@
-//! The order of the messages of a connection: accounts side by side, the events of each one after the other.
+//! The order of the messages of a connection: the events of an account one after the other, different accounts in
+//! parallel.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -23,7 +24,7 @@ pub(super) struct Outgoing {
 /// A message that a client acknowledges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OutgoingMessage {
-    /// What the client sends back, as text.
+    /// The acknowledgement by the client, as text.
     pub(super) id: Box<str>,
     pub(super) text: Utf8Bytes,
 }
@@ -71,7 +72,7 @@ struct InFlight {
     sent_at: Instant,
 }
 
-/// What an acknowledgement changes.
+/// The effect of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Acked {
     /// No message with this id is in flight.
@@ -120,7 +121,8 @@ impl Schedule {
         }
     }
 
-    /// Adds an event whose messages will be [replaced](Self::replace): it and those of its account after it wait until then.
+    /// Adds an event whose messages will be [replaced](Self::replace): it and later events of its account wait until
+    /// then.
     pub(super) fn add_awaited(&mut self, account: &str, event: Outgoing) {
         self.events += 1;
         self.bytes += event.byte_len();
@@ -181,9 +183,10 @@ impl Schedule {
         let position = first.position;
         waiting.events.pop_front();
         self.events -= 1;
-        match waiting.events.is_empty() {
-            true => drop(entry.remove()),
-            false => waiting.open_messages(&account, &mut self.ready),
+        if waiting.events.is_empty() {
+            drop(entry.remove())
+        } else {
+            waiting.open_messages(&account, &mut self.ready)
         }
         Acked::Event(position)
     }

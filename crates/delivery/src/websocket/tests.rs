@@ -17,7 +17,8 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use super::*;
 use crate::event::{EventId, NewEvent};
-use crate::outbox::{Options, StartAt};
+use crate::outbox::StartAt;
+use crate::outbox_options::Options;
 
 /// A server with an outbox of its own.
 struct Server {
@@ -36,7 +37,9 @@ impl Server {
         }
         let address = (std::net::Ipv4Addr::LOCALHOST, 0).into();
         let server = WebSocketServer::bind(outbox.clone(), address, consumers, options).unwrap();
-        let (address, metrics, stop) = (server.address(), server.metrics(), StopSignal::new());
+        let address = server.address();
+        let metrics = server.metrics();
+        let stop = StopSignal::new();
         let running = tokio::spawn(server.run(stop.clone()));
         Self { outbox, address, metrics, stop, running }
     }

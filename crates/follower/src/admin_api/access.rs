@@ -34,9 +34,10 @@ impl FromStr for AdminAddress {
     fn from_str(text: &str) -> Result<Self, String> {
         #[cfg(unix)]
         if let Some(path) = text.strip_prefix("unix:") {
-            return match path.is_empty() {
-                true => Err("expected a path after unix:".to_owned()),
-                false => Ok(Self::Unix(path.into())),
+            return if path.is_empty() {
+                Err("expected a path after unix:".to_owned())
+            } else {
+                Ok(Self::Unix(path.into()))
             };
         }
         text.parse().map(Self::Tcp).map_err(|_| {

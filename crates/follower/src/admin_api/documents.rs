@@ -143,7 +143,7 @@ pub struct DestinationState {
     pub paused: bool,
     /// Number of events that it has not acknowledged.
     pub undelivered: u64,
-    /// Bytes of the events that it has refused, in files beside the outbox.
+    /// Bytes of the events that it has refused, in files next to the outbox.
     #[serde(default)]
     pub refused_bytes: u64,
 }

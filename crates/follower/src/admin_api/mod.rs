@@ -1,4 +1,4 @@
-//! What a run that serves an admin API and the commands that use it share.
+//! Types that a run with an admin API shares with the commands that use it.
 
 pub mod access;
 pub mod documents;

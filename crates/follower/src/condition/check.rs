@@ -1,12 +1,12 @@
-//! The check of an expression before it is evaluated: its names, and the number of loops within each other.
+//! The check of an expression before it is evaluated: its names, and the number of nested loops.
 
 use cel::Program;
 use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue};
 
-/// Maximum number of loops within each other.
+/// Maximum number of nested loops.
 pub(super) const MAX_LOOPS: usize = 2;
 
-/// Refuses unknown names, patterns that are not in the expression, and too many loops within each other; returns the
+/// Refuses unknown names, patterns that are not in the expression, and too many nested loops; returns the
 /// number of those.
 pub(super) fn check(program: &Program) -> Result<usize, String> {
     let mut checker = Checker { program, scope: VARIABLES.to_vec(), max_loops: 0 };
@@ -74,24 +74,22 @@ impl<'p> Checker<'p> {
     }
 
     fn check_variable(&self, expression: &IdedExpr, name: &str) -> Result<(), String> {
-        match name.starts_with('@') || self.scope.contains(&name) {
-            true => Ok(()),
-            false => {
-                let known = VARIABLES.join(", ");
-                let text = format!("unknown variable `{name}`: expected one of {known}");
-                Err(self.error(expression, &text))
-            }
+        if name.starts_with('@') || self.scope.contains(&name) {
+            Ok(())
+        } else {
+            let known = VARIABLES.join(", ");
+            let text = format!("unknown variable `{name}`: expected one of {known}");
+            Err(self.error(expression, &text))
         }
     }
 
     fn enter(&mut self, expression: &IdedExpr, loops: usize) -> Result<(), String> {
         self.max_loops = self.max_loops.max(loops);
-        match loops > MAX_LOOPS {
-            true => {
-                let text = format!("at most {MAX_LOOPS} loops within each other are allowed");
-                Err(self.error(expression, &text))
-            }
-            false => Ok(()),
+        if loops > MAX_LOOPS {
+            let text = format!("at most {MAX_LOOPS} nested loops are allowed");
+            Err(self.error(expression, &text))
+        } else {
+            Ok(())
         }
     }
 

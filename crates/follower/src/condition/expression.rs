@@ -1,7 +1,7 @@
 //! Conditions in the Common Expression Language.
 //!
-//! Records are of strangers. The evaluation is bounded by refusing what would make its cost more than quadratic: loops
-//! within loops within loops, patterns that are not in the expression, and records that are too large for the loops of
+//! Records are untrusted. The evaluation is bounded by refusing expressions of more than quadratic cost: loops within
+//! loops within loops, patterns that are not in the expression, and records that are too large for the loops of
 //! the expression or for the memory that its values take.
 
 use std::str::FromStr;
@@ -137,7 +137,7 @@ const TEXT_VARIABLES: [&str; 5] = ["did", "rev", "action", "collection", "rkey"]
 
 const MAX_EXPRESSION_BYTES: usize = 16 << 10;
 
-/// Maximum size of a record in bytes, by the number of loops within each other: the cost of a loop is at most the square
+/// Maximum size of a record in bytes, by the number of nested loops: the cost of a loop is at most the square
 /// of the size, as it may compare each part of the record with all of it.
 const MAX_RECORD_BYTES: [usize; check::MAX_LOOPS + 1] = [1 << 20, 32 << 10, 4 << 10];
 
@@ -235,9 +235,9 @@ mod tests {
         let cube = parse("record.a.map(x, record.a.map(y, record.a)).size() > 1").unwrap_err();
         assert!(cube.contains("64 MiB"), "{cube}");
         let error = parse(&format!("record.a.all(z, {inner})")).unwrap_err();
-        assert!(error.contains("within each other"), "{error}");
+        assert!(error.contains("nested loops"), "{error}");
         let pattern = "record.a.all(x, record.a.all(y, y.matches('a')))";
-        assert!(parse(pattern).unwrap_err().contains("within each other"), "a pattern is a loop");
+        assert!(parse(pattern).unwrap_err().contains("nested loops"), "a pattern is a loop");
     }
 
     #[test]

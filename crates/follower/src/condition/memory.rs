@@ -50,7 +50,7 @@ impl Size {
     }
 }
 
-/// What an expression makes.
+/// The size of an expression's value, and the memory that its evaluation takes.
 struct Made {
     /// The size of its value.
     value: Size,
@@ -59,7 +59,7 @@ struct Made {
 }
 
 impl Made {
-    /// A value beside what was made for it.
+    /// A value that is made of parts.
     fn value(value: Size, parts: Size) -> Self {
         let peak = parts.plus(&value);
         Self { value, peak }
@@ -177,14 +177,15 @@ impl<'e> Estimate<'e> {
         Made { peak: range.peak.plus(&in_step).plus(&collected), value: collected }
     }
 
-    /// What all iterations over a range collect.
+    /// The collected values of all iterations over a range.
     fn sum(&self, mut each: Size, range: &Size, depth: usize) -> Size {
         let of_elements = range.clone().times(each.take(depth));
         let iterations = range.clone().times(1.0 / ELEMENT_BYTES);
         // Of two sizes that depend on loops around this one, one is taken at its largest.
-        let collected = match each.of_variables.iter().all(|factor| *factor == 0.0) {
-            true => iterations.times(each.constant),
-            false => each.clone().times(self.largest(&iterations)),
+        let collected = if each.of_variables.iter().all(|factor| *factor == 0.0) {
+            iterations.times(each.constant)
+        } else {
+            each.clone().times(self.largest(&iterations))
         };
         of_elements.plus(&collected)
     }

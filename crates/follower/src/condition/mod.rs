@@ -30,7 +30,7 @@ pub(super) struct ConditionCounts {
     pub(super) too_large: AtomicU64,
 }
 
-/// What a condition is evaluated on.
+/// The input of a condition.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(not(feature = "where"), expect(dead_code, reason = "nothing is evaluated"))]
 pub(super) struct Subject<'s> {

@@ -21,7 +21,7 @@ pub struct EventLine<'e, 'a> {
     /// The event, with its verdict.
     pub event: &'e DeliveredEvent<'a>,
     pub(crate) filter: &'e Filter,
-    /// What is delivered of each operation, if a condition decides that.
+    /// The delivered form of every operation, if a condition decides.
     matches: Option<Vec<OpMatch>>,
     content: LineContent,
 }
@@ -53,7 +53,7 @@ impl<'e, 'a> EventLine<'e, 'a> {
         self.commit().is_none_or(has_any)
     }
 
-    /// Appends the line, and returns the offset in it of the operations, or 0: what is before them can differ when the
+    /// Appends the line, and returns the offset in it of the operations, or 0: the part before them can differ when the
     /// commit is received again.
     pub(crate) fn write(&self, lines: &mut Vec<u8>, header: LineHeader<'_>) -> usize {
         let line = self.line(header);
@@ -187,7 +187,7 @@ fn has_ops(verdict: &Verdict<'_>) -> bool {
     verdict.is_verified() || matches!(verdict, Verdict::NotVerified)
 }
 
-/// What is delivered of an operation.
+/// The delivered form of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OpMatch {
     None,

@@ -21,7 +21,9 @@ pub(crate) fn write_jetstream(lines: &mut Vec<u8>, host: &str, event: &jetstream
         ops,
         ..empty(host, claims(event))
     };
-    let (verdict, code, body) = (Verdict::NotAsked, Code::NotAsked, Body::Event(body));
+    let verdict = Verdict::NotAsked;
+    let code = Code::NotAsked;
+    let body = Body::Event(body);
     Line { id: None, live: None, verdict, code, body }.append(lines);
 }
 
@@ -32,7 +34,9 @@ pub(crate) fn write_unrecognized(lines: &mut Vec<u8>, host: &str, message: &Unre
         frame: Some((&*message.bytes).into()),
         ..empty(host, Claims::Undecodable)
     };
-    let (verdict, code, body) = (Verdict::Refused, Code::Message, Body::Event(body));
+    let verdict = Verdict::Refused;
+    let code = Code::Message;
+    let body = Body::Event(body);
     Line { id: None, live: None, verdict, code, body }.append(lines);
 }
 

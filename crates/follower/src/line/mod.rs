@@ -26,15 +26,15 @@ pub enum ProofForm {
     Blocks,
 }
 
-/// What the lines of a run have beside their events.
+/// Content of a run's lines in addition to their events.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LineContent {
     pub(super) proof: Option<ProofForm>,
-    /// What is proved of events; lines name what is less than all.
+    /// The level of proof for events; lines name a level below `full`.
     pub(super) level: VerifyLevel,
 }
 
-/// What a line has beside its event or repository.
+/// Content of a line in addition to its event or repository.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LineHeader<'h> {
     /// Straight to standard output: marked if an earlier run may have printed it.

@@ -1,4 +1,4 @@
-//! The lines of a repository: its records, or their difference to those that the reader has.
+//! The lines of a repository: its records, or their difference from the records that the reader has.
 
 use std::cmp::Ordering;
 use std::io;
@@ -19,8 +19,8 @@ use super::super::selection::Filter;
 use super::event::write_invalid;
 use super::{LineHeader, deletion};
 
-/// The lines of a resynced repository: its selected records in pieces, in order of their paths, or their difference to
-/// those that the reader has.
+/// The lines of a resynced repository: its selected records in pieces, in order of their paths, or their difference
+/// from the records that the reader has.
 pub struct ResyncLines<'r, 'a> {
     resynced: &'r ResyncedRepo,
     repository: &'r Repository<'a>,
@@ -68,7 +68,8 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         Ok(lines)
     }
 
-    /// Leaves out what the reader has, if that is complete, and adds deletions of what it has and the repository has not.
+    /// Leaves out the records that the reader has, if they are complete, and adds deletions of records that the
+    /// repository does not have.
     pub(crate) fn compare_with(&mut self, delivered: DeliveredRecords) -> io::Result<()> {
         self.delivered = Some(delivered);
         self.advance_delivered()
@@ -89,8 +90,8 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         self.pieces
     }
 
-    /// Writes the next line, and adds its changes to `effects`. Whether it is the last; there is at least one, also without
-    /// records.
+    /// Writes the next line, and adds its changes to `effects`. Whether it is the last; there is at least one, even
+    /// without records.
     pub(crate) fn write_next(
         &mut self,
         lines: &mut Vec<u8>,
@@ -116,7 +117,9 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         };
         let (id, live) = header.id_and_live();
         let line = |resync| {
-            let (id, verdict, code) = (id.clone(), Verdict::Verified, Code::Verified);
+            let id = id.clone();
+            let verdict = Verdict::Verified;
+            let code = Code::Verified;
             Line { id, live, verdict, code, body: Body::Resync(resync) }
         };
         let mut writer = LineWriter::begin(lines, &line(resync.clone()));

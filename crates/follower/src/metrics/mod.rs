@@ -1,7 +1,7 @@
 //! The HTTP endpoints of a run: `/metrics` for Prometheus, `/health` and `/ready` for supervisors.
 //!
-//! Whoever reaches the address may read them. Requests have no effect, and connections, their time and their headers are
-//! bounded.
+//! Anyone who reaches the address may read them. Requests have no effect, and connections, their time and their headers
+//! are bounded.
 
 mod series;
 
@@ -20,11 +20,12 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
+use tracing::Level;
 
 use super::stats::RunStats;
 use super::status::Status;
 use crate::failure::Failure;
-use crate::log::{self, Level};
+use crate::messages;
 
 pub use series::MoreSeries;
 pub(super) use series::{FirehoseSeries, JetstreamCounts, JetstreamSeries};
@@ -35,7 +36,7 @@ pub struct Metrics {
     pages: Arc<Pages>,
 }
 
-/// What the endpoints serve.
+/// The content of the endpoints.
 struct Pages {
     registry: Registry,
     /// Why the run takes no events; `None` if it does.
@@ -106,9 +107,8 @@ impl Metrics {
         obstacle: impl Fn() -> Option<String> + Send + Sync + 'static,
     ) -> Self {
         if let Ok(address) = listener.local_addr() {
-            // If standard error is closed, the endpoints remain.
-            let _ = log::print(Level::Info, &format!("metrics at http://{address}/metrics"));
-            let _ = warning(address).map(|text| log::print(Level::Warning, &text));
+            messages::print(Level::INFO, &format!("metrics at http://{address}/metrics"));
+            warning(address).iter().for_each(|text| messages::print(Level::WARN, text));
         }
         Self::of_pages(listener, series, Box::new(obstacle))
     }
@@ -137,12 +137,13 @@ impl Metrics {
             tokio::spawn(async move {
                 let respond = |request: Request<Incoming>| {
                     let is_local = !is_loopback || is_local_host(request.headers());
-                    std::future::ready(match is_local {
-                        true => pages.respond(&request),
-                        false => one_line(
+                    std::future::ready(if is_local {
+                        pages.respond(&request)
+                    } else {
+                        one_line(
                             StatusCode::FORBIDDEN,
                             "expected an IP address or localhost as Host",
-                        ),
+                        )
                     })
                 };
                 place.serve(stream, &ConnectionLimits::default(), respond).await;
@@ -155,7 +156,7 @@ impl Metrics {
 fn warning(address: SocketAddr) -> Option<String> {
     (!is_loopback(address)).then(|| {
         format!(
-            "--metrics {address} is not a loopback address: whoever reaches it can read the metrics, which name hosts and \
+            "--metrics {address} is not a loopback address: any machine that reaches it can read the metrics, which name hosts and \
              destinations"
         )
     })

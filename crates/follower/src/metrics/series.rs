@@ -48,7 +48,7 @@ use prometheus_client::metrics::MetricType;
 use store::Store;
 
 use super::super::condition::Condition;
-use super::super::destinations::refused_bytes;
+use super::super::refused_events;
 use super::super::stats::RunStats;
 use super::super::verify_level::VerifyLevel;
 
@@ -72,7 +72,7 @@ pub(crate) struct FirehoseSeries {
     pub(crate) websocket: Option<Arc<WebSocketMetrics>>,
     pub(crate) condition: Option<Condition>,
     pub(crate) level: VerifyLevel,
-    /// Those of the recipient.
+    /// Metrics of the recipient.
     pub(crate) more: Option<Arc<dyn MoreSeries>>,
 }
 
@@ -86,7 +86,7 @@ impl Collector for FirehoseSeries {
         page.counters("event_bytes", "Bytes of events received", "kind", kinds(&metrics.bytes))?;
         page.counters("verdicts", "Events by verdict", "code", counts(&metrics.verdicts))?;
         let level = [(self.level.name(), 1.0)];
-        page.gauges("verified_against", "What is proved of events", "level", level)?;
+        page.gauges("verified_against", "Level of proof for events", "level", level)?;
         let name = "invalid_records";
         page.counter(name, "Invalid records in verified data", metrics.invalid_records)?;
         self.keys(&mut page, &metrics)?;
@@ -192,8 +192,9 @@ impl FirehoseSeries {
             undelivered,
         )?;
         let refused = status.consumers.iter();
-        let refused = refused.map(|of| (&of.name, refused_bytes(outbox, &of.name) as f64));
-        let help = "Bytes of the events that a destination has refused, in files beside the outbox";
+        let refused = refused.map(|of| (&of.name, refused_events::bytes(outbox, &of.name) as f64));
+        let help =
+            "Bytes of the events that a destination has refused, in files next to the outbox";
         page.gauges("refused_bytes", help, "destination", refused)
     }
 
@@ -224,7 +225,7 @@ pub(crate) struct JetstreamSeries {
     pub(crate) counts: Arc<Mutex<JetstreamCounts>>,
 }
 
-/// What a run of a Jetstream has received and printed.
+/// The counts of received and printed events of a run of a Jetstream.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct JetstreamCounts {
     /// The cursor of the last event received, by host.

@@ -8,9 +8,10 @@ use nostr::{DecodeError, Reason};
 pub(super) fn event(bytes: &[u8], is_envelope: bool, visit: Visit<'_>) -> Result<(), DecodeError> {
     let mut message = Message::new(bytes)?;
     let root = message.pointer(Place { segment: 0, word: 0 }, "")?;
-    match is_envelope {
-        true => message.envelope(root)?,
-        false => message.schema(root)?,
+    if is_envelope {
+        message.envelope(root)?
+    } else {
+        message.schema(root)?
     }
     message.parts.visit(visit);
     Ok(())
@@ -229,9 +230,10 @@ impl<'a> Message<'a> {
             let what = if is_hex { "bytes of digits" } else { "text" };
             self.parts.layout(start, 8, &field, what)?;
             if let Some((start, len)) = self.field(place, data, pointers, 0, &field)? {
-                match is_hex {
-                    true => self.parts.add(start, len, &field, Note::Hex).map(drop)?,
-                    false => self.text(start, len, &field)?,
+                if is_hex {
+                    self.parts.add(start, len, &field, Note::Hex).map(drop)?
+                } else {
+                    self.text(start, len, &field)?
                 }
             }
         }

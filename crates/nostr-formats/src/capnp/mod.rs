@@ -86,9 +86,10 @@ impl Codec for Layout {
 
     /// The offsets of a packed message are those of the unpacked one.
     fn explain(self, bytes: &[u8], visit: Visit<'_>) -> Result<(), DecodeError> {
-        match self.is_packed() {
-            true => explain::event(&stream::unpacked(bytes), self.is_envelope(), visit),
-            false => explain::event(bytes, self.is_envelope(), visit),
+        if self.is_packed() {
+            explain::event(&stream::unpacked(bytes), self.is_envelope(), visit)
+        } else {
+            explain::event(bytes, self.is_envelope(), visit)
         }
     }
 

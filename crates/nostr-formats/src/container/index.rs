@@ -75,9 +75,10 @@ impl Index {
         let entries: Vec<Entry> = entries.iter().map(entry).collect();
         let is_dense = entries.len() as u64 == blocks.div_ceil(stride(blocks));
         let is_ascending = entries.is_sorted_by(|a, b| a.offset < b.offset && a.first < b.first);
-        match entries.len() == count as usize && is_dense && is_ascending {
-            true => Ok((Self { events, blocks, entries }, *offset)),
-            false => Err(Fault::Index),
+        if entries.len() == count as usize && is_dense && is_ascending {
+            Ok((Self { events, blocks, entries }, *offset))
+        } else {
+            Err(Fault::Index)
         }
     }
 }
@@ -102,10 +103,13 @@ impl IndexHead {
         if !bytes.starts_with(&INDEX) || !is_checked(bytes) {
             return Err(Fault::Head);
         }
-        let (events, blocks, entries) = (u64_at(bytes, 16), u64_at(bytes, 24), u32_at(bytes, 32));
-        match entries as usize <= MAX_ENTRIES && blocks <= MAX_BLOCKS {
-            true => Ok(Self { salt: salt_at(bytes, 8), events, blocks, entries }),
-            false => Err(Fault::Limit),
+        let events = u64_at(bytes, 16);
+        let blocks = u64_at(bytes, 24);
+        let entries = u32_at(bytes, 32);
+        if entries as usize <= MAX_ENTRIES && blocks <= MAX_BLOCKS {
+            Ok(Self { salt: salt_at(bytes, 8), events, blocks, entries })
+        } else {
+            Err(Fault::Limit)
         }
     }
 

@@ -66,9 +66,10 @@ impl BlockHead {
         let is_counted = (1..=MAX_BLOCK_EVENTS).contains(&head.count)
             && head.first.checked_add(head.count.into()).is_some();
         let has_ends = u64::from(head.count) * END_BYTES as u64 <= u64::from(head.body_len);
-        match is_counted && has_ends && head.body_len <= MAX_BODY_BYTES {
-            true => Ok(head),
-            false => Err(Fault::Limit),
+        if is_counted && has_ends && head.body_len <= MAX_BODY_BYTES {
+            Ok(head)
+        } else {
+            Err(Fault::Limit)
         }
     }
 

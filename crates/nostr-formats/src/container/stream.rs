@@ -154,8 +154,8 @@ impl<R: Read> StreamReader<R> {
         let header = self.input.array().and_then(|bytes| Ok(Header::read(bytes)?));
         let header = match header {
             Ok(header) => header,
-            Err(Refusal::Io(error)) => return Err(error),
-            Err(Refusal::Fault(fault)) => {
+            Err(PartError::Io(error)) => return Err(error),
+            Err(PartError::Fault(fault)) => {
                 self.lost = Some((0, fault));
                 return Ok(None);
             }
@@ -190,7 +190,7 @@ impl<R: Read> StreamReader<R> {
         } else if marker == INDEX {
             self.index()
         } else {
-            Err(Refusal::Fault(if marker.len() < BLOCK.len() {
+            Err(PartError::Fault(if marker.len() < BLOCK.len() {
                 Fault::Truncated
             } else {
                 Fault::Head
@@ -201,8 +201,8 @@ impl<R: Read> StreamReader<R> {
                 self.input.consume(len);
                 Ok(self.take(part, offset))
             }
-            Err(Refusal::Io(error)) => Err(error),
-            Err(Refusal::Fault(fault)) => {
+            Err(PartError::Io(error)) => Err(error),
+            Err(PartError::Fault(fault)) => {
                 let fault = if self.state == State::AwaitEnd { Fault::Trailing } else { fault };
                 self.lost.get_or_insert((offset, fault));
                 self.input.search()?;
@@ -212,18 +212,18 @@ impl<R: Read> StreamReader<R> {
     }
 
     /// Reads a block, and returns it with its length.
-    fn block(&mut self) -> Result<(Part, usize), Refusal> {
+    fn block(&mut self) -> Result<(IntactPart, usize), PartError> {
         let head = BlockHead::read(self.input.array()?)?;
         self.check_identity(&head)?;
         let (offset, len) = (self.input.offset, BLOCK_HEAD_LEN + head.body_len as usize);
         let body = &self.input.exactly(len)?[BLOCK_HEAD_LEN..];
         if self.wasted > MAX_WASTED_BYTES + MAX_WASTED_RATIO * offset {
-            return Err(Refusal::Fault(Fault::WorkLimit));
+            return Err(PartError::Fault(Fault::WorkLimit));
         }
         let ends = head.check_body(body).inspect_err(|_| self.wasted += len as u64)?;
         let format = format_of(head.format)?;
         let events = body[END_BYTES * ends.len()..].to_vec();
-        Ok((Part::Block(Block { offset, first: head.first, format, events, ends }), len))
+        Ok((IntactPart::Block(Block { offset, first: head.first, format, events, ends }), len))
     }
 
     fn check_identity(&self, head: &BlockHead) -> Result<(), Fault> {
@@ -237,33 +237,33 @@ impl<R: Read> StreamReader<R> {
     }
 
     /// Reads the index, and returns it with its length.
-    fn index(&mut self) -> Result<(Part, usize), Refusal> {
+    fn index(&mut self) -> Result<(IntactPart, usize), PartError> {
         let head = IndexHead::read(self.input.array()?)?;
         if self.identity.is_some_and(|identity| identity.salt != head.salt) {
-            return Err(Refusal::Fault(Fault::Salt));
+            return Err(PartError::Fault(Fault::Salt));
         }
         let (offset, len) = (self.input.offset, head.section_len());
         let (index, stated) = Index::read(head, self.input.exactly(len)?)?;
-        Ok((Part::Index { index, is_moved: stated != offset }, len))
+        Ok((IntactPart::Index { index, is_moved: stated != offset }, len))
     }
 
     /// Takes an intact part at `offset`: returns it, or the damage before it.
-    fn take(&mut self, part: Part, offset: u64) -> Option<Item> {
+    fn take(&mut self, part: IntactPart, offset: u64) -> Option<Item> {
         let first = match &part {
-            Part::Block(block) => block.first,
-            Part::Index { index, .. } => index.events,
+            IntactPart::Block(block) => block.first,
+            IntactPart::Index { index, .. } => index.events,
         };
         let damage = self.damage_before(&part, first, offset);
         self.is_damaged |= damage.is_some();
         match part {
-            Part::Block(block) => {
+            IntactPart::Block(block) => {
                 self.next = block.first + block.len() as u64;
                 self.index.push(Entry { offset, first }, block.len() as u32);
                 let Some(damage) = damage else { return Some(Item::Block(block)) };
                 self.held = Some(block);
                 Some(Item::Damage(damage))
             }
-            Part::Index { .. } => {
+            IntactPart::Index { .. } => {
                 self.state = State::AwaitEnd;
                 damage.map(Item::Damage)
             }
@@ -271,14 +271,14 @@ impl<R: Read> StreamReader<R> {
     }
 
     /// What is wrong before an intact part at `offset` whose first event is `first`.
-    fn damage_before(&mut self, part: &Part, first: u64, offset: u64) -> Option<Damage> {
+    fn damage_before(&mut self, part: &IntactPart, first: u64, offset: u64) -> Option<Damage> {
         let is_next = first == self.next;
         let (start, fault) = match (self.lost.take(), self.state, part) {
             (Some(lost), ..) => lost,
             (None, State::AwaitEnd, _) => (offset, Fault::Trailing),
             (None, _, _) if first > self.next => (offset, Fault::Order { found: first }),
-            (None, _, Part::Block(_)) if !is_next => (offset, Fault::Order { found: first }),
-            (None, _, Part::Index { index, is_moved })
+            (None, _, IntactPart::Block(_)) if !is_next => (offset, Fault::Order { found: first }),
+            (None, _, IntactPart::Index { index, is_moved })
                 if !self.is_damaged && (*is_moved || *index != self.index) =>
             {
                 (offset, Fault::Index)
@@ -300,25 +300,25 @@ impl<R: Read> StreamReader<R> {
 }
 
 /// Why a part is not read.
-enum Refusal {
+enum PartError {
     Io(io::Error),
     Fault(Fault),
 }
 
-impl From<io::Error> for Refusal {
+impl From<io::Error> for PartError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
-impl From<Fault> for Refusal {
+impl From<Fault> for PartError {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }
 }
 
 /// An intact part.
-enum Part {
+enum IntactPart {
     Block(Block),
     /// The index, and whether it states another offset than its own.
     Index {
@@ -350,14 +350,14 @@ impl<R: Read> Buffer<R> {
     }
 
     /// The next `len` bytes.
-    fn exactly(&mut self, len: usize) -> Result<&[u8], Refusal> {
+    fn exactly(&mut self, len: usize) -> Result<&[u8], PartError> {
         let bytes = self.fill(len)?;
-        if bytes.len() < len { Err(Refusal::Fault(Fault::Truncated)) } else { Ok(bytes) }
+        if bytes.len() < len { Err(PartError::Fault(Fault::Truncated)) } else { Ok(bytes) }
     }
 
     /// The next `N` bytes.
-    fn array<const N: usize>(&mut self) -> Result<&[u8; N], Refusal> {
-        self.fill(N)?.first_chunk().ok_or(Refusal::Fault(Fault::Truncated))
+    fn array<const N: usize>(&mut self) -> Result<&[u8; N], PartError> {
+        self.fill(N)?.first_chunk().ok_or(PartError::Fault(Fault::Truncated))
     }
 
     fn consume(&mut self, len: usize) {

@@ -422,7 +422,9 @@ fn events_between_the_entries_of_the_index_are_found() {
     let size = BlockSize { events: 1, bytes: 1 << 20 };
     let mut writer = Writer::with_block_size(Vec::new(), Format::Dannypack, size);
     for number in 0..count {
-        let (id, pubkey, sig) = ([0; 32], [0; 32], [0; 64]);
+        let id = [0; 32];
+        let pubkey = [0; 32];
+        let sig = [0; 64];
         let created_at = number as i64;
         writer
             .push(&Event { id, pubkey, created_at, kind: 1, tags: &[], content: "", sig })

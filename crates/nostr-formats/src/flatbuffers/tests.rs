@@ -12,7 +12,9 @@ fn the_published_event_has_the_published_bytes() {
 
 #[test]
 fn single_fields_are_those_of_the_event() {
-    let (event, bytes, arena) = (golden(), encoded(Flatbuffers, &golden()), Bump::new());
+    let event = golden();
+    let bytes = encoded(Flatbuffers, &golden());
+    let arena = Bump::new();
     let fields = Flatbuffers.fields(&bytes, &arena, &Limits::default()).unwrap();
     assert_eq!((fields.id(), fields.pubkey()), (Ok(event.id), Ok(event.pubkey)));
     assert_eq!((fields.kind(), fields.created_at()), (Ok(event.kind), Ok(event.created_at)));

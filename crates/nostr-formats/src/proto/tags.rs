@@ -152,7 +152,9 @@ fn mixed_tag<'a>(
     arena: &'a Bump,
     limits: &Budget<'_>,
 ) -> Result<Tag<'a>, DecodeError> {
-    let (start, mut rest, mut count) = (input.offset(), input, 0);
+    let start = input.offset();
+    let mut rest = input;
+    let mut count = 0;
     while next_value(schema, &mut rest)?.is_some() {
         count += 1;
     }

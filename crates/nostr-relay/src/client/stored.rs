@@ -66,15 +66,14 @@ impl Client {
 
     /// Begins with the requests for stored events, or continues them on another connection.
     pub(super) fn request_stored(&mut self) {
-        match self.is_walking {
-            true => self.walk.reconnect(self.overlap_seconds()),
-            false => {
-                let limit = self.filter.limit.filter(|_| !self.is_limit_met);
-                let filter = Filter { since: self.since(), limit, ..self.filter.clone() };
-                let now = i64::try_from(now_seconds()).unwrap_or(i64::MAX);
-                self.walk = Walk::new(filter, now);
-                (self.is_walking, self.unreadable) = (true, 0);
-            }
+        if self.is_walking {
+            self.walk.reconnect(self.overlap_seconds())
+        } else {
+            let limit = self.filter.limit.filter(|_| !self.is_limit_met);
+            let filter = Filter { since: self.since(), limit, ..self.filter.clone() };
+            let now = i64::try_from(now_seconds()).unwrap_or(i64::MAX);
+            self.walk = Walk::new(filter, now);
+            (self.is_walking, self.unreadable) = (true, 0);
         }
         self.request_next();
     }
@@ -84,12 +83,11 @@ impl Client {
         let is_single = self.is_one_at_a_time || self.options.stored_only;
         let step = self.walk.next();
         let is_last = step.is_none() && self.lasting.is_none() && !self.options.stored_only;
-        let step = match is_last {
-            true => {
-                self.walk.join(self.overlap_seconds());
-                self.walk.next()
-            }
-            false => step,
+        let step = if is_last {
+            self.walk.join(self.overlap_seconds());
+            self.walk.next()
+        } else {
+            step
         };
         match step {
             Some(Step::Request(filter)) => {
@@ -157,9 +155,10 @@ impl Client {
         let was_answered = matches!(self.stage, Stage::Live);
         self.refusals += u32::from(reason.is_final());
         let max = if reason.is_permission() || was_answered { MAX_REFUSALS } else { 1 };
-        match reason.is_final() && self.refusals >= max {
-            true => self.fail(RelayError::Refused(reason)),
-            false => self.disconnect(SocketError::Ended("CLOSED".to_owned())),
+        if reason.is_final() && self.refusals >= max {
+            self.fail(RelayError::Refused(reason))
+        } else {
+            self.disconnect(SocketError::Ended("CLOSED".to_owned()))
         }
     }
 }

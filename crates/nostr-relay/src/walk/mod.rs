@@ -19,6 +19,7 @@ use self::slices::{most_events, parts};
 use self::task::{Edge, Id, Page, Proof, Task};
 use super::message::Hint;
 
+mod hints;
 mod slices;
 mod task;
 #[cfg(test)]
@@ -226,6 +227,7 @@ impl Walk {
     /// Handles the end of the answer.
     pub(super) fn end_page(&mut self, hint: Option<Hint>) {
         let Some((task, page)) = self.current.take() else { return };
+        let hint = hint.and_then(|hint| self.believed(hint, &task, &page));
         if page.strays > 0 && task.is_bounded() {
             self.note(Gap::TimesIgnored);
         }
@@ -488,9 +490,10 @@ impl Walk {
         self.retry();
         if let (Some(since), Some(latest)) = (self.resume_time(overlap), self.latest) {
             let until = self.until;
-            self.tasks.push(match self.is_unordered {
-                true => Task::Half { since, until },
-                false => Task::Range { since, until, edge: Edge::Resumed(latest) },
+            self.tasks.push(if self.is_unordered {
+                Task::Half { since, until }
+            } else {
+                Task::Range { since, until, edge: Edge::Resumed(latest) }
             });
         }
     }

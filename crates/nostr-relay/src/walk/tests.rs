@@ -240,6 +240,63 @@ fn a_relay_that_does_not_keep_to_the_times_is_named() {
     assert_eq!(walk.gap(), Some(&Gap::Unsent));
 }
 
+/// Answers every request as `relay` does, and says `finish` each time. The ids of the events.
+fn walk_with_finish(relay: Relay, events: &[Stored], filter: &Filter) -> (HashSet<Id>, u64) {
+    let mut walk = Walk::new(filter.clone(), 1_700_000_000);
+    let (mut received, mut requests) = (HashSet::new(), 0);
+    while let Some(step) = walk.next() {
+        let Step::Request(request) = step else { panic!("{step:?}") };
+        requests += 1;
+        for (id, at, ..) in relay.page(events, &request, requests).0 {
+            assert!(walk.take(Some(id), Some(at)), "no event is dropped");
+            received.insert(id);
+        }
+        walk.end_page(Some(Hint::Finish));
+    }
+    assert_eq!(walk.gap(), None);
+    (received, requests)
+}
+
+#[test]
+fn finish_is_not_believed_after_a_page_that_a_limit_may_have_cut_off() {
+    let events: Vec<Stored> = (0..4_000).map(|at| stored(at, at as i64, 1, 1)).collect();
+    let relay = |cap| Relay { order: Order::Newest, cap, hints: false, compares: false };
+    // The limit of the request, or that of the store behind it.
+    for cap in [usize::MAX, 500, 501, 777] {
+        let (received, requests) = walk_with_finish(relay(cap), &events, &Filter::default());
+        assert_eq!(received.len(), 4_000, "{cap}");
+        assert!(requests <= 15, "{cap}: {requests}");
+    }
+    // A smaller one is believed: the relay hides what it does not send.
+    assert_eq!(
+        walk_with_finish(relay(499), &events, &Filter::default()),
+        (ids(&events[3_501..]), 1)
+    );
+}
+
+#[test]
+fn finish_is_not_believed_where_the_page_lacks_an_event_that_was_sent_before() {
+    let answer = |walk: &mut Walk, events: &[(usize, i64)], hint| {
+        let Some(Step::Request(filter)) = walk.next() else { panic!("no request") };
+        for (number, at) in events {
+            walk.take(Some(stored(*number, *at, 1, 1).0), Some(*at));
+        }
+        walk.end_page(hint);
+        filter.until
+    };
+    for (page, is_believed) in
+        [(&[(3, 20), (4, 20), (5, 10)][..], true), (&[(3, 20), (5, 10)], false)]
+    {
+        let mut walk = Walk::new(Filter::default(), 1_700_000_000);
+        let first = [(1, 40), (2, 30), (3, 20), (4, 20)];
+        assert_eq!(answer(&mut walk, &first, Some(Hint::More)), None);
+        assert_eq!(answer(&mut walk, &[(1, 40)], None), None, "whether there are newer ones");
+        assert_eq!(answer(&mut walk, page, Some(Hint::Finish)), Some(20));
+        let is_older_wanted = walk.tasks.iter().any(|task| matches!(task, Task::Range { .. }));
+        assert_eq!(is_older_wanted, !is_believed, "{page:?}");
+    }
+}
+
 #[test]
 fn a_walk_continues_on_another_connection() {
     let events: Vec<Stored> = (0..1_000).map(|at| stored(at, at as i64, 1, 1)).collect();
@@ -256,10 +313,7 @@ fn a_walk_continues_on_another_connection() {
             walk.take(Some(event.0), Some(event.1));
             received.insert(event.0);
         }
-        match is_lost {
-            true => walk.reconnect(3),
-            false => walk.end_page(hint),
-        }
+        if is_lost { walk.reconnect(3) } else { walk.end_page(hint) }
     }
     assert_eq!((received, walk.gap()), (ids(&events), None));
     assert!(requests < 80, "{requests}");
