@@ -7,6 +7,7 @@
 mod archive;
 mod args;
 mod backfill;
+mod erasure_key;
 mod follow;
 
 use std::ffi::OsString;
@@ -14,8 +15,7 @@ use std::ffi::OsString;
 use program::failure::Failure;
 use program::programs::ARCHIVE;
 use program::{
-    config, failure, files, findings, inputs, interrupt, key_files, list_floor, log,
-    mirrored_accounts, network, output, progress, stream,
+    config, failure, files, findings, interrupt, key_files, log, network, output, progress, stream,
 };
 
 use args::{Args, Command};

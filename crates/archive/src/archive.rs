@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::delta::{
-    Change, Committed, Format, Log, MetaData, Snapshot, now_ms, schema_string, uuid,
-};
+use crate::delta::{Change, Committed, Format, Log, MetaData, Snapshot, now_ms, schema_string};
 use crate::erasures::ErasureKey;
 use crate::error::{ArchiveError, ArchiveFault};
-use crate::seal::WorkId;
-use crate::spill::SpilledFiles;
+use crate::ids::uuid;
+use crate::sealed::WorkId;
+use crate::spilled_file::SpilledFiles;
 use crate::storage::Storage;
 use crate::table::{DAY, Table};
 use crate::uploads;

@@ -1,7 +1,8 @@
-//! Proves commits by their operations: each must have signed the tree that its operations leave of the one before.
+//! Proves commits by their operations: a commit must have signed the tree that its operations make of the previous one.
 //!
-//! A chain begins at a repository in the table `records`, or at the empty one, and each commit of it continues the revision
-//! that it names as `since`. What a chain begins at needs no proof of its own: a signature covers the whole tree.
+//! A chain begins at a repository in the table `records`, or at the empty one, and each commit of it continues the
+//! revision that it names as `since`. The beginning of a chain needs no proof of its own: a signature covers the whole
+//! tree.
 
 use atproto::event::{Action, Commit};
 use atproto::mst::{Tree, TreeError};
@@ -10,10 +11,12 @@ use kernels::sha256;
 
 use crate::archive::Archive;
 use crate::error::ArchiveError;
+use crate::op_rows::OpColumns;
 use crate::record_trees::{RecordTrees, record_cid};
-use crate::scan::{OpColumns, Row, Selection};
+use crate::table_rows::Row;
+use crate::table_scan::Selection;
 
-/// A commit and what it did.
+/// A commit and its changes.
 #[derive(Clone, Debug)]
 pub(crate) struct ChainCommit<'a> {
     pub(crate) did: &'a str,
@@ -36,19 +39,19 @@ pub(crate) struct ChainOp {
 /// Why operations give no tree.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum ChainFault {
-    #[error("revision {0}, which it continues, is not in the archive")]
+    #[error("it continues revision {0}, which is not in the archive")]
     NoBase(String),
     #[error("it is not newer than {0}, which it continues")]
     Order(String),
-    #[error("{0}: the record is not what its CID names")]
+    #[error("{0}: the record does not match its CID")]
     Record(String),
     #[error("{0}: the operation is neither create, update nor delete")]
     Action(String),
-    #[error("{0}: a record is created that is there, or another one changed that is not")]
+    #[error("{0}: the operation creates a record that exists, or changes one that does not")]
     Presence(String),
     #[error("{0}: {1}")]
     Tree(String, TreeError),
-    #[error("the revision is there with other operations")]
+    #[error("the revision exists with other operations")]
     OtherOperations,
 }
 
@@ -60,7 +63,7 @@ pub(crate) struct Chains {
     undo: Undo,
 }
 
-/// What an account's last commit has left.
+/// The state after an account's last commit.
 struct Chain {
     did: Box<str>,
     rev: Box<str>,
@@ -152,7 +155,8 @@ impl Chains {
                 if let Some(chain) = &mut self.chain {
                     let applied = std::mem::replace(&mut chain.ops, ops);
                     chain.restore(&applied, values);
-                    (chain.rev, chain.data) = (rev, data);
+                    chain.rev = rev;
+                    chain.data = data;
                 }
             }
         }
@@ -201,7 +205,7 @@ impl Chain {
         }
     }
 
-    /// Puts back what was before these operations, the last one first.
+    /// Undoes these operations, the last one first.
     fn restore(&mut self, ops: &[ChainOp], values: Vec<Option<AnyCid>>) {
         for (op, before) in ops.iter().zip(values).rev() {
             // The key was put or removed before, in a tree that is all in memory.

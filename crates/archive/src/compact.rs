@@ -1,4 +1,4 @@
-//! Merges the files of past days: what was sealed each hour becomes few files, in which the rows of an account are beside each
+//! Merges the files of past days: the hourly files become a few files, in which the rows of an account are next to each
 //! other.
 
 use std::collections::{BTreeSet, HashSet};
@@ -9,14 +9,17 @@ use jiff::civil::Date;
 use crate::archive::Archive;
 use crate::delta::Add;
 use crate::error::{ArchiveError, ArchiveFault};
+use crate::hidden::HiddenColumns;
 use crate::merge::{MAX_FILE_BYTES, MergedFiles};
+use crate::plc_rows::PlcColumns;
 use crate::replace::{Replacement, bytes, files_of_day};
-use crate::scan::{Columns, HiddenColumns, PlcColumns, RecordColumns, Row, Scan, SnapshotColumns};
-use crate::seal::day_of;
-use crate::table::{DAY, Table};
+use crate::repository_rows::{RecordColumns, SnapshotColumns};
+use crate::scan::Scan;
+use crate::table::{DAY, Table, day_of};
+use crate::table_rows::{Columns, Row};
 use crate::thin::Plan;
 
-/// What was merged.
+/// The merged files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compacted {
     /// Number of files that were merged.
@@ -33,10 +36,11 @@ impl Archive {
     /// Merges the files of the days that ended before a time, in microseconds since 1970. Rows stay as they are.
     ///
     /// # Errors
-    /// If the archive cannot be written. What was merged until then stays.
+    /// If the archive cannot be written. Files that were merged until then stay merged.
     pub async fn compact(&self, before: i64) -> Result<Compacted, ArchiveError> {
         self.check_logs().await?;
-        let (mut compacted, last) = (Compacted::default(), day_of(before));
+        let mut compacted = Compacted::default();
+        let last = day_of(before);
         for day in self.days(&[Table::Events, Table::Ops], last).await? {
             let is_due =
                 self.is_due(Table::Events, day).await? || self.is_due(Table::Ops, day).await?;

@@ -1,5 +1,5 @@
-//! Bounds on what a Parquet file decodes to, checked before anything is decompressed: some kilobytes can state pages of gigabytes, or
-//! name one large value of a dictionary in every row.
+//! Bounds on the decoded size of a Parquet file, checked before anything is decompressed: some kilobytes can state
+//! pages of gigabytes, or name one large value of a dictionary in every row.
 //!
 //! The end of a file states the size of every column of a row group. These sizes are bounded, and the pages must not have more than
 //! they say.
@@ -51,12 +51,12 @@ fn stored_in_all(metadata: &ParquetMetaData) -> u64 {
     metadata.row_groups().iter().map(stored_bytes).fold(0, u64::saturating_add)
 }
 
-/// Whether the file has a dictionary of binary values, of which each row can name a large one.
+/// Whether the file has a dictionary of binary values, of which every row can name a large one.
 pub(crate) fn has_dictionaries(metadata: &ParquetMetaData) -> bool {
     metadata.row_groups().iter().flat_map(|group| group.columns()).any(has_dictionary)
 }
 
-/// What the rows of a file with dictionaries may take, decoded: each row can name one large value.
+/// Maximum decoded size of the rows of a file with dictionaries: each row can name one large value.
 pub(crate) fn max_decoded(metadata: &ParquetMetaData) -> u64 {
     stored_in_all(metadata).saturating_mul(MAX_RATIO).saturating_add(MAX_PAGE_BYTES)
 }
@@ -66,14 +66,16 @@ pub(crate) fn check_frame(bytes: u64) -> Result<(), DecodeLimit> {
     check("a frame", bytes, MAX_FRAME_BYTES)
 }
 
-/// Checks what was decoded so far.
+/// Checks the size that was decoded so far.
 pub(crate) fn check_decoded(bytes: u64, max: u64) -> Result<(), DecodeLimit> {
     check("rows", bytes, max)
 }
 
 /// Checks the pages of a column of a row group, by their headers.
 pub(crate) fn check_pages(column: &ColumnChunkMetaData, bytes: &[u8]) -> Result<(), DecodeLimit> {
-    let (max, mut sum, mut rest) = (column_bytes(column), 0_u64, bytes);
+    let max = column_bytes(column);
+    let mut sum = 0_u64;
+    let mut rest = bytes;
     while !rest.is_empty() {
         // What is no header is left to the reader, which decodes nothing of it.
         let Some((page, pages)) = page(rest) else { return Ok(()) };
@@ -109,10 +111,12 @@ struct Page {
     bytes: u64,
 }
 
-/// The first page, and what follows it; `None` if there is no whole one.
+/// The first page, and the bytes after it; `None` if there is no whole one.
 fn page(bytes: &[u8]) -> Option<(Page, &[u8])> {
     let (mut thrift, mut field) = (Thrift(bytes), 0_i64);
-    let (mut kind, mut uncompressed, mut compressed) = (None, None, None);
+    let mut kind = None;
+    let mut uncompressed = None;
+    let mut compressed = None;
     loop {
         let head = thrift.byte()?;
         if head == 0 {
@@ -205,7 +209,7 @@ impl Thrift<'_> {
 /// The type of a page with a dictionary.
 const DICTIONARY_PAGE: i64 = 2;
 
-/// Size of a frame: some six times what hosts may send.
+/// Size of a frame: some six times the limit of hosts.
 const MAX_FRAME_BYTES: u64 = 32 << 20;
 
 /// Structures in structures: a header has two.
@@ -214,7 +218,7 @@ const MAX_DEPTH: u32 = 8;
 /// Bytes that a byte of a file may decode to.
 const MAX_RATIO: u64 = 1_024;
 
-/// Size of a row group. Those of this program have 16 MiB of compressed pages.
+/// Size of a row group. Row groups of this program have 16 MiB of compressed pages.
 const MAX_GROUP_BYTES: u64 = 2 << 30;
 
 /// Size of a page: 1 MiB, or one value.

@@ -10,23 +10,24 @@ use crate::delta::Snapshot;
 use crate::erase_ledgers::erase_from_ledgers;
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::replace::{Replacement, bytes};
-use crate::scan::can_have;
 use crate::table::{DAY, Table};
 use crate::table_file::TableFile;
+use crate::table_scan::can_have;
 
-/// What was erased.
+/// The result of an erasure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Erased {
     /// Number of rows, of all tables.
     pub rows: u64,
-    /// Number of files that were written anew without them, and deleted.
+    /// Number of files that were rewritten without them, and deleted.
     pub files: u64,
-    /// Number of rows of ledgers of backfills that named the account, and were written anew without it.
+    /// Number of rows of ledgers of backfills that named the account, and were rewritten without it.
     pub ledger_rows: u64,
     /// Bytes that the archive is smaller by.
     pub bytes: u64,
-    /// Number of files in the tables' folders that no log names: of a writer at work, of one that ended, or of whoever put them there.
-    /// Those of a writer are gone when the account is erased again a day later. The others stay, with what they have of the account.
+    /// Number of files in the tables' folders that no log names: from a writer that is at work or has ended, or put
+    /// there by someone else. Files of a writer are gone when the account is erased again a day later. The others stay,
+    /// with what they have of the account.
     pub uncommitted_files: u64,
 }
 
@@ -37,9 +38,10 @@ struct Rewrite {
 }
 
 impl Archive {
-    /// Erases an account: readers leave it out at once, its rows leave every table and every ledger, and the files that held them
-    /// are deleted. What remains is a hash of the DID under a secret that is not in the archive, the reason and the time. Events of the
-    /// account that come again are dropped when they are sealed, until its own server confirms that it is active again.
+    /// Erases an account: readers leave it out at once, its rows leave every table and every ledger, and the files that
+    /// held them are deleted. Only a hash of the DID under a secret that is not in the archive, the reason and the time
+    /// remain. Events of the account that come again are dropped when they are sealed, until its own server confirms
+    /// that it is active again.
     ///
     /// Other programs that read one of the deleted files meanwhile fail. Events in a write-ahead log are dropped when it
     /// is sealed.
@@ -95,7 +97,8 @@ impl Archive {
         for add in snapshot.files.values().filter(|add| can_have(add, did)) {
             let day = add.partition_values.get(DAY).cloned().flatten().unwrap_or_default();
             let day = day.parse().unwrap_or_default();
-            let (mut file, mut rows) = (TableFile::create(self.storage(), table, day)?, 0);
+            let mut file = TableFile::create(self.storage(), table, day)?;
+            let mut rows = 0;
             let mut batches = self.ordered_batches(table, add).await?;
             while let Some(batch) = batches.try_next().await.map_err(ArchiveError::at(&add.path))? {
                 let kept = without(&batch, did).map_err(ArchiveError::at(&add.path))?;

@@ -7,7 +7,7 @@ use crate::error::{ArchiveError, ArchiveFault};
 use crate::ledger::FOLDER;
 use crate::storage::Storage;
 
-/// Writes the rows of all ledgers that name an account anew without it. Returns how many there were.
+/// Rewrites the rows of all ledgers that name an account, without it. Returns how many there were.
 pub(crate) async fn erase_from_ledgers(storage: &Storage, did: &str) -> Result<u64, ArchiveError> {
     let mut rows = 0;
     for object in storage.list(FOLDER).await? {

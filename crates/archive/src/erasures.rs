@@ -11,10 +11,11 @@ use hmac::{Hmac, KeyInit, Mac};
 use kernels::{hex, sha256};
 use sha2::Sha256;
 
-use crate::delta::uuid;
 use crate::error::{ArchiveError, ArchiveFault};
+use crate::ids::uuid;
 
-/// The secret under which DIDs of erased accounts are hashed. Whoever has it and an archive can tell whether a DID was erased from it.
+/// The secret under which DIDs of erased accounts are hashed. With the secret and an archive, anyone can tell whether a
+/// DID was erased from it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ErasureKey([u8; 32]);
 
@@ -35,10 +36,10 @@ impl ErasureKey {
             text => text.map_err(failed)?,
         };
         let mut key = [0; 32];
-        match hex::decode(text.trim().as_bytes(), &mut key) {
-            true => Ok(Some(Self(key))),
-            false => Err(failed(io::Error::other("an erasure key has 64 hexadecimal digits"))),
+        if hex::decode(text.trim().as_bytes(), &mut key) {
+            return Ok(Some(Self(key)));
         }
+        Err(failed(io::Error::other("an erasure key has 64 hexadecimal digits")))
     }
 
     /// Reads the key in a file, which is created with a new key if it is missing. Only its owner can read it.
@@ -90,7 +91,7 @@ impl fmt::Debug for ErasureKey {
 
 /// Asks an account's own server whether the account is active: nothing else brings an erased account back.
 pub trait ActiveAccounts: Send + Sync {
-    /// Whether the account's own server says that it is active. Whoever cannot be asked has not confirmed it.
+    /// Whether the account's own server says that it is active. A server that cannot be asked has not confirmed it.
     fn is_active<'a>(&'a self, did: &'a str) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 }
 

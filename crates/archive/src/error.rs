@@ -1,4 +1,4 @@
-//! Errors of an archive: the file, and what is wrong with it.
+//! Errors of an archive: the file and its fault.
 
 use std::io;
 
@@ -45,7 +45,7 @@ pub enum ArchiveFault {
     /// A file of a local archive cannot be read.
     #[error(transparent)]
     Object(object_store::Error),
-    /// An object store did not do what was asked.
+    /// A request to an object store failed.
     #[error(transparent)]
     Store(#[from] StoreFault),
     /// Bytes are not a Parquet file, or rows cannot be written to one.
@@ -54,23 +54,23 @@ pub enum ArchiveFault {
     /// Columns have other types than the table.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
-    /// An entry of the log is not what the Delta protocol says.
-    #[error("line {line} is no action of a Delta log: {reason}")]
+    /// An entry of the log violates the Delta protocol.
+    #[error("line {line} is not an action of a Delta log: {reason}")]
     LogLine {
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
-    /// An entry, a checkpoint or the log as a whole is not what the Delta protocol says.
+    /// An entry, a checkpoint or the log as a whole violates the Delta protocol.
     #[error("{0}; restore the log from a copy")]
     Log(String),
     /// An entry or a checkpoint of the log has another hash than it states.
-    #[error("the entry was changed: it has another hash than it states; restore it from a copy")]
+    #[error("the entry was changed: its hash differs from the stated one; restore it from a copy")]
     ChangedEntry,
     /// The log skips a version: it has later ones, or a checkpoint that is not there was made of them.
     #[error(
-        "version {0} of the log is missing, and the log goes on after it: nothing is read or written; restore the log from a \
+        "version {0} of the log is missing, and the log continues after it: nothing is read or written; restore the log from a \
          copy"
     )]
     MissingVersion(u64),
@@ -87,19 +87,19 @@ pub enum ArchiveFault {
     },
     /// The log is another one than it was: a version that was there has other content.
     #[error(
-        "version {0} is not the one that was committed: the log was made anew; restore it from a copy, or delete `_heads/` of \
+        "version {0} is not the committed one: the log was recreated; restore it from a copy, or delete `_heads/` of \
          the table if you have put another archive here on purpose"
     )]
     OtherLog(u64),
     /// The table demands a newer reader or writer.
     #[error(
-        "the table demands {demanded} of the Delta protocol, which this program does not know: nothing is read or written"
+        "the table demands {demanded} of the Delta protocol, which this program does not support: nothing is read or written"
     )]
     Protocol {
         /// The version or the feature that the table demands.
         demanded: String,
     },
-    /// The table forbids what was to be done.
+    /// The table forbids the operation.
     #[error(
         "the table has `delta.appendOnly=true`, so that no row of it may be deleted: unset it first"
     )]
@@ -109,7 +109,7 @@ pub enum ArchiveFault {
     DecodedSize(#[from] DecodeLimit),
     /// A part of a path is a symbolic link.
     #[error(
-        "a symbolic link: an archive is listed, written and deleted without following links; put there what it points to, or \
+        "a symbolic link: an archive is listed, written and deleted without following links; replace it with its target, or \
          remove it"
     )]
     Link,
@@ -122,7 +122,7 @@ pub enum ArchiveFault {
     #[error("not a row of a ledger: {0}; restore it from a copy")]
     LedgerRow(String),
     /// Other writers were faster each time.
-    #[error("{0} commits of other writers came first, one after the other")]
+    #[error("other writers committed first {0} times in a row")]
     Contention(u32),
     /// Another process writes to the archive.
     #[error(
@@ -134,7 +134,7 @@ pub enum ArchiveFault {
     DamagedLog {
         /// Bytes from the start of the file to the record.
         offset: u64,
-        /// What is wrong with it.
+        /// The fault.
         reason: &'static str,
     },
     /// A file does not have the bytes that its name says.
@@ -155,7 +155,7 @@ pub enum ArchiveFault {
     Row {
         /// The row, from 0.
         row: u64,
-        /// What is wrong with it.
+        /// The fault.
         reason: &'static str,
     },
 }

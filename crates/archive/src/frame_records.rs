@@ -20,8 +20,8 @@ use crate::archive::Archive;
 use crate::decode_limits::has_dictionaries;
 use crate::delta::Add;
 use crate::error::ArchiveError;
+use crate::file_batches::{DICTIONARY_ROWS, check_columns};
 use crate::row_groups::groups_of;
-use crate::scan::{DICTIONARY_ROWS, check_columns};
 use crate::table::Table;
 
 /// An operation whose record is looked for.
@@ -42,7 +42,7 @@ pub struct OpPlace<'a> {
 pub struct FrameRecords {
     archive: Archive,
     files: Vec<Add>,
-    /// What was read of the ends of files, by path.
+    /// The ends of files that were read, by path.
     ends: Mutex<HashMap<String, ArrowReaderMetadata>>,
 }
 

@@ -1,4 +1,4 @@
-//! What readers must not show: hidden accounts and records, and accounts that were erased.
+//! Content that readers must not show: hidden accounts and records, and accounts that were erased.
 //!
 //! Each change is a row of the table `hidden`; the last one about an account or a record counts. An erased account is named by
 //! a keyed hash alone, so that its events are dropped if they come again, until its own server says that it is active again.
@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampMicrosecondType;
-use arrow_array::{Array, ArrayRef, BinaryArray, RecordBatch, StringArray};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, RecordBatch, StringArray, TimestampMicrosecondArray,
+};
 use atproto::event::{Decoder, Event, Options};
 use futures_util::TryStreamExt;
 
@@ -18,11 +20,11 @@ use crate::erasures::{AccountHash, Erasure, Erasures};
 use crate::error::ArchiveError;
 use crate::event::ArchivedEvent;
 use crate::rows::timestamps;
-use crate::seal::day_of;
-use crate::table::Table;
+use crate::table::{Table, day_of};
 use crate::table_file::TableFile;
+use crate::table_rows::{Columns, Key, times};
 
-/// What is hidden or shown again.
+/// An account or a record that is hidden or shown again.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Subject {
     /// All of an account.
@@ -47,7 +49,7 @@ impl Subject {
     }
 }
 
-/// What readers leave out.
+/// The accounts and records that readers leave out.
 #[derive(Clone, Debug, Default)]
 pub struct HideList {
     accounts: HashSet<String>,
@@ -162,6 +164,24 @@ impl HideList {
     }
 }
 
+/// The columns of `hidden` by which it is sorted.
+#[derive(Debug)]
+pub(crate) struct HiddenColumns {
+    at: TimestampMicrosecondArray,
+}
+
+impl Columns for HiddenColumns {
+    const TABLE: Table = Table::Hidden;
+
+    fn new(rows: &RecordBatch) -> Self {
+        Self { at: times(rows, "at") }
+    }
+
+    fn key(&self, row: usize) -> Key {
+        Key { did: None, number: self.at.value(row), text: None }
+    }
+}
+
 /// A row of the table.
 struct HiddenRow {
     at: i64,
@@ -171,7 +191,7 @@ struct HiddenRow {
 }
 
 impl Archive {
-    /// What readers leave out, as of now.
+    /// The accounts and records that readers leave out, as of now.
     ///
     /// # Errors
     /// If the archive cannot be read.
@@ -179,7 +199,8 @@ impl Archive {
         self.hide_list_without(&BTreeSet::new()).await
     }
 
-    /// What readers leave out, by files of the table other than these paths within the archive.
+    /// The accounts and records that readers leave out, by files of the table other than these paths within the
+    /// archive.
     pub(crate) async fn hide_list_without(
         &self,
         without: &BTreeSet<String>,
@@ -248,7 +269,7 @@ impl Archive {
         self.change_hidden(ERASE, None, Some(account), reason, now_micros).await
     }
 
-    /// Records that an erased account is active again, from `received` on: what came before stays dropped.
+    /// Records that an erased account is active again, from `received` on: earlier events stay dropped.
     pub(crate) async fn mark_restored(
         &self,
         did: &str,

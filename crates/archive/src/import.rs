@@ -8,7 +8,7 @@ use crate::archive::Archive;
 use crate::decode_limits::check_frame;
 use crate::error::ArchiveError;
 use crate::event::{ArchivedEvent, kind};
-use crate::seal::{Sealed, WorkId};
+use crate::sealed::{Sealed, WorkId};
 
 /// Where frames come from, and when.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct ImportOptions {
     pub policy: Policy,
 }
 
-/// What was imported.
+/// The result of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
     /// Number of verified events.
@@ -32,7 +32,7 @@ pub struct Imported {
     pub unchecked: u64,
     /// Number of events that are not verified.
     pub refused: u64,
-    /// What was stored.
+    /// The stored rows.
     pub sealed: Sealed,
 }
 
@@ -89,7 +89,8 @@ impl<'o, K: KeySource> Importer<'o, K> {
         &mut self,
         frames: &mut std::iter::Peekable<impl Iterator<Item = &'f [u8]>>,
     ) -> Result<Vec<JudgedFrame<'f>>, ArchiveError> {
-        let (mut part, mut bytes) = (Vec::new(), 0);
+        let mut part = Vec::new();
+        let mut bytes = 0;
         while bytes < PART_BYTES && frames.peek().is_some() {
             let batch = next_batch(frames);
             for frame in &batch {

@@ -1,4 +1,4 @@
-//! Histories of the keys of did:plc accounts: their signed operations, and the key that each had at a time.
+//! Histories of the keys of did:plc accounts: their signed operations, and the key of an account at a given time.
 //!
 //! A history is stored as the directory served it, and verified as a chain each time it is read. The times of its operations are
 //! statements of the directory: they are not signed.
@@ -20,11 +20,16 @@ use verify::plc::{AcceptedOperation, History, Options, verify_audit_log};
 use crate::archive::Archive;
 use crate::delta::Change;
 use crate::error::ArchiveError;
-use crate::scan::{EventRow, Key, PlcColumns, Row, Scan, Selection};
-use crate::seal::{Sealed, WorkId, day_of};
-use crate::table::Table;
+use crate::event_rows::EventRow;
+use crate::plc_rows::PlcColumns;
+use crate::rule::{BrokenRule, Rule};
+use crate::scan::Scan;
+use crate::sealed::{Sealed, WorkId};
+use crate::table::{Table, day_of};
 use crate::table_file::TableFile;
-use crate::verify::{Finding, Refusal, Rule, Verification, VerifyReport};
+use crate::table_rows::{Key, Row};
+use crate::table_scan::Selection;
+use crate::verification::{Finding, Verification, VerifyReport};
 
 impl Archive {
     /// Proves the histories of keys again: each is a chain of signed operations that begins with the hash in its DID.
@@ -43,7 +48,9 @@ impl Archive {
             verification.report.key_histories += 1;
             if let Err(message) = keys {
                 let ((file, row), code) = (first.place(), Rule::History.code());
-                let (file, did, message) = (file.to_owned(), did.to_string(), message.clone());
+                let file = file.to_owned();
+                let did = did.to_string();
+                let message = message.clone();
                 let did = Some(did);
                 verification.refuse(Finding { file, row: Some(row), did, code, message });
             }
@@ -51,9 +58,9 @@ impl Archive {
         Ok(())
     }
 
-    /// Stores the histories of did:plc accounts as they were at a time, in microseconds since 1970; those of erased accounts, and
-    /// those without the directory's times, are left out. Of several histories of an account the last one counts. The same
-    /// work, done again, adds nothing.
+    /// Stores the histories of did:plc accounts as they were at a time, in microseconds since 1970; histories of erased
+    /// accounts, and those without the directory's times, are left out. Of several histories of an account the last one
+    /// counts. The same work, done again, adds nothing.
     ///
     /// # Errors
     /// If the archive cannot be written.
@@ -89,10 +96,13 @@ impl Archive {
 }
 
 fn rows(history: &History, fetched: i64) -> RecordBatch {
-    let (mut did, mut at) = (StringBuilder::new(), TimestampMicrosecondBuilder::new());
-    let (mut seq, mut cid) = (Int64Builder::new(), BinaryBuilder::new());
+    let mut did = StringBuilder::new();
+    let mut at = TimestampMicrosecondBuilder::new();
+    let mut seq = Int64Builder::new();
+    let mut cid = BinaryBuilder::new();
     let mut created = TimestampMicrosecondBuilder::new();
-    let (mut nullified, mut op) = (BooleanBuilder::new(), BinaryBuilder::new());
+    let mut nullified = BooleanBuilder::new();
+    let mut op = BinaryBuilder::new();
     for (number, accepted) in (0..).zip(history.operations()) {
         let Some(created_at) = accepted.created_at_micros else { continue };
         did.append_value(history.did().as_str());
@@ -164,7 +174,7 @@ impl KeyHistories {
         key: &str,
         signed: SignedAt<'_>,
         report: &mut VerifyReport,
-    ) -> Result<Result<(), Refusal>, ArchiveError> {
+    ) -> Result<Result<(), BrokenRule>, ArchiveError> {
         self.skip_to(did).await?;
         // A history that is refused is a finding of its own.
         let history = self.current.as_ref().filter(|current| *current.did == *did);
@@ -264,22 +274,21 @@ impl KeyHistory {
     }
 
     /// Checks that the account had a key within a span of time.
-    fn check(&self, key: &str, (from, to): (i64, i64)) -> Result<(), Refusal> {
+    fn check(&self, key: &str, (from, to): (i64, i64)) -> Result<(), BrokenRule> {
         let ends = self.0.iter().skip(1).map(|next| next.created).chain([i64::MAX]);
         let mut held = self.0.iter().zip(ends).filter(|(period, end)| {
             period.created <= to && *end > from && period.key.as_deref() == Some(key)
         });
-        match held.clone().any(|(period, _)| !period.nullified) {
-            true => Ok(()),
-            false if held.next().is_some() => Err((
-                Rule::NullifiedKey.code(),
-                format!("the operation that gave the account the key {key} was nullified"),
-            )),
-            false => Err((
-                Rule::Key.code(),
-                format!("the account did not have the key {key} then, by its history"),
-            )),
+        if held.clone().any(|(period, _)| !period.nullified) {
+            return Ok(());
         }
+        if held.next().is_some() {
+            let message =
+                format!("the operation that gave the account the key {key} was nullified");
+            return Err((Rule::NullifiedKey.code(), message));
+        }
+        let message = format!("the account did not have the key {key} then, by its history");
+        Err((Rule::Key.code(), message))
     }
 }
 
@@ -295,7 +304,7 @@ impl KeyPeriod {
     }
 }
 
-/// An operation of a row, with what the directory stated.
+/// An operation of a row, with the directory's statements about it.
 fn entry(row: &Row<PlcColumns>) -> Result<AuditEntry, String> {
     let fault = |what: &str| format!("operation {} of the stored history: {what}", row.seq());
     let created_at = jiff::Timestamp::from_microsecond(row.created())
@@ -310,7 +319,7 @@ fn entry(row: &Row<PlcColumns>) -> Result<AuditEntry, String> {
     })
 }
 
-/// An operation in DAG-CBOR; its CID, which the row states, is that of these bytes.
+/// An operation in DAG-CBOR; the row states the CID of these bytes.
 fn operation(bytes: &[u8]) -> Option<Operation> {
     let arena = Arena::new();
     let value: Value<'_> = decode(bytes, &arena).ok()?;

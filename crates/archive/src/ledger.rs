@@ -1,4 +1,4 @@
-//! The ledger of a backfill: which pages of which lists are in the archive, as objects beside its tables.
+//! The ledger of a backfill: which pages of which lists are in the archive, as objects next to its tables.
 //!
 //! | object under `backfill/NAME/` | content |
 //! |---|---|
@@ -7,9 +7,9 @@
 //! | `LIST/stops/NUMBER.json` | why a run gave the list up: [`StopRow`] |
 //! | `LIST/leases/NUMBER.json` | which process works on the list: [`LeaseRow`](crate::LeaseRow) |
 //!
-//! `LIST` is half of the SHA-256 of the name of the list. An object is created once and never changed; leases are deleted when
-//! they have ended. A page is written
-//! after its repositories, so a run that ends before repeats the page, and finds those that are in the tables already.
+//! `LIST` is half of the SHA-256 of the name of the list. An object is created once and never changed; leases are
+//! deleted when they have ended. A page is written after its repositories, so a run that ends before repeats the page,
+//! and finds the repositories that are in the tables already.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub struct Ledger {
 /// A list of accounts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostRow {
-    /// The name of the list: the origin of a host, or that of a relay and a collection.
+    /// The name of the list: the origin of a host, or the origin of a relay and a collection.
     pub list: String,
     /// Number of accounts that a relay states.
     pub stated_accounts: Option<u64>,
@@ -88,7 +88,7 @@ pub struct FailedAccount {
     pub host: Option<String>,
     /// The code of the broken rule of a refused repository, or the class of the failure.
     pub class: String,
-    /// What went wrong.
+    /// The fault.
     pub message: String,
     /// Whether another attempt may succeed.
     pub is_temporary: bool,
@@ -103,7 +103,7 @@ pub struct StopRow {
     pub sweep: u32,
     /// The page that could not be read.
     pub page: u64,
-    /// What went wrong.
+    /// The fault.
     pub message: String,
 }
 
@@ -115,11 +115,10 @@ impl Ledger {
     pub fn new(archive: &Archive, name: &str) -> Result<Self, ArchiveError> {
         let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
         let is_name = (1..=64).contains(&name.len()) && name.bytes().all(is_part);
-        match is_name && !name.starts_with('.') {
-            true => {
-                Ok(Self { storage: archive.storage().clone(), folder: format!("{FOLDER}/{name}") })
-            }
-            false => Err(ArchiveError::new(name, ArchiveFault::LedgerName)),
+        if is_name && !name.starts_with('.') {
+            Ok(Self { storage: archive.storage().clone(), folder: format!("{FOLDER}/{name}") })
+        } else {
+            Err(ArchiveError::new(name, ArchiveFault::LedgerName))
         }
     }
 

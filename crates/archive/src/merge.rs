@@ -7,14 +7,14 @@ use jiff::civil::Date;
 use crate::archive::Archive;
 use crate::delta::Add;
 use crate::error::ArchiveError;
-use crate::scan::{Columns, Row};
 use crate::table_file::TableFile;
+use crate::table_rows::{Columns, Row};
 
 /// Rows of files, and rows that were built in their place, in the order in which they were added.
 pub(crate) struct RowMerger<C> {
     /// Rows of which some are taken; the first row of each stands for those that were read with it.
     sources: Vec<Row<C>>,
-    /// The source and the row in it; the last source is that of the built rows.
+    /// The source and the row in it; the last source is the built rows.
     picks: Vec<(Option<usize>, usize)>,
     built: usize,
     bytes: usize,
@@ -49,7 +49,7 @@ impl<C: Columns> RowMerger<C> {
         self.picks.len() >= GROUP_ROWS || self.bytes >= GROUP_BYTES
     }
 
-    /// Writes the rows, with those that the builder has built since the last time.
+    /// Writes the rows, with the rows that the builder has built since the last time.
     pub(crate) fn write(
         &mut self,
         built: RecordBatch,
@@ -61,7 +61,8 @@ impl<C: Columns> RowMerger<C> {
         let last = batches.len() - 1;
         let picks: Vec<(usize, usize)> =
             self.picks.drain(..).map(|(source, row)| (source.unwrap_or(last), row)).collect();
-        (self.built, self.bytes) = (0, 0);
+        self.built = 0;
+        self.bytes = 0;
         let rows = interleave_record_batch(&batches, &picks);
         file.write(&rows.map_err(ArchiveError::at(C::TABLE.name()))?)
     }
@@ -111,5 +112,5 @@ pub(crate) const MAX_FILE_BYTES: usize = 256 << 20;
 /// Rows that are written at once.
 const GROUP_ROWS: usize = 256;
 
-/// Bytes of rows that are written at once, with those that were read with them.
+/// Bytes of rows that are written at once, with the rows that were read with them.
 const GROUP_BYTES: usize = 32 << 20;

@@ -1,4 +1,4 @@
-//! A file of a table, for the Parquet reader: what it fetches is checked before it is decoded.
+//! A file of a table, for the Parquet reader: fetched bytes are checked before they are decoded.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::decode_limits::{self, DecodeLimit};
 pub(crate) struct ObjectFile {
     pub(crate) objects: Arc<dyn ObjectStore>,
     pub(crate) path: Path,
-    /// The end of the file, once it is read: pages are compared with what it states.
+    /// The end of the file, once it is read: pages are compared with its statements.
     pub(crate) metadata: Option<Arc<ParquetMetaData>>,
     /// Size of the file, once its end is read.
     size: u64,
@@ -128,14 +128,15 @@ impl ObjectFile {
     }
 }
 
-/// Checks that a range has all its bytes: those who read it take parts of it by their places.
+/// Checks that a range has all its bytes: readers take parts of it by their places.
 pub(crate) fn whole_range(range: &Range<u64>, bytes: Bytes) -> Result<Bytes, Error> {
-    match bytes.len() as u64 == range.end - range.start {
-        true => Ok(bytes),
-        false => Err(Error::Generic {
+    if bytes.len() as u64 == range.end - range.start {
+        Ok(bytes)
+    } else {
+        Err(Error::Generic {
             store: "range",
             source: format!("{} bytes instead of {range:?}", bytes.len()).into(),
-        }),
+        })
     }
 }
 

@@ -92,7 +92,7 @@ fn retries() -> RetryConfig {
     }
 }
 
-/// The variables with the URL of a store, each with the one that allows plain HTTP.
+/// The variables with the URL of a store, with the variable that allows plain HTTP.
 const ENDPOINTS: [(&str, &str); 6] = [
     ("AWS_ENDPOINT", "AWS_ALLOW_HTTP"),
     ("AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP"),

@@ -6,9 +6,14 @@ use verify::commit::signature_code;
 use crate::archive::Archive;
 use crate::chain::{ChainCommit, ChainFault, Chains, ops_of_rows};
 use crate::error::ArchiveError;
-use crate::scan::{EventRow, Key, OpColumns, Row, Scan, Selection};
+use crate::event_rows::EventRow;
+use crate::op_rows::OpColumns;
+use crate::rule::{BrokenRule, Rule, refuse_future};
+use crate::scan::Scan;
 use crate::signatures::SignatureBatch;
-use crate::verify::{Refusal, Rule, Verification, refuse_future};
+use crate::table_rows::{Key, Row};
+use crate::table_scan::Selection;
+use crate::verification::Verification;
 
 /// Proves compact rows of `events`, in the order of the table.
 pub(crate) struct CompactProver {
@@ -66,7 +71,7 @@ impl CompactProver {
     async fn check(
         &mut self,
         row: &EventRow,
-    ) -> Result<Result<(Vec<u8>, CompressedKey), Refusal>, ArchiveError> {
+    ) -> Result<Result<(Vec<u8>, CompressedKey), BrokenRule>, ArchiveError> {
         let event = row.event();
         let refused = |rule: Rule, message: &str| Ok(Err((rule.code(), message.to_owned())));
         let Some(commit) = row.commit() else {
@@ -79,7 +84,9 @@ impl CompactProver {
             Ok(ops) => ops,
             Err(fault) => return Ok(Err(refusal(&fault))),
         };
-        let (did, rev, since) = (commit.did, commit.rev, row.since());
+        let did = commit.did;
+        let rev = commit.rev;
+        let since = row.since();
         let data = match self.chains.apply(ChainCommit { did, rev, since, ops }).await? {
             Ok(data) => data,
             Err(fault) => return Ok(Err(refusal(&fault))),
@@ -91,7 +98,7 @@ impl CompactProver {
     }
 }
 
-fn refusal(fault: &ChainFault) -> Refusal {
+fn refusal(fault: &ChainFault) -> BrokenRule {
     let rule = match fault {
         ChainFault::NoBase(_) => Rule::Base,
         _ => Rule::Operations,
@@ -118,7 +125,8 @@ impl OpsOfCommits {
     ) -> Result<Vec<Row<OpColumns>>, ArchiveError> {
         let place = |number| Key { did: Some(did.into()), number, text: None };
         self.0.skip_to(&place(arrival)).await?;
-        let (mut rows, end) = (Vec::new(), place(arrival.saturating_add(1)));
+        let mut rows = Vec::new();
+        let end = place(arrival.saturating_add(1));
         while let Some(row) = self.0.next_before(&end).await? {
             rows.push(row);
         }

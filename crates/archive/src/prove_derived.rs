@@ -1,11 +1,11 @@
-//! Proves what is derived from frames: the rows of `ops`, and the columns of `events` beside the frame.
+//! Proves the content that is derived from frames: the rows of `ops`, and the columns of `events` other than the frame.
 //!
 //! ```text
 //! events in order ─┐                 the same account and arrival
 //! ops in order ────┴─ merged ──> events of one place ── compared with ── rows of ops of that place
 //! ```
 //!
-//! The rows of a compact commit are its proof, so what is compared here is only that no others are beside them.
+//! The rows of a compact commit are its proof, so this only checks that there are no others.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,10 +16,15 @@ use codec::cid::Codec;
 
 use crate::archive::Archive;
 use crate::error::ArchiveError;
+use crate::event_rows::{EventColumns, EventRow};
+use crate::op_rows::OpColumns;
 use crate::rows::{FULL, Fields, field_decoder};
-use crate::scan::{EventColumns, EventRow, Key, OpColumns, Row, Scan, Selection};
+use crate::rule::Rule;
+use crate::scan::Scan;
 use crate::table::Table;
-use crate::verify::{Finding, Rule, Verification};
+use crate::table_rows::{Key, Row};
+use crate::table_scan::Selection;
+use crate::verification::{Finding, Verification};
 
 /// Compares derived rows and columns with the events, which come in the order of their table.
 pub(crate) struct DerivedProver {
@@ -38,7 +43,8 @@ impl DerivedProver {
         archive: &Archive,
         selection: &Selection,
     ) -> Result<Self, ArchiveError> {
-        let (ops, without) = (archive.scan(selection).await?, selection.without.clone());
+        let ops = archive.scan(selection).await?;
+        let without = selection.without.clone();
         Ok(Self { ops, decoder: field_decoder(), group: Vec::new(), orphans: Vec::new(), without })
     }
 
@@ -144,7 +150,8 @@ impl DerivedProver {
 
 /// Compares the columns of an event with the fields of its frame.
 fn compare_columns(row: &EventRow, decoded: Option<&Event<'_>>) -> Result<(), String> {
-    let (event, fields) = (row.event(), Fields::of(decoded));
+    let event = row.event();
+    let fields = Fields::of(decoded);
     let stated = row.derived();
     let columns = [
         ("time", stated.time == fields.time),
@@ -156,7 +163,7 @@ fn compare_columns(row: &EventRow, decoded: Option<&Event<'_>>) -> Result<(), St
     ];
     match columns.iter().find(|(_, is_same)| !is_same) {
         None => Ok(()),
-        Some((name, _)) => Err(format!("the column {name} is not what the frame says")),
+        Some((name, _)) => Err(format!("the column {name} differs from the frame")),
     }
 }
 
@@ -180,7 +187,7 @@ fn take_ops(commit: Commit<'_>, ops: &mut Vec<Row<OpColumns>>) -> Result<(), Str
     Ok(())
 }
 
-/// Whether the record of a row is that of an operation: left to the frame, or stored as for a compact commit.
+/// Whether the record of a row belongs to an operation: left to the frame, or stored as for a compact commit.
 fn is_record(
     (stored_cid, stored): (Option<&[u8]>, Option<&[u8]>),
     cid: Option<Cid>,

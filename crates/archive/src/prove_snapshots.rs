@@ -8,8 +8,12 @@ use crate::archive::Archive;
 use crate::error::ArchiveError;
 use crate::key_history::{KeyHistories, SignedAt};
 use crate::record_trees::{RecordTree, RecordTrees};
-use crate::scan::{Row, Scan, Selection, SnapshotColumns};
-use crate::verify::{Finding, Refusal, Rule, Verification};
+use crate::repository_rows::SnapshotColumns;
+use crate::rule::{BrokenRule, Rule};
+use crate::scan::Scan;
+use crate::table_rows::Row;
+use crate::table_scan::Selection;
+use crate::verification::{Finding, Verification};
 
 impl Archive {
     pub(crate) async fn prove_snapshots(
@@ -56,7 +60,7 @@ impl Archive {
 }
 
 /// Checks that the account signed the tree of these records.
-fn check(row: &Row<SnapshotColumns>, built: Option<&mut RecordTree>) -> Result<(), Refusal> {
+fn check(row: &Row<SnapshotColumns>, built: Option<&mut RecordTree>) -> Result<(), BrokenRule> {
     let (columns, index) = (row.columns(), row.index());
     let refused = |code, message: &str| Err((code, message.to_owned()));
     let Some(data) = Cid::from_bytes(columns.data.value(index)) else {

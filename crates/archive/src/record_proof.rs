@@ -13,19 +13,21 @@ use kernels::sha256;
 use crate::archive::Archive;
 use crate::chain::{ChainCommit, Chains, ops_of_rows};
 use crate::error::ArchiveError;
+use crate::event_rows::{EventColumns, EventRow};
+use crate::op_rows::OpColumns;
 use crate::prove_compact::OpsOfCommits;
 use crate::record_trees::RecordTrees;
+use crate::repository_rows::{RecordColumns, SnapshotColumns};
 use crate::rows::{COMPACT, FULL};
-use crate::scan::{
-    self, EventColumns, EventRow, Key, OpColumns, RecordColumns, Row, Scan, Selection,
-    SnapshotColumns,
-};
+use crate::scan::Scan;
 use crate::signed_commit::StoredCommit;
+use crate::table_rows::{Key, Row, place};
+use crate::table_scan::Selection;
 
 impl Archive {
-    /// A CAR slice, as `com.atproto.sync.getRecord` gives it, that proves the newest stored state of a record: that it is
-    /// there, or that it is not. `None` if the archive has nothing of the record and no repository of the account, or what it
-    /// has cannot be proved, and for what is hidden.
+    /// A CAR slice, as `com.atproto.sync.getRecord` gives it, that proves the newest stored state of a record: that it
+    /// is there, or that it is not. `None` if the archive has nothing of the record and no repository of the account,
+    /// or if its content cannot be proved, and for hidden records.
     ///
     /// # Errors
     /// If the archive cannot be read.
@@ -39,7 +41,8 @@ impl Archive {
             return Ok(None);
         }
         let proof = Proof { archive: self, did, collection, rkey };
-        let (event, snapshot) = (proof.last_event().await?, proof.last_snapshot().await?);
+        let event = proof.last_event().await?;
+        let snapshot = proof.last_snapshot().await?;
         let rev = |row: &EventRow| row.commit().map(|commit| commit.rev.to_owned());
         let snapshot_rev = |row: &Row<SnapshotColumns>| row.commit().rev.to_owned();
         match (event, snapshot) {
@@ -82,7 +85,8 @@ impl Proof<'_> {
     async fn last_event(&self) -> Result<Option<EventRow>, ArchiveError> {
         let mut ops: Scan<OpColumns> = self.archive.scan(&self.selection()).await?;
         ops.skip_to(&self.place(i64::MIN)).await?;
-        let (mut last, end) = (None, self.place(i64::MAX));
+        let mut last = None;
+        let end = self.place(i64::MAX);
         while let Some(op) = ops.next_before(&end).await? {
             if op.path() == (self.collection, self.rkey) {
                 last = Some(op.arrival());
@@ -127,7 +131,8 @@ impl Proof<'_> {
         let mut chains = Chains::open(self.archive, &self.selection()).await?;
         let mut events: Scan<EventColumns> = self.archive.scan(&self.selection()).await?;
         events.skip_to(&self.place(i64::MIN)).await?;
-        let (last, mut record) = (event.event().arrival, None);
+        let last = event.event().arrival;
+        let mut record = None;
         while let Some(row) = events.next_before(&self.place(last.saturating_add(1))).await? {
             let row = EventRow(row);
             let Some(commit) = row.commit().filter(|_| row.form() == COMPACT) else { continue };
@@ -136,7 +141,9 @@ impl Proof<'_> {
                 record = op.record().1.map(<[u8]>::to_vec);
             }
             let Ok(ops) = ops_of_rows(&rows) else { return Ok(None) };
-            let (did, rev, since) = (commit.did, commit.rev, row.since());
+            let did = commit.did;
+            let rev = commit.rev;
+            let since = row.since();
             let Ok(data) = chains.apply(ChainCommit { did, rev, since, ops }).await? else {
                 return Ok(None);
             };
@@ -160,7 +167,7 @@ impl Proof<'_> {
         };
         let Some(mut tree) = tree else { return Ok(None) };
         let mut records: Scan<RecordColumns> = self.archive.scan(&self.selection()).await?;
-        records.skip_to(&scan::place(commit.did, commit.rev)).await?;
+        records.skip_to(&place(commit.did, commit.rev)).await?;
         let mut record = None;
         while let Some(row) = records.next().await? {
             if row.revision() != (commit.did, commit.rev) || record.is_some() {
@@ -174,7 +181,7 @@ impl Proof<'_> {
         Ok(self.stored_slice(&commit, data, &mut tree, record.as_deref()))
     }
 
-    /// The slice of a commit that is stored by its fields; `None` if they are not what was signed.
+    /// The slice of a commit that is stored by its fields; `None` if they differ from the signed commit.
     fn stored_slice(
         &self,
         commit: &StoredCommit<'_>,

@@ -8,7 +8,10 @@ use kernels::sha256;
 
 use crate::archive::Archive;
 use crate::error::ArchiveError;
-use crate::scan::{self, RecordColumns, Row, Scan, Selection};
+use crate::repository_rows::RecordColumns;
+use crate::scan::Scan;
+use crate::table_rows::{Row, place};
+use crate::table_scan::Selection;
 
 /// The records of a revision, as a tree.
 pub(crate) struct RecordTree {
@@ -47,7 +50,7 @@ impl RecordTrees {
             self.next = None;
         }
         if self.next.is_none() {
-            self.records.skip_to(&scan::place(did, rev)).await?;
+            self.records.skip_to(&place(did, rev)).await?;
             self.next = self.records.next().await?;
         }
         match &self.next {
@@ -67,7 +70,8 @@ impl RecordTrees {
                 None => return Ok(None),
             },
         };
-        let (mut tree, mut chunk) = (Growing::new(), vec![first.clone()]);
+        let mut tree = Growing::new();
+        let mut chunk = vec![first.clone()];
         while let Some(row) = self.records.next().await? {
             if first.revision() != row.revision() {
                 self.next = Some(row);
@@ -81,7 +85,9 @@ impl RecordTrees {
         }
         tree.add(&chunk);
         let (did, rev) = first.revision();
-        let (did, rev, records) = (did.into(), rev.into(), tree.records);
+        let did = did.into();
+        let rev = rev.into();
+        let records = tree.records;
         Ok(Some(RecordTree { did, rev, records, tree: tree.finish() }))
     }
 }
@@ -113,7 +119,7 @@ impl Growing {
             let stored = columns.cid.is_valid(index).then(|| columns.cid.value(index));
             self.records += 1;
             let inserted = match record_cid(stored, &digest) {
-                None => Err("the record is not what its CID names".to_owned()),
+                None => Err("the record does not match its CID".to_owned()),
                 Some(value) => match self.builder.insert(key.as_bytes(), AnyCid::from(value)) {
                     Ok(None) => Ok(()),
                     Ok(Some(_)) => Err("the path is there twice".to_owned()),

@@ -1,8 +1,9 @@
 //! Reads the events of an archive in order of arrival.
 //!
-//! Files are sorted by account. Those that overlap in time are open together, each in order of arrival
-//! ([`spill`](crate::spill)), and merged. Each event has a number: its arrival, moved on where several writers have given the same
-//! one. The number depends on the events before it alone, so it is the same in each replay, from wherever that begins.
+//! Files are sorted by account. Files that overlap in time are open together, in order of arrival
+//! ([`spill`](crate::spill)), and merged. Each event has a number: its arrival, moved on where several writers have
+//! given the same one. The number depends on the events before it alone, so it is the same in each replay, from
+//! wherever that begins.
 
 use std::collections::{HashSet, VecDeque};
 use std::ops::RangeInclusive;
@@ -15,7 +16,8 @@ use crate::archive::Archive;
 use crate::error::ArchiveError;
 use crate::event::ArchivedEvent;
 use crate::hidden::HideList;
-use crate::spill::{SpilledFile, compare};
+use crate::spill::spilled;
+use crate::spilled_file::{SpilledFile, compare};
 use crate::table::Table;
 
 /// A frame of an archive.
@@ -41,14 +43,14 @@ impl ReplayedEvent {
         self.file.event(self.index)
     }
 
-    /// The number in the order of replay: greater than that of the event before. It is the arrival, unless several writers
-    /// have events of the same one.
+    /// The number in the order of replay: greater than the number of the event before. It is the arrival, unless
+    /// several writers have events of the same one.
     pub fn number(&self) -> i64 {
         self.number
     }
 
-    /// The frame with this number as its sequence number. What is signed stays as it is: a commit is signed, the message around
-    /// it is not. `None` for a message without a sequence number.
+    /// The frame with this number as its sequence number. The signed part stays as it is: a commit is signed, the
+    /// message around it is not. `None` for a message without a sequence number.
     pub fn renumbered_frame(&self) -> Option<Vec<u8>> {
         renumbered(self.event().frame, self.number)
     }
@@ -74,7 +76,7 @@ pub struct Replay {
     looked: Option<Instant>,
 }
 
-/// What an archive has, as of a moment.
+/// The content of an archive as of a moment.
 #[derive(Debug)]
 pub(crate) struct ReplayView {
     /// The files of events, by their first arrival.
@@ -119,7 +121,7 @@ impl Archive {
     /// returns an error. Events without a frame are left out.
     ///
     /// # Errors
-    /// If the archive cannot be read, or that of `on_frame`.
+    /// If the archive cannot be read, or the error of `on_frame`.
     pub async fn replay<E: From<ArchiveError>>(
         &self,
         since: i64,
@@ -133,7 +135,7 @@ impl Archive {
         Ok(())
     }
 
-    /// What the archive has as of now: `before`, if nothing has changed.
+    /// The content of the archive as of now: `before`, if nothing has changed.
     pub(crate) async fn replay_view(
         &self,
         before: Option<&Arc<ReplayView>>,
@@ -187,7 +189,8 @@ impl ReplayView {
     fn run_start(&self, number: i64) -> i64 {
         let mut files: Vec<&FileRange> = self.files.iter().collect();
         files.sort_by_key(|file| std::cmp::Reverse(*file.arrivals.end()));
-        let (mut start, mut rows) = (number, 0_i64);
+        let mut start = number;
+        let mut rows = 0_i64;
         for file in files {
             // Those that arrived later have no part in it.
             if *file.arrivals.start() > number {
@@ -235,8 +238,8 @@ impl Replay {
         self
     }
 
-    /// The next event; `None` at the end of what is sealed, until the next [`refresh`](Self::refresh). What is hidden or erased
-    /// meanwhile is left out after a second.
+    /// The next event; `None` at the end of the sealed events, until the next [`refresh`](Self::refresh). What is
+    /// hidden or erased meanwhile is left out after a second.
     ///
     /// # Errors
     /// If the archive cannot be read.
@@ -258,7 +261,7 @@ impl Replay {
         }
     }
 
-    /// Learns of what was sealed, hidden and erased meanwhile.
+    /// Learns of rows that were sealed, hidden or erased meanwhile.
     ///
     /// # Errors
     /// If the archive cannot be read.
@@ -293,7 +296,7 @@ impl Replay {
         }
     }
 
-    /// Goes on with what the archive has now.
+    /// Continues with the current content of the archive.
     pub(crate) fn set_view(&mut self, view: Arc<ReplayView>) {
         self.view = view;
         let last = self.last.as_ref().map(|last| last.event().arrival);
@@ -324,7 +327,7 @@ impl Replay {
             if self.pending.front().is_none_or(|next| next.path != path) {
                 continue;
             }
-            match self.archive.spilled().get(&self.archive, &path).await {
+            match spilled(&self.archive, &path).await {
                 Ok(file) => self.add(path, file),
                 Err(error) => {
                     self.refresh().await?;
@@ -348,9 +351,10 @@ impl Replay {
         {
             next += 1;
         }
-        match next < file.len() {
-            true => self.open.push(OpenFile { path, file, next }),
-            false => drop(self.finished.insert(path)),
+        if next < file.len() {
+            self.open.push(OpenFile { path, file, next });
+        } else {
+            self.finished.insert(path);
         }
     }
 

@@ -17,9 +17,9 @@ use crate::delta::{Add, Change, Committed};
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::import::JUDGE;
 use crate::rows::timestamps;
-use crate::seal::{Sealed, WorkId, day_of};
+use crate::sealed::{Sealed, WorkId};
 use crate::signed_commit::unusual_block;
-use crate::table::Table;
+use crate::table::{Table, day_of};
 use crate::table_file::TableFile;
 
 /// A repository that was proved to be whole, and where it is from.
@@ -36,8 +36,9 @@ pub struct ArchivedRepository<'a> {
 }
 
 impl Archive {
-    /// Stores repositories in the tables `snapshots` and `records`; those of erased accounts are left out. The same work, done
-    /// again, adds nothing; without one they are stored each time, and a revision that is there twice counts once.
+    /// Stores repositories in the tables `snapshots` and `records`; repositories of erased accounts are left out. The
+    /// same work, done again, adds nothing; without one they are stored each time, and a revision that is there twice
+    /// counts once.
     ///
     /// # Errors
     /// If the archive cannot be written.
@@ -51,7 +52,8 @@ impl Archive {
         {
             return Ok(Sealed::default());
         }
-        let (repositories, mut sealed) = (self.sorted(repositories).await?, Sealed::default());
+        let repositories = self.sorted(repositories).await?;
+        let mut sealed = Sealed::default();
         for table in TABLES {
             let repositories: Vec<_> = repositories.iter().collect();
             if let Some(add) = self.write_repositories(table, &repositories).await? {
@@ -63,8 +65,8 @@ impl Archive {
         Ok(sealed)
     }
 
-    /// Stores repositories that are works of their own in files that they share. Those that were stored before, or of which only
-    /// the records were, add what is missing.
+    /// Stores repositories that are works of their own in files that they share. For a repository that was stored
+    /// before, as a whole or only its records, the missing rows are added.
     ///
     /// # Errors
     /// If the archive cannot be written.
@@ -78,10 +80,12 @@ impl Archive {
                 works
             });
         let archived = repositories.iter().map(|(archived, _)| *archived).collect();
-        let (repositories, mut sealed) = (self.sorted(archived).await?, Sealed::default());
+        let repositories = self.sorted(archived).await?;
+        let mut sealed = Sealed::default();
         for table in TABLES {
             for attempt in 0.. {
-                let (mut missing, mut txns) = (Vec::new(), Vec::new());
+                let mut missing = Vec::new();
+                let mut txns = Vec::new();
                 let snapshot = self.snapshot(table).await?;
                 let is_done = |work: &WorkId| {
                     snapshot.txns.get(&work.writer).is_some_and(|last| *last >= work.number)
@@ -148,11 +152,13 @@ impl Archive {
         txns: Vec<(String, i64)>,
         sealed: &mut Sealed,
     ) -> Result<bool, ArchiveError> {
-        let (files, bytes) = (add.len() as u64, add.iter().map(|add| add.size).sum::<u64>());
+        let files = add.len() as u64;
+        let bytes = add.iter().map(|add| add.size).sum::<u64>();
         let change = Change { operation: "WRITE", add, txns, ..Change::default() };
         let is_new = self.commit(table, &change).await? != Committed::Before;
         if is_new {
-            (sealed.files, sealed.bytes) = (sealed.files + files, sealed.bytes + bytes);
+            sealed.files += files;
+            sealed.bytes += bytes;
         }
         Ok(is_new)
     }
@@ -166,7 +172,8 @@ impl ArchivedRepository<'_> {
 }
 
 fn snapshot_row(archived: &ArchivedRepository<'_>) -> RecordBatch {
-    let (repository, commit) = (archived.repository, archived.repository.commit());
+    let repository = archived.repository;
+    let commit = archived.repository.commit();
     let unusual = unusual_block(commit, repository.commit_block());
     let columns: Vec<ArrayRef> = vec![
         texts(commit.did),
@@ -239,7 +246,7 @@ impl RecordColumnBuilders {
         self.bytes += record.block.len() + 64;
     }
 
-    /// The rows so far; those that follow begin anew.
+    /// The rows so far; later rows start a new batch.
     fn finish(&mut self) -> RecordBatch {
         self.bytes = 0;
         let columns: Vec<ArrayRef> = vec![

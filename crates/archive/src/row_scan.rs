@@ -28,16 +28,17 @@ use crate::archive::Archive;
 use crate::decode_limits::has_dictionaries;
 use crate::delta::Add;
 use crate::error::ArchiveError;
+use crate::file_batches::{DICTIONARY_ROWS, check_columns};
 use crate::frame_records::{FrameRecords, OpPlace};
 use crate::hidden::HideList;
 use crate::row_groups::groups_of;
-use crate::scan::{DICTIONARY_ROWS, can_have, check_columns};
 use crate::table::{DAY, Table};
+use crate::table_scan::can_have;
 
 /// The rows and columns of a table that are read: all by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowSelection {
-    /// The columns, in the order in which they are returned; `None` reads those of [`Table::schema`].
+    /// The columns, in the order in which they are returned; `None` reads the columns of [`Table::schema`].
     pub columns: Option<Vec<String>>,
     /// The account.
     pub did: Option<String>,
@@ -123,8 +124,8 @@ impl Archive {
 
     /// The snapshots that were fetched in the selected time.
     async fn revisions(&self, selection: &RowSelection) -> Result<Revisions, ArchiveError> {
-        let (mut revisions, selection) =
-            (Revisions::new(), RowSelection { files: None, ..selection.clone() });
+        let mut revisions = Revisions::new();
+        let selection = RowSelection { files: None, ..selection.clone() };
         let mut add = |did: &str, rev: &str| {
             revisions.insert((did.to_owned(), rev.to_owned()));
         };
@@ -197,10 +198,12 @@ impl RowScan {
         let groups =
             self.filter.did.as_ref().map(|did| groups_of(end.metadata(), did, did).collect());
         let has_payload = PAYLOADS.iter().any(|name| has_column(&self.schema, name));
-        let rows = match has_payload {
-            true if has_dictionaries(end.metadata()) => DICTIONARY_ROWS,
-            true => PAYLOAD_ROWS,
-            false => BATCH_ROWS,
+        let rows = if !has_payload {
+            BATCH_ROWS
+        } else if has_dictionaries(end.metadata()) {
+            DICTIONARY_ROWS
+        } else {
+            PAYLOAD_ROWS
         };
         let mut builder = ParquetRecordBatchStreamBuilder::new_with_metadata(file, end)
             .with_batch_size(rows)
@@ -216,7 +219,7 @@ impl RowScan {
         Ok(Box::pin(builder.build().map_err(ArchiveError::at(path))?))
     }
 
-    /// The columns that are read: those of the batches, and what these are made from.
+    /// The columns that are read: the columns of the batches, and their sources.
     fn stored_columns(&self) -> Vec<&str> {
         let mut names: Vec<&str> =
             self.schema.fields().iter().map(|field| &**field.name()).collect();
@@ -254,9 +257,10 @@ impl RowScan {
         RecordBatch::try_new_with_options(self.schema.clone(), columns, &options).map_err(failed())
     }
 
-    /// The frames without those that have an operation on a hidden record.
+    /// The frames that have no operation on a hidden record.
     fn shown_frames(&self, rows: &RecordBatch) -> Result<ArrayRef, ArrowError> {
-        let (dids, frames) = (texts(rows, "did")?, column(rows, "frame")?);
+        let dids = texts(rows, "did")?;
+        let frames = column(rows, "frame")?;
         let bytes = frames.as_binary::<i64>();
         let is_hidden = |row: usize| {
             dids.is_valid(row)
@@ -332,7 +336,7 @@ impl<'r> OpColumns<'r> {
 /// Accounts and revisions of snapshots.
 type Revisions = HashSet<(String, String)>;
 
-/// What a row must be to be read.
+/// The condition on the rows that are read.
 struct Filter {
     table: Table,
     did: Option<String>,
@@ -344,7 +348,7 @@ struct Filter {
 }
 
 impl Filter {
-    /// Whether a file can have such rows, by what the log states.
+    /// Whether a file can have such rows, by the statistics in the log.
     fn has(&self, add: &Add) -> bool {
         let has_account = self.did.as_ref().is_none_or(|did| can_have(add, did));
         has_account && self.has_time(add)

@@ -54,11 +54,11 @@ impl RowBuilder {
     }
 }
 
-/// What is stored of a frame.
+/// The stored form of a frame.
 pub(crate) enum Form<'a> {
     /// The frame as it came.
     Full,
-    /// What the operations do not give: the signature of the commit, and its block if its fields do not give that.
+    /// The parts that operations lack: the signature of the commit, and its block if its fields do not give it.
     Compact { sig: &'a [u8; 64], commit_block: Option<&'a [u8]> },
 }
 
@@ -122,7 +122,7 @@ impl EventRows {
         }
     }
 
-    /// The rows so far; those that follow begin anew.
+    /// The rows so far; later rows start a new batch.
     pub(crate) fn finish(&mut self) -> RecordBatch {
         batch(
             Table::Events,
@@ -201,7 +201,7 @@ impl OpRows {
         self.prev.append_null();
     }
 
-    /// The rows so far; those that follow begin anew.
+    /// The rows so far; later rows start a new batch.
     pub(crate) fn finish(&mut self) -> RecordBatch {
         batch(
             Table::Ops,

@@ -1,4 +1,4 @@
-//! Sorted runs: temporary files with rows of a table in its order, and where each row is from.
+//! Sorts files that another program wrote, and merges small ones, into runs.
 //!
 //! ```text
 //! a file that another program wrote ── sorted in parts ──> runs
@@ -6,64 +6,19 @@
 //! ```
 
 use std::fs::File;
-use std::io::Seek;
 use std::iter::Peekable;
-use std::sync::Arc;
 
-use arrow_array::builder::{Int64Builder, StringBuilder};
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int64Type};
-use arrow_array::{Int64Array, RecordBatch, StringArray};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use arrow_select::interleave::interleave_record_batch;
-use futures_util::{TryStreamExt, stream};
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::errors::ParquetError;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use futures_util::TryStreamExt;
 
 use crate::archive::Archive;
-use crate::delta::Add;
 use crate::error::ArchiveError;
-use crate::scan::{
-    Batches, Columns, EventColumns, HiddenColumns, Key, OpColumns, PendingFile, PlcColumns,
-    RecordColumns, Row, Scan, SnapshotColumns, Source,
-};
+use crate::run_file::RunWriter;
+use crate::scan::{PendingFile, Scan, Source};
 use crate::table::Table;
-use crate::uploads::content_hash;
-
-/// Where the rows of a batch are from.
-#[derive(Debug)]
-pub(crate) struct Origin {
-    files: StringArray,
-    rows: Int64Array,
-}
-
-impl Origin {
-    /// The columns of the table in a batch, and where its rows are from if it is one of a run.
-    pub(crate) fn split(batch: RecordBatch, table: &SchemaRef) -> (RecordBatch, Option<Self>) {
-        let columns = table.fields().len();
-        let [files, rows] = &batch.columns()[columns..] else { return (batch, None) };
-        let files = files.as_string::<i32>().clone();
-        let rows = rows.as_primitive::<Int64Type>().clone();
-        let of_table = RecordBatch::try_new(table.clone(), batch.columns()[..columns].to_vec());
-        (of_table.expect("a run has the columns of the table first"), Some(Self { files, rows }))
-    }
-
-    /// The path of the file of a row within the archive, and the row in it from 0.
-    pub(crate) fn place(&self, row: usize) -> (&str, u64) {
-        (self.files.value(row), self.rows.value(row) as u64)
-    }
-}
-
-/// Reads a run.
-pub(crate) fn read(file: File, batch_rows: usize) -> Result<Batches, ArchiveError> {
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file);
-    let reader = reader.and_then(|reader| reader.with_batch_size(batch_rows).build());
-    let reader = reader.map_err(ArchiveError::at(RUN))?;
-    Ok(Box::pin(stream::iter(reader).map_err(ParquetError::from)))
-}
+use crate::table_rows::{Columns, Key, Row};
 
 impl Archive {
     /// The rows of a file in runs; `None` if it is sorted already.
@@ -74,7 +29,8 @@ impl Archive {
         if self.is_sorted::<C>(path).await? {
             return Ok(None);
         }
-        let (mut runs, mut part) = (Vec::new(), Part::<C>::new(C::TABLE, path));
+        let mut runs = Vec::new();
+        let mut part = SortBuffer::<C>::new(C::TABLE, path);
         let mut batches = self.batches(C::TABLE, path).await?;
         while let Some(batch) = batches.try_next().await? {
             part.add(batch);
@@ -102,32 +58,6 @@ impl Archive {
             }
         }
         Ok(true)
-    }
-
-    /// The rows of a file of a table in the table's order, whoever wrote it.
-    pub(crate) async fn ordered_batches(
-        &self,
-        table: Table,
-        add: &Add,
-    ) -> Result<Batches, ArchiveError> {
-        if content_hash(&add.path).is_some() {
-            let batches = self.batches(table, &add.path).await?;
-            return Ok(Box::pin(batches.map_err(|error| ParquetError::External(Box::new(error)))));
-        }
-        match table {
-            Table::Events => self.reordered::<EventColumns>(add).await,
-            Table::Ops => self.reordered::<OpColumns>(add).await,
-            Table::Snapshots => self.reordered::<SnapshotColumns>(add).await,
-            Table::Records => self.reordered::<RecordColumns>(add).await,
-            Table::Hidden => self.reordered::<HiddenColumns>(add).await,
-            Table::PlcOps => self.reordered::<PlcColumns>(add).await,
-        }
-    }
-
-    async fn reordered<C: Columns>(&self, add: &Add) -> Result<Batches, ArchiveError> {
-        let run = write_run(&mut self.scan_files::<C>([add]).await?).await?;
-        let batches = read(run, GROUP_ROWS)?;
-        Ok(Box::pin(batches.map_ok(|batch| Origin::split(batch, &C::TABLE.schema()).0)))
     }
 
     /// Merges small files into runs, until no more of them are open at a time than a scan should have. Large files stay: there
@@ -163,7 +93,8 @@ impl Archive {
 
 /// The next files that are merged together: at least two, if there are two.
 fn next_group(files: &mut Peekable<impl Iterator<Item = PendingFile>>) -> Vec<PendingFile> {
-    let (mut group, mut bytes) = (Vec::new(), 0);
+    let mut group = Vec::new();
+    let mut bytes = 0;
     while let Some(file) =
         files.next_if(|file| group.len() < 2 || bytes + file.bytes <= MAX_OPEN_BYTES)
     {
@@ -176,7 +107,7 @@ fn next_group(files: &mut Peekable<impl Iterator<Item = PendingFile>>) -> Vec<Pe
     group
 }
 
-/// What a merge has open at a time.
+/// The files that a merge has open at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Open {
     files: usize,
@@ -191,21 +122,24 @@ fn most_open(files: &[PendingFile]) -> Open {
     let mut ends: Vec<(&str, u64)> = ends.collect();
     starts.sort_unstable();
     ends.sort_unstable();
-    let (mut ends, mut open, mut most) =
-        (ends.into_iter().peekable(), Open::default(), Open::default());
+    let mut ends = ends.into_iter().peekable();
+    let mut open = Open::default();
+    let mut most = Open::default();
     for (start, bytes) in starts {
         let is_before = |end: &(&str, u64)| start.is_some_and(|start| end.0 < start);
         while let Some((_, ended)) = ends.next_if(is_before) {
-            (open.files, open.bytes) = (open.files - 1, open.bytes - ended);
+            open.files -= 1;
+            open.bytes -= ended;
         }
-        (open.files, open.bytes) = (open.files + 1, open.bytes + bytes);
+        open.files += 1;
+        open.bytes += bytes;
         most = Open { files: most.files.max(open.files), bytes: most.bytes.max(open.bytes) };
     }
     most
 }
 
 /// Rows of a file that are sorted together.
-struct Part<C> {
+struct SortBuffer<C> {
     table: Table,
     /// The path of the file within the archive.
     file: String,
@@ -217,15 +151,23 @@ struct Part<C> {
     columns: std::marker::PhantomData<C>,
 }
 
-impl<C: Columns> Part<C> {
+impl<C: Columns> SortBuffer<C> {
     fn new(table: Table, path: &str) -> Self {
         let file = format!("{}/{path}", table.name());
-        let (batches, rows, columns) = (Vec::new(), Vec::new(), std::marker::PhantomData);
-        Self { table, file, batches, rows, before: 0, bytes: 0, columns }
+        Self {
+            table,
+            file,
+            batches: Vec::new(),
+            rows: Vec::new(),
+            before: 0,
+            bytes: 0,
+            columns: std::marker::PhantomData,
+        }
     }
 
     fn add(&mut self, batch: RecordBatch) {
-        let (columns, at) = (C::new(&batch), self.batches.len());
+        let columns = C::new(&batch);
+        let at = self.batches.len();
         let place = |row| (columns.key(row), within(self.table, &batch, row), (at, row));
         self.rows.extend((0..batch.num_rows()).map(place));
         self.bytes += batch.get_array_memory_size();
@@ -260,7 +202,7 @@ impl<C: Columns> Part<C> {
 }
 
 /// Writes the rows of a scan.
-async fn write_run<C: Columns>(scan: &mut Scan<C>) -> Result<File, ArchiveError> {
+pub(crate) async fn write_run<C: Columns>(scan: &mut Scan<C>) -> Result<File, ArchiveError> {
     let mut writer = RunWriter::create(C::TABLE)?;
     let mut rows: Vec<Row<C>> = Vec::new();
     loop {
@@ -289,60 +231,7 @@ async fn write_run<C: Columns>(scan: &mut Scan<C>) -> Result<File, ArchiveError>
     }
 }
 
-/// A run that is being written.
-struct RunWriter {
-    schema: SchemaRef,
-    writer: ArrowWriter<File>,
-}
-
-impl RunWriter {
-    fn create(table: Table) -> Result<Self, ArchiveError> {
-        let fields = table.schema().fields().iter().map(|field| (**field).clone()).collect();
-        let origin =
-            [Field::new("file", DataType::Utf8, false), Field::new("row", DataType::Int64, false)];
-        let fields: Vec<Field> = [fields, origin.to_vec()].concat();
-        let schema = Arc::new(Schema::new(fields));
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::default()))
-            .set_statistics_enabled(EnabledStatistics::None)
-            .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
-            .set_data_page_size_limit(PAGE_BYTES)
-            .set_dictionary_page_size_limit(PAGE_BYTES)
-            .set_write_batch_size(64)
-            .build();
-        let file = tempfile::tempfile().map_err(ArchiveError::at(RUN))?;
-        let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties));
-        Ok(Self { schema, writer: writer.map_err(ArchiveError::at(RUN))? })
-    }
-
-    fn write<'a>(
-        &mut self,
-        batches: &[&RecordBatch],
-        picks: &[(usize, usize)],
-        origins: impl Iterator<Item = (&'a str, u64)>,
-    ) -> Result<(), ArchiveError> {
-        let (mut files, mut rows) = (StringBuilder::new(), Int64Builder::new());
-        for (file, row) in origins {
-            files.append_value(file);
-            rows.append_value(row as i64);
-        }
-        let picked = interleave_record_batch(batches, picks).map_err(ArchiveError::at(RUN))?;
-        let mut columns = picked.columns().to_vec();
-        columns.push(Arc::new(files.finish()));
-        columns.push(Arc::new(rows.finish()));
-        let batch = RecordBatch::try_new(self.schema.clone(), columns);
-        let batch = batch.map_err(ArchiveError::at(RUN))?;
-        self.writer.write(&batch).map_err(ArchiveError::at(RUN))
-    }
-
-    fn finish(self) -> Result<File, ArchiveError> {
-        let mut file = self.writer.into_inner().map_err(ArchiveError::at(RUN))?;
-        file.rewind().map_err(ArchiveError::at::<std::io::Error>(RUN))?;
-        Ok(file)
-    }
-}
-
-/// The place of a row among those of its key.
+/// The place of a row among the rows of its key.
 fn within(table: Table, batch: &RecordBatch, row: usize) -> Vec<u8> {
     let column = |name: &str| batch.column_by_name(name).expect("the columns of the table");
     let order = |number: i64| ((number as u64) ^ (1 << 63)).to_be_bytes().to_vec();
@@ -357,9 +246,6 @@ fn within(table: Table, batch: &RecordBatch, row: usize) -> Vec<u8> {
     }
 }
 
-/// The name of a run in messages.
-const RUN: &str = "a temporary file";
-
 /// Small files that a scan has open at a time: each takes some 250 KiB and twice its size.
 const MAX_OPEN: usize = 96;
 
@@ -369,17 +255,11 @@ const MAX_OPEN_BYTES: u64 = 16 << 20;
 /// Size up to which a file is a small one. A merge of all small files costs less than to read the large ones.
 const SMALL_BYTES: u64 = 4 << 20;
 
-/// Size of a page of a run.
-const PAGE_BYTES: usize = 64 << 10;
-
 /// Rows that are written at once.
-const GROUP_ROWS: usize = 256;
+pub(crate) const GROUP_ROWS: usize = 256;
 
 /// Size of the rows in memory that are sorted together.
 const PART_BYTES: usize = 64 << 20;
-
-/// Size of a row group of a run before compression.
-const ROW_GROUP_BYTES: usize = 4 << 20;
 
 #[cfg(test)]
 mod tests {

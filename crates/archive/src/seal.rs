@@ -1,12 +1,10 @@
 //! Seals events: sorts them, writes the files of the tables, and commits them to the logs, once.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::AddAssign;
 
 use atproto::event::{Decoder, Event, Options};
 use base::crash_point;
 use jiff::civil::Date;
-use jiff::tz::TimeZone;
 
 use crate::archive::Archive;
 use crate::delta::{Add, Change, Committed};
@@ -16,36 +14,9 @@ use crate::event::ArchivedEvent;
 use crate::hidden::HideList;
 use crate::merge::MAX_FILE_BYTES;
 use crate::rows::RowBuilder;
-use crate::table::Table;
+use crate::sealed::{Sealed, WorkId};
+use crate::table::{Table, day_of};
 use crate::table_file::TableFile;
-
-/// Who seals events, and the number of this work: the same work is committed once, however often it is done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorkId {
-    /// The writer: a name that no other writer uses.
-    pub writer: String,
-    /// Rises with each work of the writer.
-    pub number: i64,
-}
-
-/// What was sealed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sealed {
-    /// Number of events.
-    pub events: u64,
-    /// Number of files.
-    pub files: u64,
-    /// Size of the files in bytes.
-    pub bytes: u64,
-}
-
-impl AddAssign for Sealed {
-    fn add_assign(&mut self, other: Self) {
-        self.events += other.events;
-        self.files += other.files;
-        self.bytes += other.bytes;
-    }
-}
 
 impl Archive {
     /// Stores these events in the tables `events` and `ops`. A crash before the end leaves files that the logs do not
@@ -85,7 +56,8 @@ impl Archive {
         for (day, mut events) in by_day {
             events.sort_by_key(|event| (event.did, event.arrival));
             for (table, add) in self.write_files(day, &events).await? {
-                (sealed.files, sealed.bytes) = (sealed.files + 1, sealed.bytes + add.size);
+                sealed.files += 1;
+                sealed.bytes += add.size;
                 added.entry(table).or_default().push(add);
             }
         }
@@ -135,7 +107,8 @@ impl Archive {
         servers: &dyn ActiveAccounts,
     ) -> Result<HashMap<Box<str>, i64>, ArchiveError> {
         let mut decoder = Decoder::new(Options::default());
-        let (mut asked, mut restored) = (HashSet::new(), HashMap::new());
+        let mut asked = HashSet::new();
+        let mut restored = HashMap::new();
         for event in events {
             let Some(did) = event.did else { continue };
             let is_later =
@@ -221,12 +194,6 @@ fn groups<'e, 'a>(
         events = rest;
         Some(group)
     })
-}
-
-/// The day of a time in microseconds since 1970, UTC. A time that no calendar has is of the first day.
-pub(crate) fn day_of(micros: i64) -> Date {
-    let time = jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    TimeZone::UTC.to_datetime(time).date()
 }
 
 /// Accounts of a seal whose servers are asked: what a stranger could make it wait for.

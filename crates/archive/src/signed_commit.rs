@@ -3,7 +3,7 @@
 use atproto::commit::{Commit, UnsignedCommit};
 use codec::Cid;
 
-use crate::verify::{Refusal, Rule};
+use crate::rule::{BrokenRule, Rule};
 
 /// The columns of a commit whose block is not stored as it came.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct StoredCommit<'a> {
 
 impl StoredCommit<'_> {
     /// The bytes that were signed, if this is the root of the tree; or the rule that the columns break.
-    pub(crate) fn signing_bytes(&self, data: Cid) -> Result<Vec<u8>, Refusal> {
+    pub(crate) fn signing_bytes(&self, data: Cid) -> Result<Vec<u8>, BrokenRule> {
         let Self { did, rev, sig, block } = *self;
         let refused = |message: &str| Err((Rule::Value.code(), message.to_owned()));
         let Ok(sig): Result<&[u8; 64], _> = sig.try_into() else {
@@ -40,7 +40,7 @@ impl StoredCommit<'_> {
         }
     }
 
-    /// The block of the commit with this root of the tree; `None` if the columns are not those of a commit.
+    /// The block of the commit with this root of the tree; `None` if the columns are not from a commit.
     pub(crate) fn to_block(self, data: Cid) -> Option<Vec<u8>> {
         let Self { did, rev, sig, block } = self;
         let fields = UnsignedCommit { did, rev, data, prev: None };

@@ -21,8 +21,8 @@ use tempfile::NamedTempFile;
 use tokio::io::AsyncReadExt;
 use tokio::sync::OnceCell;
 
-use crate::delta::uuid;
 use crate::error::{ArchiveError, ArchiveFault};
+use crate::ids::uuid;
 use crate::object_file::whole_range;
 use crate::store_fault::{self, StoreFault, StoreProblem};
 use crate::walk::{self, StoredObject, Walked};
@@ -42,8 +42,8 @@ pub struct Storage {
 
 impl Storage {
     /// The archive in this folder, or at this address: `file://`, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX`,
-    /// `az://CONTAINER/PREFIX` or `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX`. A folder that does not exist is
-    /// created. The options of object stores are those that their SDKs read from the environment; nothing is requested.
+    /// `az://CONTAINER/PREFIX` or `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX`. A folder that does not exist
+    /// is created. Object stores take the options that their SDKs read from the environment; nothing is requested.
     ///
     /// # Errors
     /// If the address is of another kind, the folder cannot be created, or the environment has unusable options.
@@ -55,7 +55,7 @@ impl Storage {
         Self::open_with(address, &variables.filter_map(text).collect::<Vec<_>>())
     }
 
-    /// As [`open`](Self::open), with these variables instead of those of the environment.
+    /// As [`open`](Self::open), with these variables instead of the environment.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -139,7 +139,7 @@ impl Storage {
         }
     }
 
-    /// A temporary file for what [`upload`](Self::upload) stores: on the disk of a local archive.
+    /// A temporary file for the content that [`upload`](Self::upload) stores: on the disk of a local archive.
     pub(crate) fn stage(&self) -> Result<NamedTempFile, ArchiveError> {
         self.refuse_links(STAGING)?;
         let staged = match self.staging() {
@@ -259,7 +259,9 @@ impl Storage {
     /// of the first one.
     async fn create(&self, path: &str, bytes: &Bytes) -> Result<bool, ArchiveError> {
         let created = retried(path, || {
-            let (objects, object, bytes) = (self.objects.clone(), self.object(path), bytes.clone());
+            let objects = self.objects.clone();
+            let object = self.object(path);
+            let bytes = bytes.clone();
             async move {
                 match objects.put_opts(&object, bytes.into(), PutMode::Create.into()).await {
                     Ok(_) => Ok(true),
@@ -295,7 +297,8 @@ impl Storage {
     /// The content of a file; `None` if it does not exist.
     pub(crate) async fn get(&self, path: &str) -> Result<Option<Bytes>, ArchiveError> {
         let read = retried(path, || {
-            let (objects, object) = (self.objects.clone(), self.object(path));
+            let objects = self.objects.clone();
+            let object = self.object(path);
             async move {
                 let read = async { objects.get(&object).await?.bytes().await };
                 match read.await {
@@ -318,7 +321,8 @@ impl Storage {
     /// If it cannot be read, or is larger.
     pub async fn fetch(&self, path: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, ArchiveError> {
         let size = retried(path, || {
-            let (objects, object) = (self.objects.clone(), self.object(path));
+            let objects = self.objects.clone();
+            let object = self.object(path);
             async move {
                 match objects.head(&object).await {
                     Err(error) if store_fault::is_missing_object(&error) => Ok(None),
@@ -327,7 +331,8 @@ impl Storage {
             }
         });
         let Some(size) = size.await? else { return Ok(None) };
-        let (mut parts, mut content) = (std::pin::pin!(self.read(path)), Vec::new());
+        let mut parts = std::pin::pin!(self.read(path));
+        let mut content = Vec::new();
         let too_large = |len: u64| {
             let message = format!("{len} bytes or more, and at most {max_bytes} are read");
             ArchiveError::new(path, io::Error::new(io::ErrorKind::FileTooLarge, message))
@@ -349,12 +354,15 @@ impl Storage {
         &self,
         path: &str,
     ) -> impl Stream<Item = Result<Bytes, ArchiveError>> + Send + use<> {
-        let (objects, object, path) = (self.objects.clone(), self.object(path), path.to_owned());
+        let objects = self.objects.clone();
+        let object = self.object(path);
+        let path = path.to_owned();
         let parts = async move {
             let len = objects.head(&object).await?.size;
             let starts = (0..len).step_by(PART_BYTES);
             Ok::<_, ObjectError>(stream::iter(starts).then(move |start| {
-                let (objects, object) = (objects.clone(), object.clone());
+                let objects = objects.clone();
+                let object = object.clone();
                 async move {
                     let range = start..len.min(start + PART_BYTES as u64);
                     whole_range(&range, objects.get_range(&object, range.clone()).await?)
@@ -368,7 +376,7 @@ impl Storage {
     /// The objects of a folder. A list that breaks off is asked for again from its start.
     ///
     /// # Errors
-    /// If it cannot be read, or has a symbolic link: what is behind it would be taken for absent.
+    /// If it cannot be read, or has a symbolic link: its target would be taken for absent.
     pub(crate) async fn list(&self, folder: &str) -> Result<Vec<StoredObject>, ArchiveError> {
         without_links(folder, Ok(Ok(self.walk(folder).await?)))
     }
@@ -382,13 +390,16 @@ impl Storage {
         let after = format!("{folder}/{name}");
         let mut listed = match &self.folder {
             Some(root) => {
-                let (root, within, after) = (root.clone(), folder.to_owned(), after.clone());
+                let root = root.clone();
+                let within = folder.to_owned();
+                let after = after.clone();
                 let walk = move || walk::walk_after(&root, &within, &after);
                 without_links(folder, tokio::task::spawn_blocking(walk).await)?
             }
             None => {
                 let listed = retried(folder, || {
-                    let (objects, prefix) = (self.objects.clone(), self.object(folder));
+                    let objects = self.objects.clone();
+                    let prefix = self.object(folder);
                     let after = self.object(&after);
                     async move { objects.list_with_offset(Some(&prefix), &after).try_collect().await }
                 });
@@ -402,12 +413,14 @@ impl Storage {
     /// The objects of a folder and the symbolic links in it, of which none is followed.
     pub(crate) async fn walk(&self, folder: &str) -> Result<Walked, ArchiveError> {
         if let Some(root) = &self.folder {
-            let (root, within) = (root.clone(), folder.to_owned());
+            let root = root.clone();
+            let within = folder.to_owned();
             let walked = tokio::task::spawn_blocking(move || walk::walk(&root, &within)).await;
             return walked.map_err(io::Error::from).flatten().map_err(ArchiveError::at(folder));
         }
         let listed = retried(folder, || {
-            let (objects, prefix) = (self.objects.clone(), self.object(folder));
+            let objects = self.objects.clone();
+            let prefix = self.object(folder);
             async move { objects.list(Some(&prefix)).try_collect().await }
         });
         Ok(Walked { files: self.stored_objects(listed.await?), links: Vec::new() })
@@ -433,7 +446,9 @@ impl Storage {
             return replace_file(folder, path, &bytes).map_err(ArchiveError::at(path));
         }
         let stored = retried(path, || {
-            let (objects, object, bytes) = (self.objects.clone(), self.object(path), bytes.clone());
+            let objects = self.objects.clone();
+            let object = self.object(path);
+            let bytes = bytes.clone();
             async move { objects.put(&object, bytes.into()).await.map(drop) }
         });
         stored.await
@@ -446,7 +461,8 @@ impl Storage {
     pub(crate) async fn delete(&self, path: &str) -> Result<(), ArchiveError> {
         self.refuse_links(path)?;
         let deleted = retried(path, || {
-            let (objects, object) = (self.objects.clone(), self.object(path));
+            let objects = self.objects.clone();
+            let object = self.object(path);
             async move {
                 match objects.delete(&object).await {
                     Err(error) if store_fault::is_missing_object(&error) => Ok(()),
@@ -470,13 +486,13 @@ fn without_links(
     }
 }
 
-/// Does again what failed for the time being, after the retries of the client: it repeats no request that may have been
-/// carried out.
+/// Retries temporary failures after the retries of the client, which repeats no request that may have been carried out.
 async fn retried<T, F: Future<Output = Result<T, ObjectError>>>(
     path: &str,
     mut request: impl FnMut() -> F,
 ) -> Result<T, ArchiveError> {
-    let (mut attempt, started) = (1, Instant::now());
+    let mut attempt = 1;
+    let started = Instant::now();
     loop {
         let error = match request().await {
             Ok(answer) => return Ok(answer),
@@ -503,7 +519,7 @@ fn open_objects(
     Err(ArchiveFault::NoObjectStores)
 }
 
-/// Whether a name can be that of a bucket or container, with an account's host after it.
+/// Whether a name can be the name of a bucket or container, with an account's host after it.
 fn is_bucket(name: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b".-_@".contains(&byte);
     !name.is_empty() && name.bytes().all(is_part)
@@ -583,7 +599,8 @@ fn sync_folder(file: &FilePath) -> io::Result<()> {
     }
 }
 
-/// The folder of files that have no name yet, and in a bucket of the objects that check conditional puts; `Archive::sweep` deletes those of a crash.
+/// The folder of files that have no name yet, and in a bucket of the objects that check conditional puts;
+/// `Archive::sweep` deletes the leftovers of a crash.
 pub(crate) const STAGING: &str = "staging";
 
 /// The folder of the write-ahead log of a local archive.

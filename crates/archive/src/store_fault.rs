@@ -1,21 +1,21 @@
-//! Faults of object stores: what is wrong, what the store said, and what to do about it.
+//! Faults of object stores: the problem, the answer of the store, and the remedy.
 
 use std::error::Error as _;
 use std::fmt::Write;
 
 use object_store::Error;
 
-/// An object store that did not do what was asked.
+/// A failed request to an object store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} ({detail}): {}", problem.cure())]
 pub struct StoreFault {
-    /// What is wrong.
+    /// The problem.
     pub problem: StoreProblem,
-    /// What the store said, or why it said nothing.
+    /// The answer of the store, or the reason that there is none.
     pub detail: String,
 }
 
-/// What is wrong with an object store.
+/// A problem of an object store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreProblem {
@@ -34,7 +34,7 @@ pub enum StoreProblem {
     /// The store does not answer, or only with errors of its own.
     #[error("the object store does not answer")]
     Unavailable,
-    /// A put to a name that is taken replaces what is there.
+    /// A put to an existing name replaces the object.
     #[error(
         "the object store ignores `If-None-Match: *`, so that writers would overwrite each other's commits"
     )]
@@ -104,7 +104,7 @@ impl StoreProblem {
         }
     }
 
-    /// What to do about it.
+    /// The remedy.
     fn cure(self) -> &'static str {
         match self {
             Self::NoBucket => "create it, or correct the address",
@@ -146,7 +146,7 @@ fn is_missing_bucket(text: &str) -> bool {
         .any(|code| text.contains(code))
 }
 
-/// The messages of an error and of what caused it, each once.
+/// The messages of an error and of its causes, without repetitions.
 fn text_of(error: &Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -166,7 +166,7 @@ fn code_of(text: &str) -> Option<&str> {
     Some(code.split_once("</Code>")?.0)
 }
 
-/// What a store said: the status and its code, or the start of the message. It is text of a stranger.
+/// The answer of a store: the status and its code, or the start of the message. The text is untrusted.
 fn detail(text: &str) -> String {
     let status = text.split_once("status code: ").map(|(_, after)| after);
     let said = match status {
@@ -184,10 +184,10 @@ fn detail(text: &str) -> String {
     printable.take(MAX_DETAIL).collect::<String>().trim().to_owned()
 }
 
-/// What errors of requests have in their text.
+/// Text that errors of requests contain.
 const REQUEST: &str = "Error performing ";
 
-/// Characters of what a store said.
+/// Maximum number of characters of a store's answer.
 const MAX_DETAIL: usize = 200;
 
 #[cfg(test)]

@@ -3,11 +3,13 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 
 /// A table of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Table {
-    /// Each event as it came, with its verdict.
+    /// Every event as received, with its verdict.
     Events,
     /// The operations of verified commits.
     Ops,
@@ -15,7 +17,7 @@ pub enum Table {
     Snapshots,
     /// The records of whole repositories.
     Records,
-    /// What readers leave out.
+    /// The accounts and records that readers leave out.
     Hidden,
     /// The operations of did:plc accounts, which decide about their keys.
     PlcOps,
@@ -148,6 +150,12 @@ fn optional(name: &str, data_type: DataType) -> Field {
 /// Microseconds since 1970, UTC.
 fn time() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+}
+
+/// The day of a time in microseconds since 1970, UTC. A time that no calendar has is of the first day.
+pub(crate) fn day_of(micros: i64) -> Date {
+    let time = jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    TimeZone::UTC.to_datetime(time).date()
 }
 
 /// The column by which tables are partitioned: the day of `received`, `fetched` or `at`, UTC.

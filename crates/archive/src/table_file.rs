@@ -92,7 +92,7 @@ impl TableFile {
     }
 }
 
-/// A temporary file, and the hash of what was written to it.
+/// A temporary file, and the hash of its content.
 struct HashedFile {
     file: NamedTempFile,
     hash: Sha256,
@@ -200,7 +200,7 @@ fn is_less(a: &Value, b: &Value) -> bool {
 /// Level 9 gains 3 % for three times the time.
 const ZSTD_LEVEL: i32 = 3;
 
-/// Size of a page before compression: what a reader of one row decompresses.
+/// Size of a page before compression: a reader of one row decompresses one page.
 const PAGE_BYTES: usize = 1 << 20;
 
 /// Rows after which the size of a page is looked at. With more, a page of frames is as large as they are.

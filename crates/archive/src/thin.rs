@@ -18,17 +18,20 @@ use crate::chain::{ChainCommit, Chains, ops_of_frame, ops_of_rows};
 use crate::delta::Add;
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::event::ArchivedEvent;
+use crate::event_rows::{EventColumns, EventRow};
 use crate::merge::MergedFiles;
+use crate::op_rows::OpColumns;
 use crate::prove_compact::OpsOfCommits;
 use crate::replace::{Replacement, bytes, files_of_day};
 use crate::rows::{COMPACT, EventRows, FULL, Fields, Form, OpRows, field_decoder};
-use crate::scan::{Columns, EventColumns, EventRow, Key, OpColumns, Scan, Selection};
-use crate::seal::day_of;
+use crate::scan::Scan;
 use crate::signatures::SignatureBatch;
 use crate::signed_commit::unusual_block;
-use crate::table::Table;
+use crate::table::{Table, day_of};
+use crate::table_rows::{Columns, Key};
+use crate::table_scan::Selection;
 
-/// What was made compact.
+/// The commits that were made compact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Thinned {
     /// Number of commits that are now in compact form.
@@ -44,11 +47,12 @@ pub struct Thinned {
 }
 
 impl Archive {
-    /// Stores verified commits that came before a time, in microseconds since 1970, in compact form: those that a chain proves,
-    /// which begins at a repository of the archive or at the account's first commit. The others stay as they are.
+    /// Stores verified commits that came before a time, in microseconds since 1970, in compact form: commits that a
+    /// chain proves, which begins at a repository of the archive or at the account's first commit. The others stay as
+    /// they are.
     ///
     /// # Errors
-    /// If the archive cannot be written. What was done until then stays, and is not done again.
+    /// If the archive cannot be written. Finished work stays, and is not repeated.
     pub async fn thin(&self, before: i64) -> Result<Thinned, ArchiveError> {
         self.check_logs().await?;
         let mut thinned = Thinned::default();
@@ -143,8 +147,8 @@ struct Planner {
     planned: Vec<Planned>,
     account: usize,
     did: Box<str>,
-    /// Accounts of which nothing is made compact: a signature is wrong, or what is compact already would not be proved any
-    /// more.
+    /// Accounts of which nothing is made compact: a signature is wrong, or commits that are compact already would not
+    /// be proved any more.
     failed: HashSet<usize>,
 }
 
@@ -188,7 +192,8 @@ impl Planner {
         let did = row.event().did.unwrap_or_default();
         let is_first = *self.did != *did;
         if is_first {
-            (self.did, self.account) = (did.into(), self.account + 1);
+            self.did = did.into();
+            self.account += 1;
         }
         is_first
     }
@@ -239,7 +244,8 @@ impl Planner {
         }
         let message = object.signing_bytes().to_vec();
         self.signatures.push(self.account, message, object.sig, key);
-        let (day, hash) = (day_of(event.received), self.plan.hash(did, event.arrival));
+        let day = day_of(event.received);
+        let hash = self.plan.hash(did, event.arrival);
         self.planned.push(Planned { account: self.account, day, hash });
         if self.signatures.is_full() {
             self.verify_signatures();
@@ -255,16 +261,17 @@ impl Planner {
     fn finish(mut self) -> Plan {
         self.verify_signatures();
         for Planned { account, day, hash } in self.planned {
-            match self.failed.contains(&account) {
-                true => self.plan.kept += 1,
-                false => drop(self.plan.days.entry(day).or_default().insert(hash)),
+            if self.failed.contains(&account) {
+                self.plan.kept += 1;
+            } else {
+                self.plan.days.entry(day).or_default().insert(hash);
             }
         }
         self.plan
     }
 }
 
-/// The rows of a day that are being written anew.
+/// The rows of a day that are being rewritten.
 struct Rewrite<'a> {
     events: Scan<EventColumns>,
     ops: Scan<OpColumns>,
@@ -294,16 +301,18 @@ impl<'a> Rewrite<'a> {
 
     async fn run(&mut self, plan: &Plan, commits: &HashSet<u64>) -> Result<(), ArchiveError> {
         while let Some(row) = self.events.next().await? {
-            let (row, place) = (EventRow(row.clone()), row.columns().key(row.index()));
+            let place = row.columns().key(row.index());
+            let row = EventRow(row);
             let event = row.event();
             let is_planned = event.did.is_some_and(|did| {
                 commits.contains(&plan.hash(did, event.arrival)) && row.form() == FULL
             });
             // Those of events that another writer has not committed yet, and of the events before.
             self.keep_ops(&place).await?;
-            match is_planned {
-                true => self.write_compact(&event).await?,
-                false => self.event_files.rows().keep(&row.0),
+            if is_planned {
+                self.write_compact(&event).await?;
+            } else {
+                self.event_files.rows().keep(&row.0);
             }
             if self.event_files.rows().is_full() {
                 self.event_files.write(self.event_rows.finish())?;

@@ -1,5 +1,5 @@
-//! Compares every file of the tables with its name, says who wrote a file that is another one, and decides whether its rows can be
-//! read, so that they are proved by their content.
+//! Compares every file of the tables with its name, names the writer of a file that does not match, and decides whether
+//! its rows can be read, so that they are proved by their content.
 
 use std::collections::BTreeSet;
 
@@ -7,21 +7,23 @@ use futures_util::TryStreamExt;
 use parquet::arrow::ParquetRecordBatchStreamBuilder;
 
 use crate::archive::Archive;
+use crate::content_hash::{content_hash, hash_of};
 use crate::decode_limits::has_dictionaries;
 use crate::delta::{Add, Snapshot};
 use crate::error::{ArchiveError, ArchiveFault};
-use crate::scan::{EventRow, Selection};
+use crate::event_rows::EventRow;
+use crate::rule::Rule;
 use crate::table::Table;
-use crate::uploads::content_hash;
-use crate::verify::{Finding, Rule, Verification};
+use crate::table_scan::Selection;
+use crate::verification::{Finding, Verification};
 
-/// What a file is, by its name and its bytes.
+/// The origin of a file, by its name and its bytes.
 enum Content {
-    /// What its name says.
+    /// A file that matches its name.
     AsNamed,
     /// Other than its name says.
     Changed(String),
-    /// What another program wrote, which names files otherwise.
+    /// A file of another program, which names files differently.
     Foreign,
     /// It is not there.
     Missing,
@@ -60,7 +62,9 @@ impl Archive {
     ) -> Result<bool, ArchiveError> {
         let file = format!("{}/{}", table.name(), add.path);
         let refused = |message| {
-            let (row, did, code) = (None, None, Rule::File.code());
+            let row = None;
+            let did = None;
+            let code = Rule::File.code();
             Finding { file: file.clone(), row, did, code, message }
         };
         let content = self.content(add, &file).await?;
@@ -101,7 +105,7 @@ impl Archive {
         Ok(rows.is_ok())
     }
 
-    /// Checks that the rows of a file that is what its name says can be decoded, by the sizes at its end.
+    /// Checks that the rows of a file that matches its name can be decoded, by the sizes at its end.
     async fn check_end(
         &self,
         table: Table,
@@ -123,7 +127,8 @@ impl Archive {
             Err(error) => error,
         };
         let code = error.fault.code().unwrap_or(Rule::File.code());
-        let (file, message) = (file.to_owned(), error.fault.to_string());
+        let file = file.to_owned();
+        let message = error.fault.to_string();
         verification.refuse(Finding { file, row: None, did: None, code, message });
         Ok(false)
     }
@@ -138,12 +143,13 @@ impl Archive {
             }
             Some(hash) => hash,
         };
-        match self.hash(file).await {
+        match hash_of(self.storage(), file).await {
             Err(error) if error.is_missing_file() => Ok(Content::Missing),
-            found => found.map(|found| match found == hash {
-                true => Content::AsNamed,
-                false => Content::Changed(found),
-            }),
+            found => {
+                let found = found?;
+                let is_as_named = found == hash;
+                Ok(if is_as_named { Content::AsNamed } else { Content::Changed(found) })
+            }
         }
     }
 
@@ -155,15 +161,16 @@ impl Archive {
 
     /// Number of rows of a file, all of which are decoded.
     async fn count_rows(&self, table: Table, add: &Add) -> Result<u64, ArchiveError> {
-        let (mut batches, mut rows) = (self.batches(table, &add.path).await?, 0);
+        let mut batches = self.batches(table, &add.path).await?;
+        let mut rows = 0;
         while let Some(batch) = batches.try_next().await? {
             rows += batch.num_rows() as u64;
         }
         Ok(rows)
     }
 
-    /// Checks that files that are to be replaced have the bytes that their names say: what is damaged must not get a name that
-    /// says otherwise.
+    /// Checks that files that are to be replaced match their names: a damaged file must not get a name that says
+    /// otherwise.
     pub(crate) async fn check_content(
         &self,
         table: Table,
@@ -172,7 +179,7 @@ impl Archive {
         for add in files {
             let file = format!("{}/{}", table.name(), add.path);
             let Some(hash) = content_hash(&add.path) else { continue };
-            let found = self.hash(&file).await?;
+            let found = hash_of(self.storage(), &file).await?;
             if found != hash {
                 return Err(ArchiveError::new(file, ArchiveFault::ChangedFile(found)));
             }

@@ -1,10 +1,11 @@
-//! Checks what an archive is made of, besides its rows: its logs, their checkpoints, links, and files that no log names.
+//! Checks the layout of an archive: its logs, their checkpoints, links, and files that no log names.
 
 use crate::archive::Archive;
 use crate::delta::Snapshot;
 use crate::error::{ArchiveError, ArchiveFault};
+use crate::rule::Rule;
 use crate::table::Table;
-use crate::verify::{Finding, Rule, Verification};
+use crate::verification::{Finding, Verification};
 
 impl Archive {
     pub(crate) async fn check_layout(
@@ -26,7 +27,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Compares a table as it was read from the newest checkpoint with what all entries say, while they are there. Returns the first
+    /// Compares a table as it was read from the newest checkpoint with all entries, while they exist. Returns the first
     /// difference.
     async fn compare_checkpoint(&self, table: Table) -> Result<Option<String>, ArchiveError> {
         for _ in 0..MAX_ATTEMPTS {

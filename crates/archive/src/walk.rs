@@ -1,6 +1,6 @@
 //! Lists the files of a local archive without following symbolic links.
 //!
-//! What is behind a link belongs to somebody else: it is never listed, written or deleted.
+//! The target of a link belongs to somebody else: it is never listed, written or deleted.
 
 use std::path::Path as FilePath;
 use std::time::UNIX_EPOCH;

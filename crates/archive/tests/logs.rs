@@ -266,7 +266,7 @@ const DAMAGES: [Damage; 15] = [
         "archive/log-shorter",
     ),
     (
-        "the log was made anew",
+        "the log was recreated",
         |made| {
             (0..6).for_each(|version| remove(&made.entry(Table::Events, version)));
             for version in 0..7 {

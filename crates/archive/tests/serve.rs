@@ -34,7 +34,9 @@ impl Serving {
     async fn start(archive: Archive, options: ServeOptions) -> Self {
         let address = "127.0.0.1:0".parse().unwrap();
         let server = ArchiveServer::bind(archive, address, options).await.unwrap();
-        let (address, metrics, stop) = (server.address(), server.metrics(), StopSignal::new());
+        let address = server.address();
+        let metrics = server.metrics();
+        let stop = StopSignal::new();
         let run = tokio::spawn(server.run(stop.clone()));
         Self { address, metrics, stop, run }
     }
@@ -81,13 +83,17 @@ struct Client(WebSocketStream<TcpStream>);
 impl Client {
     /// The next frame; `None` at the end.
     async fn next(&mut self) -> Option<Vec<u8>> {
-        loop {
-            match timeout(LIMIT, self.0.next()).await.expect("an event, or the end")? {
-                Ok(Message::Binary(frame)) => return Some(frame.to_vec()),
-                Ok(_) => {}
-                Err(_) => return None,
+        let frame = async {
+            loop {
+                match self.0.next().await? {
+                    Ok(Message::Binary(frame)) => return Some(frame.to_vec()),
+                    Ok(_) => {}
+                    Err(_) => return None,
+                }
             }
-        }
+        };
+        // Pings do not prolong it.
+        timeout(LIMIT, frame).await.expect("an event, or the end")
     }
 
     /// Reads to the end of the stream, and so answers pings.
@@ -104,16 +110,24 @@ impl Client {
     }
 }
 
+/// Accounts of large events: the first one has the odd ones.
+const LARGE: [&str; 2] = ["did:web:odd.test", "did:web:even.test"];
+
+/// The account of a large event.
+fn large_account(seq: i64) -> &'static str {
+    LARGE[usize::from(seq % 2 == 0)]
+}
+
 /// Stores events of 48 KiB.
 async fn seal_large_events(archive: &Archive, count: i64) {
     let status = "x".repeat(48 << 10);
     let frame = |seq| {
-        let (did, time) = ("did:web:large.test", "2026-07-01T00:00:00Z");
+        let (did, time) = (large_account(seq), "2026-07-01T00:00:00Z");
         Event::Account(Account { seq, did, time, active: false, status: Some(&status) }).to_frame()
     };
     let frames: Vec<Vec<u8>> = (1..=count).map(frame).collect();
     let events = (1..).zip(&frames).map(|(seq, frame)| ArchivedEvent {
-        did: Some("did:web:large.test"),
+        did: Some(large_account(seq)),
         arrival: received(0) + seq,
         host: "relay.test",
         seq: Some(seq),
@@ -228,28 +242,37 @@ async fn clients_get_every_event_while_the_files_are_replaced() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_get_nothing_more_of_an_account_that_is_erased() {
-    let (mut writers, (folder, archive)) = (Writers::new(2, 22), archive());
-    let frames = writers.commits(200);
-    writers.import(&archive, &frames, "stream", 0).await;
+    let (folder, archive) = archive();
+    seal_large_events(&archive, 600).await;
     let served = Archive::open(folder.path().to_str().unwrap()).unwrap();
     let mut options = ServeOptions::default();
-    (options.rate, options.poll_interval) = (NonZeroU32::new(100), Duration::from_millis(20));
+    options.poll_interval = Duration::from_millis(20);
+    // No client is disconnected for what it does not take meanwhile.
+    options.idle_timeout = LIMIT * 10;
     let serving = Serving::start(served, options).await;
-    let mut client = serving.connect(1 << 20).await;
-    client.take(20).await;
-    let erased = writers.accounts[0].did().to_owned();
-    archive.erase(&erased, "deleted", received(1)).await.unwrap();
-    sleep(Duration::from_millis(500)).await;
-    // What was sent before waits in the socket; what comes after half a second was sent later.
-    let before = serving.metrics.sent.load(Relaxed) as usize - 20;
-    client.take(before).await;
-    for frame in client.take(20).await {
-        match Decoder::new(Default::default()).decode(&frame).unwrap() {
-            Event::Commit(commit) => assert_ne!(commit.repo, erased),
-            other => panic!("{other:?}"),
-        }
+    let mut client = serving.connect(32 << 10).await;
+    assert_eq!(accounts(&client.take(20).await), LARGE.repeat(10));
+    archive.erase(LARGE[0], "deleted", received(1)).await.unwrap();
+    let is_known = async {
+        while accounts(&serving.connect(32 << 10).await.take(2).await) != [LARGE[1]; 2] {}
+    };
+    timeout(LIMIT, is_known).await.expect("new clients get nothing of it");
+    // The sockets hold fewer than 400 events that were sent before.
+    let mut rest = Vec::new();
+    while rest.iter().filter(|did| **did == LARGE[1]).count() < 290 {
+        rest.extend(accounts(&client.take(1).await));
     }
+    assert_eq!(rest[rest.len() - 90..], [LARGE[1]; 90]);
     serving.end().await;
+}
+
+/// The accounts of large events.
+fn accounts(frames: &[Vec<u8>]) -> Vec<&'static str> {
+    let account = |frame: &Vec<u8>| match Decoder::new(Default::default()).decode(frame).unwrap() {
+        Event::Account(account) => LARGE[usize::from(account.did == LARGE[1])],
+        other => panic!("{other:?}"),
+    };
+    frames.iter().map(account).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]

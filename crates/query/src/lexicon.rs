@@ -84,9 +84,10 @@ impl Lexicon {
     /// The statement of the view.
     pub(crate) fn to_sql(&self) -> String {
         let columns = self.columns.iter().map(|Column { property, function }| {
-            let name = match OWN_COLUMNS.contains(&property.as_str()) {
-                true => format!("record_{property}"),
-                false => property.clone(),
+            let name = if OWN_COLUMNS.contains(&property.as_str()) {
+                format!("record_{property}")
+            } else {
+                property.clone()
             };
             format!(", {function}(record, '{property}') AS \"{name}\"")
         });

@@ -63,9 +63,10 @@ impl AsyncScalarUDFImpl for Proof {
         for row in 0..args.number_rows {
             let is_whole = [&dids, &collections, &rkeys].iter().all(|part| part.is_valid(row));
             let path = (dids.value(row), collections.value(row), rkeys.value(row));
-            let proof = match is_whole {
-                true => self.archive.prove_record(path.0, path.1, path.2).await,
-                false => Ok(None),
+            let proof = if is_whole {
+                self.archive.prove_record(path.0, path.1, path.2).await
+            } else {
+                Ok(None)
             };
             let proof = proof.map_err(|error| DataFusionError::External(Box::new(error)))?;
             proofs.append_option(proof);

@@ -61,9 +61,10 @@ async fn a_statement_about_an_account_opens_no_file_without_it() {
     for table in ["ops", "events"] {
         for file in files(&folder, table) {
             let bytes = fs::read(&file).unwrap();
-            match bytes.windows(kept.len()).any(|window| window == kept.as_bytes()) {
-                true => left += 1,
-                false => fs::write(&file, b"no Parquet").unwrap(),
+            if bytes.windows(kept.len()).any(|window| window == kept.as_bytes()) {
+                left += 1
+            } else {
+                fs::write(&file, b"no Parquet").unwrap()
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The line of an event that an archive holds: that of a followed event, with the verdict and the key of the time.
+//! The line of an archived event: as for a followed event, with the stored verdict and key.
 
 use archive::ArchivedEvent;
 use atproto::event::{Decoder, Event, Options};

@@ -1,24 +1,25 @@
-//! `wireproof archive compact` and `thin`: fewer files, and fewer bytes for what came days ago.
+//! `wireproof archive compact` and `thin`: fewer files, and fewer bytes for events of past days.
 
 use archive::{Archive, Compacted, Table, Thinned};
 use clap::Args;
 use serde::Serialize;
 
-use super::{AddressArgs, now_micros};
+use super::arguments::AddressArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::ProgressLine;
+use program::clock::now_micros;
 
 /// Merge the files of past days.
 ///
-/// What was sealed each hour becomes few files, in which the rows of an account are beside each other: they compress better,
-/// and readers open fewer of them. Rows stay as they are. Run it once a day.
+/// The hourly files of a day become a few files, in which the rows of an account are next to each other: they compress
+/// better, and readers open fewer of them. Rows do not change. Run it once a day.
 #[derive(Debug, Args)]
 #[command(after_help = COMPACT_EXAMPLES)]
 pub(crate) struct CompactArgs {
     #[command(flatten)]
     address: AddressArgs,
-    /// Merge the files of days that ended N days ago or earlier; 0 merges those of yesterday too.
+    /// Merge the files of days that ended N days ago or earlier; 0 includes yesterday.
     #[arg(long, value_name = "N", default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u32).range(..=36_500))]
     days: u32,
@@ -29,9 +30,10 @@ pub(crate) struct CompactArgs {
 
 /// Store past commits in compact form.
 ///
-/// A compact commit is its signature and its operations with their records, without tree nodes. It is proved by building the
-/// tree: the chain of commits begins at a repository of the archive or at the account's first commit. A commit that no chain
-/// proves stays as it is, and so does what is not a commit. Frames of compact commits cannot be replayed.
+/// A compact commit is its signature and its operations with their records, without tree nodes. It is proved by
+/// building the tree: the chain of commits begins at a repository of the archive or at the account's first commit. A
+/// commit that no chain proves stays as it is, and so do all other events. Frames of compact commits cannot be
+/// replayed.
 #[derive(Debug, Args)]
 #[command(after_help = THIN_EXAMPLES)]
 pub(crate) struct ThinArgs {
@@ -66,7 +68,8 @@ pub(super) async fn thin(args: &ThinArgs, output: Output) -> Result<(), Failure>
 
 /// A line with the size of the archive.
 async fn progress(archive: &Archive) -> Result<ProgressLine, Failure> {
-    let (events, mut progress) = (archive.table_stats(Table::Events).await?, ProgressLine::new());
+    let events = archive.table_stats(Table::Events).await?;
+    let mut progress = ProgressLine::new();
     progress.step(format!("{} events in {} files", events.rows, events.files));
     Ok(progress)
 }
@@ -76,7 +79,7 @@ fn days_ago(days: u32) -> i64 {
     now_micros() - i64::from(days) * MICROS_A_DAY
 }
 
-/// What JSON and text say of merged files.
+/// The report, as JSON and text, of merged files.
 #[derive(Debug, Serialize)]
 struct CompactSummary {
     file_count: u64,
@@ -103,7 +106,7 @@ impl CompactSummary {
     }
 }
 
-/// What JSON and text say of commits in compact form.
+/// The report, as JSON and text, of commits in compact form.
 #[derive(Debug, Serialize)]
 struct ThinSummary {
     commit_count: u64,

@@ -1,4 +1,4 @@
-//! `wireproof archive hide`, `unhide` and `erase`: what readers of an archive leave out, and what leaves it.
+//! `wireproof archive hide`, `unhide` and `erase`: hides content of an archive from readers, or erases it.
 
 use std::path::{Path, PathBuf};
 
@@ -7,15 +7,17 @@ use atproto::syntax::{Nsid, RecordKey};
 use clap::{Args, ValueEnum, ValueHint};
 use serde::Serialize;
 
-use super::{AddressArgs, checked_did, now_micros};
+use super::arguments::{AddressArgs, checked_did};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::ProgressLine;
+use program::clock::now_micros;
 
 /// Hide an account or a record from readers.
 ///
-/// Replay and readers leave out what is hidden; its bytes stay, and `archive verify` proves them. A frame with a hidden
-/// record is left out as a whole. Other programs that open the tables see it: the table `hidden` says what to leave out.
+/// Replay and readers leave out hidden accounts and records. Their bytes stay, and `archive verify` proves them. A
+/// frame with a hidden record is left out as a whole. Other programs that open the tables see all rows: the table
+/// `hidden` lists the accounts and records to leave out.
 #[derive(Debug, Args)]
 #[command(after_help = HIDE_EXAMPLES)]
 pub(crate) struct HideArgs {
@@ -38,7 +40,7 @@ struct SubjectArgs {
     /// The account.
     #[arg(long, value_name = "DID")]
     did: String,
-    /// The record: COLLECTION/RKEY [default: the account as a whole].
+    /// The record: COLLECTION/RKEY [default: the whole account].
     #[arg(long, value_name = "PATH")]
     record: Option<String>,
     /// The reason, which is recorded.
@@ -51,11 +53,12 @@ struct SubjectArgs {
 
 /// Erase an account.
 ///
-/// Readers leave it out at once, its rows leave every table, and the files that held them are deleted. What remains is
-/// a hash of the DID under the secret of --erasure-key, with reason and time: events of the account that come again are dropped when
-/// the write-ahead log is sealed, until a later event comes and the account's own server confirms to `archive follow` that the
-/// account is active. Keep the secret: without it nothing more can be stored in the archive. A log that is not sealed yet has the
-/// account's events until then: within the time of --seal-minutes of the run, or after `archive seal`.
+/// Readers leave the account out immediately, its rows are removed from every table, and the files that held them are
+/// deleted. Only a hash of the DID under the secret of --erasure-key remains, with reason and time. Events of the
+/// account that arrive again are dropped when the write-ahead log is sealed, until a later event arrives and the
+/// account's own server confirms to `archive follow` that the account is active. Keep the secret: without it, nothing
+/// more can be stored in the archive. A write-ahead log has the account's events until it is sealed: by the run within
+/// --seal-minutes, or by `archive seal`.
 #[derive(Debug, Args)]
 #[command(after_help = ERASE_EXAMPLES)]
 pub(crate) struct EraseArgs {
@@ -80,9 +83,10 @@ impl EraseArgs {
     async fn open(&self) -> Result<Archive, Failure> {
         let AddressArgs { archive: address, erasure_key } = &self.address;
         let beside = || Path::new(address.strip_prefix("file://").unwrap_or(address)).join("wal");
-        let archive = match self.wal.clone().unwrap_or_else(beside).is_dir() {
-            true => Archive::open(address)?,
-            false => Archive::open_existing(address).await?,
+        let archive = if self.wal.clone().unwrap_or_else(beside).is_dir() {
+            Archive::open(address)?
+        } else {
+            Archive::open_existing(address).await?
         };
         erasure_key.create_for(archive)
     }
@@ -112,14 +116,16 @@ impl SubjectArgs {
 
 pub(super) async fn hide(args: &HideArgs, output: Output) -> Result<(), Failure> {
     let args = &args.subject;
-    let (archive, subject) = (args.address.open().await?, args.subject()?);
+    let archive = args.address.open().await?;
+    let subject = args.subject()?;
     archive.hide(&subject, &args.reason, now_micros()).await?;
     print(args, "hidden", output)
 }
 
 pub(super) async fn unhide(args: &UnhideArgs, output: Output) -> Result<(), Failure> {
     let args = &args.subject;
-    let (archive, subject) = (args.address.open().await?, args.subject()?);
+    let archive = args.address.open().await?;
+    let subject = args.subject()?;
     archive.unhide(&subject, &args.reason, now_micros()).await?;
     print(args, "shown", output)
 }
@@ -130,7 +136,8 @@ fn print(args: &SubjectArgs, state: &'static str, output: Output) -> Result<(), 
 }
 
 pub(super) async fn erase(args: &EraseArgs, output: Output) -> Result<(), Failure> {
-    let (archive, did) = (args.open().await?, checked_did(&args.did)?);
+    let archive = args.open().await?;
+    let did = checked_did(&args.did)?;
     let reason = match args.reason {
         Reason::Deleted => "deleted",
         Reason::Takedown => "takedown",
@@ -150,7 +157,7 @@ pub(super) async fn erase(args: &EraseArgs, output: Output) -> Result<(), Failur
     output.document(&summary, args.json, EraseSummary::to_text)
 }
 
-/// What JSON and text say of a change of the hide list.
+/// The report, as JSON and text, of a change of the hide list.
 #[derive(Debug, Serialize)]
 struct HideSummary<'a> {
     did: &'a str,
@@ -166,7 +173,7 @@ impl HideSummary<'_> {
     }
 }
 
-/// What JSON and text say of an erasure.
+/// The report, as JSON and text, of an erasure.
 #[derive(Debug, Serialize)]
 struct EraseSummary {
     row_count: u64,
@@ -184,12 +191,12 @@ impl EraseSummary {
         let uncommitted = match self.uncommitted_file_count {
             0 => String::new(),
             count => format!(
-                "{count} files of the last day are in no log: of a writer at work, or of one that ended. Erase the account \
+                "{count} files of the last day are not in a log: their writer is still at work, or has ended. Erase the account \
                  again in a day\n"
             ),
         };
         format!(
-            "{} rows erased ({}): {} files written anew, {} bytes less\n{uncommitted}",
+            "{} rows erased ({}): {} files rewritten, {} bytes less\n{uncommitted}",
             self.row_count, self.reason, self.file_count, self.bytes
         )
     }

@@ -19,24 +19,25 @@ use verify::plc::{self, History};
 use verify::repository::{self, Options};
 use verify::sync::Policy;
 
-use super::{ErasureKeyArgs, now_micros};
+use crate::erasure_key::ErasureKeyArgs;
 use crate::failure::Failure;
 use crate::files;
 use crate::key_files::account_keys;
 use crate::log::{self, Level};
 use crate::output::Output;
 use crate::progress::ProgressLine;
+use program::clock::now_micros;
 
 /// Verify captured frames, repositories and histories of keys, and store them.
 ///
-/// A file that was imported before adds nothing, however it is named. Frames that are refused are stored with the code of
-/// the rule that they break, so that nothing that was received is missing; repositories and histories of keys that are
-/// refused are not stored, and the exit code is 1.
+/// Importing a file again adds nothing, even under another name. Refused frames are stored with the code of the rule
+/// that they break, so that the archive has everything that was received. Refused repositories and histories of keys
+/// are not stored, and the exit code is 1.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ImportArgs {
-    /// Repositories (.car), files of firehose frames (others: a 32-bit big-endian count, then each frame after its 32-bit
-    /// length), and folders of both (.car and .bin).
+    /// Repositories (.car), files of firehose frames (others: a 32-bit big-endian count, then every frame after its
+    /// 32-bit length), and folders of both (.car and .bin).
     #[arg(value_name = "FILE|DIR", required_unless_present = "plc_log", requires = "keys", value_hint = ValueHint::AnyPath)]
     paths: Vec<PathBuf>,
     /// The archive: a folder, file:///FOLDER, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX. It is created
@@ -48,11 +49,12 @@ pub(crate) struct ImportArgs {
     /// The accounts' keys: JSON, an object of DID to did:key, or an array of objects with did and didDoc.
     #[arg(long, value_name = "accounts.json|-", value_hint = ValueHint::FilePath)]
     keys: Option<PathBuf>,
-    /// Histories of keys of did:plc accounts, with which `archive verify` compares the keys of their commits: what a
-    /// directory serves at /DID/log/audit, or at /export (JSON lines, the operations of an account from its first one on).
+    /// Histories of keys of did:plc accounts, with which `archive verify` compares the keys of their commits: the
+    /// response of a directory at /DID/log/audit, or at /export (JSON lines, the operations of an account from its
+    /// first one on).
     #[arg(long, value_name = "LOG|-", value_hint = ValueHint::FilePath)]
     plc_log: Vec<PathBuf>,
-    /// The host from which the files are.
+    /// The host that the files came from.
     #[arg(long, value_name = "HOST", default_value = "unknown")]
     host: String,
     /// Print one JSON document.
@@ -69,14 +71,16 @@ pub(super) async fn run(args: &ImportArgs, output: Output) -> Result<(), Failure
         summary: ImportSummary::default(),
     };
     import.archive.check_logs().await?;
-    let (paths, mut progress) = (files_of(&args.paths)?, ProgressLine::new());
+    let paths = files_of(&args.paths)?;
+    let mut progress = ProgressLine::new();
     let mut part = RepositoryPart::default();
     for (done, path) in paths.iter().enumerate() {
         progress.at(path.display().to_string(), done as u64, paths.len() as u64);
         import.summary.file_count += 1;
-        match path.extension().is_some_and(|extension| extension == "car") {
-            true => part.push(path)?,
-            false => import.frames(path, &mut progress).await?,
+        if path.extension().is_some_and(|extension| extension == "car") {
+            part.push(path)?;
+        } else {
+            import.frames(path, &mut progress).await?;
         }
         if part.is_full() {
             progress.during(import.repositories(&part)).await?;
@@ -125,9 +129,10 @@ impl RepositoryPart {
     }
 }
 
-/// The files, and those of the folders by name.
+/// The files, and the files of the folders by name.
 fn files_of(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
-    let (mut files, mut rest) = (Vec::new(), VecDeque::from(paths.to_vec()));
+    let mut files = Vec::new();
+    let mut rest = VecDeque::from(paths.to_vec());
     while let Some(path) = rest.pop_front() {
         if !path.is_dir() {
             files.push(path);
@@ -159,7 +164,8 @@ impl Import<'_> {
     async fn frames(&mut self, path: &Path, progress: &mut ProgressLine) -> Result<(), Failure> {
         let file = files::map(path)?;
         let frames = corpus::frames(&file).map_err(|error| Failure::refused(path, error))?;
-        let (total, message) = (frames.len() as u64, format!("frames of {}", path.display()));
+        let total = frames.len() as u64;
+        let message = format!("frames of {}", path.display());
         let frames = (0..).zip(frames).inspect(|(done, _)| {
             if done % PROGRESS_FRAMES == 0 {
                 progress.at(message.clone(), *done, total);
@@ -185,7 +191,8 @@ impl Import<'_> {
 
     /// Verifies the repositories of a part, and stores them together.
     async fn repositories(&mut self, part: &RepositoryPart) -> Result<(), Failure> {
-        let (options, fetched) = (Options::default(), now_micros());
+        let options = Options::default();
+        let fetched = now_micros();
         let mut proved = Vec::with_capacity(part.files.len());
         for (path, file) in &part.files {
             let whole = self.key_of(file, &options).and_then(|key| {
@@ -215,7 +222,8 @@ impl Import<'_> {
     }
 
     async fn key_histories(&mut self, path: &Path) -> Result<(), Failure> {
-        let (file, fetched) = (files::read_at_most(path, MAX_EXPORT_BYTES)?, now_micros());
+        let file = files::read_at_most(path, MAX_EXPORT_BYTES)?;
+        let fetched = now_micros();
         let logs = logs_of(&file).map_err(|error| Failure::refused(path, error))?;
         let mut histories = Vec::with_capacity(logs.len());
         for log in &logs {
@@ -246,7 +254,7 @@ impl Import<'_> {
     }
 }
 
-/// The logs of a file, each a list of JSON: the one that it is, or those of the accounts of an export.
+/// The logs of a file, lists of JSON: its only log, or the logs of the accounts of an export.
 fn logs_of(file: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     if file.trim_ascii_start().first() != Some(&b'{') {
         return Ok(vec![file.to_vec()]);
@@ -276,10 +284,10 @@ fn audit_history(log: &[u8]) -> Result<Verified<History>, String> {
     let history = plc::verify(log, &plc::Options::default())
         .map_err(|rejection| format!("refused ({}): {rejection}", rejection.code()))?;
     let has_times = history.operations().iter().all(|of| of.created_at_micros.is_some());
-    match has_times {
-        true => Ok(history),
-        false => Err(format!("{}: a log without times: take /log/audit", history.did())),
+    if has_times {
+        return Ok(history);
     }
+    Err(format!("{}: a log without times: take /log/audit", history.did()))
 }
 
 /// The name of a file by its content.
@@ -287,7 +295,7 @@ fn name(file: &[u8]) -> String {
     Cid::of(Codec::Raw, file).to_string()
 }
 
-/// What JSON and text say of an import.
+/// The report, as JSON and text, of an import.
 #[derive(Debug, Default, Serialize)]
 struct ImportSummary {
     file_count: u64,

@@ -1,8 +1,8 @@
 //! `wireproof archive`: verified history in open tables, which can be proved again.
 
 mod archived_lines;
+mod arguments;
 mod compact;
-mod erasure_key;
 mod hide;
 mod import;
 mod query;
@@ -12,11 +12,8 @@ mod serve;
 mod stats;
 mod verify;
 
-use archive::Archive;
-use atproto::syntax::{Datetime, Did};
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 
-pub(crate) use self::erasure_key::ErasureKeyArgs;
 use crate::failure::Failure;
 use crate::follow::{ArchiveFollowArgs, run_to_archive};
 use crate::network;
@@ -40,24 +37,6 @@ pub(crate) enum ArchiveCommand {
     Erase(hide::EraseArgs),
 }
 
-/// The archive.
-#[derive(Debug, Args)]
-pub(crate) struct AddressArgs {
-    /// The archive: a folder, file:///FOLDER, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX. Object stores
-    /// take their options from the environment: AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, AWS_REGION and so on.
-    #[arg(value_name = "ARCHIVE", env = "WIREPROOF_ARCHIVE")]
-    archive: String,
-    #[command(flatten)]
-    erasure_key: ErasureKeyArgs,
-}
-
-impl AddressArgs {
-    /// Opens an archive that is there.
-    async fn open(&self) -> Result<Archive, Failure> {
-        self.erasure_key.add_to(Archive::open_existing(&self.archive).await?)
-    }
-}
-
 pub(crate) fn run(command: ArchiveCommand, output: Output) -> Result<(), Failure> {
     let runtime = match command {
         ArchiveCommand::Follow(args) => return run_to_archive(*args),
@@ -79,19 +58,4 @@ pub(crate) fn run(command: ArchiveCommand, output: Output) -> Result<(), Failure
         ArchiveCommand::Unhide(args) => runtime.block_on(hide::unhide(args, output)),
         ArchiveCommand::Erase(args) => runtime.block_on(hide::erase(args, output)),
     }
-}
-
-fn checked_did(text: &str) -> Result<String, Failure> {
-    Did::parse(text).map_err(|error| Failure::Usage(format!("--did {text}: {error}")))?;
-    Ok(text.to_owned())
-}
-
-/// A time as microseconds since 1970.
-fn parse_time(text: &str) -> Result<i64, String> {
-    Datetime::parse(text).map(|time| time.unix_micros()).map_err(|error| error.to_string())
-}
-
-/// Microseconds since 1970, as archives have them.
-pub(crate) fn now_micros() -> i64 {
-    i64::try_from(base::now_micros()).unwrap_or(i64::MAX)
 }

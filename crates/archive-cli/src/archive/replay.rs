@@ -15,8 +15,8 @@ use clap::{Args, ValueEnum};
 use mapping::MappedFile;
 use serde::Serialize;
 
-use super::AddressArgs;
 use super::archived_lines::ArchivedLines;
+use super::arguments::AddressArgs;
 use super::serve::{serve, warn_if_reachable};
 use crate::failure::Failure;
 use crate::log::{self, Level};
@@ -25,9 +25,10 @@ use crate::progress::ProgressLine;
 
 /// Write the events of an archive in order of arrival, as frames or as lines.
 ///
-/// What is hidden and what was refused is left out, and so are commits in compact form, whose number is stated at the end. Frames are
-/// written as a file that `frames verify` and `archive import` read. Lines are those of `follow`, with the verdict of the time. At ws://ADDRESS:PORT the events are served until a client has
-/// received all of them: frames as `archive serve` does, lines at /lines as one text message each.
+/// Replay skips hidden events, refused events, and commits in compact form; it states the number of compact commits at
+/// the end. Frames are written as a file that `frames verify` and `archive import` read. Lines have the form of
+/// `follow`, with the stored verdict. At ws://ADDRESS:PORT, events are served until a client has received all of them:
+/// frames as in `archive serve`, lines at /lines with one line per text message.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReplayArgs {
@@ -45,7 +46,7 @@ pub(crate) struct ReplayArgs {
     /// Leave out events that arrived after this time or number.
     #[arg(long, value_name = "TIME|ARRIVAL")]
     until: Option<Arrival>,
-    /// Maximum number of events a second; `max` for no maximum. Each client has its own.
+    /// Maximum number of events per second; `max` for no maximum. Clients do not share it.
     #[arg(long, value_name = "N|max", default_value = "max")]
     rate: Rate,
     /// Print one JSON document about the replay.
@@ -82,10 +83,10 @@ impl FromStr for Target {
 /// The form of the events of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// The frames as they came.
+    /// The frames as received.
     #[default]
     Frames,
-    /// A line of JSON each.
+    /// One line of JSON per event.
     Lines,
 }
 
@@ -158,7 +159,8 @@ async fn serve_range(
     args: &ReplayArgs,
 ) -> Result<(), Failure> {
     let mut options = ServeOptions::default();
-    (options.arrivals, options.follows) = (args.arrivals(), false);
+    options.arrivals = args.arrivals();
+    options.follows = false;
     options.rate = args.rate.0;
     warn_if_reachable("--to ws://", address);
     let mut server = ArchiveServer::bind(archive, address, options).await?;
@@ -255,7 +257,8 @@ async fn write_lines(
     out: &mut impl Write,
     failed: &impl Fn(io::Error) -> Failure,
 ) -> Result<ReplaySummary, Failure> {
-    let (mut lines, mut line) = (ArchivedLines::default(), Vec::new());
+    let mut lines = ArchivedLines::default();
+    let mut line = Vec::new();
     let mut summary = ReplaySummary::default();
     let replayed = each(archive, args, args.rate, |replayed| {
         line.clear();
@@ -276,14 +279,15 @@ async fn write_lines(
     Ok(summary)
 }
 
-/// Passes each event on, at a rate; the number of those that are stored without their frame.
+/// Passes each event on, at a rate; returns the number of events that are stored without their frame.
 async fn each(
     archive: Archive,
     args: &ReplayArgs,
     rate: Rate,
     mut on_event: impl FnMut(&ReplayedEvent) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
-    let (mut progress, mut done) = (ProgressLine::new(), 0);
+    let mut progress = ProgressLine::new();
+    let mut done = 0;
     let total = archive.table_stats(Table::Events).await?.rows;
     let mut replay = archive.replay_events(args.arrivals()).await?;
     let mut rate = rate.0.map(EventRate::new);
@@ -310,7 +314,7 @@ fn stdout_failure(error: io::Error) -> Failure {
     }
 }
 
-/// What JSON and text say of a replay.
+/// The report, as JSON and text, of a replay.
 #[derive(Debug, Default, Serialize)]
 struct ReplaySummary {
     #[serde(skip)]

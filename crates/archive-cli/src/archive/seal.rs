@@ -1,4 +1,4 @@
-//! `wireproof archive seal`: moves what the write-ahead log holds into the tables.
+//! `wireproof archive seal`: moves the events of the write-ahead log into the tables.
 
 use std::path::{Path, PathBuf};
 
@@ -6,16 +6,16 @@ use archive::{Archive, NoConfirmation, Wal, WalOptions};
 use clap::{Args, ValueHint};
 use serde::Serialize;
 
-use super::AddressArgs;
+use super::arguments::AddressArgs;
 use crate::failure::Failure;
 use crate::follow::{seal_all, wal_folder};
 use crate::output::Output;
 use crate::progress::ProgressLine;
 
-/// Move what the write-ahead log holds into the tables.
+/// Move the events of the write-ahead log into the tables.
 ///
-/// `archive follow` does so each hour, and when it ends. This command does it for one that has crashed, or whose machine is
-/// to be switched off. It asks no server, so events of an erased account are dropped even if the account is active again.
+/// `archive follow` does so every hour, and when it ends. Use this command after a crash, or before you switch off the
+/// machine. It asks no server, so events of an erased account are dropped even if the account is active again.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SealArgs {
@@ -34,10 +34,10 @@ impl SealArgs {
     async fn open(&self) -> Result<Archive, Failure> {
         let address = &self.address.archive;
         let beside = || Path::new(address.strip_prefix("file://").unwrap_or(address)).join("wal");
-        match self.wal.clone().unwrap_or_else(beside).is_dir() {
-            true => self.address.erasure_key.add_to(Archive::open(address)?),
-            false => self.address.open().await,
+        if self.wal.clone().unwrap_or_else(beside).is_dir() {
+            return self.address.erasure_key.add_to(Archive::open(address)?);
         }
+        self.address.open().await
     }
 }
 
@@ -59,7 +59,7 @@ pub(super) async fn run(args: &SealArgs, output: Output) -> Result<(), Failure> 
     output.document(&summary, args.json, SealSummary::to_text)
 }
 
-/// What JSON and text say of a sealing.
+/// The report, as JSON and text, of a sealing.
 #[derive(Debug, Serialize)]
 struct SealSummary {
     event_count: u64,

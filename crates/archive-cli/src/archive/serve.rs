@@ -10,7 +10,7 @@ use net::firehose::StopSignal;
 use serde::Serialize;
 use tokio::net::TcpListener;
 
-use super::AddressArgs;
+use super::arguments::AddressArgs;
 use follower::Metrics;
 
 use crate::failure::Failure;
@@ -21,10 +21,10 @@ use crate::output::Output;
 
 /// Serve an archive as a stream with cursors, until Ctrl-C.
 ///
-/// Consumers of com.atproto.sync.subscribeRepos catch up from it: `cursor` is the archive's number of an event, and the sequence
-/// number of its frame. A client without a cursor gets what is sealed from now on. Hidden and erased accounts are left out from
-/// the next look at the archive on, a second at most. A client that takes nothing for a minute is disconnected, and one that has taken no
-/// event for five seconds when another client finds all places taken.
+/// Consumers of com.atproto.sync.subscribeRepos catch up from it: `cursor` is the archive's number of an event, and the
+/// sequence number of its frame. A client without a cursor gets the events that are sealed from now on. Hidden and
+/// erased accounts are left out within a second. A client that reads nothing for a minute is disconnected. If all
+/// places are taken when another client connects, a client that has read no event for five seconds is disconnected.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
@@ -33,12 +33,13 @@ pub(crate) struct ServeArgs {
     /// The address to listen on.
     #[arg(long, value_name = "ADDRESS:PORT", env = "WIREPROOF_ARCHIVE_LISTEN")]
     listen: SocketAddr,
-    /// Maximum number of clients. One more is refused, unless another has taken no event for five seconds and gives way.
+    /// Maximum number of clients. Further clients are refused, unless a client has read no event for five seconds and
+    /// gives way.
     #[arg(long, value_name = "N", default_value_t = 16)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1_024))]
     clients: u16,
-    /// Serve events this many minutes after their arrival. For archives with several writers: longer than the longest
-    /// --seal-minutes, so that events are in order.
+    /// Serve events this many minutes after their arrival. For an archive with several writers, set more than the
+    /// longest --seal-minutes, to keep events in order.
     #[arg(long, value_name = "N", default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u64).range(0..=10_080))]
     delay_minutes: u64,
@@ -100,14 +101,14 @@ pub(super) fn warn_if_reachable(option: &str, address: SocketAddr) {
         let _ = log::print(
             Level::Warning,
             &format!(
-                "{option}{address} is not a loopback address: whoever reaches it can read the archive, and the connection is \
-                 not encrypted: put a TLS proxy before it"
+                "{option}{address} is not a loopback address: any machine that reaches it can read the archive, and the \
+                 connection is not encrypted: put a TLS proxy in front of it"
             ),
         );
     }
 }
 
-/// What JSON and text say of a server.
+/// The report, as JSON and text, of a server.
 #[derive(Debug, Serialize)]
 struct ServeSummary {
     url: String,

@@ -4,7 +4,7 @@ use archive::{Archive, Table, TableStats};
 use clap::Args;
 use serde::Serialize;
 
-use super::AddressArgs;
+use super::arguments::AddressArgs;
 use crate::failure::Failure;
 use crate::output::{Output, table};
 
@@ -33,7 +33,7 @@ async fn tables(archive: &Archive) -> Result<Vec<TableLine>, Failure> {
     Ok(tables)
 }
 
-/// What JSON and text say of an archive.
+/// The report, as JSON and text, of an archive.
 #[derive(Debug, Serialize)]
 struct StatsSummary {
     tables: Vec<TableLine>,

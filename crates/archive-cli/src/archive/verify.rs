@@ -9,15 +9,16 @@ use archive::{Finding, Table, VerifyOptions, VerifyReport};
 use clap::Args;
 use serde::Serialize;
 
-use super::{AddressArgs, checked_did, now_micros, parse_time};
+use super::arguments::{AddressArgs, checked_did, parse_time};
 use crate::failure::Failure;
 use crate::findings::Findings;
 use crate::output::Output;
 use crate::progress::ProgressLine;
+use program::clock::now_micros;
 
 /// Prove an archive again.
 ///
-/// Every file must have the bytes that its name says. Every verified event is judged again under the key that is stored with
+/// Every file must match the hash in its name. Every verified event is judged again under the key that is stored with
 /// it: signature, tree and operations; and the key is compared with the account's history of keys, if `archive import
 /// --plc-log` has stored it. Exit code 1 if anything is refused.
 #[derive(Debug, Args)]
@@ -28,10 +29,10 @@ pub(crate) struct ArchiveVerifyArgs {
     /// Prove the events and repositories of this account alone; files without them are not read.
     #[arg(long, value_name = "DID")]
     did: Option<String>,
-    /// Prove what came since then: 2026-07-01T00:00:00Z.
+    /// Prove only events and repositories that arrived since this time: 2026-07-01T00:00:00Z.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     since: Option<i64>,
-    /// Prove one account in N, others each time. Every file is compared with its name all the same.
+    /// Prove one account in N, different ones in every run. Every file is still compared with its name.
     #[arg(long, value_name = "N")]
     sample: Option<NonZeroU64>,
     /// Show every finding [default: the first 10].
@@ -43,7 +44,8 @@ pub(crate) struct ArchiveVerifyArgs {
 }
 
 pub(super) async fn run(args: &ArchiveVerifyArgs, output: Output) -> Result<(), Failure> {
-    let (archive, started) = (args.address.open().await?, Instant::now());
+    let archive = args.address.open().await?;
+    let started = Instant::now();
     let mut findings = Findings::new(output, args.json, args.all);
     let mut printed = Ok(());
     let mut print = |finding: Finding| {
@@ -59,26 +61,25 @@ pub(super) async fn run(args: &ArchiveVerifyArgs, output: Output) -> Result<(), 
     printed?;
     let summary = VerifySummary::new(&report, started.elapsed().as_secs_f64());
     findings.finish(&summary, VerifySummary::to_text)?;
-    match report.is_refused() {
-        true => Err(Failure::Refused(format!(
-            "{}: {} refusals",
-            args.address.archive, summary.refused_count
-        ))),
-        false => Ok(()),
+    if !report.is_refused() {
+        return Ok(());
     }
+    let count = summary.refused_count;
+    Err(Failure::Refused(format!("{}: {count} refusals", args.address.archive)))
 }
 
 impl ArchiveVerifyArgs {
     fn options(&self) -> Result<VerifyOptions, Failure> {
         let mut options = VerifyOptions::default();
         options.did = self.did.as_deref().map(checked_did).transpose()?;
-        (options.since, options.sample) = (self.since, self.sample);
+        options.since = self.since;
+        options.sample = self.sample;
         options.seed = now_micros() as u64;
         Ok(options)
     }
 }
 
-/// What is refused, and where it is.
+/// The refusals of a verification, with their places.
 #[derive(Debug, Serialize)]
 struct FindingLine {
     file: String,
@@ -109,7 +110,7 @@ impl fmt::Display for FindingLine {
     }
 }
 
-/// What JSON and text say of a verification.
+/// The report, as JSON and text, of a verification.
 #[derive(Debug, Serialize)]
 struct VerifySummary {
     /// Versions of the tables' logs.

@@ -30,14 +30,15 @@ impl FrameQuota {
         }
         let stored = of_host.stored_bytes.saturating_add(bytes);
         let is_admitted = stored <= MAX_DAY_BYTES;
-        match is_admitted {
-            true => of_host.stored_bytes = stored,
-            false => of_host.dropped += 1,
+        if is_admitted {
+            of_host.stored_bytes = stored
+        } else {
+            of_host.dropped += 1
         }
         is_admitted
     }
 
-    /// What an operator is told of a host.
+    /// A message about a host, for the operator.
     pub(super) fn message(&self, host: &str) -> String {
         format!(
             "{host} has sent more than {} MiB of frames today that cannot be decoded: the others are not stored ({})",
@@ -46,7 +47,7 @@ impl FrameQuota {
         )
     }
 
-    /// What was dropped, if anything was.
+    /// The dropped frames, if there are any.
     pub(super) fn dropped_text(&self) -> Option<String> {
         let days = self.days.lock().unwrap_or_else(PoisonError::into_inner);
         let dropped: u64 = days.values().map(|of_host| of_host.dropped).sum();
@@ -56,7 +57,7 @@ impl FrameQuota {
     }
 }
 
-/// Whether a verdict is that of a frame that cannot be decoded.
+/// Whether a verdict belongs to a frame that cannot be decoded.
 pub(super) fn is_undecodable(code: &str) -> bool {
     code.starts_with("frame/")
 }

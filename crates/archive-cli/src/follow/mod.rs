@@ -28,7 +28,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use verify::repository;
 
-use crate::archive::ErasureKeyArgs;
+use crate::erasure_key::ErasureKeyArgs;
 use crate::failure::Failure;
 use crate::network;
 use crate::stream::{Start, StreamArgs};
@@ -43,8 +43,8 @@ pub(crate) use series::ServeSeries;
 
 /// Store the verified events of a stream in an archive.
 ///
-/// An event is acknowledged once it is synced to the write-ahead log, which is sealed into the tables each hour and at the
-/// end. After a crash at any point the next run goes on: nothing is lost, and nothing is stored twice.
+/// An event is acknowledged once it is synced to the write-ahead log. The log is sealed into the tables every hour and
+/// at the end. After a crash at any point, the next run continues: nothing is lost, and nothing is stored twice.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ArchiveFollowArgs {
@@ -60,7 +60,7 @@ pub(crate) struct ArchiveFollowArgs {
     #[arg(long, value_name = "N", env = "WIREPROOF_SEAL_MINUTES", default_value_t = 60)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_440))]
     seal_minutes: u64,
-    /// Size of the write-ahead log in MiB at which it is sealed, which takes about as much memory.
+    /// Size of the write-ahead log in MiB at which it is sealed; sealing takes about as much memory.
     #[arg(long, value_name = "N", env = "WIREPROOF_SEAL_MIB", default_value_t = 192)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=4_096))]
     seal_mib: u64,
@@ -72,15 +72,15 @@ pub(crate) struct ArchiveFollowArgs {
     /// [default: all].
     #[arg(long, env = "WIREPROOF_COLLECTIONS", value_name = "LIST", value_delimiter = ',')]
     collections: Vec<String>,
-    /// Store only events of these accounts: DIDs, or handles, which are resolved at the start; `@FILE` names a file with
-    /// one DID a line, which SIGHUP reads again [default: all].
+    /// Store only events of these accounts: DIDs, or handles, which are resolved at the start; `@FILE` names a file
+    /// with one DID per line, which SIGHUP reads again [default: all].
     #[arg(long, env = "WIREPROOF_DIDS", value_name = "LIST|@FILE", value_delimiter = ',')]
     dids: Vec<String>,
     /// Download and verify the repository of an account whose chain is broken, and store its records: `archive thin` needs them
     /// for the commits after it.
     #[arg(long, env = "WIREPROOF_RESYNC", value_parser = FalseyValueParser::new())]
     resync: bool,
-    /// Folder for cursors, keys and account states [default: that of the write-ahead log].
+    /// Folder for cursors, keys and account states [default: the folder of the write-ahead log].
     #[arg(long, env = "WIREPROOF_STATE", value_name = "DIR", value_hint = ValueHint::DirPath)]
     state: Option<PathBuf>,
     /// Where to start with a host that has no stored cursor: `live`, `oldest`, or after a sequence number.
@@ -147,10 +147,11 @@ async fn store(
     check_tables(&archive, &run.status).await?;
     if dropped > 0 {
         run.status.print(&format!(
-            "{dropped} bytes of an incomplete group were dropped: its events were not acknowledged, and come again"
+            "{dropped} bytes of an incomplete group were dropped: its events were not acknowledged, and are sent again"
         ));
     }
-    let (unstored, quota) = (Unstored::new(run.stop.clone()), Arc::<FrameQuota>::default());
+    let unstored = Unstored::new(run.stop.clone());
+    let quota = Arc::<FrameQuota>::default();
     let servers: Servers = Arc::new(AccountServers(run.statuses.clone()));
     let sealer =
         Sealer::start(wal.clone(), archive.clone(), servers.clone(), counts, run.status.clone())?;
@@ -225,7 +226,9 @@ impl LineRecipient for EventsToArchive {
         let repository = repository.map_err(io::Error::other)?;
         let fetched = micros(SystemTime::now()) as i64;
         loop {
-            let (repository, key, host) = (&repository, &resynced.key, &*resynced.host);
+            let repository = &repository;
+            let key = &resynced.key;
+            let host = &*resynced.host;
             let archived = vec![ArchivedRepository { repository, key, host, fetched }];
             // What is not acknowledged is fetched again: the same revision twice is one.
             match self.runtime.block_on(self.archive.seal_repositories(archived, None)) {
@@ -279,7 +282,8 @@ impl Sealer {
         status: Status,
     ) -> Result<Self, Failure> {
         // The connections of a store live on the runtime that opened them: there is one runtime.
-        let (stop, runtime) = (Arc::<Notify>::default(), Handle::current());
+        let stop = Arc::<Notify>::default();
+        let runtime = Handle::current();
         let stopped = stop.clone();
         let thread = std::thread::Builder::new().name("archive-seal".to_owned());
         let thread = thread.spawn(move || {
@@ -352,7 +356,7 @@ pub(crate) fn wal_folder(given: Option<&Path>, archive: &Archive) -> Result<Path
     })
 }
 
-/// What was sealed, for a person.
+/// The result of sealing, as text.
 fn sealed_text(sealed: &Sealed) -> String {
     let Sealed { events, files, bytes, .. } = sealed;
     format!("{events} events sealed: {bytes} bytes in {files} files")

@@ -24,7 +24,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-/// What a run has written to its archive.
+/// The counts of a run that writes to an archive.
 #[derive(Debug)]
 pub(super) struct ArchiveCounts {
     wal: Arc<Wal>,
@@ -40,7 +40,7 @@ impl ArchiveCounts {
         Self { wal, events, files, bytes, failures }
     }
 
-    /// Counts what was sealed.
+    /// Counts sealed events.
     pub(super) fn add(&self, sealed: &Sealed) {
         self.events.fetch_add(sealed.events, Relaxed);
         self.files.fetch_add(sealed.files, Relaxed);

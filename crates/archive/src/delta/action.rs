@@ -80,7 +80,7 @@ pub(crate) struct Add {
 }
 
 impl Add {
-    /// The stats; those of a foreign writer can be missing.
+    /// The stats; a foreign writer may leave them out.
     pub(crate) fn stats(&self) -> Stats {
         self.stats.as_deref().and_then(|stats| serde_json::from_str(stats).ok()).unwrap_or_default()
     }
@@ -99,7 +99,7 @@ pub(crate) struct Remove {
     pub(crate) size: Option<u64>,
 }
 
-/// How far an application has written: what makes its commits happen once.
+/// How far an application has written, so that its commits happen once.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Txn {
@@ -108,7 +108,8 @@ pub(crate) struct Txn {
     pub(crate) last_updated: Option<i64>,
 }
 
-/// What made the entry; other programs state what they like. Its id tells an entry of this writer from an equal one of another.
+/// The origin of the entry; other programs state what they like. Its id tells an entry of this writer from an equal one
+/// of another.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct CommitInfo {

@@ -50,7 +50,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// Whether a column is read. The columns with typed values repeat those of text.
+/// Whether a column is read. The columns with typed values repeat the columns of text.
 fn is_known(path: &[String]) -> bool {
     let is_typed = path.get(1).is_some_and(|name| name.ends_with("_parsed"));
     path.first().is_some_and(|name| KNOWN.contains(&&**name)) && !is_typed

@@ -7,15 +7,15 @@ use std::ops::Range;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
-/// What an entry has in place of its hash until that is known.
+/// Placeholder for the hash of an entry until it is known.
 pub(super) const NONE: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// Where the hash stands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stated {
-    /// What is right before the digits.
+    /// Text right before the digits.
     field: &'static [u8],
-    /// What everything that this program wrote has.
+    /// Text that all entries of this program contain.
     ours: &'static [u8],
     /// Bytes at the end within which both are.
     end: usize,

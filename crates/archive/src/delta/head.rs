@@ -1,7 +1,7 @@
 //! The newest version that was committed here, remembered outside the log: `_heads/TABLE/VERSION.json`.
 //!
-//! A log that lost its last entries, or all of them, looks like a shorter one. What is remembered tells them apart. It is a
-//! lower bound: other programs commit without it, and a crash right after a commit leaves the one before.
+//! A log that lost its last entries, or all of them, looks like a shorter one. The remembered version tells them apart.
+//! It is a lower bound: other programs commit without it, and a crash right after a commit leaves the one before.
 
 use serde::{Deserialize, Serialize};
 
@@ -39,10 +39,8 @@ impl Head {
         let json = storage.get(&path).await?;
         let json =
             json.ok_or_else(|| ArchiveError::new(&*path, ArchiveFault::MissingVersion(version)))?;
-        let read = match ENTRY.is_right(&json) {
-            true => serde_json::from_slice::<Self>(&json).ok(),
-            false => None,
-        };
+        let read =
+            if ENTRY.is_right(&json) { serde_json::from_slice::<Self>(&json).ok() } else { None };
         let read = read.filter(|head| head.version == version);
         read.map(Some).ok_or_else(|| ArchiveError::new(path, ArchiveFault::ChangedEntry))
     }

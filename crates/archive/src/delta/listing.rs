@@ -8,7 +8,7 @@ use std::ops::Range;
 use crate::error::ArchiveFault;
 use crate::walk::StoredObject;
 
-/// What a log has.
+/// The files of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Listing {
     /// The versions with an entry, and its size in bytes.
@@ -21,7 +21,7 @@ pub(super) struct Listing {
     pub(super) has_last_checkpoint: bool,
 }
 
-/// What is to be read to get from some version to the newest one.
+/// The files to read to get from a version to the newest one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ReadPlan {
     /// The checkpoint to begin with, and its files by name; `None` to go on from the version that was read.

@@ -1,4 +1,4 @@
-//! The log of one table: entries under `_delta_log`, each created once by the writer that comes first.
+//! The log of one table: entries under `_delta_log`, created once by the first writer.
 //!
 //! It is listed, and read whole or not at all: an entry that is missing between others, or that was there before, is an error and
 //! never the end of the log.
@@ -19,6 +19,7 @@ use super::head::Head;
 use super::listing::{LAST_CHECKPOINT, Listing};
 use super::snapshot::Snapshot;
 use crate::error::{ArchiveError, ArchiveFault};
+use crate::ids::uuid;
 use crate::storage::Storage;
 
 /// The log of a table.
@@ -29,7 +30,7 @@ pub(crate) struct Log {
     table: String,
 }
 
-/// What a commit changes.
+/// The changes of a commit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Change {
     pub(crate) operation: &'static str,
@@ -139,10 +140,10 @@ impl Log {
         let last: LastCheckpoint = serde_json::from_slice(&json).map_err(|error| {
             ArchiveError::new(&*path, ArchiveFault::Log(format!("names no checkpoint: {error}")))
         })?;
-        match listing.newest_checkpoint().is_some_and(|newest| newest >= last.version) {
-            true => Ok(()),
-            false => Err(ArchiveError::new(path, ArchiveFault::MissingVersion(last.version))),
+        if listing.newest_checkpoint().is_some_and(|newest| newest >= last.version) {
+            return Ok(());
         }
+        Err(ArchiveError::new(path, ArchiveFault::MissingVersion(last.version)))
     }
 
     /// Reads entries, several at a time: an object store answers each after some time.
@@ -214,16 +215,18 @@ impl Log {
         let path = format!("{}/{name}", self.folder());
         let file = self.storage.fetch(&path, MAX_CHECKPOINT_BYTES).await?;
         let missing = || ArchiveError::new(&*path, ArchiveFault::MissingVersion(version));
-        let (file, mut sidecars) = (file.ok_or_else(missing)?, Vec::new());
+        let file = file.ok_or_else(missing)?;
+        let mut sidecars = Vec::new();
         let mut visit = |action: Action| {
             if let Action::Sidecar(sidecar) = &action {
                 sidecars.push(sidecar.path.clone());
             }
             snapshot.apply(action, None)
         };
-        let read = match name.ends_with(".json") {
-            true => read_actions(&file).and_then(|actions| actions.into_iter().try_for_each(visit)),
-            false => checkpoint::read(file, &mut visit),
+        let read = if name.ends_with(".json") {
+            read_actions(&file).and_then(|actions| actions.into_iter().try_for_each(visit))
+        } else {
+            checkpoint::read(file, &mut visit)
         };
         read.map_err(ArchiveError::at(&path))?;
         Ok(sidecars)
@@ -249,7 +252,8 @@ impl Log {
     pub(crate) async fn replay_entries(&self) -> Result<Option<Snapshot>, ArchiveError> {
         let folder = self.folder();
         let listing = Listing::of(&self.storage.list(&folder).await?, &folder);
-        let (mut snapshot, versions) = (Snapshot::default(), listing.versions());
+        let mut snapshot = Snapshot::default();
+        let versions = listing.versions();
         if listing.newest_checkpoint().is_none()
             || !(0..versions).all(|version| listing.commits.contains_key(&version))
         {
@@ -259,7 +263,7 @@ impl Log {
         Ok(Some(snapshot))
     }
 
-    /// Commits a change after the last entry, whoever wrote that, and brings the snapshot up to date. `create` makes the
+    /// Commits a change after the last entry, by any writer, and brings the snapshot up to date. `create` makes the
     /// table's metadata if it has none.
     pub(crate) async fn commit(
         &self,
@@ -416,7 +420,7 @@ fn writer(info: Option<&CommitInfo>) -> Option<String> {
     }
 }
 
-/// Reads the lines of an entry; those of unknown actions are left out.
+/// Reads the lines of an entry; lines of unknown actions are left out.
 fn read_actions(entry: &[u8]) -> Result<Vec<Action>, ArchiveFault> {
     let lines = entry.split(|byte| *byte == b'\n').enumerate();
     let mut lines = lines.filter(|(_, line)| !line.trim_ascii().is_empty()).peekable();
@@ -456,11 +460,6 @@ pub(crate) fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as i64
 }
 
-/// A random UUID.
-pub(crate) fn uuid() -> String {
-    uuid::Uuid::new_v4().to_string()
-}
-
 /// The protocol of a new table: every reader and writer knows it.
 const PROTOCOL: Protocol = Protocol {
     min_reader_version: 1,
@@ -469,7 +468,7 @@ const PROTOCOL: Protocol = Protocol {
     writer_features: None,
 };
 
-/// The folder of sidecars within that of the log.
+/// The folder of sidecars within the log's folder.
 const SIDECARS: &str = "_sidecars";
 
 /// Versions from one checkpoint to the next.

@@ -17,6 +17,6 @@ mod schema;
 mod snapshot;
 
 pub(crate) use action::{Add, Format, MetaData, Remove, Stats};
-pub(crate) use log::{Change, Committed, Log, now_ms, uuid};
+pub(crate) use log::{Change, Committed, Log, now_ms};
 pub(crate) use schema::schema_string;
 pub(crate) use snapshot::{Snapshot, is_table_file};

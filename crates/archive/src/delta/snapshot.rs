@@ -1,4 +1,4 @@
-//! A table as of a version of its log: what the actions up to it leave.
+//! A table as of a version of its log: the result of all actions up to it.
 
 use std::collections::BTreeMap;
 
@@ -74,8 +74,8 @@ impl Snapshot {
         value.is_some_and(|value| value == "true")
     }
 
-    /// The actions of a checkpoint of this state. Removed files are named for a month: what a crash has left of them is deleted
-    /// by their names.
+    /// The actions of a checkpoint of this state. Removed files are named for a month: their leftovers after a crash
+    /// are deleted by their names.
     pub(super) fn actions(&self, now_ms: i64) -> Vec<Action> {
         let protocol = self.protocol.clone().map(Action::Protocol);
         let metadata = self.metadata.clone().map(|metadata| Action::MetaData(Box::new(metadata)));
@@ -102,7 +102,8 @@ impl Snapshot {
     }
 }
 
-/// Whether a path is one of a file of a table: below its folder, and not in that of the log. No other file is read or deleted.
+/// Whether a path is one of a file of a table: below its folder, and not in the log's folder. No other file is read or
+/// deleted.
 pub(crate) fn is_table_file(path: &str) -> bool {
     let is_name = |part: &str| {
         let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"=._-+".contains(&byte);

@@ -13,9 +13,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use super::Shared;
 use super::clients::ClientPlace;
 use super::feed::{self, Item};
+use super::shared::Shared;
 use crate::replay::ReplayedEvent;
 
 /// A connection of a client.
@@ -110,7 +110,8 @@ impl Connection {
         let idle_timeout = self.shared.options.idle_timeout;
         let mut tick = interval((idle_timeout / 4).clamp(MIN_TICK, MAX_TICK));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut last_ping, stopped) = (Instant::now(), stop.requested());
+        let mut last_ping = Instant::now();
+        let stopped = stop.requested();
         let place = self.place.gives_way();
         let gives_way = place.requested();
         tokio::pin!(stopped, gives_way);
@@ -148,7 +149,7 @@ impl Connection {
         }
     }
 
-    /// Sends what is there, while the client takes it.
+    /// Sends the available items, as long as the client reads.
     fn send(&mut self) -> Result<(), SocketEnd> {
         let mut batch = Vec::new();
         loop {
@@ -177,7 +178,7 @@ impl Connection {
         None
     }
 
-    /// The message of an item; `None` for what is hidden, and for an end without one.
+    /// The message of an item; `None` for hidden items, and for an end without a message.
     fn message(&mut self, item: Item) -> Option<Message> {
         match item {
             Item::Event(event) => self.event(&event),

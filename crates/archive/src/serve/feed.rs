@@ -8,11 +8,11 @@ use tokio::sync::mpsc::Sender;
 use tokio::time::sleep;
 
 use super::rate::EventRate;
-use super::{Shared, delay_micros};
+use super::shared::{Shared, delay_micros};
 use crate::error::ArchiveError;
 use crate::replay::{Replay, ReplayView, ReplayedEvent};
 
-/// What a client gets next.
+/// The next item for a client.
 #[derive(Debug)]
 pub(super) enum Item {
     /// An event.
@@ -45,7 +45,8 @@ async fn read(
     cursor: Option<i64>,
     items: &Sender<Item>,
 ) -> Result<(), ArchiveError> {
-    let (options, mut views) = (&shared.options, shared.view.subscribe());
+    let options = &shared.options;
+    let mut views = shared.view.subscribe();
     let view = views.borrow_and_update().clone();
     let (first, last) = view.bounds().unwrap_or((0, 0));
     if let Some(cursor) = cursor {
@@ -61,7 +62,8 @@ async fn read(
     if let Some(cursor) = cursor.or(options.follows.then_some(last)) {
         replay = replay.after_number(cursor);
     }
-    let (mut rate, mut left_out) = (options.rate.map(EventRate::new), 0);
+    let mut rate = options.rate.map(EventRate::new);
+    let mut left_out = 0;
     loop {
         replay.set_end((*options.arrivals.end()).min(horizon(shared)));
         while let Some(event) = replay.next().await? {

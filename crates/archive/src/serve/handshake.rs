@@ -12,7 +12,7 @@ use net::server_places::PeerAddress;
 use net::websocket_server::{switching, upgrade_key};
 
 use super::clients::ClientPlace;
-use super::{FRAMES_PATH, LINES_PATH, Shared};
+use super::shared::Shared;
 
 /// A request that is to be upgraded.
 pub(super) struct Accepted {
@@ -22,14 +22,14 @@ pub(super) struct Accepted {
 }
 
 /// Why a request is not upgraded.
-struct Refusal {
+struct RejectedHandshake {
     status: StatusCode,
     /// The name of the error in XRPC.
     error: &'static str,
     message: &'static str,
 }
 
-/// Answers a request. With the answer of an upgrade comes what to do after it.
+/// Answers a request. The answer to an upgrade comes with the next step.
 pub(super) fn respond(
     shared: &Shared,
     mut request: Request<Incoming>,
@@ -40,7 +40,7 @@ pub(super) fn respond(
             let upgrade = hyper::upgrade::on(&mut request);
             (switching(&key), Some(Accepted { cursor, upgrade, client }))
         }
-        Err(Refusal { status, error, message }) => {
+        Err(RejectedHandshake { status, error, message }) => {
             shared.metrics.refused.fetch_add(1, Relaxed);
             let body = serde_json::json!({ "error": error, "message": message });
             let mut response = http_server::response(status, "application/json", body.to_string());
@@ -58,7 +58,7 @@ fn accept(
     shared: &Shared,
     request: &Request<Incoming>,
     address: PeerAddress,
-) -> Result<(Option<i64>, Vec<u8>, ClientPlace), Refusal> {
+) -> Result<(Option<i64>, Vec<u8>, ClientPlace), RejectedHandshake> {
     // Every browser sends an origin, and lets any page connect to a loopback address.
     if let Some(origin) = request.headers().get(ORIGIN)
         && !shared.options.origins.iter().any(|allowed| allowed.as_bytes() == origin.as_bytes())
@@ -90,6 +90,12 @@ fn accept(
     Ok((cursor, key, client))
 }
 
-fn refuse(status: StatusCode, error: &'static str, message: &'static str) -> Refusal {
-    Refusal { status, error, message }
+fn refuse(status: StatusCode, error: &'static str, message: &'static str) -> RejectedHandshake {
+    RejectedHandshake { status, error, message }
 }
+
+/// The path of the stream of frames.
+pub(super) const FRAMES_PATH: &str = "/xrpc/com.atproto.sync.subscribeRepos";
+
+/// The path of the stream of lines.
+pub(super) const LINES_PATH: &str = "/lines";

@@ -5,9 +5,9 @@
 //!                                       └── …
 //! ```
 //!
-//! The sequence number of a frame is the [number](crate::ReplayedEvent::number) of its event, which is what a cursor names. A client
-//! that does not read holds 16 references to events and the buffers of its socket, and is dropped after a time, or when another client
-//! needs its place.
+//! The sequence number of a frame is the [number](crate::ReplayedEvent::number) of its event, which a cursor names. A
+//! client that does not read holds 16 references to events and the buffers of its socket, and is dropped after a time,
+//! or when another client needs its place.
 
 mod clients;
 mod connection;
@@ -15,6 +15,7 @@ mod feed;
 mod handshake;
 mod options;
 mod rate;
+mod shared;
 
 use std::io;
 use std::net::SocketAddr;
@@ -34,7 +35,8 @@ use crate::error::ArchiveError;
 use crate::replay::{ReplayView, ReplayedEvent};
 use clients::Clients;
 use connection::Connection;
-use handshake::Accepted;
+use handshake::{Accepted, FRAMES_PATH, LINES_PATH};
+use shared::{Shared, Warn, delay_micros};
 
 pub use options::{ServeMetrics, ServeOptions};
 pub use rate::EventRate;
@@ -45,23 +47,6 @@ pub struct ArchiveServer {
     address: SocketAddr,
     shared: Shared,
 }
-
-/// What the connections of a server share.
-struct Shared {
-    archive: Archive,
-    options: ServeOptions,
-    view: watch::Sender<Arc<ReplayView>>,
-    clients: Arc<Clients>,
-    metrics: Arc<ServeMetrics>,
-    lines: Option<WriteLine>,
-    warn: Warn,
-}
-
-/// Writes an event as a line.
-type WriteLine = Box<dyn Fn(&ReplayedEvent) -> Option<String> + Send + Sync>;
-
-/// Takes a warning.
-type Warn = Box<dyn Fn(&str) + Send + Sync>;
 
 impl std::fmt::Debug for ArchiveServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -85,13 +70,13 @@ impl ArchiveServer {
         let (address, listener) = bound.map_err(failed)?;
         let view = watch::Sender::new(archive.replay_view(None).await?);
         let clients = Clients::new(options.max_connections, options.min_idle);
-        let (metrics, lines) = (Arc::default(), None);
         let warn: Warn = Box::new(|_| ());
-        let shared = Shared { archive, options, view, clients, metrics, lines, warn };
+        let shared =
+            Shared { archive, options, view, clients, metrics: Arc::default(), lines: None, warn };
         Ok(Self { listener, address, shared })
     }
 
-    /// Serves lines at `/lines` instead of frames: one text message for each event that has one.
+    /// Serves lines at `/lines` instead of frames: one text message per event that has a line.
     #[must_use]
     pub fn with_lines(
         mut self,
@@ -128,9 +113,10 @@ impl ArchiveServer {
     /// has received all events and none is connected.
     ///
     /// # Errors
-    /// If the archive could not be read for a minute: what is hidden meanwhile would be shown.
+    /// If the archive could not be read for a minute: events that are hidden meanwhile would be shown.
     pub async fn run(self, stop: StopSignal) -> Result<(), ArchiveError> {
-        let (listener, shared) = (self.listener, Arc::new(self.shared));
+        let listener = self.listener;
+        let shared = Arc::new(self.shared);
         let handshakes = Connections::new(MAX_HANDSHAKES);
         let accept = || accept_tcp(&listener);
         let mut connections = JoinSet::new();
@@ -158,7 +144,7 @@ impl ArchiveServer {
     }
 }
 
-/// Looks for what was sealed and hidden, until that fails for too long.
+/// Polls for sealed and hidden events, until that fails for too long.
 async fn poll(shared: &Shared) -> ArchiveError {
     let mut readable = Instant::now();
     loop {
@@ -199,10 +185,6 @@ fn warn_of_late(shared: &Shared, before: &ReplayView, view: &ReplayView) {
     }
 }
 
-fn delay_micros(shared: &Shared) -> i64 {
-    i64::try_from(shared.options.delay.as_micros()).unwrap_or(i64::MAX)
-}
-
 /// Serves a connection: its request, and its WebSocket if it is upgraded.
 async fn serve(shared: Arc<Shared>, stream: TcpStream, place: Place, stop: StopSignal) {
     // It only delays small messages.
@@ -221,7 +203,7 @@ async fn serve(shared: Arc<Shared>, stream: TcpStream, place: Place, stop: StopS
     metrics.open.fetch_sub(1, Relaxed);
 }
 
-/// Answers one request; what to do with its connection if it is to be upgraded.
+/// Answers one request; returns the next step for its connection if it is to be upgraded.
 async fn shake_hands(shared: &Shared, stream: TcpStream, place: &Place) -> Option<Accepted> {
     let accepted = Mutex::new(None);
     let respond = |request| {
@@ -235,12 +217,6 @@ async fn shake_hands(shared: &Shared, stream: TcpStream, place: &Place) -> Optio
     place.serve(stream, &limits, respond).await;
     accepted.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
-
-/// The path of the stream of frames.
-const FRAMES_PATH: &str = "/xrpc/com.atproto.sync.subscribeRepos";
-
-/// The path of the stream of lines.
-const LINES_PATH: &str = "/lines";
 
 /// Maximum number of connections that are not upgraded yet.
 const MAX_HANDSHAKES: usize = 64;

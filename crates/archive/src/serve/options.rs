@@ -11,10 +11,10 @@ use std::time::Duration;
 pub struct ServeOptions {
     /// The arrivals of the events that are served. Default: all.
     pub arrivals: RangeInclusive<i64>,
-    /// Whether what is sealed later is served too, and a client without a cursor begins there. Otherwise a client without a cursor
-    /// begins with the first event, and the stream ends after the last one. Default: yes.
+    /// Whether events that are sealed later are served too, and a client without a cursor begins there. Otherwise a
+    /// client without a cursor begins with the first event, and the stream ends after the last one. Default: yes.
     pub follows: bool,
-    /// Maximum number of events a second for each client. Default: none.
+    /// Maximum number of events per second and client. Default: none.
     pub rate: Option<NonZeroU32>,
     /// Time after its arrival at which an event is served. Several writers seal at different times: with a delay that is
     /// longer than the time until all of them have sealed, events are in order of arrival. Default: zero.
@@ -30,7 +30,7 @@ pub struct ServeOptions {
     /// Maximum time without a byte from the client while nothing is sent, and without one taken by it while something is. Pings
     /// are sent three times as often. Default: 60 seconds.
     pub idle_timeout: Duration,
-    /// Interval at which the archive is looked at for what was sealed and hidden. Default: 1 second.
+    /// Interval at which the archive is polled for sealed and hidden events. Default: 1 second.
     pub poll_interval: Duration,
 }
 

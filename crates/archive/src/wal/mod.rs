@@ -1,4 +1,4 @@
-//! The write-ahead log: what was received and is not sealed yet.
+//! The write-ahead log: events that were received and are not sealed yet.
 //!
 //! A segment is a file to which groups of events are appended; a group is on the disk when its events are reported as
 //! stored. At a size or an age the segment is closed, and the next one begins. A closed segment is sealed into the tables
@@ -13,6 +13,7 @@
 
 pub(crate) mod record;
 mod repeats;
+mod seal;
 mod segment;
 mod writer;
 

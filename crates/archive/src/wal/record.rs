@@ -17,8 +17,8 @@
 //! | did, host, kind, verdict, key, judge | each: length in 2 bytes, little-endian, and UTF-8; an empty did or key is none |
 //! | frame | the rest |
 //!
-//! A group is what one sync makes durable. The last one may be incomplete after a crash; a damaged one that others follow
-//! was changed later. No stranger knows the salt, so no frame has what looks like a group.
+//! One sync makes one group durable. The last one may be incomplete after a crash; a damaged one that others follow was
+//! changed later. No stranger knows the salt, so no frame contains a forged group.
 
 use crate::error::ArchiveFault;
 use crate::event::ArchivedEvent;
@@ -47,7 +47,7 @@ fn cut(text: &str) -> &str {
     &text[..end.unwrap_or(0)]
 }
 
-/// What the header of a segment says.
+/// The header of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SegmentHeader {
     pub(super) salt: Salt,
@@ -93,7 +93,7 @@ pub(super) struct Segment<'a> {
     pub(super) len: u64,
 }
 
-/// Reads a segment. What follows the last whole group is an incomplete group.
+/// Reads a segment. Bytes after the last whole group are an incomplete group.
 ///
 /// # Errors
 /// If a damaged group is followed by a whole one, or bytes are not a segment.
@@ -109,9 +109,10 @@ pub(super) fn read(segment: &[u8]) -> Result<Segment<'_>, ArchiveFault> {
     while !rest.is_empty() {
         let offset = segment.len() - rest.len();
         let Some((records, following)) = split_group(header.salt, rest) else {
-            match has_group(header.salt, &rest[1..]) {
-                true => return Err(damaged(offset, "a damaged group, which whole ones follow")),
-                false => break,
+            if has_group(header.salt, &rest[1..]) {
+                return Err(damaged(offset, "a damaged group, which whole ones follow"));
+            } else {
+                break;
             }
         };
         read_records(records, &mut events)
@@ -146,7 +147,7 @@ fn read_records<'a>(mut records: &'a [u8], events: &mut Vec<ArchivedEvent<'a>>) 
     Some(())
 }
 
-/// Reads what follows the length of a record.
+/// Reads the fields after the length of a record.
 pub(crate) fn read_record(record: &[u8]) -> Option<ArchivedEvent<'_>> {
     let mut rest = record;
     let mut number = || {
@@ -154,15 +155,21 @@ pub(crate) fn read_record(record: &[u8]) -> Option<ArchivedEvent<'_>> {
         rest = after;
         Some(i64::from_le_bytes(*bytes))
     };
-    let (arrival, received, seq) = (number()?, number()?, number()?);
+    let arrival = number()?;
+    let received = number()?;
+    let seq = number()?;
     let mut text = || {
         let (len, after) = rest.split_first_chunk()?;
         let (bytes, after) = after.split_at_checked(usize::from(u16::from_le_bytes(*len)))?;
         rest = after;
         std::str::from_utf8(bytes).ok()
     };
-    let (did, host, kind, verdict, key, judge) =
-        (text()?, text()?, text()?, text()?, text()?, text()?);
+    let did = text()?;
+    let host = text()?;
+    let kind = text()?;
+    let verdict = text()?;
+    let key = text()?;
+    let judge = text()?;
     let some = |text: &'_ str| !text.is_empty();
     Some(ArchivedEvent {
         did: some(did).then_some(did),
@@ -185,7 +192,7 @@ const SEGMENT_MAGIC: &[u8; 8] = b"wpwal\0\0\x01";
 pub(super) const GROUP_HEADER_LEN: usize = 16;
 pub(super) const SEGMENT_HEADER_LEN: usize = 28;
 
-/// Longest text of a record: that of a DID is 2,048 bytes.
+/// Longest text of a record; a DID has up to 2,048 bytes.
 const MAX_TEXT: usize = 4_096;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! What the last sealed segment held: events that come again after a crash are dropped.
+//! The events of the last sealed segment, to drop repetitions after a crash.
 //!
-//! A source repeats what it had not been told to be stored, so the first events after a start can be the last ones before it.
-//! They are compared with the segment before theirs.
+//! A source repeats events whose storage was not acknowledged, so the first events after a start can be the last ones
+//! before it. They are compared with the segment before theirs.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::event::ArchivedEvent;
 
-/// What a segment held.
+/// The events of a segment.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SealedEvents(HashSet<Hash>);
 

@@ -16,9 +16,10 @@ use tokio::sync::{oneshot, watch};
 
 use super::record::{self, SEGMENT_HEADER_LEN, Salt, SegmentHeader};
 use super::segment::{Segment, segment_path, segments};
-use crate::delta::{now_ms, uuid};
+use crate::delta::now_ms;
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::event::ArchivedEvent;
+use crate::ids::uuid;
 use crate::storage::{refuse_link, temporary_file};
 
 /// Options of a [`Wal`].
@@ -33,7 +34,8 @@ pub struct WalOptions {
     pub max_gather: Duration,
     /// Maximum size in bytes of events that are not synced yet: the source waits at it. Default: 64 MiB.
     pub max_pending_bytes: usize,
-    /// Maximum size in bytes of what is not sealed, but at least four segments: the source waits at it. Default: 16 GiB.
+    /// Maximum size in bytes of the events that are not sealed, but at least four segments: the source waits at it.
+    /// Default: 16 GiB.
     pub max_unsealed_bytes: u64,
 }
 
@@ -73,7 +75,7 @@ pub struct Wal {
     _lock: Lock,
 }
 
-/// What the thread shares with the callers.
+/// State that the thread shares with the callers.
 #[derive(Debug)]
 struct Shared {
     pending: Mutex<Pending>,
@@ -98,7 +100,7 @@ struct SegmentEvents {
     oldest: Option<i64>,
 }
 
-/// What the log holds that is not sealed.
+/// The events in the log that are not sealed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unsealed {
     /// Number of events.
@@ -114,7 +116,7 @@ pub struct Unsealed {
 struct Pending {
     records: Vec<u8>,
     on_stored: Vec<OnStored>,
-    /// Those who wait for the segment to be closed after these events.
+    /// Callers that wait for the segment to be closed after these events.
     closing: Vec<oneshot::Sender<()>>,
     is_stopped: bool,
     failure: Option<WalError>,
@@ -218,12 +220,12 @@ impl Wal {
         self.shared.taken.notify_all();
     }
 
-    /// Size in bytes of what is not sealed.
+    /// Size in bytes of the events that are not sealed.
     pub fn unsealed_bytes(&self) -> u64 {
         self.shared.unsealed_bytes.load(Relaxed)
     }
 
-    /// What is not sealed.
+    /// The events that are not sealed.
     pub fn unsealed(&self) -> Unsealed {
         let mut unsealed = Unsealed { bytes: self.unsealed_bytes(), ..Unsealed::default() };
         for segment in self.shared.segments.lock().expect(UNPOISONED).values() {
@@ -244,7 +246,7 @@ impl Wal {
 }
 
 impl Drop for Wal {
-    /// Writes what was appended.
+    /// Writes the appended events.
     fn drop(&mut self) {
         self.shared.lock().is_stopped = true;
         self.shared.added.notify_one();
@@ -278,9 +280,10 @@ impl Writer {
         loop {
             let (mut group, is_last) = self.next_group();
             let closing = std::mem::take(&mut group.closing);
-            let stored = match group.records.is_empty() {
-                true => Ok(()),
-                false => self.append(&group.records, group.on_stored.len() as u64),
+            let stored = if group.records.is_empty() {
+                Ok(())
+            } else {
+                self.append(&group.records, group.on_stored.len() as u64)
             };
             let result = stored.and_then(|()| self.rotate(!closing.is_empty())).map_err(|error| {
                 let failure =
@@ -318,8 +321,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Waits for events, or until the segment is too old, and gathers those of a moment. The flag is whether it is the last
-    /// group.
+    /// Waits for events, or until the segment is too old, and gathers the events of a moment. The flag is whether it is
+    /// the last group.
     fn next_group(&self) -> (Pending, bool) {
         let mut pending = self.shared.lock();
         let deadline = self.segment.opened + self.options.max_segment_age;
@@ -392,7 +395,8 @@ impl OpenSegment {
             };
             let last_arrival =
                 segment.events.iter().map(|event| event.arrival).fold(last_arrival, i64::max);
-            let (len, dropped) = (segment.len, bytes.len() as u64 - segment.len);
+            let len = segment.len;
+            let dropped = bytes.len() as u64 - segment.len;
             drop(bytes);
             let reopened = Self::reopen(number, path, salt, len).map_err(failed)?;
             return Ok((reopened, last_arrival, dropped));

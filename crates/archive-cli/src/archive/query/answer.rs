@@ -73,7 +73,7 @@ fn statement(sql: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The lexicon of a file, or those of records in the files of a folder.
+/// The lexicon of a file, or the lexicons of records in the files of a folder.
 fn lexicons(path: &Path) -> Result<Vec<Lexicon>, Failure> {
     if !path.is_dir() {
         let lexicon = Lexicon::parse(&files::read(path)?);

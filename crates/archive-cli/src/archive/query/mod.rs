@@ -7,17 +7,18 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use super::AddressArgs;
+use super::arguments::AddressArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 #[cfg(not(feature = "query"))]
 use program::programs::ARCHIVE;
 
-/// Answer a question in SQL from the tables of an archive.
+/// Query the tables of an archive in SQL.
 ///
-/// The tables are events, ops, snapshots, records and hidden, without what is hidden; current_records has the newest stored version of
-/// each record. Functions: cid(record), json(record), at_uri(did, collection, rkey), proof(did, collection, rkey), and record_text,
-/// record_integer, record_boolean, record_time and record_json of (record, 'property'). Nothing is written to the archive.
+/// The tables are events, ops, snapshots, records and hidden, without hidden rows; current_records has the newest
+/// stored version of every record. Functions: cid(record), json(record), at_uri(did, collection, rkey), proof(did,
+/// collection, rkey), and record_text, record_integer, record_boolean, record_time and record_json of (record,
+/// 'property'). Nothing is written to the archive.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct QueryArgs {
@@ -32,14 +33,14 @@ pub(crate) struct QueryArgs {
     /// Write the rows to a file, which is replaced [default: standard output].
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
-    /// Lexicons of collections, as JSON: app.bsky.feed.post becomes the view app_bsky_feed_post. A folder is searched for those
-    /// of records.
+    /// Lexicons of collections, as JSON: app.bsky.feed.post becomes the view app_bsky_feed_post. A folder is searched
+    /// for lexicons of records.
     #[arg(long = "lexicon", value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     lexicons: Vec<PathBuf>,
-    /// Memory for sorts, joins and groups in MiB; what does not fit goes to temporary files.
+    /// Memory for sorts, joins and groups in MiB; larger ones use temporary files.
     #[arg(long, default_value_t = 512, value_name = "N", value_parser = clap::value_parser!(u32).range(16..))]
     memory_mib: u32,
-    /// Number of threads [default: one for each processor].
+    /// Number of threads [default: one per processor].
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
 }
@@ -50,7 +51,7 @@ enum Format {
     Table,
     /// Comma-separated values, with a header.
     Csv,
-    /// One JSON object for each row.
+    /// One JSON object per row.
     Ndjson,
     /// A Parquet file.
     Parquet,

@@ -12,14 +12,14 @@ use net::http::{HttpFault, Url};
 use net::identity::IdentityError;
 use net::xrpc::{ErrorName, FetchError, FetchedRepo, XrpcError, XrpcFault};
 
-use super::identities::Identity;
-use super::lists::{AccountList, ListedAccount};
-use super::run::Run;
-use crate::archive::now_micros;
-use crate::network;
+use crate::backfill_run::BackfillRun;
+use crate::identities::Identity;
+use crate::lists::{AccountList, ListedAccount};
+use program::clock::now_micros;
+use program::network;
 
-/// What became of an account.
-pub(super) enum Outcome {
+/// The result of an account.
+pub(crate) enum Outcome {
     /// Not selected, excluded, or erased from the archive.
     Excluded,
     /// The archive has the listed revision.
@@ -35,28 +35,28 @@ pub(super) enum Outcome {
 }
 
 /// A repository that was fetched.
-pub(super) struct FetchedAccount {
-    pub(super) did: DidBuf,
-    pub(super) key: PublicKey,
+pub(crate) struct FetchedAccount {
+    pub(crate) did: DidBuf,
+    pub(crate) key: PublicKey,
     /// The origin of the host that served it.
-    pub(super) host: Box<str>,
-    pub(super) archive: MappedFile,
+    pub(crate) host: Box<str>,
+    pub(crate) archive: MappedFile,
     /// Held until the archive is stored or refused.
-    pub(super) space: Space,
+    pub(crate) space: Space,
     /// Size of the archive in bytes.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Size of the archive in bytes as it was received.
-    pub(super) wire_bytes: u64,
+    pub(crate) wire_bytes: u64,
     /// When it was fetched, in microseconds since 1970.
-    pub(super) fetched: i64,
+    pub(crate) fetched: i64,
 }
 
-impl Run {
+impl BackfillRun {
     /// Processes an account of a list. In later sweeps its identity is looked up again.
     ///
     /// # Errors
     /// If the archive cannot be stored on this machine.
-    pub(super) async fn process(
+    pub(crate) async fn process(
         self: Arc<Self>,
         list: Arc<AccountList>,
         account: ListedAccount,
@@ -66,9 +66,10 @@ impl Run {
             return Ok(outcome);
         }
         let did = account.did.as_did();
-        let identity = match is_first_sweep && account.inactive.is_none() {
-            true => self.identities.get(did).await,
-            false => self.identities.get_fresh(did).await,
+        let identity = if is_first_sweep && account.inactive.is_none() {
+            self.identities.get(did).await
+        } else {
+            self.identities.get_fresh(did).await
         };
         let (key, host) = match self.current(&list, did, identity).await {
             Ok(Identity::Known { key, host: Some(host) }) => (key, host),

@@ -8,37 +8,49 @@ use indicatif::BinaryBytes;
 use net::DurationText;
 use serde::Serialize;
 
-use crate::failure::Failure;
-use crate::output::table;
+use program::failure::Failure;
+use program::output::table;
 
-/// What JSON and text say of a backfill.
+/// The report, as JSON and text, of a backfill.
 #[derive(Debug, Serialize)]
-pub(super) struct Summary {
-    list_count: u64,
+#[non_exhaustive]
+pub struct Summary {
+    /// Number of lists of accounts.
+    pub list_count: u64,
     /// Lists of which nothing is left to do.
-    done_list_count: u64,
+    pub done_list_count: u64,
+    /// The accounts of all lists.
     #[serde(flatten)]
-    totals: Counts,
+    pub totals: AccountCounts,
     /// Seconds until the lists that are being read are done at their present rates, if relays state their sizes.
     eta_seconds: Option<u64>,
     lists: Vec<ListSummary>,
 }
 
-/// Counts of accounts.
+/// AccountCounts of accounts.
 #[derive(Clone, Debug, Default, Serialize)]
-struct Counts {
-    account_count: u64,
-    stored_count: u64,
-    record_count: u64,
-    byte_count: u64,
+#[non_exhaustive]
+pub struct AccountCounts {
+    /// All that are listed.
+    pub account_count: u64,
+    /// Repositories that were stored.
+    pub stored_count: u64,
+    /// Records of the stored repositories.
+    pub record_count: u64,
+    /// Bytes of the stored repositories.
+    pub byte_count: u64,
     /// Bytes as they were received: fewer where hosts have compressed them.
-    wire_byte_count: u64,
-    present_count: u64,
-    excluded_count: u64,
-    elsewhere_count: u64,
-    inactive: BTreeMap<String, u64>,
+    pub wire_byte_count: u64,
+    /// Repositories that the archive had.
+    pub present_count: u64,
+    /// Accounts that are excluded, or not selected.
+    pub excluded_count: u64,
+    /// Accounts whose own document names another host.
+    pub elsewhere_count: u64,
+    /// Accounts that are not active, by the status that their host states.
+    pub inactive: BTreeMap<String, u64>,
     /// Accounts that failed in their last attempt, by class.
-    failed: BTreeMap<String, u64>,
+    pub failed: BTreeMap<String, u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -49,7 +61,7 @@ struct ListSummary {
     page_count: u64,
     stated_accounts: Option<u64>,
     #[serde(flatten)]
-    counts: Counts,
+    counts: AccountCounts,
     eta_seconds: Option<u64>,
     /// Why the list was given up after its last page, if it was.
     stopped: Option<String>,
@@ -68,12 +80,15 @@ enum State {
 
 impl Summary {
     /// Reads a ledger.
-    pub(super) async fn read(ledger: &Ledger) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub async fn read(ledger: &Ledger) -> Result<Self, Failure> {
         let mut lists = Vec::new();
         for row in ledger.lists().await? {
             lists.push(ListSummary::read(ledger, row.list, row.stated_accounts).await?);
         }
-        let mut totals = Counts::default();
+        let mut totals = AccountCounts::default();
         lists.iter().for_each(|list| totals.add(&list.counts));
         let done = lists.iter().filter(|list| list.state == State::Done).count();
         Ok(Self {
@@ -86,12 +101,15 @@ impl Summary {
     }
 
     /// The result of a run that has ended so.
-    pub(super) fn result(&self) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// If a list was not read to its end, or a repository was refused.
+    pub fn result(&self) -> Result<(), Failure> {
         let failed: u64 = self.totals.failed.values().sum();
         let open = self.list_count - self.done_list_count;
         if open > 0 || self.lists.iter().any(|list| list.has_network_failure) {
             return Err(Failure::Network(format!(
-                "{open} lists were not read to their end{}, and {failed} accounts failed: the same command tries again what is open",
+                "{open} lists were not read to their end{}, and {failed} accounts failed: the same command retries the rest",
                 self.named_open_lists()
             )));
         }
@@ -114,7 +132,8 @@ impl Summary {
         }
     }
 
-    pub(super) fn to_text(&self) -> String {
+    /// The summary for a person.
+    pub fn to_text(&self) -> String {
         let rows = self.lists.iter().take(MAX_ROWS).map(ListSummary::row);
         let mut text = table(
             ["list", "state", "sweep", "accounts", "stored", "failed", "bytes", "left"],
@@ -123,10 +142,22 @@ impl Summary {
         if self.lists.len() > MAX_ROWS {
             text += &format!("… and {} more: --json shows them\n", self.lists.len() - MAX_ROWS);
         }
-        let Counts { account_count, stored_count, record_count, byte_count, present_count, .. } =
-            &self.totals;
-        let Counts { wire_byte_count, excluded_count, elsewhere_count, inactive, failed, .. } =
-            &self.totals;
+        let AccountCounts {
+            account_count,
+            stored_count,
+            record_count,
+            byte_count,
+            present_count,
+            ..
+        } = &self.totals;
+        let AccountCounts {
+            wire_byte_count,
+            excluded_count,
+            elsewhere_count,
+            inactive,
+            failed,
+            ..
+        } = &self.totals;
         text += &format!(
             "{} of {} lists done, {account_count} accounts\n\
              {stored_count} repositories stored with {record_count} records, {} ({} as received)\n\
@@ -166,7 +197,7 @@ impl ListSummary {
             (.., true) => State::Waiting,
             _ => State::Reading,
         };
-        let counts = Counts::of(&rows);
+        let counts = AccountCounts::of(&rows);
         Ok(Self {
             list,
             state,
@@ -181,7 +212,7 @@ impl ListSummary {
     }
 
     fn row(&self) -> [String; 8] {
-        let Counts { account_count, stored_count, byte_count, failed, .. } = &self.counts;
+        let AccountCounts { account_count, stored_count, byte_count, failed, .. } = &self.counts;
         let state = format!("{:?}", self.state).to_lowercase();
         let left = self.eta_seconds.map(|seconds| DurationText(Duration::from_secs(seconds)));
         [
@@ -197,8 +228,8 @@ impl ListSummary {
     }
 }
 
-impl Counts {
-    /// The counts of a list. Accounts are those of the first sweep; later sweeps see the same ones.
+impl AccountCounts {
+    /// The counts of a list. The accounts are from the first sweep; later sweeps see the same ones.
     fn of(rows: &[PageRow]) -> Self {
         let mut counts = Self::default();
         for row in rows {
@@ -245,7 +276,7 @@ impl Counts {
 
 /// Whether no further sweep can change anything: there were three, or the last one stored nothing, and nothing failed in it
 /// that may pass. The second sweep is always made, for accounts that moved to a host after its first.
-pub(super) fn is_settled(rows: &[PageRow]) -> bool {
+pub(crate) fn is_settled(rows: &[PageRow]) -> bool {
     let Some(last) = rows.last() else { return false };
     let mut of_last = rows.iter().filter(|row| row.sweep == last.sweep);
     let changes = |row: &PageRow| row.stored > 0 || row.failures.iter().any(|of| of.is_temporary);
@@ -253,11 +284,11 @@ pub(super) fn is_settled(rows: &[PageRow]) -> bool {
 }
 
 /// The accounts that failed in their last attempt.
-pub(super) fn failures(rows: &[PageRow]) -> impl Iterator<Item = &FailedAccount> {
+pub(crate) fn failures(rows: &[PageRow]) -> impl Iterator<Item = &FailedAccount> {
     newest(rows).flat_map(|row| &row.failures)
 }
 
-/// The pages of the last sweep, and those of the one before which it has not reached.
+/// The pages of the last sweep, and the pages of the sweep before that it has not reached.
 fn newest(rows: &[PageRow]) -> impl Iterator<Item = &PageRow> {
     let last = rows.last().map(|row| (row.sweep, row.page, row.next.is_none()));
     rows.iter().filter(move |row| {
@@ -280,7 +311,7 @@ fn eta_seconds(rows: &[PageRow], stated_accounts: Option<u64>) -> Option<u64> {
 }
 
 /// Sweeps over a list.
-pub(super) const MAX_SWEEPS: u32 = 3;
+pub(crate) const MAX_SWEEPS: u32 = 3;
 
 /// Lists that an error names.
 const MAX_NAMED: usize = 8;
@@ -323,7 +354,7 @@ mod tests {
         // A list that has become shorter.
         let short = [&first[..], &[row(2, 0, false, &[])]].concat();
         assert_eq!(classes(&short), Vec::<&str>::new());
-        assert_eq!(Counts::of(&whole).account_count, 20);
+        assert_eq!(AccountCounts::of(&whole).account_count, 20);
     }
 
     fn summary(states: &[State]) -> Summary {
@@ -333,7 +364,7 @@ mod tests {
             sweep: 1,
             page_count: 1,
             stated_accounts: None,
-            counts: Counts::default(),
+            counts: AccountCounts::default(),
             eta_seconds: None,
             stopped: None,
             has_network_failure: false,
@@ -342,7 +373,7 @@ mod tests {
         Summary {
             list_count: states.len() as u64,
             done_list_count: done,
-            totals: Counts::default(),
+            totals: AccountCounts::default(),
             eta_seconds: None,
             lists: states.iter().enumerate().map(list).collect(),
         }

@@ -1,4 +1,4 @@
-//! The accounts of a backfill: those of a list, without the excluded ones.
+//! The accounts of a backfill: the accounts of a list, without the excluded ones.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -6,12 +6,12 @@ use std::path::Path;
 use atproto::syntax::Did;
 use net::http::Url;
 
-use crate::failure::Failure;
-use crate::inputs::{InputKind, Inputs};
+use program::failure::Failure;
+use program::inputs::{InputKind, Inputs};
 
 /// Selected accounts, and excluded accounts and hosts.
-#[derive(Debug, Default)]
-pub(super) struct Selection {
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
     /// `None` for all accounts.
     dids: Option<HashSet<Box<str>>>,
     excluded_dids: HashSet<Box<str>>,
@@ -20,8 +20,23 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Reads the files, if there are any.
-    pub(super) fn read(dids: Option<&Path>, excluded: Option<&Path>) -> Result<Self, Failure> {
+    /// These accounts, by their DIDs, or all; without the excluded ones: DIDs, and names of hosts.
+    ///
+    /// # Errors
+    /// If one that must be a DID is none.
+    pub fn new<T: AsRef<str>>(accounts: Option<&[T]>, excluded: &[T]) -> Result<Self, Failure> {
+        let place = Path::new("the selected accounts");
+        let parse = |dids: &[T]| dids.iter().map(|text| did(place, text.as_ref())).collect();
+        let mut selection = Self { dids: accounts.map(parse).transpose()?, ..Self::default() };
+        excluded.iter().try_for_each(|text| selection.exclude(text.as_ref()))?;
+        Ok(selection)
+    }
+
+    /// Reads the files of `--dids` and `--exclude`, if there are any.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or has a line that is no DID.
+    pub fn read(dids: Option<&Path>, excluded: Option<&Path>) -> Result<Self, Failure> {
         let mut selection = Self::default();
         if let Some(path) = dids {
             let dids: Result<_, Failure> =
@@ -29,22 +44,28 @@ impl Selection {
             selection.dids = Some(dids?);
         }
         for line in excluded.map(lines).transpose()?.unwrap_or_default() {
-            match line.starts_with("did:") {
-                true => selection.excluded_dids.insert(did(Path::new("--exclude"), &line)?),
-                false => selection.excluded_hosts.insert(line.to_ascii_lowercase().into()),
-            };
+            selection.exclude(&line)?;
         }
         Ok(selection)
     }
 
+    fn exclude(&mut self, text: &str) -> Result<(), Failure> {
+        if text.starts_with("did:") {
+            self.excluded_dids.insert(did(Path::new("--exclude"), text)?)
+        } else {
+            self.excluded_hosts.insert(text.to_ascii_lowercase().into())
+        };
+        Ok(())
+    }
+
     /// Whether an account is selected and not excluded.
-    pub(super) fn has_account(&self, did: &str) -> bool {
+    pub(crate) fn has_account(&self, did: &str) -> bool {
         let is_selected = self.dids.as_ref().is_none_or(|dids| dids.contains(did));
         is_selected && !self.excluded_dids.contains(did)
     }
 
     /// Whether the accounts of a host are not excluded.
-    pub(super) fn has_host(&self, host: &Url) -> bool {
+    pub(crate) fn has_host(&self, host: &Url) -> bool {
         let name = host.host_str().unwrap_or_default();
         let with_port = host.port().map(|port| format!("{name}:{port}"));
         let mut names = [Some(name), with_port.as_deref()].into_iter().flatten();
@@ -53,7 +74,7 @@ impl Selection {
 }
 
 /// The lines of a file that are neither empty nor comments.
-pub(super) fn lines(path: &Path) -> Result<Vec<String>, Failure> {
+pub(crate) fn lines(path: &Path) -> Result<Vec<String>, Failure> {
     let arguments = [format!("@{}", path.display())];
     Inputs::new(&arguments, InputKind::Names).map(|input| input.map(|input| input.name)).collect()
 }

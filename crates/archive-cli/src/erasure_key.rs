@@ -38,7 +38,7 @@ impl ErasureKeyArgs {
     ///
     /// # Errors
     /// If the file is in the archive, or cannot be read or created.
-    pub(super) fn create_for(&self, archive: Archive) -> Result<Archive, Failure> {
+    pub(crate) fn create_for(&self, archive: Archive) -> Result<Archive, Failure> {
         let path = self.path().ok_or_else(|| {
             Failure::Usage("HOME is not set: name the file with --erasure-key".to_owned())
         })?;

@@ -1,9 +1,9 @@
-//! Places: the lists that start new requests at a time, and what a list must do to keep its place.
+//! Places: the lists that start new requests at a time, and the condition for a list to keep its place.
 //!
-//! A list keeps its place from its first page to its last while it makes progress. One that does not gives its place to a list that
-//! waits, also in the middle of a page: what it has under way goes on, and it starts nothing new until it has a place
-//! again. So hosts that answer slowly delay no others, however many they are. The time of a list is bounded too:
-//! [`ListFloor::ACCOUNTS`].
+//! A list keeps its place from its first page to its last while it makes progress. One that does not gives its place to
+//! a list that waits, even in the middle of a page: its running requests continue, and it starts nothing new until it
+//! has a place again. So hosts that answer slowly delay no others, however many they are. The time of a list is bounded
+//! too: [`ListFloor::ACCOUNTS`].
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep_until};
 
-use crate::list_floor::ListFloor;
+use program::list_floor::ListFloor;
 
 /// The places of a run.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(crate) struct Places {
     free: Arc<Semaphore>,
     /// Number of lists that wait for a place.
     waiting: AtomicUsize,
@@ -26,7 +26,7 @@ pub(super) struct Places {
 }
 
 /// The place of a list.
-pub(super) struct Place<'l> {
+pub(crate) struct Place<'l> {
     places: Arc<Places>,
     state: State,
     prompt: &'l mut Prompt,
@@ -51,13 +51,13 @@ enum State {
 }
 
 impl Places {
-    pub(super) fn new(count: usize) -> Arc<Self> {
+    pub(crate) fn new(count: usize) -> Arc<Self> {
         let free = Arc::new(Semaphore::new(count));
         Arc::new(Self { free, waiting: AtomicUsize::new(0), suspended: AtomicUsize::new(0) })
     }
 
     /// Waits for a place for a list.
-    pub(super) async fn take<'l>(self: &Arc<Self>, prompt: &'l mut Prompt) -> Place<'l> {
+    pub(crate) async fn take<'l>(self: &Arc<Self>, prompt: &'l mut Prompt) -> Place<'l> {
         let state = State::Held { _permit: self.acquire().await, since: Instant::now() };
         Place {
             places: self.clone(),
@@ -98,18 +98,18 @@ impl Drop for Waiting {
 
 impl Place<'_> {
     /// Whether new requests may be started.
-    pub(super) fn is_held(&self) -> bool {
+    pub(crate) fn is_held(&self) -> bool {
         matches!(self.state, State::Held { .. })
     }
 
     /// Counts an account that is done.
-    pub(super) fn count(&mut self) {
+    pub(crate) fn count(&mut self) {
         self.done += 1;
         self.done_in_slice += 1;
     }
 
     /// Asks for a place again, if it was given back.
-    pub(super) fn want(&mut self) {
+    pub(crate) fn want(&mut self) {
         if let State::Released { .. } = self.state {
             self.spent = self.spent();
             self.state = State::Waiting(Box::pin(self.places.acquire()));
@@ -120,7 +120,7 @@ impl Place<'_> {
     ///
     /// # Errors
     /// Why the list is given up.
-    pub(super) async fn changed(&mut self) -> Result<(), String> {
+    pub(crate) async fn changed(&mut self) -> Result<(), String> {
         let deadline = ListFloor::ACCOUNTS.deadline(self.done).saturating_sub(self.spent);
         match &mut self.state {
             State::Waiting(permit) => {
@@ -143,7 +143,7 @@ impl Place<'_> {
     ///
     /// # Errors
     /// As [`changed`](Self::changed).
-    pub(super) async fn during<T>(&mut self, work: impl Future<Output = T>) -> Result<T, String> {
+    pub(crate) async fn during<T>(&mut self, work: impl Future<Output = T>) -> Result<T, String> {
         let mut work = std::pin::pin!(work);
         loop {
             tokio::select! {
@@ -202,25 +202,25 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Counts the lists that the next sweep waits for: those that are being read and are not behind.
+/// Counts the lists that the next sweep waits for: lists that are being read and are not behind.
 #[derive(Clone, Debug, Default)]
-pub(super) struct PromptLists(Arc<watch::Sender<usize>>);
+pub(crate) struct PromptLists(Arc<watch::Sender<usize>>);
 
 /// Whether a list is one of them.
 #[derive(Debug)]
-pub(super) struct Prompt {
+pub(crate) struct Prompt {
     lists: PromptLists,
     is_counted: bool,
 }
 
 impl PromptLists {
     /// A list that is not read yet.
-    pub(super) fn list(&self) -> Prompt {
+    pub(crate) fn list(&self) -> Prompt {
         Prompt { lists: self.clone(), is_counted: false }
     }
 
     /// Waits until all lists that are being read are behind.
-    pub(super) async fn until_none(&self) {
+    pub(crate) async fn until_none(&self) {
         // The sender lives as long as this value.
         let _ = self.0.subscribe().wait_for(|count| *count == 0).await;
     }
@@ -228,14 +228,14 @@ impl PromptLists {
 
 impl Prompt {
     /// The list is being read from now on.
-    pub(super) fn start(&mut self) {
+    pub(crate) fn start(&mut self) {
         if !std::mem::replace(&mut self.is_counted, true) {
             self.lists.0.send_modify(|count| *count += 1);
         }
     }
 
     /// The next sweep over other lists does not wait for it.
-    pub(super) fn fall_behind(&mut self) {
+    pub(crate) fn fall_behind(&mut self) {
         if std::mem::replace(&mut self.is_counted, false) {
             self.lists.0.send_modify(|count| *count -= 1);
         }

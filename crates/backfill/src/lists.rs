@@ -13,53 +13,52 @@ use net::xrpc::{
 };
 use tokio::time::sleep;
 
-use super::selection::{self, Selection};
-use super::stored;
-use crate::failure::Failure;
-use crate::list_floor::ListFloor;
-use crate::log::{self, Level};
-use crate::network;
+use crate::selection::{self, Selection};
+use crate::stored;
+use program::failure::Failure;
+use program::list_floor::ListFloor;
+use program::network;
 
-/// What the arguments name.
+/// The subjects of the arguments.
 #[derive(Debug)]
-pub(super) struct Source {
-    pub(super) hosts: Vec<Url>,
-    pub(super) relay: Option<Url>,
-    pub(super) collections: Vec<NsidBuf>,
+pub(crate) struct Source {
+    pub(crate) hosts: Vec<Url>,
+    pub(crate) relay: Option<Url>,
+    pub(crate) collections: Vec<NsidBuf>,
 }
 
 /// A list of accounts.
 #[derive(Clone, Debug)]
-pub(super) struct AccountList {
-    pub(super) host: Url,
+pub(crate) struct AccountList {
+    pub(crate) host: Url,
     /// The collection that the accounts have; `None` for all accounts of a server.
     collection: Option<NsidBuf>,
     /// Number of accounts that a relay states.
-    pub(super) stated_accounts: Option<u64>,
+    pub(crate) stated_accounts: Option<u64>,
 }
 
 /// An account of a list.
 #[derive(Clone, Debug)]
-pub(super) struct ListedAccount {
-    pub(super) did: DidBuf,
+pub(crate) struct ListedAccount {
+    pub(crate) did: DidBuf,
     /// The revision that the archive must have of it: the one that the host states, or `None` for any.
-    pub(super) rev: Option<Tid>,
+    pub(crate) rev: Option<Tid>,
     /// The status, if the host says that it does not serve the account.
-    pub(super) inactive: Option<Box<str>>,
+    pub(crate) inactive: Option<Box<str>>,
 }
 
 /// A page of a list.
 #[derive(Debug)]
-pub(super) struct AccountPage {
-    pub(super) accounts: Vec<ListedAccount>,
+pub(crate) struct AccountPage {
+    pub(crate) accounts: Vec<ListedAccount>,
     /// The entries that name no account.
-    pub(super) odd: OddEntries,
-    pub(super) next: Option<Box<str>>,
+    pub(crate) odd: OddEntries,
+    pub(crate) next: Option<Box<str>>,
 }
 
 impl Source {
     /// The lists, and of those that the relay names each host once.
-    pub(super) async fn lists(
+    pub(crate) async fn lists(
         &self,
         client: &PacedClient,
         selection: &Selection,
@@ -104,9 +103,10 @@ async fn relay_hosts(
         of_page.retain(|(url, _)| names.insert(network::origin(url)));
         idle_pages = if of_page.is_empty() { idle_pages + 1 } else { 0 };
         hosts.extend(of_page);
-        let fault = match idle_pages < MAX_IDLE_PAGES {
-            true => ListFloor::PAGES.fault(hosts.len() as u64, answering),
-            false => Some(format!("{MAX_IDLE_PAGES} pages in a row have no new host")),
+        let fault = if idle_pages < MAX_IDLE_PAGES {
+            ListFloor::PAGES.fault(hosts.len() as u64, answering)
+        } else {
+            Some(format!("{MAX_IDLE_PAGES} pages in a row have no new host"))
         };
         if let Some(fault) = fault.filter(|_| has_next) {
             return Err(Failure::Network(format!(
@@ -115,7 +115,7 @@ async fn relay_hosts(
         }
         for entry in odd.append(odd_of_page) {
             // If standard error is closed, the list of hosts remains.
-            let _ = log::print(Level::Warning, &format!("{relay}: host left out: {entry}"));
+            tracing::warn!(target: "wireproof::backfill", "{relay}: host left out: {entry}");
         }
         if hosts.len() as u64 + odd.count() > MAX_HOSTS as u64 {
             return Err(Failure::Network(format!("{relay}: more than {MAX_HOSTS} hosts")));
@@ -146,7 +146,7 @@ fn host_url(hostname: &str, policy: EgressPolicy) -> Option<Url> {
 }
 
 /// The hosts in a file.
-pub(super) fn read_hosts(path: &Path) -> Result<Vec<Url>, Failure> {
+pub fn read_hosts(path: &Path) -> Result<Vec<Url>, Failure> {
     let (mut hosts, mut origins) = (Vec::new(), HashSet::new());
     for line in selection::lines(path)? {
         let text = if line.contains("://") { line.clone() } else { format!("https://{line}") };
@@ -158,9 +158,10 @@ pub(super) fn read_hosts(path: &Path) -> Result<Vec<Url>, Failure> {
             hosts.push(url);
         }
     }
-    match hosts.is_empty() {
-        true => Err(Failure::Usage(format!("{}: no host", path.display()))),
-        false => Ok(hosts),
+    if hosts.is_empty() {
+        Err(Failure::Usage(format!("{}: no host", path.display())))
+    } else {
+        Ok(hosts)
     }
 }
 
@@ -179,7 +180,7 @@ impl AccountList {
     }
 
     /// The name in the ledger.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let origin = network::origin(&self.host);
         match &self.collection {
             Some(collection) => format!("{origin} {collection}"),
@@ -188,12 +189,12 @@ impl AccountList {
     }
 
     /// Whether accounts of this server are fetched: a server lists its own, and a collection has accounts of all servers.
-    pub(super) fn has_host(&self, host: &Url) -> bool {
+    pub(crate) fn has_host(&self, host: &Url) -> bool {
         self.collection.is_some() || host.origin() == self.host.origin()
     }
 
     /// A page. An outage is passed over some times. The time in which the host answered is added to `answering`.
-    pub(super) async fn page(
+    pub(crate) async fn page(
         &self,
         client: &PacedClient,
         cursor: Option<&str>,
@@ -253,34 +254,34 @@ impl ListedAccount {
 
 /// What a sweep has seen of a list: one that repeats accounts, or makes them up, does not end by itself.
 #[derive(Debug, Default)]
-pub(super) struct SeenAccounts {
+pub(crate) struct SeenAccounts {
     keys: HashSet<[u8; 16]>,
     /// Number of pages in a row without a new account.
     idle_pages: usize,
     /// Number of pages in a row without an account of the host.
     strange_pages: usize,
     /// Entries that name no account.
-    pub(super) odd: OddEntries,
+    pub(crate) odd: OddEntries,
     /// Time in which the host has answered requests for pages.
-    pub(super) answering: Duration,
+    pub(crate) answering: Duration,
 }
 
 impl SeenAccounts {
     /// Removes the accounts of a page that were seen before.
-    pub(super) fn retain_new(&mut self, accounts: &mut Vec<ListedAccount>) {
+    pub(crate) fn retain_new(&mut self, accounts: &mut Vec<ListedAccount>) {
         accounts.retain(|account| self.keys.insert(stored::key(account.did.as_str())));
         self.idle_pages = if accounts.is_empty() { self.idle_pages + 1 } else { 0 };
     }
 
-    /// Counts what became of a page.
-    pub(super) fn count(&mut self, row: &PageRow) {
+    /// Counts the result of a page.
+    pub(crate) fn count(&mut self, row: &PageRow) {
         let known = row.stored + row.present + row.excluded + row.inactive.values().sum::<u64>();
         let is_strange = known == 0 && row.failures.iter().all(|failure| failure.host.is_none());
         self.strange_pages = if is_strange { self.strange_pages + 1 } else { 0 };
     }
 
     /// Why the list is given up, if it is; `has_next` is whether it goes on after its last page.
-    pub(super) fn excess(&self, has_next: bool) -> Option<String> {
+    pub(crate) fn excess(&self, has_next: bool) -> Option<String> {
         let floor = ListFloor::PAGES.fault(self.keys.len() as u64, self.answering);
         if let Some(fault) = floor.filter(|_| has_next) {
             return Some(fault);

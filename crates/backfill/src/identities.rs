@@ -11,12 +11,12 @@ use net::http::Url;
 use net::identity::{Account, IdentityError, IdentityFault, Resolver};
 use tokio::sync::Semaphore;
 
-use crate::failure::Failure;
-use crate::mirrored_accounts::MirroredAccounts;
-use crate::network::Network;
+use program::failure::Failure;
+use program::mirrored_accounts::MirroredAccounts;
+use program::network::Network;
 
 /// Looks up accounts.
-pub(super) struct Identities {
+pub(crate) struct Identities {
     mirror: Option<MirroredAccounts>,
     resolver: Resolver,
     policy: EgressPolicy,
@@ -24,10 +24,10 @@ pub(super) struct Identities {
     lookups: Semaphore,
 }
 
-/// What is known of an account.
+/// The known facts about an account.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "one is made for each lookup, and none is kept")]
-pub(super) enum Identity {
+pub(crate) enum Identity {
     /// The key of its repository and its host, as far as its document names them.
     Known { key: Option<PublicKey>, host: Option<Url> },
     /// It was deleted permanently.
@@ -35,19 +35,19 @@ pub(super) enum Identity {
 }
 
 impl Identities {
-    pub(super) fn new(mirror: Option<&Path>, network: &Network) -> Result<Self, Failure> {
+    pub(crate) fn new(mirror: Option<&Path>, network: &Network) -> Result<Self, Failure> {
         let mirror = mirror.map(MirroredAccounts::open).transpose()?;
         let (resolver, policy) = (network.resolver.clone(), network.http.egress_policy());
         Ok(Self { mirror, resolver, policy, lookups: Semaphore::new(MAX_LOOKUPS) })
     }
 
     /// Where connections may go.
-    pub(super) fn policy(&self) -> EgressPolicy {
+    pub(crate) fn policy(&self) -> EgressPolicy {
         self.policy
     }
 
     /// The account as the mirror has it, or as it was looked up some time ago.
-    pub(super) async fn get(&self, did: Did<'_>) -> Result<Identity, IdentityError> {
+    pub(crate) async fn get(&self, did: Did<'_>) -> Result<Identity, IdentityError> {
         match self.mirrored(did) {
             Some(identity) => Ok(identity),
             None => self.look_up(did, false).await,
@@ -55,15 +55,16 @@ impl Identities {
     }
 
     /// The account as it is now.
-    pub(super) async fn get_fresh(&self, did: Did<'_>) -> Result<Identity, IdentityError> {
+    pub(crate) async fn get_fresh(&self, did: Did<'_>) -> Result<Identity, IdentityError> {
         self.look_up(did, true).await
     }
 
     async fn look_up(&self, did: Did<'_>, is_fresh: bool) -> Result<Identity, IdentityError> {
         let _permit = self.lookups.acquire().await;
-        let account = match is_fresh {
-            true => self.resolver.refresh(did).await,
-            false => self.resolver.account(did).await,
+        let account = if is_fresh {
+            self.resolver.refresh(did).await
+        } else {
+            self.resolver.account(did).await
         };
         match account {
             Ok(account) => Ok(known(&account)),

@@ -1,4 +1,4 @@
-//! Parts of a page: fetched repositories are verified and stored together.
+//! Batches of a page: fetched repositories are verified and stored together.
 
 use std::fmt;
 
@@ -11,26 +11,26 @@ use verify::Verified;
 use verify::repository::{self, Options, RepositoryFault, RepositoryRejection, WholeRepository};
 use verify::sync::{FutureWindow, Policy};
 
-use super::account::FetchedAccount;
-use super::identities::Identity;
-use super::run::Run;
-use crate::archive::now_micros;
-use crate::failure::Failure;
+use crate::account::FetchedAccount;
+use crate::backfill_run::BackfillRun;
+use crate::identities::Identity;
+use program::clock::now_micros;
+use program::failure::Failure;
 
 /// Fetched repositories that wait to be stored.
 #[derive(Default)]
-pub(super) struct Part {
+pub(crate) struct RepositoryBatch {
     accounts: Vec<FetchedAccount>,
     bytes: u64,
 }
 
-/// What was stored of a part.
+/// The stored repositories of a batch.
 #[derive(Debug, Default)]
-pub(super) struct StoredPart {
-    pub(super) stored: u64,
-    pub(super) records: u64,
+pub(crate) struct StoredBatch {
+    pub(crate) stored: u64,
+    pub(crate) records: u64,
     /// The repositories that were refused.
-    pub(super) failures: Vec<FailedAccount>,
+    pub(crate) failures: Vec<FailedAccount>,
 }
 
 /// A repository that is proved, with the account whose it is.
@@ -41,38 +41,44 @@ struct Proved<'p> {
     rev: Tid,
 }
 
-impl Part {
-    pub(super) fn push(&mut self, account: FetchedAccount) {
+impl RepositoryBatch {
+    pub(crate) fn push(&mut self, account: FetchedAccount) {
         self.bytes += account.bytes;
         self.accounts.push(account);
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.accounts.is_empty()
     }
 
     /// Its archives, which lie on the disk until they are stored.
-    pub(super) fn accounts(&self) -> &[FetchedAccount] {
+    pub(crate) fn accounts(&self) -> &[FetchedAccount] {
         &self.accounts
     }
 
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 }
 
-impl Run {
-    /// Verifies the repositories of a part, and stores those that are proved. The same repositories are stored once, also
-    /// if the process has ended between the two tables.
-    pub(super) fn store(&self, part: &Part, runtime: &Handle) -> Result<StoredPart, Failure> {
-        let (mut proved, mut stored) = (Vec::new(), StoredPart::default());
-        for account in &part.accounts {
+impl BackfillRun {
+    /// Verifies the repositories of a batch, and stores the proved ones. The same repositories are stored once, also if
+    /// the process has ended between the two tables.
+    pub(crate) fn store(
+        &self,
+        batch: &RepositoryBatch,
+        runtime: &Handle,
+    ) -> Result<StoredBatch, Failure> {
+        let mut proved = Vec::new();
+        let mut stored = StoredBatch::default();
+        for account in &batch.accounts {
             match self.prove(account, runtime) {
                 Ok(repository) => proved.push(repository),
                 Err(failure) => stored.failures.push(failure),
             }
         }
-        let (archived, work) = (proved.iter().map(Proved::archived).collect(), work(&proved));
+        let archived = proved.iter().map(Proved::archived).collect();
+        let work = work(&proved);
         runtime.block_on(self.archive.seal_repositories(archived, Some(&work)))?;
         for Proved { account, repository, rev, .. } in &proved {
             stored.stored += 1;
@@ -89,7 +95,7 @@ impl Run {
         runtime: &Handle,
     ) -> Result<Proved<'p>, FailedAccount> {
         let mut proved = verify(account, account.key.clone());
-        if let Err(Refusal::Repository(rejection)) = &proved
+        if let Err(RefusedRepository::Repository(rejection)) = &proved
             && matches!(rejection.fault, RepositoryFault::Signature(_))
             && let Some(key) = self.fresh_key(account, runtime)
         {
@@ -115,7 +121,7 @@ impl Run {
     }
 
     /// Hides an account that its server no longer serves.
-    pub(super) fn hide(&self, did: &str, status: &str, runtime: &Handle) -> Result<(), Failure> {
+    pub(crate) fn hide(&self, did: &str, status: &str, runtime: &Handle) -> Result<(), Failure> {
         let subject = Subject::Account(did.to_owned());
         runtime.block_on(self.archive.hide(&subject, status, now_micros()))?;
         self.stored.remove(did);
@@ -144,13 +150,13 @@ fn work(proved: &[Proved<'_>]) -> WorkId {
 }
 
 /// Why a repository is not stored.
-enum Refusal {
+enum RefusedRepository {
     Repository(RepositoryRejection),
     /// The revision is ahead of the clock.
     FutureRev(Tid),
 }
 
-impl Refusal {
+impl RefusedRepository {
     fn code(&self) -> &'static str {
         match self {
             Self::Repository(rejection) => rejection.code(),
@@ -159,7 +165,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for RefusedRepository {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Repository(rejection) => rejection.fmt(f),
@@ -170,24 +176,16 @@ impl fmt::Display for Refusal {
     }
 }
 
-fn verify(account: &FetchedAccount, key: PublicKey) -> Result<Proved<'_>, Refusal> {
+fn verify(account: &FetchedAccount, key: PublicKey) -> Result<Proved<'_>, RefusedRepository> {
     let options = Options::default();
     let repository =
         repository::verify(&account.archive, Some(account.did.as_str()), &key, &options)
-            .map_err(Refusal::Repository)?;
+            .map_err(RefusedRepository::Repository)?;
     let rev =
         Tid::parse(repository.commit().rev).expect("a repository with another rev is rejected");
     let now = u64::try_from(now_micros()).unwrap_or_default();
-    match FutureWindow::new(now, &Policy::default()).admits(rev) {
-        true => Ok(Proved { account, key, repository, rev }),
-        false => Err(Refusal::FutureRev(rev)),
+    if FutureWindow::new(now, &Policy::default()).admits(rev) {
+        return Ok(Proved { account, key, repository, rev });
     }
+    Err(RefusedRepository::FutureRev(rev))
 }
-
-/// Bytes of archives that are stored together: the parts of all lists have room in the pool of the space for archives.
-pub(super) fn part_bytes(pool_bytes: u64, lists: usize) -> u64 {
-    (pool_bytes / lists.max(1) as u64).clamp(MIN_PART_BYTES, MAX_PART_BYTES)
-}
-
-const MIN_PART_BYTES: u64 = 4 << 20;
-const MAX_PART_BYTES: u64 = 128 << 20;

@@ -8,10 +8,10 @@ use indicatif::BinaryBytes;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Counts of this run. Messages go to the thread that shows them.
-pub(super) struct RunProgress {
+pub(crate) struct RunProgress {
     started: Instant,
     /// Number of lists that are being read.
-    pub(super) reading: AtomicU64,
+    pub(crate) reading: AtomicU64,
     listed: AtomicU64,
     stored: AtomicU64,
     present: AtomicU64,
@@ -23,7 +23,7 @@ pub(super) struct RunProgress {
 
 /// Counts of a sweep over a list.
 #[derive(Debug, Default)]
-pub(super) struct SweepCounts {
+pub(crate) struct SweepCounts {
     listed: u64,
     stored: u64,
     present: u64,
@@ -32,7 +32,7 @@ pub(super) struct SweepCounts {
 }
 
 impl RunProgress {
-    pub(super) fn new(messages: UnboundedSender<String>) -> Self {
+    pub(crate) fn new(messages: UnboundedSender<String>) -> Self {
         let zero = AtomicU64::default;
         Self {
             started: Instant::now(),
@@ -48,12 +48,12 @@ impl RunProgress {
     }
 
     /// Shows a message.
-    pub(super) fn say(&self, message: String) {
+    pub(crate) fn say(&self, message: String) {
         // Without a receiver the run is over.
         let _ = self.messages.send(message);
     }
 
-    pub(super) fn add(&self, row: &PageRow) {
+    pub(crate) fn add(&self, row: &PageRow) {
         let counts = [
             (&self.listed, row.listed),
             (&self.stored, row.stored),
@@ -68,7 +68,7 @@ impl RunProgress {
     }
 
     /// A line for people.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let [reading, listed, stored, present, failed, bytes, wire_bytes] = [
             &self.reading,
             &self.listed,
@@ -89,7 +89,7 @@ impl RunProgress {
 }
 
 impl SweepCounts {
-    pub(super) fn add(&mut self, row: &PageRow) {
+    pub(crate) fn add(&mut self, row: &PageRow) {
         self.listed += row.listed;
         self.stored += row.stored;
         self.present += row.present;
@@ -97,8 +97,8 @@ impl SweepCounts {
         self.bytes += row.bytes;
     }
 
-    /// What is said at the end of a sweep.
-    pub(super) fn text(&self, list: &str, sweep: u32, odd_entries: u64) -> String {
+    /// The message at the end of a sweep.
+    pub(crate) fn text(&self, list: &str, sweep: u32, odd_entries: u64) -> String {
         let Self { listed, stored, present, failed, bytes } = self;
         let odd = match odd_entries {
             0 => String::new(),

@@ -9,11 +9,11 @@ use kernels::sha256;
 
 /// Revisions by the first half of the SHA-256 of the DID.
 #[derive(Debug, Default)]
-pub(super) struct StoredRevisions(Mutex<HashMap<[u8; 16], Tid>>);
+pub(crate) struct StoredRevisions(Mutex<HashMap<[u8; 16], Tid>>);
 
 impl StoredRevisions {
     /// Adds the repositories of an archive that are not hidden.
-    pub(super) async fn read(&self, archive: &Archive) -> Result<(), ArchiveError> {
+    pub(crate) async fn read(&self, archive: &Archive) -> Result<(), ArchiveError> {
         let mut add = |did: &str, rev: &str| {
             if let Ok(rev) = Tid::parse(rev) {
                 self.add(did, rev);
@@ -23,18 +23,18 @@ impl StoredRevisions {
     }
 
     /// Adds a repository, unless a newer one is there.
-    pub(super) fn add(&self, did: &str, rev: Tid) {
+    pub(crate) fn add(&self, did: &str, rev: Tid) {
         let mut revisions = self.lock();
         let newest = revisions.entry(key(did)).or_insert(rev);
         *newest = rev.max(*newest);
     }
 
-    pub(super) fn get(&self, did: &str) -> Option<Tid> {
+    pub(crate) fn get(&self, did: &str) -> Option<Tid> {
         self.lock().get(&key(did)).copied()
     }
 
     /// Removes an account that is hidden now.
-    pub(super) fn remove(&self, did: &str) {
+    pub(crate) fn remove(&self, did: &str) {
         self.lock().remove(&key(did));
     }
 
@@ -44,7 +44,7 @@ impl StoredRevisions {
 }
 
 /// The key of an account in tables of accounts.
-pub(super) fn key(did: &str) -> [u8; 16] {
+pub(crate) fn key(did: &str) -> [u8; 16] {
     let digest = sha256::digest(did.as_bytes());
     std::array::from_fn(|at| digest[at])
 }

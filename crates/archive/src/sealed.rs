@@ -1,0 +1,31 @@
+//! The identity of work that stores rows, and its result.
+
+use std::ops::AddAssign;
+
+/// Who seals events, and the number of this work: the same work is committed once, however often it is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkId {
+    /// The writer: a name that no other writer uses.
+    pub writer: String,
+    /// Rises with each work of the writer.
+    pub number: i64,
+}
+
+/// The result of sealing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sealed {
+    /// Number of events.
+    pub events: u64,
+    /// Number of files.
+    pub files: u64,
+    /// Size of the files in bytes.
+    pub bytes: u64,
+}
+
+impl AddAssign for Sealed {
+    fn add_assign(&mut self, other: Self) {
+        self.events += other.events;
+        self.files += other.files;
+        self.bytes += other.bytes;
+    }
+}

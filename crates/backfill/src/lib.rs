@@ -1,0 +1,34 @@
+//! The repositories of all accounts of hosts, verified, into an archive.
+//!
+//! ```text
+//! hosts ── lists.rs: pages of accounts ── account.rs: key, host, download ── repository_batch.rs: proof, tables ── ledger
+//! ```
+//!
+//! A page of a list is the unit of work: its repositories are in the tables of the archive before its row is in the ledger, which
+//! lies beside them. So a run that ends at any time goes on with the page after the last row, and takes from that page what
+//! the tables do not have yet.
+//!
+//! [`Backfill`] is the library call; `wireproof backfill` is the same with arguments.
+
+#![forbid(unsafe_code)]
+
+mod account;
+mod backfill_run;
+mod holder;
+mod identities;
+mod lease;
+mod lists;
+mod options;
+mod page;
+mod place;
+mod progress;
+mod repository_batch;
+mod selection;
+mod stored;
+mod summary;
+mod sweeps;
+
+pub use lists::read_hosts;
+pub use options::{Backfill, BackfillOptions};
+pub use selection::Selection;
+pub use summary::{AccountCounts, Summary};
