@@ -83,7 +83,9 @@ impl CaseSet {
         builder: &Builder,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Vec<Row>, BenchError> {
-        let (mut rows, mut before, total) = (Vec::new(), 0, self.runs(peers));
+        let mut rows = Vec::new();
+        let mut before = 0;
+        let total = self.runs(peers);
         for peer in peers {
             let log = builder.runner_log(&peer.peer).map_err(BenchError::io(&plan.work_dir))?;
             let runner = CaseRunner { command: &peer.command, log, limit: plan.case_limit };
@@ -91,7 +93,9 @@ impl CaseSet {
                 let Some(checks) = checks(peer, kind) else { continue };
                 let cases: Vec<&Case> = self.of_kind(kind).collect();
                 let outcomes = runner.run_all(&cases, &mut |done, case| {
-                    let (peer, case, done) = (&peer.peer, &case.name, before + done);
+                    let peer = &peer.peer;
+                    let case = &case.name;
+                    let done = before + done;
                     progress(Progress::Case { peer, case, done, total });
                 });
                 before += cases.len() as u64;

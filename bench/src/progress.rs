@@ -199,7 +199,9 @@ impl Forecast {
     fn begin(&mut self, task: Task, (rows, cases): (u64, u64), is_complete: bool, now: Duration) {
         let executions_left = 1 + self.plan.warmup + self.plan.passes;
         let rows = vec![RowState { took: None, executions_left }; rows as usize];
-        let (began, cases, running) = (now, (0, cases), None);
+        let began = now;
+        let cases = (0, cases);
+        let running = None;
         self.current = Some(CurrentTask { task, began, is_complete, rows, running, cases });
         if is_complete {
             self.tasks.retain(|later| *later != task);

@@ -39,7 +39,7 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Result
     let _lock = lock(&plan.work_dir, progress)?;
     let builder = Builder::new(&plan.work_dir, plan.build_limit);
     let bench = Bench { plan, builder: &builder, core: Core::choose() };
-    let mut run = Run::new(bench, chosen.unavailable, progress);
+    let mut run = BenchRun::new(bench, chosen.unavailable, progress);
     run.open_given_corpora()?;
     run.find_built(chosen.peers);
     run.look_first()?;
@@ -47,7 +47,7 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Result
         run.build_for(at);
         run.measure(at)?;
     }
-    let Run { mut rows, corpora, unavailable, .. } = run;
+    let BenchRun { mut rows, corpora, unavailable, .. } = run;
     let mut toolchains = builder.into_toolchains();
     toolchains.extend(build::other_rust_profile().map(|name| ("rust profile".to_owned(), name)));
     terminal::sort(&mut rows);
@@ -100,7 +100,7 @@ pub(crate) fn lock(
 }
 
 /// The state of a run.
-struct Run<'r> {
+struct BenchRun<'r> {
     bench: Bench<'r>,
     progress: &'r mut dyn FnMut(Progress<'_>),
     /// Corpora that the plan names, opened before the first build so that an invalid one ends the run at once.
@@ -124,7 +124,7 @@ enum Input {
     Cases(CaseSet),
 }
 
-impl<'r> Run<'r> {
+impl<'r> BenchRun<'r> {
     fn new(
         bench: Bench<'r>,
         unavailable: Vec<Unavailable>,
@@ -259,7 +259,9 @@ impl<'r> Run<'r> {
 
     /// The rows of a task, sorted, while `missing` of its peers are not built.
     fn rows(&mut self, task: Task, input: &Input, missing: u64) -> Result<Vec<Row>, BenchError> {
-        let (bench, peers, progress) = (&self.bench, &self.peers, &mut *self.progress);
+        let bench = &self.bench;
+        let peers = &self.peers;
+        let progress = &mut *self.progress;
         let mut rows = match input {
             Input::Corpora(corpora) => {
                 let rows = measure::row_count(peers, corpora);

@@ -142,9 +142,10 @@ pub(crate) fn hostile_manifest(
     let hostile = corpus_of(Task::Hostile, &["hostile.json"]);
     let Some(named) = &plan.corpus else { return cached(hostile, plan, progress) };
     let path = std::path::absolute(named).map_err(BenchError::io(named))?;
-    match path.is_dir() {
-        true => Ok(in_folder(hostile, &path)?.expect("the set is not optional")),
-        false => Ok(path),
+    if path.is_dir() {
+        Ok(in_folder(hostile, &path)?.expect("the set is not optional"))
+    } else {
+        Ok(path)
     }
 }
 

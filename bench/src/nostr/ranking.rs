@@ -176,14 +176,15 @@ pub fn recommend(results: &Results, weights: Weights) -> Result<Recommendation, 
         let score = |format: &Measured| format.score(&best, &weights, &measured_criteria);
         let lacks = |it: &Criterion| format.points(*it, &best).is_none();
         let missing: Vec<_> = measured_criteria.iter().copied().filter(lacks).collect();
-        match missing.is_empty() {
-            true => candidates.push(Candidate {
+        if missing.is_empty() {
+            candidates.push(Candidate {
                 score: score(format),
                 score_min: score(&slowest[at]),
                 score_max: score(&fastest[at]),
                 ..format.candidate(&best)
-            }),
-            false => incomplete.push(Incomplete { format: format.format.name(), missing }),
+            })
+        } else {
+            incomplete.push(Incomplete { format: format.format.name(), missing })
         }
     }
     candidates.sort_by(|one, other| other.score.total_cmp(&one.score));

@@ -47,7 +47,9 @@ pub(super) fn open<'f>(
 
 /// The reference counts of a file: those of our own verdicts, one frame at a time.
 pub(crate) fn counts(frames: &[&[u8]], accounts: &Accounts) -> Counts {
-    let (mut judge, mut state, keys) = (judge(), empty_state(), Keys::of(accounts));
+    let mut judge = judge();
+    let mut state = empty_state();
+    let keys = Keys::of(accounts);
     let now = day_after_newest(frames);
     let mut counts = CommitCounts::default();
     for frame in frames {

@@ -273,7 +273,9 @@ impl Work for Mixed {
     }
 
     fn prove(&mut self) -> Result<Proof, BoxError> {
-        let (mut hits, mut roots, mut last) = (Checksum::default(), Checksum::default(), None);
+        let mut hits = Checksum::default();
+        let mut roots = Checksum::default();
+        let mut last = None;
         self.run(
             |cid| cid.to_cid().into_iter().for_each(|cid| hits.add(cid.digest())),
             |cid| {

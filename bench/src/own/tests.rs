@@ -75,7 +75,9 @@ fn every_variant_of_sigs_distinguishes_valid_invalid_and_malformed_signatures() 
     let p256 = entries.iter().skip(4).filter(|entry| entry.curve == Curve::P256).count();
     let file = signed_commits::write(entries);
     for (variant, units, counts) in prove_all(Task::Sigs, &file) {
-        let (k256, invalid, errors) = (320 - 4 - p256 + 1, 1, 2);
+        let k256 = 320 - 4 - p256 + 1;
+        let invalid = 1;
+        let errors = 2;
         let expected = serde_json::json!({"commits": 320, "valid_k256": k256,
             "valid_p256": p256, "invalid": invalid, "errors": errors});
         assert_eq!((units, counts), (320, expected), "{variant}");

@@ -1,4 +1,4 @@
-//! The top level of the command line. Each command's arguments are beside its code.
+//! The top level of the command line. A command's arguments are next to its code.
 
 use clap::{Parser, Subcommand};
 use program::args::{EXIT_CODES, GlobalArgs};

@@ -22,22 +22,22 @@ pub(crate) enum CorpusCommand {
     /// Generate firehose frames, the records of a tree, or a repository; the same seed gives the same
     /// bytes.
     ///
-    /// Beside each file is a description of the same name that ends in .json: seed, SHA-256, content,
-    /// signers. The frames (firehose-frames.bin: a 32-bit big-endian count, then each frame after its
-    /// 32-bit length) come with accounts.json, an object of DID to did:key.
+    /// Next to every file is a description of the same name that ends in .json: seed, SHA-256, content, signers. The
+    /// frames (firehose-frames.bin: a 32-bit big-endian count, then every frame after its 32-bit length) come with
+    /// accounts.json, an object of DID to did:key.
     #[command(after_help = GENERATE_EXAMPLES)]
     Generate(GenerateArgs),
-    /// Generate malformed repositories and streams, each breaking one rule, and valid edge cases.
+    /// Generate malformed repositories and streams with one broken rule per file, and valid edge cases.
     ///
-    /// hostile.json lists the cases: file, rule, expected verdict, and the layer that must return it.
-    /// Beside each file is a .json with the verifier's input: account, key, time.
+    /// hostile.json lists the cases: file, rule, expected verdict, and the layer that must return it. Next to every
+    /// file is a .json with the verifier's input: account, key, time.
     #[command(after_help = HOSTILE_EXAMPLES)]
     Hostile(HostileArgs),
     /// Generate Nostr events with valid ids and signatures; the same seed gives the same bytes.
     ///
-    /// nostr-events.jsonl has all events, one a line; nostr-by-kind.jsonl and nostr-by-category.jsonl
-    /// have up to 100 of each of seven kinds and of each class of size and of tags, after lines that name
-    /// the class (#kind-1, #tiny). Beside each file is a description of the same name that ends in .json.
+    /// nostr-events.jsonl has all events, one per line. nostr-by-kind.jsonl has up to 100 events of every one of seven
+    /// kinds, and nostr-by-category.jsonl of every class of size and of tags, after lines that name the class (#kind-1,
+    /// #tiny). Next to every file is a description of the same name that ends in .json.
     #[command(after_help = NOSTR_EXAMPLES)]
     Nostr(NostrArgs),
 }
@@ -45,7 +45,7 @@ pub(crate) enum CorpusCommand {
 /// The seed and the folder of every generator.
 #[derive(Debug, Args)]
 struct CommonArgs {
-    /// Seed of the generator [default: that of the benchmark or the published set].
+    /// Seed of the generator [default: the seed of the benchmark or the published set].
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Folder to write to, created if missing.
@@ -53,7 +53,7 @@ struct CommonArgs {
     out: PathBuf,
 }
 
-/// What to generate.
+/// Files to generate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CorpusKind {
     /// firehose-frames.bin and accounts.json: a stream of commits.
@@ -66,7 +66,7 @@ enum CorpusKind {
 
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArgs {
-    /// What to generate.
+    /// Files to generate.
     #[arg(value_name = "WHAT", value_enum, default_value = "frames")]
     kinds: Vec<CorpusKind>,
     /// Number of frames, all of them commits [default: 3298, as in the benchmark].

@@ -17,8 +17,8 @@ use std::path::PathBuf;
 use program::failure::Failure;
 use program::programs::BENCH;
 use program::{
-    account, config, corpus_file, download, failure, files, interrupt, network, output, progress,
-    stage,
+    account, config, corpus_file, download, failure, files, interrupt, names, network, output,
+    progress, stage,
 };
 
 use args::{Args, Command};

@@ -14,8 +14,8 @@ use crate::output::Output;
 
 /// Render results of `wireproof bench` as an HTML page, and as SVG charts for a document.
 ///
-/// The page is one self-contained file. Of several results it shows the newest, and the ratios of all of
-/// them over time. The results lie beside it. Prints the path of each file written, that of the page last.
+/// The page is one self-contained file, with the results next to it. Given several results, it shows the newest, and
+/// the ratios of all of them over time. Prints the path of every file written, the page last.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReportArgs {
@@ -25,7 +25,7 @@ pub(crate) struct ReportArgs {
     /// Folder for the page, created if missing [default: report; no page if only --svg is given].
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     out: Option<PathBuf>,
-    /// Folder for the charts: one SVG for each kind of work that several peers did.
+    /// Folder for the charts: one SVG per kind of work that several peers did.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     svg: Option<PathBuf>,
     /// Root of a copy of the repository whose documents and charts get the numbers of the run, which must lie in its

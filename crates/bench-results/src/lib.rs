@@ -3,7 +3,7 @@
 //! | item | purpose |
 //! |---|---|
 //! | [`Results`], [`Row`] | the document `results.json` |
-//! | [`Task`], [`PEER`], [`FORCED`], [`REAL`] | the names of what was measured |
+//! | [`Task`], [`PEER`], [`FORCED`], [`REAL`] | the names of tasks, peers and variants |
 //! | [`terminal`] | tables and summaries |
 //! | [`METHOD`], [`BIAS`] | how a run works, and what is known to be unfair |
 //!
@@ -16,16 +16,18 @@ mod results;
 mod sizes;
 mod task;
 pub mod terminal;
+mod unavailable;
 mod variant;
 
 pub use peer::{PEER, is_ours};
 pub use protocol::{Count, CountComparison, Counts, Difference};
 pub use results::{
     CaseOutcome, Chunks, CorpusInfo, EVEN, Expect, Machine, Outcome, Parity, Rate, Results, Row,
-    SCHEMA, Settings, Sizes, Unavailable, is_uneven, middle_spread,
+    SCHEMA, Settings, Sizes, is_uneven, middle_spread,
 };
 pub use sizes::{REAL, is_real, percent_of_json};
 pub use task::Task;
+pub use unavailable::Unavailable;
 pub use variant::FORCED;
 
 /// How a run works, and what its numbers mean: `bench/METHOD.md`.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use protocol::Counts;
 
-use crate::{Task, variant};
+use crate::{Task, Unavailable, variant};
 
 pub use simnet::hostile::Expect;
 
@@ -27,7 +27,7 @@ pub struct Results {
     pub settings: Option<Settings>,
     /// The corpora it worked on.
     pub corpora: Vec<CorpusInfo>,
-    /// What was measured, sorted by task, then by group of variants, then by speed.
+    /// The rows, sorted by task, then by group of variants, then by speed.
     pub rows: Vec<Row>,
     /// Peers that could not be measured.
     pub unavailable: Vec<Unavailable>,
@@ -149,7 +149,7 @@ pub struct Row {
     /// The outcome of each case of the task `hostile`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cases: Vec<CaseOutcome>,
-    /// Whether the counts equal those of the corpus.
+    /// Whether the counts equal the counts of the corpus.
     pub parity: Parity,
     /// Differences, counts not given, failures.
     pub note: Option<String>,
@@ -391,7 +391,7 @@ pub enum Outcome {
     Hung,
 }
 
-/// Whether a row's counts equal those of the corpus.
+/// Whether a row's counts equal the counts of the corpus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Parity {
@@ -401,15 +401,6 @@ pub enum Parity {
     Mismatch,
     /// The peer failed before it gave any count.
     Unproven,
-}
-
-/// A peer that could not be measured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unavailable {
-    /// The peer.
-    pub peer: String,
-    /// Why, in one line.
-    pub reason: String,
 }
 
 #[cfg(test)]

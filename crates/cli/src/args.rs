@@ -1,4 +1,4 @@
-//! The top level of the command line. Each command's arguments are beside its code.
+//! The top level of the command line. A command's arguments are next to its code.
 
 use std::path::PathBuf;
 
@@ -12,11 +12,12 @@ use crate::config::ConfigCommand;
 use crate::delivery::DeliveryCommand;
 use crate::doctor::DoctorArgs;
 use crate::frames::FramesCommand;
+use crate::get::GetArgs;
 use crate::inspect::InspectArgs;
 use crate::key::KeyArgs;
 use crate::nostr::NostrCommand;
 use crate::plc::PlcCommand;
-use crate::repo::RepoCommand;
+use crate::repo::{self, LsArgs, RepoCommand};
 use crate::resolve::ResolveArgs;
 use crate::sig::SigCommand;
 use crate::verify::VerifyArgs;
@@ -40,6 +41,10 @@ pub(crate) enum Command {
     Sig(SigCommand),
     Resolve(Box<ResolveArgs>),
     Verify(Box<VerifyArgs>),
+    Get(Box<GetArgs>),
+    /// List the records of an account or a CAR file: path, tab, CID. The repository of an account is downloaded and proved.
+    #[command(after_help = repo::LS_EXAMPLES)]
+    Ls(Box<LsArgs>),
     #[command(subcommand)]
     Repo(RepoCommand),
     #[command(subcommand)]
@@ -68,7 +73,7 @@ pub(crate) enum Command {
         /// The shell to complete in.
         shell: Shell,
     },
-    /// Write a manual page for each command into a folder.
+    /// Write a manual page for every command into a folder.
     #[command(after_help = MAN_EXAMPLES)]
     Man {
         /// The folder; it is created if it is missing.

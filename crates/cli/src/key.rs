@@ -13,9 +13,8 @@ use crate::output::Output;
 
 /// Show a public key in every encoding.
 ///
-/// Reads a did:key, a Multikey, the base58 of legacy verification methods, and a SEC 1 point in
-/// hexadecimal, compressed or not. The text is the data that this command judges: exit code 1 if it is no key. In an option
-/// of another command such a text is exit code 2.
+/// Reads a did:key, a Multikey, the base58 of legacy verification methods, and a SEC 1 point in hexadecimal, compressed
+/// or not. Exit code 1 if the text is not a key. Other commands exit with 2 if an option has such a text.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct KeyArgs {

@@ -10,6 +10,7 @@ mod capture;
 mod delivery;
 mod doctor;
 mod frames;
+mod get;
 mod inspect;
 mod key;
 mod nostr;
@@ -26,8 +27,8 @@ use program::failure::Failure;
 use program::programs::{self, WIREPROOF};
 use program::{
     account, batch, config, connection, controls, corpus_file, download, failure, files, findings,
-    in_order, inputs, interrupt, json, key_files, log, manual, mirrored_accounts, network, output,
-    progress, stage, standard_streams, stream,
+    first_contact, in_order, inputs, interrupt, json, key_files, log, manual, mirrored_accounts,
+    names, network, output, progress, stage, standard_streams, stream,
 };
 
 use args::{Args, Command};
@@ -57,11 +58,13 @@ fn execute(args: Args) -> Result<(), Failure> {
         Command::Sig(command) => sig::run(&command, output),
         Command::Resolve(args) => resolve::run(&args, output),
         Command::Verify(args) => verify::run(&args, output),
+        Command::Get(args) => get::run(&args, output),
+        Command::Ls(args) => repo::list(&args, output),
         Command::Repo(command) => repo::run(&command, output),
         Command::Frames(command) => frames::run(&command, output),
         Command::Plc(command) => plc::run(&command, output),
         Command::Nostr(command) => nostr::run(&command, output),
-        Command::Follow(args) => follower::run(&args),
+        Command::Follow(args) => follower::run(*args),
         Command::Delivery(command) => delivery::run(&command, output),
         Command::Accounts(command) => admin::accounts(&command, output),
         Command::Collections(command) => admin::collections(&command, output),

@@ -6,27 +6,28 @@ use clap::Args;
 use codec::printable::PrintableLines;
 use serde::Serialize;
 
-use crate::account::{AccountSummary, ResolvedAccount, identifier};
+use crate::account::{AccountSummary, ResolvedAccount};
 use crate::batch::{self, JobsArgs, Outcome};
 use crate::failure::Failure;
 use crate::inputs::{InputKind, Inputs};
+use crate::names;
 use crate::network::{LazyNetwork, NetworkArgs};
 use crate::output::{Output, write_json_line};
 use crate::stage::Stages;
 
 /// Resolve a handle or a DID to the account: DID, handle, server, signing key.
 ///
-/// A handle is looked up in the DNS and at its host, and the DNS takes precedence; a DID in the did:plc
-/// directory or at its host. A handle is verified if it leads to the DID and the DID document claims it.
-/// Exit code 1 if there is no such account, or if the account does not claim the given handle. An account
-/// without a verified handle is still resolved by its DID.
+/// Handles are looked up in the DNS and at their host; the DNS takes precedence. DIDs are looked up in the did:plc
+/// directory or at their host. A handle is verified if it leads to the DID and the DID document claims it. Exit code 1
+/// if the account does not exist, or does not claim the given handle. You can still resolve an account without a
+/// verified handle by its DID.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ResolveArgs {
-    /// The accounts; @LIST names one a line, - is a list on standard input.
+    /// The accounts; @LIST is a file with one per line, - is a list on standard input.
     #[arg(value_name = "HANDLE|DID|@LIST|-", required = true)]
     who: Vec<String>,
-    /// Print one JSON document; of several accounts one a line.
+    /// Print one JSON document; for several accounts, one per line.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -74,7 +75,7 @@ fn resolve_one(who: &str, network: &LazyNetwork<'_>, json: bool) -> Result<Outco
     Ok(Outcome { printed, result })
 }
 
-/// An account and the time that each stage took.
+/// An account and the time of every stage.
 #[derive(Serialize)]
 struct Resolution {
     #[serde(flatten)]
@@ -85,7 +86,7 @@ struct Resolution {
 impl Resolution {
     /// Resolves an account, and whether it claims the given handle.
     fn of(who: &str, network: &LazyNetwork<'_>) -> Result<(Self, Result<(), Failure>), Failure> {
-        let (who, mut stages) = (identifier(who)?, Stages::default());
+        let (who, mut stages) = (names::account(who)?, Stages::default());
         let online = network.open()?;
         let lookup = ResolvedAccount::find(&online.network, who, &mut stages);
         let account = online.runtime.block_on(lookup)?;

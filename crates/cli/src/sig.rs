@@ -16,8 +16,8 @@ use crate::output::Output;
 pub(crate) enum SigCommand {
     /// Verify a signature over the SHA-256 of a message.
     ///
-    /// The rules are those of repository data: 64 bytes r and s, not DER, both in range, s in the lower
-    /// half. Exit code 0 if the signature is valid, 1 if not, 2 for a mistyped key.
+    /// The rules of repository data apply: 64 bytes of r and s, not DER, both in range, s in the lower half. Exit code
+    /// 0 if the signature is valid, 1 if not, 2 for a mistyped key.
     #[command(after_help = EXAMPLES)]
     Verify(SigVerifyArgs),
 }

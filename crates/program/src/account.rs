@@ -5,7 +5,7 @@ use std::sync::Arc;
 use atproto::syntax::{AtIdentifier, Did, DidBuf, Handle, HandleBuf};
 use crypto::PublicKey;
 use net::http::Url;
-use net::identity::{Account, IdentityError, IdentityFault};
+use net::identity::{Account, IdentityError, IdentityFault, Resolver};
 use serde::Serialize;
 use tokio::runtime::Runtime;
 use verify::identity;
@@ -13,15 +13,6 @@ use verify::identity;
 use crate::failure::Failure;
 use crate::network::{self, Network};
 use crate::stage::{Stage, StageTimer, Stages};
-
-/// Parses a handle or a DID.
-///
-/// # Errors
-/// If it is neither.
-pub fn identifier(text: &str) -> Result<AtIdentifier<'_>, Failure> {
-    let usage = |error| Failure::Usage(format!("{text}: neither a DID nor a handle: {error}"));
-    AtIdentifier::parse(text).map_err(usage)
-}
 
 /// An account with the result of its handle check.
 #[derive(Debug)]
@@ -108,6 +99,15 @@ impl ResolvedAccount {
         }
     }
 
+    /// The account, its key, and the server to ask: `from`, or else its own.
+    ///
+    /// # Errors
+    /// If its document has no valid key, or names no server and `from` is none.
+    pub fn signer(&self, from: Option<&Url>) -> Result<Signer, Failure> {
+        let host = from.map_or_else(|| self.host(), Ok)?.clone();
+        Ok(Signer { did: self.did().to_buf(), key: self.key()?, host })
+    }
+
     /// The account's server.
     ///
     /// # Errors
@@ -121,14 +121,28 @@ impl ResolvedAccount {
     }
 }
 
+/// The inputs of a proof of an account's data.
+#[derive(Clone, Debug)]
+pub struct Signer {
+    /// The account.
+    pub did: DidBuf,
+    /// Its signing key.
+    pub key: PublicKey,
+    /// The server that has its data.
+    pub host: Url,
+}
+
 /// The account that a handle leads to, and that claims it.
 ///
 /// # Errors
 /// If there is none.
-pub async fn claimant(network: &Network, who: AtIdentifier<'_>) -> Result<DidBuf, Failure> {
-    let account = ResolvedAccount::find(network, who, &mut Stages::default()).await?;
-    account.check_claims(who)?;
-    Ok(account.did().to_buf())
+pub async fn claimant(resolver: &Resolver, who: AtIdentifier<'_>) -> Result<DidBuf, Failure> {
+    let Some(handle) = who.as_handle() else {
+        return Ok(who.as_did().expect("an identifier that is no handle is a DID").to_buf());
+    };
+    let did = resolver.resolve_handle(handle).await?;
+    claimed(&*resolver.account(did.as_did()).await?, handle)?;
+    Ok(did)
 }
 
 /// The directory that served the account's document.
@@ -141,17 +155,18 @@ fn directory_of(network: &Network, account: &Account) -> Option<String> {
 fn claimed(account: &Account, handle: Handle<'_>) -> Result<HandleBuf, IdentityError> {
     let handle = handle.to_normalized();
     let claimed = account.document.handle().map(Handle::to_normalized);
-    match claimed.as_ref() == Some(&handle) {
-        true => Ok(handle),
-        false => Err(IdentityError {
+    if claimed.as_ref() == Some(&handle) {
+        Ok(handle)
+    } else {
+        Err(IdentityError {
             subject: handle.as_str().into(),
             host: None,
             fault: IdentityFault::OtherHandle,
-        }),
+        })
     }
 }
 
-/// What JSON and text say of an account.
+/// The report, as JSON and text, of an account.
 #[derive(Debug, Serialize)]
 pub struct AccountSummary {
     did: String,

@@ -42,7 +42,7 @@ impl GlobalArgs {
     }
 }
 
-/// What exit codes mean, for the help of a program.
+/// The meanings of exit codes, for the help of a program.
 pub const EXIT_CODES: &str = "\
 Exit codes: 0 success, 1 the data was refused, 2 usage, 3 the network or a remote host failed,
 4 a local file or program failed, or the reader of the output of `follow` ended, 130 interrupted.

@@ -1,7 +1,7 @@
 //! A command over many inputs: on several threads, with the output in the order of the inputs.
 //!
-//! A failed input does not end the others. The exit code is that of the first kind that occurs: 1 if data was refused,
-//! 2 for a mistyped input, 3 for the network, 4 for a local file.
+//! A failed input does not end the others. The exit code is the code of the first kind that occurs: 1 if data was
+//! refused, 2 for a mistyped input, 3 for the network, 4 for a local file.
 
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -20,8 +20,8 @@ use crate::progress::ProgressLine;
 /// How many inputs are worked on at once, or threads on a single one.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct JobsArgs {
-    /// Work on this many arguments at once, each with the memory of one, or with this many threads on a single large file
-    /// [default: the number of cores].
+    /// Work on this many arguments at once, or with this many threads on a single large file; every argument takes its
+    /// own memory [default: the number of cores].
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
 }
@@ -33,7 +33,7 @@ impl JobsArgs {
     }
 }
 
-/// The number of threads that was asked for, up to the maximum, or that of the cores.
+/// The requested number of threads, up to the maximum, or the number of cores.
 pub fn threads(jobs: Option<NonZeroUsize>) -> NonZeroUsize {
     jobs.unwrap_or_else(cores).min(MAX_JOBS)
 }
@@ -43,7 +43,7 @@ pub fn cores() -> NonZeroUsize {
     thread::available_parallelism().unwrap_or(NonZeroUsize::MIN).min(MAX_JOBS)
 }
 
-/// What an input gave.
+/// The outcome of an input.
 pub struct Outcome {
     /// The output: in JSON of every input, in text of one that did not fail.
     pub printed: Vec<u8>,
@@ -51,7 +51,7 @@ pub struct Outcome {
     pub result: Result<(), Failure>,
 }
 
-/// Calls `work` with the name of each input, prints the outcomes in the order of the inputs, and in the end how many
+/// Calls `work` with the name of every input, prints the outcomes in the order of the inputs, and in the end how many
 /// are `done`, such as "proved".
 ///
 /// # Errors

@@ -11,9 +11,10 @@ pub fn escape_controls(json: &mut Vec<u8>, start: usize) {
     }
     let mut escaped = String::with_capacity(text.len() + 16);
     for letter in text.chars() {
-        match is_control(letter) {
-            true => escaped.push_str(&format!("\\u{:04x}", u32::from(letter))),
-            false => escaped.push(letter),
+        if is_control(letter) {
+            escaped.push_str(&format!("\\u{:04x}", u32::from(letter)))
+        } else {
+            escaped.push(letter)
         }
     }
     json.truncate(start);

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::files;
 use crate::output::Output;
 
-/// A data file with what is printed about it.
+/// A data file with the line that is printed about it.
 pub struct CorpusFile<'a> {
     /// The name in its folder.
     pub name: &'a str,
@@ -16,12 +16,12 @@ pub struct CorpusFile<'a> {
     pub bytes: &'a [u8],
     /// The SHA-256 in hexadecimal.
     pub sha256: &'a str,
-    /// What it has, for a person.
+    /// Its content, for a person.
     pub content: String,
 }
 
 impl CorpusFile<'_> {
-    /// Writes the file, then its description beside it, and prints a line about it.
+    /// Writes the file, then its description next to it, and prints a line about it.
     ///
     /// # Errors
     /// If one of them cannot be written.

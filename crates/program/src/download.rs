@@ -140,7 +140,7 @@ impl<'r> DownloadReader<'r> {
         self.waited
     }
 
-    /// The host and size of what was read.
+    /// The host and size of the content that was read.
     ///
     /// # Errors
     /// If the download ended early.

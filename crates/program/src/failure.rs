@@ -1,5 +1,6 @@
 //! Why the command failed: one line for a person on standard error, and an exit code for a script.
 
+use std::fmt;
 use std::io;
 
 #[cfg(feature = "archive")]
@@ -88,6 +89,18 @@ impl Failure {
         Self::Refused(format!("{}: {what}", crate::files::name(path)))
     }
 }
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Interrupted => "interrupted",
+            Self::OutputClosed => "the reader of the output has closed it",
+            other => other.message().unwrap_or_default(),
+        })
+    }
+}
+
+impl std::error::Error for Failure {}
 
 impl From<io::Error> for Failure {
     /// An error of standard input or output.

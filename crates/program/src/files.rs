@@ -89,10 +89,7 @@ pub fn create_secret(path: &Path, make: impl FnOnce() -> String) -> Result<(), F
             _ => Ok(()),
         }
     };
-    match path.exists() {
-        true => Ok(()),
-        false => create().map_err(Failure::file(path)),
-    }
+    if path.exists() { Ok(()) } else { create().map_err(Failure::file(path)) }
 }
 
 /// Reads a JSON document, up to one byte more than `max`.
@@ -110,9 +107,10 @@ pub fn read_document(path: &Path, max: usize) -> Result<Vec<u8>, Failure> {
 /// # Errors
 /// If it cannot be read, or is wrapped.
 pub fn map(path: &Path) -> Result<MappedFile, Failure> {
-    let file = match is_standard_stream(path) {
-        true => read_at_most(path, MAX_ARCHIVE_BYTES)?.into(),
-        false => MappedFile::open(path).map_err(Failure::file(path))?,
+    let file = if is_standard_stream(path) {
+        read_at_most(path, MAX_ARCHIVE_BYTES)?.into()
+    } else {
+        MappedFile::open(path).map_err(Failure::file(path))?
     };
     refuse_wrapping(name(path), &file)?;
     Ok(file)
@@ -129,20 +127,14 @@ pub fn open_stream(path: &Path) -> Result<Option<Box<dyn Read>>, Failure> {
     }
     let open = || {
         let file = fs::File::open(path)?;
-        Ok(match file.metadata()?.is_file() {
-            true => None,
-            false => Some(Box::new(file) as Box<dyn Read>),
-        })
+        Ok(if file.metadata()?.is_file() { None } else { Some(Box::new(file) as Box<dyn Read>) })
     };
     open().map_err(Failure::file(path))
 }
 
 /// The name of a file for messages.
 pub fn name(path: &Path) -> String {
-    match is_standard_stream(path) {
-        true => "standard input".to_owned(),
-        false => path.display().to_string(),
-    }
+    if is_standard_stream(path) { "standard input".to_owned() } else { path.display().to_string() }
 }
 
 /// Refuses a file with a byte order mark or in compressed form, as no format that the commands read has them.
@@ -208,8 +200,7 @@ pub fn create_folder(path: &Path) -> Result<(), Failure> {
     fs::create_dir_all(path).map_err(Failure::file(path))
 }
 
-/// A temporary file in the folder of `path`, to be renamed to `path`. Its permissions are those of
-/// an ordinary new file.
+/// A temporary file in the folder of `path`, to be renamed to `path`. It has the permissions of an ordinary new file.
 ///
 /// # Errors
 /// If it cannot be created.
@@ -222,7 +213,7 @@ pub fn create_sibling(path: &Path) -> Result<NamedTempFile, Failure> {
     file.map_err(Failure::file(path))
 }
 
-/// A temporary folder beside `path`.
+/// A temporary folder next to `path`.
 ///
 /// # Errors
 /// If it cannot be created.

@@ -82,8 +82,8 @@ impl<W: Write> Findings<W> {
         Ok(())
     }
 
-    /// Ends the findings, and prints the report: in JSON its fields, which must not have `findings` among them.
-    /// Returns what was printed to.
+    /// Ends the findings, and prints the report: in JSON its fields, which must not have `findings` among them. Returns
+    /// the printed text.
     ///
     /// # Errors
     /// If it cannot be printed.

@@ -23,7 +23,9 @@ pub fn run<T, R: Send, W: FnMut(T) -> R>(
     thread::scope(|scope| {
         let (sender, results) = mpsc::channel();
         for _ in 0..threads.get() {
-            let (sender, queue, worker) = (sender.clone(), &queue, &worker);
+            let sender = sender.clone();
+            let queue = &queue;
+            let worker = &worker;
             scope.spawn(move || work_off(queue, worker(), &sender));
         }
         drop(sender);

@@ -39,7 +39,7 @@ pub struct NamedInput {
     pub origin: String,
 }
 
-/// What inputs are.
+/// The kinds of inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputKind {
     /// Files, or folders of them.
@@ -134,9 +134,10 @@ fn archives(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut paths = read().map_err(Failure::file(folder))?;
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "car"));
     paths.sort();
-    match paths.is_empty() {
-        true => Err(Failure::Usage(format!("{}: no .car file in the folder", folder.display()))),
-        false => Ok(paths),
+    if paths.is_empty() {
+        Err(Failure::Usage(format!("{}: no .car file in the folder", folder.display())))
+    } else {
+        Ok(paths)
     }
 }
 

@@ -109,6 +109,11 @@ mod system {
 pub struct Shutdown(Arc<OnceLock<Signal>>);
 
 impl Shutdown {
+    /// No signal stops what is run: its caller does.
+    pub fn by_caller() -> Self {
+        Self(Arc::default())
+    }
+
     /// Starts to listen, on a thread of its own: it ends the process within `limit` of the first signal
     /// even if all other threads are blocked. `announce` is called at the first signal.
     ///

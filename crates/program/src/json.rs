@@ -139,13 +139,17 @@ pub struct InvalidBytes {
 impl InvalidBytes {
     /// The bytes of a record that breaks a rule.
     pub fn new(error: &RecordError, bytes: &[u8]) -> Self {
-        let (code, offset, message) = (error.code(), error.offset, error.to_string());
+        let code = error.code();
+        let offset = error.offset;
+        let message = error.to_string();
         Self { code, offset, message, bytes: bytes.to_vec() }
     }
 
     /// A canonical value without a JSON form: the rule is one of the data model, and has no offset.
     pub fn without_json(error: &impl fmt::Display, bytes: &[u8]) -> Self {
-        let (code, offset, message) = (RESERVED_KEY, 0, error.to_string());
+        let code = RESERVED_KEY;
+        let offset = 0;
+        let message = error.to_string();
         Self { code, offset, message, bytes: bytes.to_vec() }
     }
 }

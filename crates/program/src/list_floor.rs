@@ -26,9 +26,10 @@ impl ListFloor {
     /// The number of accounts that is required after `age`.
     pub fn required(self, age: Duration) -> u64 {
         let units = (age.as_millis() / self.unit.as_millis().max(1)) as u64;
-        match units <= self.grace_units {
-            true => 0,
-            false => PER_UNIT / 2 * units.saturating_mul(units.saturating_add(1)),
+        if units <= self.grace_units {
+            0
+        } else {
+            PER_UNIT / 2 * units.saturating_mul(units.saturating_add(1))
         }
     }
 

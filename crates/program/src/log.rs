@@ -1,6 +1,6 @@
 //! Messages on standard error: their levels, and their form as text or as lines of JSON with a time.
 
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,6 +9,7 @@ use clap::{ArgAction, Args, ValueEnum};
 use codec::printable::PrintableLines;
 use serde::Serialize;
 
+use crate::library_messages;
 use crate::output::write_json_line;
 
 /// Which messages are printed, and how.
@@ -17,7 +18,7 @@ pub struct LogArgs {
     /// Print warnings and errors only, and no progress; twice, errors only.
     #[arg(short, long, action = ArgAction::Count, global = true)]
     quiet: u8,
-    /// Print every warning of `follow` instead of one a minute of each kind, and its rates every ten seconds.
+    /// Print every warning of `follow` instead of one per minute and kind, and its rates every ten seconds.
     #[arg(short, long, action = ArgAction::Count, global = true, conflicts_with = "quiet")]
     verbose: u8,
     /// Form of the messages on standard error: text, or a JSON object a line with time, level and message, without
@@ -67,6 +68,11 @@ impl LogArgs {
         };
         // A process has one command line.
         let _ = SETTINGS.set(Settings { level, form: self.log_form });
+        // In a process with a subscriber of its own, the messages of the libraries go there.
+        library_messages::pass(prints, |level, text| {
+            // If standard error is closed, what the command does remains.
+            let _ = print(level, text);
+        });
     }
 }
 
@@ -103,6 +109,8 @@ fn print_json(level: Level, message: &str) -> io::Result<()> {
         level: Level,
         message: &'m str,
     }
+    // The level has a key of its own.
+    let message = message.strip_prefix("warning: ").unwrap_or(message);
     let mut line = Vec::new();
     write_json_line(&mut line, &Line { time: now(), level, message })?;
     // One call, so that no other line comes between.

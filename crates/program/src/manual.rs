@@ -36,7 +36,7 @@ pub fn write_pages(program: Command, folder: &Path) -> Result<(), Failure> {
     write_page_of(&program, "wireproof", folder)
 }
 
-/// Writes the page of `command`, whose page is called `name`, and those of the commands below it.
+/// Writes the page of `command`, whose page is called `name`, and the pages of the commands below it.
 fn write_page_of(command: &Command, name: &str, folder: &Path) -> Result<(), Failure> {
     let path = folder.join(format!("{name}.1"));
     let mut page = Vec::new();

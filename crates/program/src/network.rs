@@ -14,41 +14,41 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::failure::Failure;
 use crate::files;
-use crate::log::{self, Level};
+use crate::help::EXPERT;
 use crate::progress::ProgressLine;
 
 /// The directory to ask, and where connections may go.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct NetworkArgs {
+    /// The did:plc directory; `None` for the default one.
     #[arg(long, value_name = "URL", env = "WIREPROOF_PLC", help_heading = NETWORK)]
     #[arg(help = "The did:plc directory [default: https://plc.directory]")]
-    plc: Option<Url>,
-    /// Also connect to this port of public hosts, beside 443 and the ports of the URLs given to options.
+    pub plc: Option<Url>,
+    /// Allow connections to this port of public hosts, in addition to 443 and the ports of URLs in options.
     #[arg(long, value_name = "PORT", env = "WIREPROOF_ALLOW_PORT", value_delimiter = ',')]
     #[arg(value_parser = clap::value_parser!(u16).range(1..), help_heading = NETWORK)]
     allow_port: Vec<u16>,
-    /// Connect to this machine only, over plain HTTP too: no internet, no required TLS. Names under
-    /// .test and .localhost resolve to this machine; the DNS is not used.
+    /// Connect to this machine only, with or without TLS. Names under .test and .localhost resolve to this machine; the
+    /// DNS is not used.
     #[arg(long, env = "WIREPROOF_DEVELOPMENT", value_parser = FalseyValueParser::new())]
     #[arg(help_heading = NETWORK)]
-    development: bool,
+    pub development: bool,
     /// The port that serves handles under .test; implies --development.
-    #[arg(long, value_name = "PORT", env = "WIREPROOF_DEVELOPMENT_PORT", help_heading = NETWORK)]
-    development_port: Option<u16>,
-    /// Trust only the certificate authorities in this PEM file, not those of the system; implies
-    /// --development.
+    #[arg(long, value_name = "PORT", env = "WIREPROOF_DEVELOPMENT_PORT", help_heading = EXPERT)]
+    pub development_port: Option<u16>,
+    /// Trust only the certificate authorities in this PEM file, not the system's; implies --development.
     #[arg(long, value_name = "FILE.pem", env = "WIREPROOF_DEVELOPMENT_TRUST_ONLY")]
-    #[arg(value_hint = ValueHint::FilePath, help_heading = NETWORK)]
+    #[arg(value_hint = ValueHint::FilePath, help_heading = EXPERT)]
     development_trust_only: Option<PathBuf>,
 }
 
-/// Whom the operators of hosts can write to.
-#[derive(Clone, Debug, Args)]
+/// A contact for the operators of hosts.
+#[derive(Clone, Debug, Default, Args)]
 pub struct ContactArgs {
     /// Your e-mail address or a URL, for the operators of the hosts: part of the User-Agent of every request. Required,
     /// except on this machine.
     #[arg(long, value_name = "EMAIL|URL", env = "WIREPROOF_CONTACT", help_heading = NETWORK)]
-    contact: Option<Contact>,
+    pub contact: Option<Contact>,
 }
 
 impl ContactArgs {
@@ -77,12 +77,12 @@ pub struct DownloadArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
     max_seconds: Option<u64>,
     /// Maximum silence of a host during a download in seconds [default: 30].
-    #[arg(long, value_name = "N", env = "WIREPROOF_MAX_SILENT_SECONDS", help_heading = NETWORK)]
+    #[arg(long, value_name = "N", env = "WIREPROOF_MAX_SILENT_SECONDS", help_heading = EXPERT)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=3_600))]
     max_silent_seconds: Option<u64>,
     /// Minimum rate of a download in bytes per second in its first ten seconds; twice as much in the next
     /// ten, and so on [default: 4096].
-    #[arg(long, value_name = "N", env = "WIREPROOF_MIN_RATE", help_heading = NETWORK)]
+    #[arg(long, value_name = "N", env = "WIREPROOF_MIN_RATE", help_heading = EXPERT)]
     min_rate: Option<u64>,
 }
 
@@ -200,12 +200,10 @@ impl Online {
 
 /// Warns that keys come from a directory that is not the default.
 fn warn_of_directory(directory: &Url, default: &Url) {
-    let text = format!(
-        "warning: the keys of did:plc accounts come from {directory}, not from {default}: every proof \
-         trusts that directory"
+    tracing::warn!(
+        target: "wireproof::network",
+        "warning: the keys of did:plc accounts come from {directory}, not from {default}: every proof trusts that directory"
     );
-    // If standard error is closed, the report still names the directory.
-    let _ = log::print(Level::Warning, &text);
 }
 
 fn client(

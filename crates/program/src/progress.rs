@@ -86,7 +86,7 @@ impl ProgressLine {
         work.await
     }
 
-    /// Prints a line of its own above this one, also where this one is hidden.
+    /// Prints a line of its own above this one, even where this one is hidden.
     pub fn print(&self, text: &str) {
         self.suspend(|| drop(log::print(Level::Info, text)));
     }

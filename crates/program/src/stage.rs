@@ -90,9 +90,10 @@ impl Stages {
         let [network, compute] = [self.network_seconds(), self.compute_seconds()].map(ms);
         let row = |timed: &StageTime| {
             let (name, ms) = (timed.stage.name().to_owned(), ms(timed.seconds));
-            match timed.stage.is_network() {
-                true => [name, ms, String::new()],
-                false => [name, String::new(), ms],
+            if timed.stage.is_network() {
+                [name, ms, String::new()]
+            } else {
+                [name, String::new(), ms]
             }
         };
         let rows = self.0.iter().map(row).chain([["total".to_owned(), network, compute]]);

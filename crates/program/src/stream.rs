@@ -19,7 +19,7 @@ use crate::network::{self, NetworkArgs};
 pub struct StreamArgs {
     /// A relay, a PDS or a Jetstream; of several, the next one is used when one fails [default:
     /// bsky.network].
-    #[arg(long, env = "WIREPROOF_HOST", value_name = "URL", value_delimiter = ',')]
+    #[arg(long, env = "WIREPROOF_HOST", value_name = "URL", value_delimiter = ',', help_heading = SOURCE)]
     pub host: Vec<String>,
     /// The directory, and where connections may go.
     #[command(flatten)]
@@ -32,6 +32,11 @@ impl StreamArgs {
     /// Maximum time of a stop.
     pub fn stop_limit(&self) -> Duration {
         self.connection.stop_limit()
+    }
+
+    /// Maximum time until a host is reached for the first time, if there is one.
+    pub fn first_contact_limit(&self) -> Option<Duration> {
+        self.connection.first_contact_limit()
     }
 
     /// How the hosts are read.
@@ -103,13 +108,18 @@ impl Hosts {
         Ok(Self { urls, names })
     }
 
+    /// The name of a host.
+    pub fn name(&self, index: usize) -> &str {
+        self.names.get(index).map_or("", String::as_str)
+    }
+
     /// The hosts without cursors.
     pub fn upstreams(&self) -> Vec<Upstream> {
         self.urls.iter().cloned().map(Upstream::new).collect()
     }
 }
 
-/// The origin with the scheme of HTTP, also for `wss://` and `ws://`.
+/// The origin with the scheme of HTTP, including `wss://` and `ws://`.
 fn http_origin(url: &Url) -> String {
     let mut url = url.clone();
     let scheme = if matches!(url.scheme(), "wss" | "https") { "https" } else { "http" };
@@ -168,7 +178,7 @@ pub fn notice_text(host: &str, notice: &Notice) -> String {
     }
 }
 
-/// What to do about a host without the requested stream.
+/// The remedy for a host without the requested stream.
 fn hint(error: &DialError) -> &'static str {
     match &error.fault {
         DialFault::Refused(refusal) if refusal.is_no_stream() => match refusal.other_stream {
@@ -179,6 +189,11 @@ fn hint(error: &DialError) -> &'static str {
         _ => "",
     }
 }
+
+/// Headings of options in the help.
+pub const SOURCE: &str = "Source";
+/// Messages for an operator.
+pub const OPERATION: &str = "Operation";
 
 /// The default relay, which has the events of the whole network.
 pub const DEFAULT_RELAY: &str = "bsky.network";

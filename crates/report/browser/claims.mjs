@@ -127,7 +127,7 @@ export const claims = {
     const own = page.locator("tr.baseline");
     assert.ok((await own.count()) > 0);
     for (const text of await own.locator(".name").allTextContents()) assert.equal(text, peer);
-    for (const text of await own.locator(".ratio").allTextContents()) assert.equal(text, "1.00");
+    for (const text of await own.locator(".ratio").allTextContents()) assert.equal(text, `1.00 × ${peer}`);
     await page.selectOption("#baseline", "");
     assert.deepEqual(await ratios(), before);
   },

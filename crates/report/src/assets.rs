@@ -31,16 +31,22 @@ fn policy(script: &str, style: &str) -> String {
     )
 }
 
-/// The modules as one script: they declare no name twice, and imports come first.
+/// The modules as one script without comments and indentation: they declare no name twice, and imports come first.
 fn script() -> String {
     let mut script = String::from("\"use strict\";\n(() => {\n");
     for module in MODULES {
-        for line in module.lines().filter(|line| !line.starts_with("import ")) {
+        for line in module.lines().map(str::trim_start).filter(|line| is_kept(line)) {
             script += line.strip_prefix("export ").unwrap_or(line);
             script.push('\n');
         }
     }
     script + "})();\n"
+}
+
+/// Whether a line of a module stays in the script.
+fn is_kept(line: &str) -> bool {
+    let dropped = ["import ", "//", "/**"];
+    !line.is_empty() && !dropped.iter().any(|begin| line.starts_with(begin))
 }
 
 /// The same JSON without characters that could end a script or begin a comment.
@@ -122,6 +128,14 @@ mod tests {
     #[test]
     fn a_part_that_looks_like_a_placeholder_is_left_alone() {
         assert_eq!(fill("a{{b}}c{{d}}", &[("b", "{{d}}"), ("d", "!")]), "a{{d}}c!");
+    }
+
+    #[test]
+    fn comments_and_texts_of_modules_end_on_their_line() {
+        for line in MODULES.iter().flat_map(|module| module.lines()) {
+            let is_open = line.trim_start().starts_with("/*") && !line.trim_end().ends_with("*/");
+            assert!(!is_open && line.matches('`').count() % 2 == 0, "{line}");
+        }
     }
 
     #[test]

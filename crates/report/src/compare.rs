@@ -156,7 +156,7 @@ impl fmt::Display for RunComparison {
             let direction = if new < old { "slower" } else { "faster" };
             writeln!(
                 f,
-                "{:<11} {}: {} → {} times {} ({:+.1} %)",
+                "{:<11} {}: {} → {} × {} ({:+.1} %)",
                 mark(moved.is_regression, direction),
                 moved.row,
                 scale::ratio(old),

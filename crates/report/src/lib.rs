@@ -38,7 +38,7 @@ pub use page::page;
 pub use ratios::Ratio;
 pub use read::{ReadError, ReadFault, parse, read};
 
-/// The file of results beside a page, which the page links to.
+/// The file of results in the folder of a page, which the page links to.
 pub const RAW: &str = "results.json";
 
 /// Options of a page.
@@ -50,7 +50,19 @@ pub struct Options {
 
 #[cfg(test)]
 mod samples {
+    use std::fs;
+    use std::path::Path;
+
     use results::Results;
+
+    /// The newest published run.
+    pub(crate) fn published() -> Results {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/results");
+        let runs = fs::read_dir(folder).unwrap();
+        let runs = runs.map(|entry| entry.unwrap().path().join("results.json"));
+        let runs = runs.filter(|path| path.is_file()).map(|path| crate::read(&path).unwrap());
+        runs.max_by(|a, b| a.started.cmp(&b.started)).unwrap()
+    }
 
     /// Results with a little of everything.
     pub(crate) fn results() -> Results {

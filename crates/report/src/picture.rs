@@ -1,7 +1,7 @@
 //! Scales, number formats, and pictures inside tables: bars in percent of the available width, each with its description.
 
 use results::Row;
-use results::terminal::speed;
+use results::terminal::{ratio as names, speed};
 
 use crate::html::{Html, Tag, tag};
 
@@ -10,7 +10,7 @@ pub(crate) fn picture(words: &str) -> Tag {
     tag("svg").attr("role", "img").attr("aria-label", words)
 }
 
-/// A row's median as a bar, beside a cell with the number.
+/// A row's median as a bar, for the cell next to the number.
 pub(crate) fn speed_bar(row: &Row, scale: &Scale) -> Html {
     let Some(median) = median(row) else { return Html::default() };
     let bar = tag("rect").class("bar").attr("width", percent(scale.along(median), 1.0));
@@ -111,6 +111,11 @@ pub(crate) fn ratio(ratio: f64) -> String {
         ratio if ratio >= 10.0 => format!("{ratio:.1}"),
         ratio => format!("{ratio:.2}"),
     }
+}
+
+/// The ratio of a row to another one, with its name: `3.10 × rust-shrike`; `None` without a speed of both.
+pub(crate) fn ratio_to(row: &Row, other: &Row) -> Option<String> {
+    Some(names::named(&ratio(row.median()? / other.median()?), row, other))
 }
 
 /// A number of bytes with its unit.

@@ -14,14 +14,18 @@
 //! | [`nostr`] | Nostr events in every format in which they are stored or sent, their ids and signatures | `nostr` |
 //! | `nostr_files` | files of Nostr events in every layout, read in groups and written | `nostr-files` |
 //! | `nostr_lmdb` | the LMDB databases of strfry and nostrdb | `nostr-lmdb` |
-//! | `net` | identity, XRPC, firehose and Jetstream clients, and one of Nostr relays | `net`, `nostr-relay` |
+//! | `net` | identity, XRPC, firehose and Jetstream clients | `net`, or one of its parts |
+//! | `nostr_relay` | a client of Nostr relays | `nostr-relay` |
 //! | `store` | cursors, keys and account states in one SQLite file | `store` |
 //! | `delivery` | a durable outbox with acknowledgements; sinks: files, webhooks, databases; a WebSocket server | `delivery` |
+//! | `follower` | a follower of streams, from hosts to destinations, as a library call | `follower` |
+//! | `nostr_follower` | the same for Nostr relays | `nostr-follower` |
 //! | `archive` | verified history in open tables, which can be proved again | `archive` |
+//! | `backfill` | the repositories of all accounts of hosts, into an archive | `backfill` |
 //! | `query` | SQL over archives | `query` |
 //!
-//! Without `net`, `nostr_files`, `nostr_lmdb`, `store`, `delivery` and `archive` nothing here reads a clock, a file, a socket or the environment: the time, the key of an
-//! account and its known state are arguments.
+//! The modules without a feature and the modules of `atproto` and `nostr` read no clock, file, socket or environment variable: the time, the key
+//! of an account and its known state are arguments.
 //!
 //! # Features
 //!
@@ -31,13 +35,22 @@
 //! | `secp256k1`, `aws-lc` | yes | signatures by libsecp256k1 (K-256, BIP-340) and AWS-LC (P-256), the fastest |
 //! | `pure-rust` | | signatures by `k256` and `p256`, for targets without a C compiler; same verdicts |
 //! | `signing` | | secret keys |
-//! | `net`, `store`, `delivery` | | the network clients; the state file; the outbox and its sinks |
-//! | `nostr-relay` | | `net`, with a client of Nostr relays |
-//! | `nostr-files` | | files of Nostr events, with `nostr-lmdb` databases too |
+//! | `net` | | identities, XRPC, and clients of relays, PDSs and Jetstreams |
+//! | `identity`, `firehose`, `jetstream` | | one part of `net`: identities and XRPC, relays and PDSs, Jetstreams |
+//! | `nostr-relay` | | `net`, and a client of Nostr relays |
+//! | `nostr-files` | | files of Nostr events; with `nostr-lmdb`, databases too |
 //! | `nostr-lmdb` | | databases of strfry and nostrdb, by LMDB in C |
-//! | `capnp`, `flatbuffers` | | these formats of Nostr events |
-//! | `archive`, `query` | | archives; SQL over them, by Apache DataFusion, with 150 more dependencies |
+//! | `capnp`, `flatbuffers`, `msgpack` | | these formats of Nostr events |
+//! | `store` | | the state file: cursors, keys and account states |
+//! | `delivery` | | the outbox; sinks for files, SQLite and webhooks; a server for WebSocket clients |
+//! | `postgres`, `kafka`, `nats` | | `delivery`, and this sink |
+//! | `follower` | | a follower of streams with destinations, as the command has it |
+//! | `nostr-follower` | | `follower`, and the same for Nostr relays |
+//! | `archive` | | archives |
+//! | `object-stores` | | archives at `s3://`, `gs://` and `az://` |
 //! | `archive-serve` | | archives, and a server of their events with cursors |
+//! | `backfill` | | archives, and the backfill into them |
+//! | `query` | | SQL over archives, by Apache DataFusion, with 150 more dependencies |
 //! | `full` | | everything but `pure-rust` and `query` |
 //!
 //! # Decode a frame
@@ -190,14 +203,20 @@
 
 #[cfg(feature = "archive")]
 pub use archive;
+#[cfg(feature = "backfill")]
+pub use backfill;
 #[cfg(any(feature = "firehose", feature = "delivery", feature = "archive-serve"))]
 pub use base::StopSignal;
 #[cfg(feature = "delivery")]
 pub use delivery;
-#[cfg(feature = "net")]
+#[cfg(feature = "follower")]
+pub use follower;
+#[cfg(feature = "identity")]
 pub use net;
 #[cfg(feature = "nostr-files")]
 pub use nostr_files;
+#[cfg(feature = "nostr-follower")]
+pub use nostr_follower;
 #[cfg(feature = "nostr-lmdb")]
 pub use nostr_lmdb;
 #[cfg(feature = "nostr-relay")]

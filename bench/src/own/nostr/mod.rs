@@ -169,7 +169,9 @@ pub(crate) fn held<'f>(format: Format, events: &[Event<'f>]) -> Held<'f> {
 }
 
 fn encoded(format: Format, events: &[Event<'_>]) -> Counts {
-    let (mut out, mut bytes, mut errors) = (Vec::new(), 0, 0);
+    let mut out = Vec::new();
+    let mut bytes = 0;
+    let mut errors = 0;
     for event in events {
         out.clear();
         errors += u64::from(format.encode(event, &mut out).is_err());

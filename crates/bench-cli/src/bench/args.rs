@@ -13,9 +13,9 @@ use crate::network::{DownloadArgs, NETWORK, NetworkArgs};
 
 /// Measure how fast implementations do the same work.
 ///
-/// Task by task: generates a corpus (or takes one), builds the peers of the task whose tools are installed, checks
-/// that each peer's counts equal those of the corpus, measures the peers in turn on one core, and prints
-/// the table. A peer that cannot be built or run is listed with the reason.
+/// For every task: generates a corpus (or takes one), builds the peers whose tools are installed, checks that the
+/// counts of every peer equal the counts of the corpus, measures the peers in turn on one core, and prints a table. A
+/// peer that cannot be built or run is listed with the reason.
 ///
 /// The default run takes less than twenty minutes with the builds of its peers, and some minutes after them: the
 /// tasks decode, sigs, schnorr, mst, repo, commit, nostr-validated and nostr-size, 3 passes after 1 warm-up, and
@@ -26,20 +26,19 @@ use crate::network::{DownloadArgs, NETWORK, NetworkArgs};
 ///
 /// Peers are built from the clone that the command is run from; an installed command needs `--runners`.
 ///
-/// `hostile` measures no time: each peer gets every malformed repository and stream in a process of its
-/// own, and the table says which ones it accepts, refuses, crashes on or hangs on. Exit code 1 if
-/// wireproof judges one wrongly.
+/// `hostile` measures no time: peers get every malformed repository and stream in a separate process, and the table
+/// shows which inputs they accept, refuse, crash on or hang on. Exit code 1 if wireproof judges one wrongly.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     pub(super) command: Option<BenchCommand>,
-    /// What to measure [default: the tasks above, with --all every task].
+    /// Tasks to measure [default: the tasks above, with --all every task].
     #[arg(value_name = "TASK", value_parser = tasks())]
     pub(super) tasks: Vec<Tasks>,
-    /// The corpus of the one task, or a folder with those of all [default: generated]. `repo` needs a
-    /// .json beside its .car, with did and signing_key; `commit` needs accounts.json beside its frames:
-    /// an object of DID to did:key, or an array of {did, didDoc}.
+    /// The corpus of the task, or a folder with the corpora of all tasks. `repo` needs a .json next to its .car, with
+    /// did and signing_key; `commit` needs accounts.json next to its frames: an object of DID to did:key, or an array
+    /// of {did, didDoc} [default: generated].
     #[arg(long, value_name = "PATH", env = "WIREPROOF_BENCH_CORPUS", value_hint = ValueHint::AnyPath)]
     pub(super) corpus: Option<PathBuf>,
     #[command(flatten)]
@@ -55,10 +54,10 @@ pub(super) struct RunArgs {
     /// Measure every task, corpus and row with all passes.
     #[arg(long)]
     pub(super) all: bool,
-    /// Measured passes of each row [default: 3, with --all 5].
+    /// Measured passes per row [default: 3, with --all 5].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(super) passes: Option<u32>,
-    /// Unmeasured passes before those [default: 1, with --all 2].
+    /// Warm-up passes per row, which are not measured [default: 1, with --all 2].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=10_000))]
     pub(super) warmup: Option<u32>,
     /// Use corpora a tenth the size and fewer passes, to check that everything works.
@@ -82,7 +81,7 @@ pub(super) struct RunArgs {
     /// not, rust-libsecp256k1 for signatures].
     #[arg(long, value_name = "PEER[/VARIANT]")]
     pub(super) baseline: Option<Baseline>,
-    /// Folder with a folder for each peer [default: bench/runners of the clone that the command is run from].
+    /// Folder with one folder per peer [default: bench/runners of the clone that the command is run from].
     #[arg(long, value_name = "DIR", env = "WIREPROOF_BENCH_RUNNERS", value_hint = ValueHint::DirPath)]
     pub(super) runners: Option<PathBuf>,
     /// Folder for corpora, builds and logs [default: target/bench of that clone, else wireproof/bench in
@@ -108,8 +107,8 @@ pub(super) enum BenchCommand {
     Compare(CompareArgs),
     /// Prove the checks that peers claim: the letters in the tables.
     ///
-    /// Sends each peer inputs that break the rule of one check and that a peer with this check must reject. Exit code 1 if a
-    /// claim is false, or if a decoder makes a check that it does not claim.
+    /// Sends the peers inputs that break the rule of one check and that a peer with this check must reject. Exit code 1
+    /// if a claim is false, or if a decoder makes a check that it does not claim.
     #[command(after_help = CLAIMS_EXAMPLES)]
     Claims(ClaimsArgs),
     Archive(ArchiveArgs),
@@ -124,7 +123,7 @@ pub(super) struct ClaimsArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub(super) case_limit: u32,
-    /// Folder with a folder for each peer [default: bench/runners of the clone that the command is run from].
+    /// Folder with one folder per peer [default: bench/runners of the clone that the command is run from].
     #[arg(long, value_name = "DIR", env = "WIREPROOF_BENCH_RUNNERS", value_hint = ValueHint::DirPath)]
     pub(super) runners: Option<PathBuf>,
     /// Folder for inputs, builds and logs [default: target/bench of this repository].
@@ -204,9 +203,9 @@ Examples:
   wireproof bench verify atproto.com                the repository of an account
   wireproof bench decode --corpus frames.bin --json - | jq '.rows[] | {peer, variant, per_s}'
   wireproof bench decode --baseline rust-rsky       ratios to another peer
-  wireproof bench compare old.json new.json         what moved between two runs
+  wireproof bench compare old.json new.json         ratios that moved between two runs
 
-How a run works and what it does not measure: bench/METHOD.md. Known biases: bench/BIAS.md.";
+How a run works, and its limits: bench/METHOD.md. Known biases: bench/BIAS.md.";
 
 const VERIFY_EXAMPLES: &str = "\
 Examples:

@@ -17,9 +17,10 @@ pub(super) fn run(args: &ClaimsArgs, own: RunnerCommand, output: Output) -> Resu
     progress.end();
     let claims = claims.map_err(failures::of_bench)?;
     output.text(&report(&claims))?;
-    match claims.has_faults() {
-        true => Err(Failure::Refused("a claim is false; the lines above name it".to_owned())),
-        false => Ok(()),
+    if claims.has_faults() {
+        Err(Failure::Refused("a claim is false; the lines above name it".to_owned()))
+    } else {
+        Ok(())
     }
 }
 

@@ -60,9 +60,10 @@ fn run_compare(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     };
     let comparison = compare(&old, &new, &options);
     output.styled(&comparison.to_string())?;
-    match comparison.has_regressed() {
-        true => Err(Failure::refused(&args.new, "regressed; the lines above name the rows")),
-        false => Ok(()),
+    if comparison.has_regressed() {
+        Err(Failure::refused(&args.new, "regressed; the lines above name the rows"))
+    } else {
+        Ok(())
     }
 }
 
@@ -106,9 +107,10 @@ fn write_page(
     let runs = std::slice::from_ref(results);
     let page = crate::report::write_page(runs, args.baseline.clone(), Path::new(&folder))?;
     let line = format!("report: {}\n", page.display());
-    match is_stdout_json {
-        true => Ok(anstream::stderr().write_all(line.as_bytes())?),
-        false => output.text(&format!("\n{line}")),
+    if is_stdout_json {
+        Ok(anstream::stderr().write_all(line.as_bytes())?)
+    } else {
+        output.text(&format!("\n{line}"))
     }
 }
 

@@ -27,9 +27,10 @@ enum View {
 impl RunProgress {
     /// The progress of a run that begins now.
     pub(super) fn new(plan: &Plan) -> Self {
-        let view = match io::stderr().is_terminal() {
-            true => View::Bar(ProgressLine::new()),
-            false => View::Lines(StepLog::new(io::stderr(), LINE_INTERVAL)),
+        let view = if io::stderr().is_terminal() {
+            View::Bar(ProgressLine::new())
+        } else {
+            View::Lines(StepLog::new(io::stderr(), LINE_INTERVAL))
         };
         Self { view, forecast: Forecast::of(plan), task: None, since: Instant::now() }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ::bench::Forecast;
 
-/// What a run does at a moment.
+/// The current step of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Moment {
     /// The step: a line is printed when it changes.
@@ -32,7 +32,7 @@ impl StepLog {
         Self { moments, printer: thread::spawn(move || printer.run(&received)) }
     }
 
-    /// Updates what the run does.
+    /// Updates the current step of the run.
     pub(super) fn show(&self, moment: Moment) {
         // Fails only if the printer has ended, because nothing reads its lines.
         let _ = self.moments.send(moment);
@@ -87,7 +87,9 @@ impl<W: Write> Printer<W> {
 /// Minutes and seconds, or hours, minutes and seconds.
 fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
-    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    let hours = seconds / 3_600;
+    let minutes = seconds / 60 % 60;
+    let seconds = seconds % 60;
     match hours {
         0 => format!("{minutes}:{seconds:02}"),
         _ => format!("{hours}:{minutes:02}:{seconds:02}"),

@@ -8,10 +8,11 @@ use serde_json::json;
 use verify::repository::{self, Options, RepositoryRejection};
 
 use super::args::BenchVerifyArgs;
-use crate::account::{self, ResolvedAccount};
+use crate::account::ResolvedAccount;
 use crate::download::{self, Target};
 use crate::failure::Failure;
 use crate::files;
+use crate::names;
 use crate::network::{self, Network};
 use crate::output::Output;
 use crate::progress::ProgressLine;
@@ -22,7 +23,7 @@ pub(super) fn run(
     own: RunnerCommand,
     output: Output,
 ) -> Result<(), Failure> {
-    let who = account::identifier(&args.who)?;
+    let who = names::account(&args.who)?;
     let plan = super::plan(&args.run, own);
     let network = Network::open(&args.network, args.from.as_slice())?;
     let runtime = network::runtime()?;
@@ -47,7 +48,7 @@ fn corpus_path(work_dir: &Path, did: Did<'_>) -> Result<PathBuf, Failure> {
     Ok(folder.join(format!("{}.car", did.as_str().replace([':', '%'], "-"))))
 }
 
-/// Downloads the repository, and writes its owner's DID and key beside it.
+/// Downloads the repository, and writes its owner's DID and key next to it.
 async fn save(
     args: &BenchVerifyArgs,
     network: &Network,
@@ -66,7 +67,9 @@ async fn save(
 
 /// Verifies the repository before it is measured.
 fn check(corpus: &Path, account: &ResolvedAccount) -> Result<(), Failure> {
-    let (archive, did, key) = (files::map(corpus)?, account.did(), account.key()?);
+    let archive = files::map(corpus)?;
+    let did = account.did();
+    let key = account.key()?;
     let verified = repository::verify(&archive, Some(did.as_str()), &key, &Options::default());
     let refused = |error: RepositoryRejection| {
         Failure::Refused(format!("{did}: refused ({}): {error}", error.code()))

@@ -16,9 +16,9 @@ use super::nostr::NostrRelayArgs;
 pub(crate) enum SimCommand {
     /// Serve a PLC directory, PDSs, relays and Jetstreams on this machine until Ctrl-C.
     ///
-    /// Accounts, keys, repositories and writes follow from the seed; ports and the times in events do not.
-    /// All servers listen on 127.0.0.1 and make no other connections. Prints the URLs and commands to try,
-    /// and at the end the requests of each server, its answers, and its largest number of requests in a second.
+    /// Accounts, keys, repositories and writes follow from the seed; ports and the times in events do not. All servers
+    /// listen on 127.0.0.1 and make no other connections. Prints the URLs and commands to try, and at the end the
+    /// requests to every server, its answers, and its largest number of requests in a second.
     #[command(after_help = examples())]
     Serve(Box<ServeArgs>),
     /// Serve a Nostr relay on this machine until Ctrl-C, with events from a seed.
@@ -36,16 +36,16 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "N", default_value_t = 20)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) accounts: u32,
-    /// Number of records of each account at the start; `realistic` for few in most accounts and many in some, as on the live
-    /// network, or `realistic:MAX` with at most MAX. Realistic accounts are derived from the seed for each request and kept only
-    /// from their first change on, so that 100,000 take little memory.
+    /// Number of records per account at the start; `realistic` for few in most accounts and many in some, as on the
+    /// live network, or `realistic:MAX` with at most MAX. Realistic accounts are derived from the seed for every
+    /// request and kept only from their first change on, so that 100,000 take little memory.
     #[arg(long, value_name = "N|realistic[:MAX]", default_value = "60", value_parser = records)]
     pub(crate) records: RecordsArg,
     /// Number of PDSs that host the accounts.
     #[arg(long, value_name = "N", default_value_t = 2)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=200))]
     pub(crate) pds: u16,
-    /// Put many accounts on a few PDSs and few on the others, instead of as many on each.
+    /// Put many accounts on a few PDSs and few on the others, instead of equal numbers.
     #[arg(long)]
     pub(crate) uneven: bool,
     /// Let PDSs differ: steady, limited with and without saying until when, slow, breaking off repositories, silent, refusing
@@ -56,7 +56,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     pub(crate) changes: u32,
-    /// Number of relays, each with its own sequence numbers.
+    /// Number of relays; they have separate sequence numbers.
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u16).range(..=100))]
     pub(crate) relays: u16,
@@ -71,22 +71,21 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "N", default_value_t = 500)]
     #[arg(value_parser = clap::value_parser!(u32).range(..=10_000_000))]
     pub(crate) prepared: u32,
-    /// Number of past events that each server keeps for replay [default: 20000, or that of --prepared if
-    /// larger].
+    /// Number of past events that a server keeps for replay [default: 20000, or the number of --prepared if larger].
     #[arg(long, value_name = "N")]
     pub(crate) window: Option<u32>,
     /// A fault to inject, as `relay:cut` or `pds1:429:times=3,of=5`; see below.
     #[arg(long = "fault", value_name = "SERVER:FAULT[:SCHEDULE]")]
     pub(crate) faults: Vec<FaultArg>,
-    /// Set the clocks of all servers and accounts this far ahead of that of this machine: new commits have
-    /// the revisions of that time, as for a reader whose clock is behind.
+    /// Set the clocks of all servers and accounts this far ahead of this machine's clock: new commits have the
+    /// revisions of that time, as for a reader whose clock is behind.
     #[arg(long, value_name = "SECONDS")]
     #[arg(value_parser = clap::value_parser!(u32).range(..=31_536_000))]
     pub(crate) skew: Option<u32>,
-    /// Also send the cases of the hostile set, one per second, and each of the attacks below in turn.
+    /// Send the cases of the hostile set too, one per second, and the attacks below in turn.
     #[arg(long)]
     pub(crate) hostile: bool,
-    /// Events of each attack of --hostile.
+    /// Number of events per attack of --hostile.
     #[arg(long, value_name = "N", default_value_t = 100, requires = "hostile")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) attack_events: u32,
@@ -111,9 +110,10 @@ impl ServeArgs {
             sizes: self.records.sizes,
             pds: self.pds.into(),
             placement: if self.uneven { Placement::Uneven } else { Placement::InTurn },
-            conditions: match self.hosts_vary {
-                true => HostConditions::Varied,
-                false => HostConditions::Alike,
+            conditions: if self.hosts_vary {
+                HostConditions::Varied
+            } else {
+                HostConditions::Alike
             },
             relays: self.relays.into(),
             jetstreams: self.jetstreams.into(),
@@ -259,7 +259,7 @@ fn examples() -> String {
     let attacks: Vec<&str> = Attack::ALL.iter().map(|attack| attack.name()).collect();
     let attacks = attacks.join(", ");
     format!(
-        "{EXAMPLES}\n\nFaults by server (a Jetstream has those of a relay):\n{faults}\n{SCHEDULES}\n\n\
+        "{EXAMPLES}\n\nFaults by server (a Jetstream has the faults of a relay):\n{faults}\n{SCHEDULES}\n\n\
          Attacks of --hostile: {attacks}"
     )
 }

@@ -163,9 +163,10 @@ fn print<T: Serialize>(
     to_text: impl FnOnce(&T) -> String,
     output: Output,
 ) -> Result<(), Failure> {
-    let text = match json {
-        true => serde_json::to_string(value).map_err(io::Error::from)? + "\n",
-        false => to_text(value),
+    let text = if json {
+        serde_json::to_string(value).map_err(io::Error::from)? + "\n"
+    } else {
+        to_text(value)
     };
     output.text(&text)?;
     Ok(output.stdout().flush()?)

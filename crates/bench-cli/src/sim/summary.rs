@@ -1,4 +1,4 @@
-//! What `wireproof sim serve` prints: the network at the start, its traffic at the end.
+//! The output of `wireproof sim serve`: the network at the start, its traffic at the end.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

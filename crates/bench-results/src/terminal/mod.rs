@@ -3,6 +3,7 @@
 mod baseline;
 mod hostile;
 mod order;
+pub mod ratio;
 mod sizes;
 pub mod speed;
 mod style;

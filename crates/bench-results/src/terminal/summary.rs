@@ -11,8 +11,11 @@ use crate::{Parity, Row, Task};
 
 /// The summary of a task in lines.
 pub(super) fn wrapped(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
-    let text = paragraph(task, rows, chosen).replace(" – ", TIED_DASH);
-    wrap(&text, 0).replace(TIED_DASH, " – ")
+    let mut text = paragraph(task, rows, chosen);
+    for (plain, tied) in TIED {
+        text = text.replace(plain, tied);
+    }
+    wrap(&text, 0).replace('\u{a0}', " ")
 }
 
 /// The same in one line.
@@ -71,16 +74,16 @@ impl Summary<'_> {
         let mut times = Vec::new();
         let next = ranked.find(|row| row.peer != first.peer);
         if let Some(next) = next {
-            times.push(format!("{:.2} times the next, {}", rate.median / next.median()?, of(next)));
+            times.push(format!("{:.2} × {}, the next", rate.median / next.median()?, of(next)));
         }
         let against = baseline::of_group(first, self.rows, self.chosen);
         let is_new =
             |row: &&Row| row.peer != first.peer && Some(&row.peer) != next.map(|row| &row.peer);
         if let Some(row) = against.filter(is_new) {
-            times.push(format!("{:.2} times {}", rate.median / row.median()?, of(row)));
+            times.push(format!("{:.2} × {}", rate.median / row.median()?, of(row)));
         }
         let times =
-            if times.is_empty() { String::new() } else { format!(", {}", times.join(" and ")) };
+            if times.is_empty() { String::new() } else { format!(", {}", times.join(", and ")) };
         let (speed, range) =
             (speed::sentence(&first.unit, rate.median), speed::range(&first.unit, rate));
         Some(format!("{name}, the fastest is {} with {speed} ({range}){times}.", of(first)))
@@ -181,20 +184,22 @@ fn nostr_winners(rows: &[&Row]) -> Vec<String> {
     let ratios: Vec<String> = groups(rows).filter_map(ratio_in_group).collect();
     if !ratios.is_empty() {
         let ratios = ratios.join(", ");
-        sentences.push(format!("{PEER} against the fastest other of the same format: {ratios}."));
+        sentences.push(format!(
+            "{PEER}, each format against the fastest other implementation of it: {ratios}."
+        ));
         sentences.extend(ratios.contains("/batch ").then(|| NEEDS_LANES.to_owned()));
     }
     sentences
 }
 
-/// The ratio of our own fastest row of a group to that of other peers.
+/// The ratio of our own fastest row of a group to the fastest row of other peers.
 fn ratio_in_group(group: &[&Row]) -> Option<String> {
     let represents = |row: &&&Row| row.is_ranked() && !row.is_forced();
     let ranked = || group.iter().filter(represents);
     let (own, other) =
         (ranked().find(|row| row.peer == PEER)?, ranked().find(|row| !is_ours(&row.peer))?);
     let times = own.median()? / other.median()?;
-    Some(format!("{} {times:.2} ({})", own.variant, other.peer))
+    Some(format!("{} {times:.2} × {}", own.variant, other.peer))
 }
 
 /// The number of rows with equal work, and the counts that prove it.
@@ -236,8 +241,8 @@ fn busy_machine(rows: &[&Row]) -> Option<String> {
 const NEEDS_LANES: &str = "Ratios of batches are of a processor with AVX-512 IFMA; with AVX2 and FMA alone they are \
 lower, and without either events of a batch are verified one by one.";
 
-/// Keeps a range on one line.
-const TIED_DASH: &str = "\u{a0}–\u{a0}";
+/// Keeps a range, and a ratio with its name, on one line.
+const TIED: [(&str, &str); 2] = [(" – ", "\u{a0}–\u{a0}"), (" × ", "\u{a0}×\u{a0}")];
 
 #[cfg(test)]
 mod tests {
@@ -302,7 +307,7 @@ mod tests {
     fn an_unknown_task_has_ratios_too() {
         let text = summary_after(|row| row.task = "weave".to_owned());
         assert!(text.starts_with("Of verified, the fastest is wireproof"), "{text}");
-        assert!(text.contains("30.00 times the next, go-indigo (verified)"), "{text}");
+        assert!(text.contains("30.00 × go-indigo (verified), the next"), "{text}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use protocol::checks::{self, Check};
 
 use super::baseline::{self, Baseline};
 use super::order::{STAGES, position};
+use super::ratio;
 use super::speed::{self, milliseconds, thousands};
 use super::style::{FASTEST, Grid, PLAIN, TITLE, mark_wrong, styled, wrap};
 use crate::{Parity, Rate, Row, Unavailable, variant};
@@ -24,22 +25,29 @@ pub(super) fn is_nostr(task: &str) -> bool {
     task.starts_with("nostr-") && task != "nostr-size"
 }
 
-/// Peers that have no rows, those of one reason together.
+/// Peers that have no rows, grouped by reason.
 pub(super) fn unavailable(title: &str, peers: &[Unavailable]) -> String {
-    let mut by_reason: Vec<(&str, Vec<&str>)> = Vec::new();
-    for Unavailable { peer, reason } in peers {
-        match by_reason.iter_mut().find(|(known, _)| known == reason) {
-            Some((_, peers)) => peers.push(peer),
-            None => by_reason.push((reason, vec![peer])),
+    let mut by_reason: Vec<(String, Vec<&str>)> = Vec::new();
+    for peer in peers {
+        let reason = reason(peer);
+        match by_reason.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, peers)) => peers.push(&peer.peer),
+            None => by_reason.push((reason, vec![&peer.peer])),
         }
     }
-    let entry = |(reason, peers): &(&str, Vec<&str>)| format!("{}: {reason}", peers.join(", "));
+    let entry = |(reason, peers): &(String, Vec<&str>)| format!("{}: {reason}", peers.join(", "));
     let entries = by_reason.iter().map(|of_reason| format!("  {}\n", wrap(&entry(of_reason), 2)));
     if peers.is_empty() {
         String::new()
     } else {
         format!("{title}\n{}", entries.collect::<String>())
     }
+}
+
+/// The plain reason, with the place of the whole one if that says more.
+fn reason(peer: &Unavailable) -> String {
+    let plain = peer.plain_reason();
+    if plain == peer.reason { plain } else { format!("{plain}; results.json has the error") }
 }
 
 fn title(task: &str, rows: &[&Row]) -> String {
@@ -68,8 +76,8 @@ fn amounts(rows: &[&Row]) -> Vec<String> {
     amounts
 }
 
-/// Formats the cells of a row, given the speed of its baseline.
-type Cells = dyn Fn(&Row, Option<f64>) -> Vec<String>;
+/// Formats the cells of a row, given its baseline.
+type Cells = dyn Fn(&Row, Option<&Row>) -> Vec<String>;
 
 /// The columns of a table.
 struct Layout {
@@ -88,7 +96,7 @@ fn layout(task: &str, rows: &[&Row]) -> Layout {
     // Bytes per second are not meaningful for signatures.
     let has_bytes = matches!(task, "decode" | "repo");
     let hidden = [(4, !has_bytes), (6, checks.is_empty())];
-    let cells = move |row: &Row, baseline: Option<f64>| {
+    let cells = move |row: &Row, baseline: Option<&Row>| {
         let speed = |text: &dyn Fn(Rate) -> String| row.per_s.map_or_else(none, text);
         vec![
             row.peer.clone(),
@@ -96,7 +104,7 @@ fn layout(task: &str, rows: &[&Row]) -> Layout {
             speed(&|rate| speed::number(&row.unit, rate.median)),
             speed(&|rate| speed::range(&row.unit, rate)),
             row.mb_per_s.map_or_else(none, |speed| format!("{speed:.0}")),
-            ratio(row, baseline),
+            ratio_to(row, baseline),
             check_letters(row, &checks),
             parity(row),
         ]
@@ -104,7 +112,7 @@ fn layout(task: &str, rows: &[&Row]) -> Layout {
     Layout {
         headings: headings.map(str::to_owned).into(),
         cells: Box::new(cells),
-        last_number: 5,
+        last_number: 4,
         hidden: hidden.into_iter().filter(|(_, hide)| *hide).map(|(column, _)| column).collect(),
         is_dense: false,
     }
@@ -117,7 +125,7 @@ fn nostr_layout(task: &str, rows: &[&Row]) -> Layout {
     let has_chunks = rows.iter().any(|row| row.chunks.is_some());
     let has_allocations = rows.iter().any(|row| row.allocations.is_some());
     let hidden = [(4, !has_chunks), (5, !has_allocations), (7, checks.is_empty())];
-    let cells = move |row: &Row, baseline: Option<f64>| {
+    let cells = move |row: &Row, baseline: Option<&Row>| {
         let time = |text: &dyn Fn(Rate) -> String| row.per_s.map_or_else(none, text);
         vec![
             row.peer.clone(),
@@ -126,7 +134,7 @@ fn nostr_layout(task: &str, rows: &[&Row]) -> Layout {
             time(&|rate| format!("{} – {}", nanoseconds(rate.max), nanoseconds(rate.min))),
             row.chunks.map_or_else(none, |chunks| thousands(chunks.p99_ns)),
             row.allocations.map_or_else(none, |count| format!("{count:.1}")),
-            ratio(row, baseline),
+            ratio_to(row, baseline),
             check_letters(row, &checks),
             parity(row),
         ]
@@ -134,7 +142,7 @@ fn nostr_layout(task: &str, rows: &[&Row]) -> Layout {
     Layout {
         headings: headings.map(str::to_owned).collect(),
         cells: Box::new(cells),
-        last_number: 6,
+        last_number: 5,
         hidden: hidden.into_iter().filter(|(_, hide)| *hide).map(|(column, _)| column).collect(),
         is_dense: true,
     }
@@ -150,7 +158,7 @@ fn table(layout: Layout, rows: &[&Row], chosen: Option<&Baseline>) -> String {
             grid.row(PLAIN, layout.headings.iter().map(|_| ""));
         }
         was_single = is_single;
-        let baseline = baseline::of_group(group[0], rows, chosen).and_then(Row::median);
+        let baseline = baseline::of_group(group[0], rows, chosen);
         for (at, row) in group.iter().enumerate() {
             // The fastest comes first, if any row has equal work.
             let is_fastest = at == 0 && row.is_ranked();
@@ -172,9 +180,14 @@ pub(super) fn groups<'t, 'r>(rows: &'t [&'r Row]) -> impl Iterator<Item = &'t [&
     rows.chunk_by(|a, b| a.group() == b.group())
 }
 
-fn ratio(row: &Row, baseline: Option<f64>) -> String {
-    let ratio = row.median().zip(baseline).filter(|_| row.is_ranked());
-    ratio.map_or_else(none, |(speed, baseline)| format!("{:.2}", speed / baseline))
+/// The ratio with the name of the baseline; numbers end under each other.
+fn ratio_to(row: &Row, baseline: Option<&Row>) -> String {
+    let ratio = |other: &Row| {
+        let number = format!("{:>5.2}", row.median()? / other.median()?);
+        Some(ratio::named(&number, row, other))
+    };
+    let known = baseline.filter(|_| row.is_ranked()).and_then(ratio);
+    known.unwrap_or_else(|| format!("{:>5}", none()))
 }
 
 /// Nanoseconds per unit.
@@ -290,7 +303,7 @@ fn names_legend(task: &str, rows: &[&Row]) -> String {
 /// The baseline of each group.
 fn baselines(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
     if chosen.is_none() && is_nostr(task) {
-        return wrap(&format!("ratio: {NOSTR_RATIO}"), INDENT) + "\n";
+        return wrap(&format!("ratio: {RATIO}, {NOSTR_RATIO}"), INDENT) + "\n";
     }
     let mut lines = Vec::new();
     for group in groups(rows) {
@@ -300,7 +313,7 @@ fn baselines(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
         }
     }
     match (lines.is_empty(), chosen) {
-        (false, _) => wrap(&format!("ratio: {}", lines.join(", ")), INDENT) + "\n",
+        (false, _) => wrap(&format!("ratio: {RATIO}; {}", lines.join(", ")), INDENT) + "\n",
         (true, Some(chosen)) => format!("ratio: none, {chosen} has no ranked row here\n"),
         (true, None) => format!("ratio: none, {} has a ranked row here\n", baseline::absent(task)),
     }
@@ -335,5 +348,6 @@ const TIE: char = '\u{a0}';
 const INDENT: usize = 8;
 const STAGES_LEGEND: &str =
     "stages: median of each; one that a peer cannot tell apart is in the one before it\n";
-const NOSTR_RATIO: &str = "against the fastest other implementation of the same format, or of the same \
-in JSON where there is none";
+const RATIO: &str = "N × NAME is N times as fast as NAME";
+const NOSTR_RATIO: &str =
+    "the fastest other implementation of the same format, or of JSON where there is none";

@@ -80,17 +80,18 @@ fn the_report_shows_every_row_and_ranks_equal_work() {
     insta::assert_snapshot!(text(&results(), None), @r#"
     decode: 3,298 frames, 16.2 MB, 3 passes, one core
 
-     peer            variant                  frames/s              min – max   MB/s  ratio  checks       parity
-     wireproof       verified/arena-reuse      471,143      412,250 – 549,667   2314  30.00  HO··U······  ok
-     go-indigo       verified                   15,705        14,991 – 16,490     77   1.00  H·D········  ok
-     rust-rsky       verified                3,298,000  3,298,000 – 3,298,000  16200      –  H··········  **mismatch**
-     rust-shrike     verified                        –                      –      –      –  H··········  ok, then failed
+     peer            variant                  frames/s              min – max   MB/s  ratio              checks       parity
+     wireproof       verified/arena-reuse      471,143      412,250 – 549,667   2314  30.00 × go-indigo  HO··U······  ok
+     go-indigo       verified                   15,705        14,991 – 16,490     77   1.00 × go-indigo  H·D········  ok
+     rust-rsky       verified                3,298,000  3,298,000 – 3,298,000  16200      –              H··········  **mismatch**
+     rust-shrike     verified                        –                      –      –      –              H··········  ok, then failed
 
-     wireproof       unverified/arena-reuse  1,099,333    824,500 – 1,099,333   5400   2.67  ·O··U······  ok
-     rust-raw        unverified/arena-reuse    412,250      412,250 – 412,250   2025   1.00  ····U······  ok
-     python-atproto  unverified                106,387      103,062 – 109,933    523   0.26  ····U······  ok, some not given
+     wireproof       unverified/arena-reuse  1,099,333    824,500 – 1,099,333   5400   2.67 × rust-raw   ·O··U······  ok
+     rust-raw        unverified/arena-reuse    412,250      412,250 – 412,250   2025   1.00 × rust-raw   ····U······  ok
+     python-atproto  unverified                106,387      103,062 – 109,933    523   0.26 × rust-raw   ····U······  ok, some not given
 
-    ratio: verified against go-indigo verified, unverified against rust-raw unverified/arena-reuse
+    ratio: N × NAME is N times as fast as NAME; verified against go-indigo verified, unverified against
+            rust-raw unverified/arena-reuse
     names: arena-reuse: memory kept
     checks: H cid-sha256, O key-order, D duplicate-keys, M minimal-heads, U utf8, I indefinite-lengths,
             F float-canonical, T only-tag-42, L link-shape, E trailing-bytes, B depth-bound
@@ -101,15 +102,15 @@ fn the_report_shows_every_row_and_ranks_equal_work() {
       python-atproto unverified: not given: links
 
     Every hash checked, batches included, the fastest is wireproof (verified/arena-reuse) with 471,143
-    frames/s (412,250 – 549,667), 30.00 times the next, go-indigo (verified). wireproof makes 3 of 11
+    frames/s (412,250 – 549,667), 30.00 × go-indigo (verified), the next. wireproof makes 3 of 11
     checks, go-indigo makes 2 of 11 checks. One frame at a time, the fastest is wireproof
-    (verified/arena-reuse) with 471,143 frames/s (412,250 – 549,667), 30.00 times the next, go-indigo
-    (verified). Hashes trusted, batches included, the fastest is wireproof (unverified/arena-reuse) with
-    1,099,333 frames/s (824,500 – 1,099,333), 2.67 times the next, rust-raw (unverified/arena-reuse).
-    Hashes trusted, one frame at a time, the fastest is wireproof (unverified/arena-reuse) with
-    1,099,333 frames/s (824,500 – 1,099,333), 2.67 times the next, rust-raw (unverified/arena-reuse). 6
-    of 7 rows proved equal work, by their counts of frames; 2 not ranked. The least even row is
-    wireproof (unverified/arena-reuse): its fastest pass is 33 % faster than its slowest.
+    (verified/arena-reuse) with 471,143 frames/s (412,250 – 549,667), 30.00 × go-indigo (verified), the
+    next. Hashes trusted, batches included, the fastest is wireproof (unverified/arena-reuse) with
+    1,099,333 frames/s (824,500 – 1,099,333), 2.67 × rust-raw (unverified/arena-reuse), the next. Hashes
+    trusted, one frame at a time, the fastest is wireproof (unverified/arena-reuse) with 1,099,333
+    frames/s (824,500 – 1,099,333), 2.67 × rust-raw (unverified/arena-reuse), the next. 6 of 7 rows
+    proved equal work, by their counts of frames; 2 not ranked. The least even row is wireproof
+    (unverified/arena-reuse): its fastest pass is 33 % faster than its slowest.
 
     not available
       ts-atcute: node is not installed
@@ -120,9 +121,10 @@ fn the_report_shows_every_row_and_ranks_equal_work() {
 fn ratios_refer_to_the_chosen_baseline() {
     let against = |baseline: &str| {
         let report = text(&results(), Some(&baseline.parse().unwrap()));
-        let (_, from_ratio) = report.split_once("ratio: ").unwrap();
+        let (_, from_ratio) = report.split_once("\nratio: ").unwrap();
         let (ratio, _) = from_ratio.split_once("\nnames").unwrap();
-        ratio.split_whitespace().collect::<Vec<_>>().join(" ")
+        let ratio = ratio.split_whitespace().collect::<Vec<_>>().join(" ");
+        ratio.trim_start_matches("N × NAME is N times as fast as NAME; ").to_owned()
     };
     assert_eq!(
         against("wireproof"),
@@ -272,42 +274,43 @@ fn batches_of_signatures_are_ranked_with_single_ones() {
     insta::assert_snapshot!(text(&results, None), @r#"
     sigs: 3,298 commits, 16.2 MB, 2 passes, one core
 
-     peer               variant           commits/s          min – max  ratio  checks  parity
-     wireproof          full/batch          329,800  329,800 – 329,800   8.00  SCR     ok
-     wireproof          full                 43,973    43,973 – 43,973   1.07  SCR     ok
-     rust-libsecp256k1  full                 41,225    41,225 – 41,225   1.00  S·R     ok
+     peer               variant           commits/s          min – max  ratio                      checks  parity
+     wireproof          full/batch          329,800  329,800 – 329,800   8.00 × rust-libsecp256k1  SCR     ok
+     wireproof          full                 43,973    43,973 – 43,973   1.07 × rust-libsecp256k1  SCR     ok
+     rust-libsecp256k1  full                 41,225    41,225 – 41,225   1.00 × rust-libsecp256k1  S·R     ok
 
-     wireproof          preparsed            47,114    47,114 – 47,114      –  S··     ok
+     wireproof          preparsed            47,114    47,114 – 47,114      –                      S··     ok
 
-     wireproof          full/batch@mixed    164,900  164,900 – 164,900   4.50  SCR     ok
-     rust-libsecp256k1  full@mixed           36,644    36,644 – 36,644   1.00  S·R     ok
+     wireproof          full/batch@mixed    164,900  164,900 – 164,900   4.50 × rust-libsecp256k1  SCR     ok
+     rust-libsecp256k1  full@mixed           36,644    36,644 – 36,644   1.00 × rust-libsecp256k1  S·R     ok
 
-    ratio: full against rust-libsecp256k1 full, full@mixed against rust-libsecp256k1 full@mixed
+    ratio: N × NAME is N times as fast as NAME; full against rust-libsecp256k1 full, full@mixed against
+            rust-libsecp256k1 full@mixed
     names: @mixed: keys of both curves, a tenth on P-256; batch: 256 at a time, in lanes
     checks: S low-s, C strict-cbor, R raw-bytes
 
     From the commits' bytes, batches included, the fastest is wireproof (full/batch) with 329,800
-    commits/s (329,800 – 329,800), 8.00 times the next, rust-libsecp256k1 (full). wireproof makes every
+    commits/s (329,800 – 329,800), 8.00 × rust-libsecp256k1 (full), the next. wireproof makes every
     check, rust-libsecp256k1 leaves out strict-cbor. One commit at a time, the fastest is wireproof
-    (full) with 43,973 commits/s (43,973 – 43,973), 1.07 times the next, rust-libsecp256k1 (full). With
+    (full) with 43,973 commits/s (43,973 – 43,973), 1.07 × rust-libsecp256k1 (full), the next. With
     messages and parsed keys given, the fastest is wireproof (preparsed) with 47,114 commits/s
     (47,114 – 47,114). With both curves, the fastest is wireproof (full/batch@mixed) with 164,900
-    commits/s (164,900 – 164,900), 4.50 times the next, rust-libsecp256k1 (full@mixed). 6 of 6 rows
-    proved equal work, by their counts of frames.
+    commits/s (164,900 – 164,900), 4.50 × rust-libsecp256k1 (full@mixed), the next. 6 of 6 rows proved
+    equal work, by their counts of frames.
 
     schnorr: 3,298 events, 16.2 MB, 2 passes, one core
 
-     peer               variant       events/s          min – max  ratio  parity
-     wireproof          verify/batch   329,800  329,800 – 329,800   8.00  ok
-     rust-libsecp256k1  verify          41,225    41,225 – 41,225   1.00  ok
+     peer               variant       events/s          min – max  ratio                      parity
+     wireproof          verify/batch   329,800  329,800 – 329,800   8.00 × rust-libsecp256k1  ok
+     rust-libsecp256k1  verify          41,225    41,225 – 41,225   1.00 × rust-libsecp256k1  ok
 
-    ratio: verify against rust-libsecp256k1 verify
+    ratio: N × NAME is N times as fast as NAME; verify against rust-libsecp256k1 verify
     names: batch: 256 at a time, in lanes
 
     Batches included, the fastest is wireproof (verify/batch) with 329,800 events/s (329,800 – 329,800),
-    8.00 times the next, rust-libsecp256k1 (verify). One event at a time, the fastest is
-    rust-libsecp256k1 (verify) with 41,225 events/s (41,225 – 41,225). 2 of 2 rows proved equal work, by
-    their counts of frames.
+    8.00 × rust-libsecp256k1 (verify), the next. One event at a time, the fastest is rust-libsecp256k1
+    (verify) with 41,225 events/s (41,225 – 41,225). 2 of 2 rows proved equal work, by their counts of
+    frames.
 
     not available
       ts-atcute: node is not installed
@@ -337,31 +340,31 @@ fn rows_of_trees_are_ranked_by_operation() {
     insta::assert_snapshot!(text(&results, None), @r#"
     mst: 50,000 records, 500,000 lookups, 3.6 MB, 2 passes, one core
 
-     peer       variant                per second                min – max  ratio  parity
-     wireproof  insert-root/ascending   5,000,000    5,000,000 – 5,000,000   4.00  ok
-     go-indigo  insert-root/ascending   1,250,000    1,250,000 – 1,250,000   1.00  ok
+     peer       variant                per second                min – max  ratio                                    parity
+     wireproof  insert-root/ascending   5,000,000    5,000,000 – 5,000,000   4.00 × go-indigo                        ok
+     go-indigo  insert-root/ascending   1,250,000    1,250,000 – 1,250,000   1.00 × go-indigo                        ok
 
-     wireproof  insert-root/shuffled    2,500,000    2,500,000 – 2,500,000   4.00  ok
-     go-indigo  insert-root/shuffled      625,000        625,000 – 625,000   1.00  ok
+     wireproof  insert-root/shuffled    2,500,000    2,500,000 – 2,500,000   4.00 × go-indigo                        ok
+     go-indigo  insert-root/shuffled      625,000        625,000 – 625,000   1.00 × go-indigo                        ok
 
-     wireproof  bulk                   12,500,000  12,500,000 – 12,500,000  10.00  ok
+     wireproof  bulk                   12,500,000  12,500,000 – 12,500,000  10.00 × go-indigo insert-root/ascending  ok
 
-     wireproof  lookup                  8,333,333    8,333,333 – 8,333,333   2.50  ok
-     go-indigo  lookup                  3,333,333    3,333,333 – 3,333,333   1.00  ok
+     wireproof  lookup                  8,333,333    8,333,333 – 8,333,333   2.50 × go-indigo                        ok
+     go-indigo  lookup                  3,333,333    3,333,333 – 3,333,333   1.00 × go-indigo                        ok
 
-    ratio: insert-root/ascending against go-indigo insert-root/ascending, insert-root/shuffled against
-            go-indigo insert-root/shuffled, bulk against go-indigo insert-root/ascending, lookup against
-            go-indigo lookup
+    ratio: N × NAME is N times as fast as NAME; insert-root/ascending against go-indigo
+            insert-root/ascending, insert-root/shuffled against go-indigo insert-root/shuffled, bulk
+            against go-indigo insert-root/ascending, lookup against go-indigo lookup
     names: ascending: in key order; bulk: from a list in key order; shuffled: in any order
 
     Inserting in the order of the keys, the fastest is wireproof (insert-root/ascending) with 5,000,000
-    records/s (5,000,000 – 5,000,000), 4.00 times the next, go-indigo (insert-root/ascending). Inserting
-    in any order, the fastest is wireproof (insert-root/shuffled) with 2,500,000 records/s
-    (2,500,000 – 2,500,000), 4.00 times the next, go-indigo (insert-root/shuffled). Building from all
+    records/s (5,000,000 – 5,000,000), 4.00 × go-indigo (insert-root/ascending), the next. Inserting in
+    any order, the fastest is wireproof (insert-root/shuffled) with 2,500,000 records/s
+    (2,500,000 – 2,500,000), 4.00 × go-indigo (insert-root/shuffled), the next. Building from all
     records at once, the fastest is wireproof (bulk) with 12,500,000 records/s
-    (12,500,000 – 12,500,000), 10.00 times go-indigo (insert-root/ascending). Looking up, the fastest is
-    wireproof (lookup) with 8,333,333 lookups/s (8,333,333 – 8,333,333), 2.50 times the next, go-indigo
-    (lookup). 7 of 7 rows proved equal work, by their counts of frames.
+    (12,500,000 – 12,500,000), 10.00 × go-indigo (insert-root/ascending). Looking up, the fastest is
+    wireproof (lookup) with 8,333,333 lookups/s (8,333,333 – 8,333,333), 2.50 × go-indigo (lookup), the
+    next. 7 of 7 rows proved equal work, by their counts of frames.
     "#);
 }
 
@@ -408,12 +411,12 @@ fn a_repository_is_shown_in_milliseconds_with_its_stages() {
     insta::assert_snapshot!(text(&results, None), @r#"
     repo: 1 repository of 192,000 records, 70.6 MB, 3 passes, one core
 
-     peer       variant           ms      min – max  MB/s  ratio  checks                parity
-     wireproof  total           43.0    42.0 – 44.0  1642   9.56  H··········so···1c··  ok
-     go-indigo  total          411.0  410.0 – 412.0   172   1.00  H··········so·······  ok
-     rust-rsky  total          421.0  420.0 – 422.0   168   0.98  H···················  ok
+     peer       variant           ms      min – max  MB/s  ratio              checks                parity
+     wireproof  total           43.0    42.0 – 44.0  1642   9.56 × go-indigo  H··········so···1c··  ok
+     go-indigo  total          411.0  410.0 – 412.0   172   1.00 × go-indigo  H··········so·······  ok
+     rust-rsky  total          421.0  420.0 – 422.0   168   0.98 × go-indigo  H···················  ok
 
-     wireproof  total/rebuild   52.0    51.0 – 53.0  1358      –  H··········so···1c··  ok
+     wireproof  total/rebuild   52.0    51.0 – 53.0  1358      –              H··········so···1c··  ok
 
      peer       variant        parse ms  signature ms  walk ms  rebuild ms
      wireproof  total              30.0          0.00     12.0           –
@@ -422,14 +425,14 @@ fn a_repository_is_shown_in_milliseconds_with_its_stages() {
      wireproof  total/rebuild      30.0             –     12.0        9.00
 
     stages: median of each; one that a peer cannot tell apart is in the one before it
-    ratio: total against go-indigo total
+    ratio: N × NAME is N times as fast as NAME; total against go-indigo total
     checks: H cid-sha256, O key-order, D duplicate-keys, M minimal-heads, U utf8, I indefinite-lengths,
             F float-canonical, T only-tag-42, L link-shape, E trailing-bytes, B depth-bound, s low-s,
             o mst-order, l mst-layer, p mst-prefix, e mst-shape, 1 mst-once, c complete, r record-path,
             v record-cbor
 
-    Verifying a whole repository, the fastest is wireproof (total) with 43.0 ms (42.0 – 44.0), 9.56
-    times the next, go-indigo (total). wireproof makes 5 of 20 checks, go-indigo makes 3 of 20 checks.
+    Verifying a whole repository, the fastest is wireproof (total) with 43.0 ms (42.0 – 44.0),
+    9.56 × go-indigo (total), the next. wireproof makes 5 of 20 checks, go-indigo makes 3 of 20 checks.
     With its tree rebuilt, the fastest is wireproof (total/rebuild) with 52.0 ms (51.0 – 53.0). 4 of 4
     rows proved equal work, by their counts of records. The least even row is wireproof (total): its
     fastest pass is 5 % faster than its slowest.

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::failure::Failure;
 use crate::inputs::{InputKind, Inputs};
+use crate::names;
 use crate::output::Output;
 use client::Client;
 use follower::admin_api::access::AdminAddress;
@@ -36,14 +37,14 @@ pub(crate) struct AdminArgs {
 
 /// Show and change the accounts that a running `follow` selects.
 ///
-/// A change is in effect for the next event, and stored: it wins over --dids in later runs with the same state folder,
-/// until the opposite change.
+/// A change applies from the next event on. It is stored, and takes precedence over --dids in later runs with the same
+/// state folder, until you make the opposite change.
 #[derive(Debug, Subcommand)]
 #[command(after_help = ACCOUNTS_EXAMPLES)]
 pub(crate) enum AccountsCommand {
-    /// Select accounts; with --backfill of the run, their history is delivered first.
+    /// Select accounts; if the run has --backfill, their history is delivered first.
     Add(AccountsArgs),
-    /// Select accounts no longer. What is stored for destinations is still delivered.
+    /// Stop selecting accounts. Events that are stored for destinations are still delivered.
     Remove(AccountsArgs),
     /// List the selected accounts.
     List(AdminArgs),
@@ -53,8 +54,8 @@ pub(crate) enum AccountsCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct AccountsArgs {
-    /// DIDs; `@FILE` names a file with one a line, `-` reads standard input.
-    #[arg(value_name = "DID|@FILE|-", required = true)]
+    /// DIDs or handles, which the run resolves; `@FILE` names a file with one per line, `-` reads standard input.
+    #[arg(value_name = "ACCOUNT|@FILE|-", required = true)]
     dids: Vec<String>,
     #[command(flatten)]
     admin: AdminArgs,
@@ -62,8 +63,8 @@ pub(crate) struct AccountsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct AccountArgs {
-    /// The account.
-    #[arg(value_name = "DID")]
+    /// The account: a DID or a handle.
+    #[arg(value_name = "ACCOUNT")]
     did: String,
     #[command(flatten)]
     admin: AdminArgs,
@@ -71,14 +72,14 @@ pub(crate) struct AccountArgs {
 
 /// Show and change the collections that a running `follow` selects.
 ///
-/// A change is in effect for the next event, and stored as those of accounts. Records that were written before a
+/// A change applies from the next event on, and is stored like a change of accounts. Records that were written before a
 /// collection was added are not delivered.
 #[derive(Debug, Subcommand)]
 #[command(after_help = COLLECTIONS_EXAMPLES)]
 pub(crate) enum CollectionsCommand {
     /// Select collections.
     Add(CollectionsArgs),
-    /// Select collections no longer, under the names by which they are listed.
+    /// Stop selecting collections, by the names in the list.
     Remove(CollectionsArgs),
     /// List the selected collections.
     List(AdminArgs),
@@ -93,7 +94,7 @@ pub(crate) struct CollectionsArgs {
     admin: AdminArgs,
 }
 
-/// Show the state of a running `follow`: hosts, outbox, destinations, and what is paused.
+/// Show the state of a running `follow`: hosts, outbox, destinations and pauses.
 #[derive(Debug, Args)]
 #[command(after_help = STATUS_EXAMPLES)]
 pub(crate) struct StatusArgs {
@@ -111,7 +112,7 @@ pub(crate) struct PauseArgs {
     admin: AdminArgs,
 }
 
-/// Resume what `wireproof pause` has paused.
+/// Resume a running `follow` after `wireproof pause`: the intake of events, or a destination.
 #[derive(Debug, Args)]
 #[command(after_help = RESUME_EXAMPLES)]
 pub(crate) struct ResumeArgs {
@@ -127,11 +128,13 @@ pub(crate) fn accounts(command: &AccountsCommand, output: Output) -> Result<(), 
         AccountsCommand::Remove(args) => edit_accounts(args, "/accounts/remove", output),
         AccountsCommand::List(args) => list_accounts(args, output),
         AccountsCommand::Status(AccountArgs { did, admin }) => {
-            let status: AccountStatus = get(admin, &format!("/accounts/{did}"))?;
+            let account = names::account(did)?;
+            let status: AccountStatus = get(admin, &format!("/accounts/{account}"))?;
             output.document(&status, admin.json, text::account_status)?;
-            match status.behind.is_empty() {
-                true => Ok(()),
-                false => Err(Failure::Refused(format!("{did}: the account is behind"))),
+            if status.behind.is_empty() {
+                Ok(())
+            } else {
+                Err(Failure::Refused(format!("{did}: the account is behind")))
             }
         }
     }

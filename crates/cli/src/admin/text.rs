@@ -19,9 +19,10 @@ pub(super) fn collections(of: &Collections) -> String {
 }
 
 fn list(has_all: bool, all: &str, entries: &[String]) -> String {
-    match has_all {
-        true => format!("{all}\n"),
-        false => entries.iter().flat_map(|entry| [entry, "\n"]).collect(),
+    if has_all {
+        format!("{all}\n")
+    } else {
+        entries.iter().flat_map(|entry| [entry, "\n"]).collect()
     }
 }
 
@@ -29,9 +30,10 @@ pub(super) fn paused(paused: &Paused) -> String {
     let intake = paused.intake.then_some("the intake of events");
     let names: Vec<_> =
         intake.into_iter().chain(paused.destinations.iter().map(String::as_str)).collect();
-    match names.is_empty() {
-        true => "nothing is paused\n".to_owned(),
-        false => format!("paused: {}\n", names.join(", ")),
+    if names.is_empty() {
+        "nothing is paused\n".to_owned()
+    } else {
+        format!("paused: {}\n", names.join(", "))
     }
 }
 
@@ -58,7 +60,9 @@ pub(super) fn run_status(status: &RunStatus) -> String {
         let _ = writeln!(text, "where         {condition}");
     }
     if let Some(of) = &status.histories {
-        let (complete, outdated, awaited) = (of.complete, of.outdated, of.awaited);
+        let complete = of.complete;
+        let outdated = of.outdated;
+        let awaited = of.awaited;
         let _ = writeln!(
             text,
             "histories     {complete} complete, {outdated} outdated, {awaited} awaited"
@@ -68,7 +72,9 @@ pub(super) fn run_status(status: &RunStatus) -> String {
         let _ = writeln!(text, "changes       {} to the command line", status.changes);
     }
     if let Some(outbox) = &status.outbox {
-        let (events, bytes, oldest) = (outbox.events, outbox.bytes, outbox.oldest_seconds);
+        let events = outbox.events;
+        let bytes = outbox.bytes;
+        let oldest = outbox.oldest_seconds;
         let _ =
             writeln!(text, "outbox        {events} events, {bytes} bytes, oldest {oldest:.0} s");
     }
@@ -102,7 +108,10 @@ pub(super) fn account_status(status: &AccountStatus) -> String {
     }
     if let Some(event) = &status.last_event {
         let seq = event.seq.map_or(String::new(), |seq| format!(" {seq}"));
-        let (kind, host, code, ago) = (&event.kind, &event.host, &event.code, event.seconds_ago);
+        let kind = &event.kind;
+        let host = &event.host;
+        let code = &event.code;
+        let ago = event.seconds_ago;
         let _ = writeln!(text, "last event    {kind}{seq} of {host}: {code}, {ago:.0} s ago");
     }
     for of in &status.deliveries {

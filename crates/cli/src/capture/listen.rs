@@ -1,4 +1,4 @@
-//! Receives the frames of a stream, and keeps those of commits with operations.
+//! Receives the frames of a stream, and keeps commits with operations.
 
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::CaptureArgs;
 use crate::failure::Failure;
+use crate::first_contact::FirstContact;
 use crate::network::Network;
 use crate::progress::ProgressLine;
 use crate::stream::{Hosts, Start, notice_text};
@@ -29,15 +30,22 @@ pub(super) async fn listen(
         Feed::new(Dialer::new(network.http.clone()), &hosts.upstreams(), options, Jitter::new());
     let (mut frames, mut bytes) = (Vec::new(), 0);
     let mut deadline: Option<Instant> = None;
+    let contact = FirstContact::new();
+    let missed = contact.missed(args.stream.first_contact_limit());
+    tokio::pin!(missed);
     while bytes < args.capture_bytes {
         let item = tokio::select! {
             biased;
             () = stop.requested() => break,
             () = wait_until(deadline) => break,
+            failure = &mut missed => return Err(failure),
             item = feed.next() => item?,
         };
         match item {
-            FeedItem::Notice(notice) => print_notice(hosts, &notice, line),
+            FeedItem::Notice(notice) => {
+                contact.record(hosts.name(notice.host().0), &notice);
+                print_notice(hosts, &notice, line);
+            }
             FeedItem::Frame(received) => {
                 deadline.get_or_insert_with(|| Instant::now() + Duration::from_secs(args.seconds));
                 if is_commit_with_ops(&received) {
@@ -60,7 +68,7 @@ async fn wait_until(deadline: Option<Instant>) {
 }
 
 fn print_notice(hosts: &Hosts, notice: &Notice, line: &ProgressLine) {
-    let host = hosts.names.get(notice.host().0).map_or("", String::as_str);
+    let host = hosts.name(notice.host().0);
     // Gaps are normal, and so is the event at the cursor.
     if !matches!(notice, Notice::Gap { .. } | Notice::Repeated { .. }) {
         line.print(&notice_text(host, notice));

@@ -30,14 +30,14 @@ use signed::{CapturedKeys, SignedCommits};
 
 /// Capture the frames of a live stream in files that `bench` and `inspect` read.
 ///
-/// firehose-frames.bin has the commits that change records, unverified, in the order and with the bytes in
-/// which they were received, and a description beside it.
+/// firehose-frames.bin holds the commits that change records, unverified, exactly as received and in the same order. A
+/// description is written next to it.
 ///
-/// With --sigs the keys of the accounts are looked up and written to accounts.json, and the signed commit
-/// objects to signed-commits.bin, except those without a key or with a wrong signature; their number is
-/// printed.
+/// With --sigs, `capture` looks up the keys of the accounts and writes them to accounts.json. It writes the signed
+/// commit objects to signed-commits.bin, except commits without a key or with a wrong signature, and prints the number
+/// of exceptions.
 ///
-/// Ctrl-C ends the capture early: what was received until then is written.
+/// Ctrl-C ends the capture early: the frames received so far are written.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CaptureArgs {
@@ -71,8 +71,9 @@ async fn capture(args: &CaptureArgs, output: Output) -> Result<(), Failure> {
     let hosts = Hosts::new(&args.stream.host, DEFAULT_RELAY)?;
     let network = Network::open(&args.stream.network, &hosts.urls)?;
     files::create_folder(&args.out)?;
-    let (mut line, stop, stop_limit) =
-        (ProgressLine::new(), StopSignal::new(), args.stream.stop_limit());
+    let mut line = ProgressLine::new();
+    let stop = StopSignal::new();
+    let stop_limit = args.stream.stop_limit();
     let _shutdown = Shutdown::listen(stop.clone(), stop_limit, || ())?;
     let frames = listen::listen(args, &hosts, &network, &stop, &mut line).await?;
     // The rest of the time is for the files.
@@ -80,9 +81,10 @@ async fn capture(args: &CaptureArgs, output: Output) -> Result<(), Failure> {
         stop.requested().await;
         tokio::time::sleep(stop_limit / 2).await;
     };
-    let keys = match args.sigs {
-        true => Some(CapturedKeys::look_up(&frames, &network.resolver, stopped, &mut line).await),
-        false => None,
+    let keys = if args.sigs {
+        Some(CapturedKeys::look_up(&frames, &network.resolver, stopped, &mut line).await)
+    } else {
+        None
     };
     line.end();
     let file = corpus::write(frames.iter().map(|frame| &frame[..]));
@@ -93,7 +95,9 @@ async fn capture(args: &CaptureArgs, output: Output) -> Result<(), Failure> {
     let path = args.out.join(ACCOUNTS_FILE);
     files::replace_json(&path, &keys.to_did_keys())?;
     crash_point("capture/accounts");
-    let (path, found, missing) = (path.display(), keys.found.len(), keys.missing);
+    let path = path.display();
+    let found = keys.found.len();
+    let missing = keys.missing;
     output.text(&format!("{path}: {found} keys, {missing} not found\n"))?;
     let SignedCommits { file, counts, dropped } = signed::read(&frames, &keys);
     let content = format!("{} commits, {dropped}", counts.commits);
@@ -119,7 +123,9 @@ fn write(
         counts: C,
     }
     let sha256 = &*hex::encode(&sha256::digest(bytes));
-    let (hosts, seconds, file_bytes) = (&*hosts.names, args.seconds, bytes.len() as u64);
+    let hosts = &*hosts.names;
+    let seconds = args.seconds;
+    let file_bytes = bytes.len() as u64;
     let description = Description { hosts, seconds, file_bytes, sha256, counts };
     CorpusFile { name, bytes, sha256, content }.write(&args.out, &description, output)
 }

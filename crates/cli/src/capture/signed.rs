@@ -152,9 +152,10 @@ impl CommitReader {
         let block = blocks.find(|block| block.cid == commit.commit.as_cid_ref());
         let object = block.ok_or(DropReason::Unreadable)?.data;
         let signed = verify::commit::verify(object, key).map_err(|_| DropReason::Unsigned)?;
-        match signed.did == commit.repo && object.len() < MAX_OBJECT_BYTES {
-            true => Ok((object.to_vec(), key)),
-            false => Err(DropReason::Unsigned),
+        if signed.did == commit.repo && object.len() < MAX_OBJECT_BYTES {
+            Ok((object.to_vec(), key))
+        } else {
+            Err(DropReason::Unsigned)
         }
     }
 

@@ -1,4 +1,4 @@
-//! `wireproof delivery`: what deliveries left behind.
+//! `wireproof delivery`: events that destinations refused.
 
 mod replay;
 
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use replay::ReplayArgs;
 
-/// Work with what deliveries of `follow` left behind.
+/// Work with events that destinations of `follow` refused.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DeliveryCommand {
     Replay(Box<ReplayArgs>),

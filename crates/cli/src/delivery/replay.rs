@@ -19,9 +19,9 @@ use follower::{
 
 /// Send the events in a file of dead letters again.
 ///
-/// `follow` sets an event aside in `refused-….ndjson` if a destination refuses it. Once the receiver is mended, this command sends these
-/// events in their order, with the ids that they had: a receiver that knows an id leaves the event out. The file stays as it is;
-/// events that are refused again are written to a file of the same kind in --refused.
+/// If a destination refuses an event, `follow` sets it aside in `refused-….ndjson`. Once the receiver is fixed, this
+/// command sends these events again, in order and with the same ids, so that a receiver can skip ids that it knows. The
+/// file does not change; events that are refused again go to a file of the same kind in --refused.
 ///
 /// Exit code 0 if all are accepted, 1 if some are refused again.
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ pub(crate) struct ReplayArgs {
     /// Where to send the events: file:///FOLDER, https://… (signed webhook), kafka://HOST/TOPIC or nats://HOST/PREFIX.
     #[arg(long, value_name = "URI", value_parser = DestinationParser)]
     to: Destination,
-    /// Send a line for each operation, as `follow --ops` does.
+    /// Send a line per operation, as `follow --ops` does.
     #[arg(long)]
     ops: bool,
     /// Folder for events that are refused again [default: refused-again next to the file].
@@ -49,16 +49,20 @@ pub(crate) struct ReplayArgs {
 }
 
 pub(super) fn run(args: &ReplayArgs, output: Output) -> Result<(), Failure> {
-    if matches!(
-        args.to,
-        Destination::Sqlite(_) | Destination::Postgres(_) | Destination::WebSocket(_)
-    ) {
+    let refuses_events = match &args.to {
+        Destination::Sink(address) => !address.stores_positions,
+        Destination::WebSocket(_) => false,
+    };
+    if !refuses_events {
         let what = "--to: tables and WebSocket clients refuse no event; name a folder, a webhook, a topic or a stream";
         return Err(Failure::Usage(what.to_owned()));
     }
-    let events = read_dead_letters(&args.file).map_err(|error| match args.file.is_file() {
-        true => Failure::Refused(error.to_string()),
-        false => Failure::Local(error.to_string()),
+    let events = read_dead_letters(&args.file).map_err(|error| {
+        if args.file.is_file() {
+            Failure::Refused(error.to_string())
+        } else {
+            Failure::Local(error.to_string())
+        }
     })?;
     let summary = network::runtime()?.block_on(replay(args, events))?;
     output.document(&summary, args.json, ReplaySummary::to_text)?;
@@ -113,7 +117,7 @@ async fn replay(args: &ReplayArgs, events: Vec<NewEvent>) -> Result<ReplaySummar
     })
 }
 
-/// What JSON and text say of a replay.
+/// The report, as JSON and text, of a replay.
 #[derive(Debug, Serialize)]
 struct ReplaySummary {
     event_count: u64,

@@ -1,4 +1,4 @@
-//! `wireproof doctor DID|HANDLE`: arguments, and what is asked in which order.
+//! `wireproof doctor DID|HANDLE`: arguments, and the order of the requests.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use store::StateReader;
 use super::evidence::{Evidence, Questions, within};
 use super::findings::{Kind, diagnose};
 use super::report::Report;
-use crate::account::identifier;
 use crate::failure::Failure;
+use crate::names;
 use crate::network::{self, Network, NetworkArgs};
 use crate::output::Output;
 use crate::stream::{DEFAULT_RELAY, Hosts};
@@ -28,7 +28,7 @@ pub(super) struct AccountArgs {
     /// The state folder of `follow` [default: its default folder, if there is one].
     #[arg(long, env = "WIREPROOF_STATE", value_name = "DIR", value_hint = ValueHint::DirPath)]
     state: Option<PathBuf>,
-    /// How long relays and the state may stay behind the account's server.
+    /// Seconds for which relays and the state may stay behind the account's server.
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     #[arg(value_parser = clap::value_parser!(u64).range(..=600))]
     wait_seconds: u64,
@@ -68,7 +68,7 @@ fn open_state(args: &AccountArgs) -> Result<Option<StateReader>, Failure> {
     Ok(Some(StateReader::open(&path)?))
 }
 
-/// Asks the directory, then the account's server, and then whoever should have what the server has.
+/// Asks the directory, then the account's server, and then the places that should have the server's state.
 async fn gather(
     args: &AccountArgs,
     network: &Network,
@@ -76,7 +76,7 @@ async fn gather(
     state: Option<StateReader>,
 ) -> Result<Evidence, Failure> {
     let who = args.who.as_deref().unwrap_or_default();
-    let given = identifier(who)?;
+    let given = names::account(who)?;
     let did = match given.as_handle() {
         Some(handle) => within(network.resolver.resolve_handle(handle))
             .await

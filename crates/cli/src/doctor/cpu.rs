@@ -15,7 +15,7 @@ pub(crate) struct CpuArgs {
 }
 
 pub(super) fn run(args: &CpuArgs, output: Output) -> Result<(), Failure> {
-    let kernels = cpu::kernels().into_iter().map(Line::from).collect();
+    let kernels = cpu::kernels().into_iter().map(KernelRow::from).collect();
     let report = Report { architecture: std::env::consts::ARCH, kernels };
     output.document(&report, args.json, Report::to_text)
 }
@@ -23,18 +23,18 @@ pub(super) fn run(args: &CpuArgs, output: Output) -> Result<(), Failure> {
 #[derive(Serialize)]
 struct Report {
     architecture: &'static str,
-    kernels: Vec<Line>,
+    kernels: Vec<KernelRow>,
 }
 
 /// A kernel and its back ends.
 #[derive(Serialize)]
-struct Line {
+struct KernelRow {
     kernel: &'static str,
     in_use: &'static str,
     available: Vec<&'static str>,
 }
 
-impl From<Kernel> for Line {
+impl From<Kernel> for KernelRow {
     fn from(Kernel { name, in_use, available, .. }: Kernel) -> Self {
         Self { kernel: name, in_use, available }
     }
@@ -42,7 +42,7 @@ impl From<Kernel> for Line {
 
 impl Report {
     fn to_text(&self) -> String {
-        let row = |line: &Line| {
+        let row = |line: &KernelRow| {
             [line.kernel.to_owned(), line.in_use.to_owned(), line.available.join(", ")]
         };
         let rows = self.kernels.iter().map(row);

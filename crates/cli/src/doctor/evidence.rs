@@ -1,4 +1,5 @@
-//! What the directory, servers and the state say of an account. Every host may lie, and every wait is bounded.
+//! The evidence about an account from the directory, servers and the state. Every host may lie, and every wait is
+//! bounded.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ pub(super) struct Evidence {
     pub(super) state: Option<StateEvidence>,
 }
 
-/// What the directory says.
+/// The answer of the directory.
 pub(super) struct IdentityEvidence {
     /// URL of the directory; `None` for a did:web.
     pub(super) directory: Option<String>,
@@ -50,7 +51,7 @@ pub(super) enum LookupError {
     TimedOut,
 }
 
-/// What a verified log of operations says.
+/// The content of a verified log of operations.
 pub(super) struct LogSummary {
     pub(super) is_tombstoned: bool,
     pub(super) key: Option<PublicKey>,
@@ -67,7 +68,7 @@ pub(super) enum LogFault {
     Refused(String),
 }
 
-/// What the account's server says.
+/// The answer of the account's server.
 pub(super) struct ServerEvidence {
     pub(super) url: Url,
     pub(super) status: Result<RepoStatus, AskError>,
@@ -93,7 +94,7 @@ pub(super) enum CommitFault {
     },
 }
 
-/// What a relay says.
+/// The answer of a relay.
 pub(super) struct RelayEvidence {
     pub(super) name: String,
     pub(super) status: Result<RepoStatus, AskError>,
@@ -101,21 +102,21 @@ pub(super) struct RelayEvidence {
     pub(super) server: Option<Result<ListedHost, AskError>>,
 }
 
-/// What the state has.
+/// The content of the state.
 pub(super) struct StateEvidence {
     pub(super) path: PathBuf,
     pub(super) account: Option<AccountState>,
     pub(super) key: Option<StoredKey>,
 }
 
-/// A host that did not answer a request with what was asked for.
+/// A host that did not answer a request as expected.
 pub(super) enum AskError {
     Failed(XrpcError),
     TimedOut,
 }
 
 impl IdentityEvidence {
-    /// The account's key: that of the verified log, or else of the document.
+    /// The account's key, from the verified log, or else from the document.
     pub(super) fn key(&self) -> Option<PublicKey> {
         match &self.log {
             Some(Ok(log)) => log.key.clone(),
@@ -153,12 +154,7 @@ impl<'n> Questions<'n> {
     /// Asks the directory, and whether the given handle, or the claimed one, leads back.
     pub(super) async fn identity(&self, given: Option<Handle<'_>>) -> IdentityEvidence {
         let resolver = &self.network.resolver;
-        let log = async {
-            match self.did.is_plc() {
-                true => Some(self.log().await),
-                false => None,
-            }
-        };
+        let log = async { if self.did.is_plc() { Some(self.log().await) } else { None } };
         let (account, log) = tokio::join!(looked_up(resolver.account(self.did)), log);
         let handle = match (&account, given) {
             (Err(_), _) => None,
@@ -194,10 +190,8 @@ impl<'n> Questions<'n> {
         let url = identity.server()?.clone();
         let status = asked(self.client.get_repo_status(&url, self.did)).await;
         let is_active = status.as_ref().is_ok_and(|status| status.active);
-        let commit = match is_active {
-            true => Some(self.newest_commit(&url, identity.key()).await),
-            false => None,
-        };
+        let commit =
+            if is_active { Some(self.newest_commit(&url, identity.key()).await) } else { None };
         Some(ServerEvidence { url, status, commit })
     }
 

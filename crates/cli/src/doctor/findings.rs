@@ -1,4 +1,4 @@
-//! What is wrong with an account, by what its directory, servers and state say.
+//! The findings about an account, from the evidence of its directory, servers and state.
 
 use atproto::syntax::Tid;
 use net::xrpc::{ErrorName, RepoStatus};
@@ -20,7 +20,7 @@ pub(super) struct Finding {
     /// The host or file that it was found at.
     pub(super) at: String,
     pub(super) message: String,
-    /// What to do.
+    /// The remedy.
     pub(super) action: &'static str,
 }
 
@@ -31,7 +31,7 @@ pub(super) enum Kind {
     Unknown,
 }
 
-/// The findings, those that explain others first.
+/// The findings; findings that explain others come first.
 pub(super) fn diagnose(evidence: &Evidence) -> Vec<Finding> {
     let mut found = Findings(Vec::new());
     found.identity(evidence);
@@ -59,7 +59,7 @@ impl Findings {
                     "identity/deleted",
                     &at,
                     message,
-                    "delete what you have of the account",
+                    "delete your copies of the account's data",
                 );
             }
             Some(Ok(log)) => self.document(&at, identity, log),
@@ -73,7 +73,7 @@ impl Findings {
                 "identity/log-unanswered",
                 &at,
                 format!("the operation log is not served: {why}"),
-                "the key is the directory's word until the log is served: try again later",
+                "only the directory vouches for the key until the log is served: try again later",
             ),
             None => {}
         }
@@ -130,15 +130,16 @@ impl Findings {
         let claimed = identity.account.as_ref().ok().and_then(|account| account.document.handle());
         let at = claimed.map_or_else(|| "handle".to_owned(), |handle| handle.to_string());
         let message = error.to_string();
-        match error.is_outage() {
-            true => self.unknown("handle/unanswered", &at, message, TRY_LATER),
-            false => self.wrong(
+        if error.is_outage() {
+            self.unknown("handle/unanswered", &at, message, TRY_LATER)
+        } else {
+            self.wrong(
                 "handle/unverified",
                 &at,
                 message,
                 "show the account as handle.invalid; its owner must repair the DNS record, the file at the handle's \
                  host, or the handle in the DID document",
-            ),
+            )
         }
     }
 
@@ -224,24 +225,25 @@ impl Findings {
         if rev == newest {
             return;
         }
-        match migrated_after(evidence, rev, newest) {
-            true => self.wrong(
+        if migrated_after(evidence, rev, newest) {
+            self.wrong(
                 "relay/silent-after-migration",
                 at,
                 format!("the relay has revision {rev} from before the migration, the new server {newest}"),
                 "the relay does not take the account's events from the new server: ask it to crawl the server \
                  (requestCrawl), or follow the server itself",
-            ),
-            false => self.wrong(
+            )
+        } else {
+            self.wrong(
                 "relay/behind",
                 at,
                 format!("the relay has revision {rev}, the account's server {newest}"),
                 "the relay lost events or is late: follow another relay or the server, and fetch the repository (--resync)",
-            ),
+            )
         }
     }
 
-    /// What the relay says of the account's server. Not every relay has the method.
+    /// The relay's status of the account's server. Not every relay has the method.
     fn relay_of_server(&mut self, relay: &RelayEvidence) {
         let at = &*relay.name;
         match &relay.server {
@@ -376,7 +378,7 @@ impl Findings {
                 refused,
                 at,
                 message,
-                "the host does not serve accounts to this machine, or is no such host: check its address, or ask its operator",
+                "the host does not serve accounts to this machine, or is no relay or server: check its address, or ask its operator",
             ),
             _ => self.unknown(unanswered, at, message, TRY_LATER),
         }
@@ -423,5 +425,4 @@ const SERVER_UNSERVED: [&str; 4] =
 
 const TRY_LATER: &str = "try again later; until then this is unknown";
 
-const INACTIVE: &str =
-    "its records must not be shown; if it is deleted, delete what you have of it";
+const INACTIVE: &str = "its records must not be shown; if it is deleted, delete your copies of it";

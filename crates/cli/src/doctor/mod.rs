@@ -1,4 +1,4 @@
-//! `wireproof doctor`: what is wrong with an account, and what this machine and this build can do.
+//! `wireproof doctor`: the diagnosis of an account, and the abilities of this machine and this build.
 
 mod account;
 mod cpu;
@@ -13,12 +13,12 @@ use crate::output::Output;
 use account::AccountArgs;
 use cpu::CpuArgs;
 
-/// Find out what is wrong with an account, or show what this machine can do.
+/// Diagnose an account, or show the kernels that this machine can run.
 ///
-/// Compares what the directory, the account's server, relays and the state of `follow` say of the account. The
+/// Compares the account in the directory, on its server, on relays and in the state of `follow`. The
 /// directory's log is verified, and the newest commit must be signed with the account's key; relays are asked again for
 /// --wait-seconds while they are behind. Exit code 0 if nothing is wrong, 1 if something is, 3 if nothing else is wrong
-/// but a host does not answer, 4 if the state cannot be read. The guide has the codes of findings: docs/guide/doctor.md.
+/// but a host does not answer, 4 if the state cannot be read. All findings: docs/reference/doctor.md.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = EXAMPLES)]
@@ -31,10 +31,10 @@ pub(crate) struct DoctorArgs {
 
 #[derive(Debug, Subcommand)]
 enum DoctorCommand {
-    /// Print the back end of each kernel: the one in use, and those that the processor has.
+    /// Print the back ends of every kernel: the one in use, and all that the processor supports.
     ///
-    /// A kernel takes the fastest that the processor has. --backend or WIREPROOF_BACKEND keeps every command to less, for
-    /// tests and benchmarks; results are the same.
+    /// A kernel uses the fastest back end that the processor supports. For tests and benchmarks, --backend or
+    /// WIREPROOF_BACKEND limits every command to slower ones; results are the same.
     #[command(after_help = cpu::EXAMPLES)]
     Cpu(CpuArgs),
 }

@@ -11,7 +11,7 @@ use super::findings::{Finding, Kind};
 use crate::network;
 use crate::output::table;
 
-/// What JSON and text say of an account.
+/// The report, as JSON and text, of an account.
 #[derive(Serialize)]
 pub(super) struct Report {
     did: String,
@@ -29,7 +29,7 @@ pub(super) struct Report {
     findings: Vec<Finding>,
 }
 
-/// What one source says.
+/// The statement of one source.
 #[derive(Serialize)]
 struct Source {
     /// `server`, `relay` or `state`.

@@ -19,7 +19,7 @@ pub(super) struct UnreadLine {
 }
 
 /// A verified line.
-pub(super) struct Line {
+pub(super) struct VerifiedLine {
     pub(super) kind: Kind,
     pub(super) did: String,
     pub(super) rev: String,
@@ -37,7 +37,7 @@ pub(super) struct Line {
     pub(super) uncompared: Vec<&'static str>,
 }
 
-/// What proves a line.
+/// The proof of a line.
 pub(super) enum Proof {
     Frame(Vec<u8>),
     Blocks(Vec<u8>),
@@ -89,7 +89,7 @@ impl UnreadLine {
     ///
     /// # Errors
     /// If a key is missing or unknown, or a value has another form.
-    pub(super) fn read(self) -> Result<Line, Malformed> {
+    pub(super) fn read(self) -> Result<VerifiedLine, Malformed> {
         let Self { did, rev, mut members, .. } = self;
         if members.required::<u64>("v")? != events::Line::VERSION {
             let version = events::Line::VERSION;
@@ -100,7 +100,7 @@ impl UnreadLine {
             return Err(Malformed(format!("the code {code:?} of a verified line")));
         }
         let kind: Kind = members.required("kind")?;
-        let line = Line {
+        let line = VerifiedLine {
             ops: members.ops(kind)?,
             did: did.ok_or_else(|| missing("did"))?,
             rev: rev.ok_or_else(|| missing("rev"))?,

@@ -28,7 +28,7 @@ pub(super) struct LineKeysArgs {
     /// The mirror of a did:plc directory, a file of `plc mirror`.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     plc_mirror: Option<PathBuf>,
-    /// Look up the key of each account as it is now: at the did:plc directory, or the host of a did:web.
+    /// Look up the current key of every account: at the did:plc directory, or the host of a did:web.
     #[arg(long)]
     resolve: bool,
 }

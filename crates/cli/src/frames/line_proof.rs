@@ -16,7 +16,7 @@ use verify::record;
 use verify::repository::{self, RepositoryRejection};
 use verify::sync::{Judge, MemoryState, Outcome};
 
-use super::line::{Invalid, Line, MAX_LINE_DEPTH, Malformed, Op, Proof};
+use super::line::{Invalid, MAX_LINE_DEPTH, Malformed, Op, Proof, VerifiedLine};
 use super::strict_json;
 use crate::json::{InvalidBytes, RecordContent};
 
@@ -36,7 +36,7 @@ pub(super) struct ProvedLine {
 }
 
 /// Why a line is refused.
-pub(super) struct Refusal {
+pub(super) struct RefusedLine {
     pub(super) code: &'static str,
     pub(super) message: String,
 }
@@ -60,7 +60,11 @@ impl Default for Prover {
 
 impl Prover {
     /// Compares a line with its proof.
-    pub(super) fn prove(&mut self, line: Line, key: &PublicKey) -> Result<ProvedLine, Refusal> {
+    pub(super) fn prove(
+        &mut self,
+        line: VerifiedLine,
+        key: &PublicKey,
+    ) -> Result<ProvedLine, RefusedLine> {
         check_id(&line)?;
         if line.key.as_ref().is_some_and(|of| *of != key.to_did_key()) {
             return Err(differs("the line names another key"));
@@ -83,7 +87,12 @@ impl Prover {
         self.left_out + self.kept.as_ref().map_or(0, KeptProof::left_out)
     }
 
-    fn prove_frame(&mut self, line: &Line, frame: &[u8], key: &PublicKey) -> Result<(), Refusal> {
+    fn prove_frame(
+        &mut self,
+        line: &VerifiedLine,
+        frame: &[u8],
+        key: &PublicKey,
+    ) -> Result<(), RefusedLine> {
         let Some(commit) = judge(&mut self.judge, key, frame, line)? else {
             return match line.commit {
                 None => Ok(()),
@@ -102,13 +111,13 @@ impl Prover {
     }
 
     /// The proof of a line, which with `--ops` is in the line before.
-    fn proof_of(&mut self, line: &Line) -> Result<Rc<Proof>, Refusal> {
+    fn proof_of(&mut self, line: &VerifiedLine) -> Result<Rc<Proof>, RefusedLine> {
         if line.proof.is_some() || line.kind != Kind::Operation {
             self.left_out = self.left_out();
             self.kept = line.proof.as_ref().map(|proof| KeptProof::of(line, proof.clone()));
         }
         let is_of_line = |kept: &&mut KeptProof| kept.did == line.did && kept.rev == line.rev;
-        let kept = self.kept.as_mut().filter(is_of_line).ok_or_else(|| Refusal {
+        let kept = self.kept.as_mut().filter(is_of_line).ok_or_else(|| RefusedLine {
             code: MISSING_CODE,
             message: "a verified line without a proof: run follow with --proof".to_owned(),
         })?;
@@ -117,15 +126,16 @@ impl Prover {
                 return Err(differs(&format!("{}: two operations", op.path)));
             }
         }
-        match kept.paths.len() > event::Options::default().max_ops {
-            true => Err(differs("more operations than a commit can have")),
-            false => Ok(kept.proof.clone()),
+        if kept.paths.len() > event::Options::default().max_ops {
+            Err(differs("more operations than a commit can have"))
+        } else {
+            Ok(kept.proof.clone())
         }
     }
 }
 
 impl KeptProof {
-    fn of(line: &Line, proof: Rc<Proof>) -> Self {
+    fn of(line: &VerifiedLine, proof: Rc<Proof>) -> Self {
         let (did, rev) = (line.did.clone(), line.rev.clone());
         Self { did, rev, proof, operations: 0, paths: HashSet::new() }
     }
@@ -141,7 +151,7 @@ fn is_of_records(kind: Kind) -> bool {
 }
 
 /// Compares the id of a line with the account, the revision and the path.
-fn check_id(line: &Line) -> Result<(), Refusal> {
+fn check_id(line: &VerifiedLine) -> Result<(), RefusedLine> {
     let Some(id) = &line.id else { return Ok(()) };
     let of_commit = EventId::of_commit(&line.did, &line.rev);
     let of_repository = line.piece.is_some();
@@ -159,7 +169,7 @@ fn check_id(line: &Line) -> Result<(), Refusal> {
 
 /// The keys of a line that its blocks do not tell: whether a record is new, whether operations are left out, and what
 /// is only around the blocks.
-fn not_in_blocks(line: &Line) -> Vec<&'static str> {
+fn not_in_blocks(line: &VerifiedLine) -> Vec<&'static str> {
     let has_put = line.ops.iter().any(|op| op.action != Some(Action::Delete));
     let keys = [
         ("seq", line.seq.is_some()),
@@ -176,14 +186,14 @@ fn judge<'f>(
     judge: &'f mut Judge,
     key: &PublicKey,
     frame: &'f [u8],
-    line: &Line,
-) -> Result<Option<Commit<'f>>, Refusal> {
+    line: &VerifiedLine,
+) -> Result<Option<Commit<'f>>, RefusedLine> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let micros = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
     let key_of = |of: &str| (of == line.did).then_some(*key.as_compressed());
     let Ok(judged) = judge.judge(frame, &key_of, &mut MemoryState::default(), micros);
     if let Outcome::Rejected(why) = &judged.outcome {
-        return Err(Refusal { code: why.code(), message: why.to_string() });
+        return Err(RefusedLine { code: why.code(), message: why.to_string() });
     }
     let (seq, did, rev, time, commit, kinds) = match judged.event {
         Some(Event::Commit(of)) => {
@@ -197,14 +207,15 @@ fn judge<'f>(
         && line.time.as_deref() == Some(time)
         && line.seq == Some(seq)
         && kinds.contains(&line.kind);
-    match is_same && judged.outcome.is_accepted() {
-        true => Ok(commit),
-        false => Err(differs("the frame is another event")),
+    if is_same && judged.outcome.is_accepted() {
+        Ok(commit)
+    } else {
+        Err(differs("the frame is another event"))
     }
 }
 
 /// Proves the operations of a line from a slice.
-fn prove_ops(line: &Line, slice: &[u8], key: &PublicKey) -> Result<(), Refusal> {
+fn prove_ops(line: &VerifiedLine, slice: &[u8], key: &PublicKey) -> Result<(), RefusedLine> {
     let options = record::Options::default();
     let slice = record::Slice::read(slice, Some(&line.did), key, &options).map_err(refused)?;
     let root = slice.root().to_string();
@@ -226,14 +237,15 @@ fn prove_ops(line: &Line, slice: &[u8], key: &PublicKey) -> Result<(), Refusal> 
 
 impl Op {
     /// Compares the operation with those of a commit: an update of a record that the consumer did not select is a deletion.
-    fn compare_claim(&self, claims: &[RepoOp<'_>]) -> Result<(), Refusal> {
+    fn compare_claim(&self, claims: &[RepoOp<'_>]) -> Result<(), RefusedLine> {
         let path = &self.path;
         let claim = claims.iter().find(|of| of.path == path);
         let claim = claim.ok_or_else(|| differs(&format!("{path}: not in the commit")))?;
         let action = if self.is_filtered { Action::Update } else { claim.action };
-        match claim.action == action && (self.is_filtered || self.action == Some(action)) {
-            true => Ok(()),
-            false => Err(differs(&format!("{path}: the commit has another action"))),
+        if claim.action == action && (self.is_filtered || self.action == Some(action)) {
+            Ok(())
+        } else {
+            Err(differs(&format!("{path}: the commit has another action")))
         }
     }
 
@@ -298,25 +310,25 @@ fn is_same(json: &str, record: &Value) -> bool {
     strict_json::read(json.as_bytes(), MAX_LINE_DEPTH).is_ok_and(|of| of == *record)
 }
 
-impl Refusal {
+impl RefusedLine {
     /// There is no key of the account in `place`.
     pub(super) fn no_key(place: &str, did: &str) -> Self {
         Self { code: NO_KEY_CODE, message: format!("{place} of {did}") }
     }
 }
 
-impl From<Malformed> for Refusal {
+impl From<Malformed> for RefusedLine {
     fn from(Malformed(why): Malformed) -> Self {
         Self { code: MALFORMED_CODE, message: format!("not a line of follow: {why}") }
     }
 }
 
-fn refused(why: RepositoryRejection) -> Refusal {
-    Refusal { code: why.code(), message: why.to_string() }
+fn refused(why: RepositoryRejection) -> RefusedLine {
+    RefusedLine { code: why.code(), message: why.to_string() }
 }
 
-fn differs(what: &str) -> Refusal {
-    Refusal { code: DIFFERS_CODE, message: what.to_owned() }
+fn differs(what: &str) -> RefusedLine {
+    RefusedLine { code: DIFFERS_CODE, message: what.to_owned() }
 }
 
 /// Code of a line that claims to be verified and has no proof.

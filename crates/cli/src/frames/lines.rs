@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::line::UnreadLine;
 use super::line_keys::{LineKeys, LineKeysArgs};
-use super::line_proof::{ProvedLine, Prover, Refusal};
+use super::line_proof::{ProvedLine, Prover, RefusedLine};
 use crate::failure::Failure;
 use crate::files;
 use crate::network::NetworkArgs;
@@ -34,7 +34,7 @@ pub(crate) struct VerifyLinesArgs {
     json: bool,
 }
 
-/// What was found in the lines.
+/// The findings and counts of a file of lines.
 #[derive(Debug, Default, Serialize)]
 struct LinesReport {
     lines: u64,
@@ -130,8 +130,8 @@ impl Verifier<'_> {
         };
         let (did, rev) = (line.did.clone(), line.rev.clone());
         let key = self.keys.get(did.as_deref().unwrap_or_default())?;
-        let no_key = || Refusal::no_key(self.keys.place(), did.as_deref().unwrap_or_default());
-        let line = line.read().map_err(Refusal::from);
+        let no_key = || RefusedLine::no_key(self.keys.place(), did.as_deref().unwrap_or_default());
+        let line = line.read().map_err(RefusedLine::from);
         let proved = line.and_then(|line| self.prover.prove(line, &key.ok_or_else(no_key)?));
         match proved {
             Ok(proved) => report.add(&proved),
@@ -148,10 +148,10 @@ impl LinesReport {
         self.not_compared.extend(&proved.not_compared);
     }
 
-    fn refuse(&mut self, did: Option<String>, rev: Option<String>, refusal: Refusal) {
+    fn refuse(&mut self, did: Option<String>, rev: Option<String>, refusal: RefusedLine) {
         self.refused += 1;
         if self.findings.len() < MAX_FINDINGS {
-            let Refusal { code, message } = refusal;
+            let RefusedLine { code, message } = refusal;
             self.findings.push(LineFinding { line: self.lines, did, rev, code, message });
         }
     }
@@ -177,7 +177,7 @@ impl LinesReport {
     }
 }
 
-/// Maximum length of a line: that of a stored event.
+/// Maximum length of a line, as of a stored event.
 const MAX_LINE_BYTES: u64 = 64 << 20;
 
 /// Number of refused lines that are shown.

@@ -31,20 +31,20 @@ use report::FramesReport;
 pub(crate) enum FramesCommand {
     /// Verify the frames of a file in their order.
     ///
-    /// Each #commit and #sync is checked against its account's key, the account's earlier events and its
-    /// own tree: inverting its operations must lead to the previous tree. The first event of an account
-    /// starts its chain. After an #account that is not active, the account's commits are ignored
-    /// (event/inactive) until one that is. Sequence numbers must rise.
+    /// Every #commit and #sync is checked against its account's key, the account's earlier events and its own tree:
+    /// inverting its operations must lead to the previous tree. The first event of an account starts its chain. After
+    /// an #account event that is not active, the account's commits are ignored (event/inactive) until an active one.
+    /// Sequence numbers must rise.
     ///
     /// Exit code 0 if no frame is refused and no sequence number is out of order.
     #[command(after_help = EXAMPLES)]
     Verify(FramesVerifyArgs),
     /// Prove the lines of `follow --proof` again.
     ///
-    /// Each verified line is compared with its proof, under the key of its account: the signed commit, and each record at
-    /// its path or its absence. A frame is judged as a whole. With --ops, lines without a proof follow the one that has it.
-    /// Lines that claim no verified records are counted. A line with a key twice, with an unknown key or without its operations
-    /// is refused; keys that no proof covers are named.
+    /// Every verified line is compared with its proof, under the key of its account: the signed commit, and every
+    /// record at its path or its absence. A frame is judged as a whole. With --ops, lines without a proof follow the
+    /// line that has it. Lines that claim no verified records are counted. A line is refused if a key occurs twice or
+    /// is unknown, or if its operations are missing; keys that no proof covers are named.
     ///
     /// Exit code 0 if no line is refused.
     #[command(after_help = LINES_EXAMPLES)]
@@ -53,17 +53,17 @@ pub(crate) enum FramesCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct FramesVerifyArgs {
-    /// The frames: a 32-bit big-endian count, then each frame after its 32-bit length.
+    /// The frames: a 32-bit big-endian count, then every frame after its 32-bit length.
     #[arg(value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// The accounts' keys: JSON, an object of DID to did:key, or an array of objects with did and didDoc.
     #[arg(long, value_name = "accounts.json|-", value_hint = ValueHint::FilePath)]
     keys: PathBuf,
-    /// Also exit with code 1 for these [default: none].
+    /// Exit with code 1 for these too [default: none].
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
     fail_on: Vec<FailOn>,
-    /// Refuse commits with invalid records: not canonical DAG-CBOR, or not a map [default: they are verified, and
-    /// the records are reported].
+    /// Refuse commits with invalid records: not canonical DAG-CBOR, or not a map [default: verify them, and report the
+    /// records].
     #[arg(long)]
     strict_records: bool,
     /// Verify a capture from before sync 1.1: accept commits without prevData, operations without prev, deletes
@@ -71,7 +71,7 @@ pub(crate) struct FramesVerifyArgs {
     /// may leave changes out.
     #[arg(long)]
     legacy: bool,
-    /// Show every finding, and the gaps of the sequence [default: the first 10, without gaps].
+    /// Show every finding and gap of the sequence [default: the first 10 findings, without gaps].
     #[arg(long)]
     all: bool,
     /// Print one JSON document with all findings and gaps.
@@ -113,9 +113,10 @@ pub(crate) fn run(command: &FramesCommand, output: Output) -> Result<(), Failure
         FailOn::BrokenChain => report.has_broken_chain(),
         FailOn::Gap => report.has_gap(),
     };
-    match report.is_refused() || args.fail_on.iter().any(is_failure) {
-        true => Err(Failure::refused(&args.file, report.summary())),
-        false => Ok(()),
+    if report.is_refused() || args.fail_on.iter().any(is_failure) {
+        Err(Failure::refused(&args.file, report.summary()))
+    } else {
+        Ok(())
     }
 }
 

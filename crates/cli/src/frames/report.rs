@@ -38,7 +38,7 @@ pub(super) struct FramesReport {
     lists_gaps: bool,
 }
 
-/// What verdicts are counted by.
+/// The groups in which verdicts are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 struct VerdictKind {
     #[serde(skip_serializing_if = "Option::is_none")]

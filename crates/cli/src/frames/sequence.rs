@@ -21,7 +21,7 @@ pub(super) struct Sequence {
     /// Sequence numbers in all gaps together.
     skipped: u64,
     largest_gap: Option<Gap>,
-    /// Events whose number is not above that of the event before.
+    /// Events whose number is not above the number of the event before.
     out_of_order: u64,
 }
 
@@ -86,7 +86,7 @@ impl Sequence {
     }
 }
 
-/// The sequence number of a frame, also of one that cannot be decoded; `None` if it has none in the range.
+/// The sequence number of a frame, even if it cannot be decoded; `None` if it has none in the range.
 fn seq(frame: &[u8], judged: &Judged<'_>) -> Option<u64> {
     if matches!(judged.outcome, Outcome::Rejected(SyncRejection::Seq(_))) {
         return None;

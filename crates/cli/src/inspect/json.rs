@@ -16,7 +16,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::Format;
 use super::nostr;
-use super::refusal::{InspectError, Refusal};
+use super::refusal::{BrokenInput, InspectError};
 use super::text::{FIRST_FRAME, LENGTH_BYTES};
 use crate::json::{InvalidBytes, RecordPath};
 
@@ -39,14 +39,14 @@ pub(super) fn write(
     Ok(out.write_all(&json)?)
 }
 
-fn frames_document(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Refusal> {
+fn frames_document(bytes: &[u8], limit: usize) -> Result<Vec<u8>, BrokenInput> {
     let frames = corpus::frames(bytes)?;
     let mut decoder = Decoder::new(Options::default());
     let mut json = format!("{{\"format\":\"frames\",\"frame_count\":{},\"frames\":[", frames.len())
         .into_bytes();
     let mut offset = FIRST_FRAME;
     for (index, frame) in frames.enumerate() {
-        let inside = |refusal: Refusal| refusal.inside(format!("frame {index}"), offset);
+        let inside = |refusal: BrokenInput| refusal.inside(format!("frame {index}"), offset);
         let event = decoder.decode(frame).map_err(|error| inside(error.into()))?;
         if index < limit {
             let document = FrameDocument { event: &event, bytes: frame.len(), limit: usize::MAX };
@@ -60,13 +60,13 @@ fn frames_document(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Refusal> {
     Ok(json)
 }
 
-fn frame_document(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Refusal> {
+fn frame_document(bytes: &[u8], limit: usize) -> Result<Vec<u8>, BrokenInput> {
     let mut decoder = Decoder::new(Options::default());
     let event = decoder.decode(bytes)?;
     to_json(&FrameDocument { event: &event, bytes: bytes.len(), limit })
 }
 
-fn car_document(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Refusal> {
+fn car_document(bytes: &[u8], limit: usize) -> Result<Vec<u8>, BrokenInput> {
     #[derive(Serialize)]
     struct CarDocument {
         format: &'static str,
@@ -80,7 +80,7 @@ fn car_document(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Refusal> {
     let arena = Bump::new();
     let mut blocks = Vec::new();
     for block in &archive.blocks {
-        let in_block = |error| Refusal::of_block(block.cid, error, block.data_offset());
+        let in_block = |error| BrokenInput::of_block(block.cid, error, block.data_offset());
         if blocks.len() < limit {
             let value = block.cid.is_dag_cbor().then(|| cbor::decode(block.data, &arena));
             let value = value.transpose().map_err(in_block)?;
@@ -99,14 +99,14 @@ fn car_document(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Refusal> {
     })
 }
 
-fn cbor_document(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
+fn cbor_document(bytes: &[u8]) -> Result<Vec<u8>, BrokenInput> {
     let arena = Bump::new();
     let value = cbor::decode(bytes, &arena)?;
     to_json(&Json(&value))
 }
 
-fn to_json(document: &impl Serialize) -> Result<Vec<u8>, Refusal> {
-    let mut json = serde_json::to_vec(document).map_err(|error| Refusal::no_json(&error))?;
+fn to_json(document: &impl Serialize) -> Result<Vec<u8>, BrokenInput> {
+    let mut json = serde_json::to_vec(document).map_err(|error| BrokenInput::no_json(&error))?;
     escape_json(&mut json, 0);
     Ok(json)
 }

@@ -34,12 +34,12 @@ use crate::files;
 use crate::output::Output;
 use refusal::InspectError;
 
-/// Show what is in a file of frames, a frame, a CAR, a CBOR block or a Nostr event, or why it is refused.
+/// Show the contents of a file of frames, a frame, a CAR, a CBOR block or a Nostr event, or why it is refused.
 ///
-/// All of the input is checked, shown or not: canonical DAG-CBOR, every hash against its CID, every limit. Of a Nostr event in any
-/// format each byte is shown with its field and what it stands for, and whether the id and the signature are right; of a
-/// container of events its blocks.
-/// Input that breaks a rule is refused with the rule, the offset and the bytes around it, and exit code 1.
+/// `inspect` checks the whole input, even the parts that it does not show: canonical DAG-CBOR, every hash against its
+/// CID, every limit. For a Nostr event in any format, it shows every byte with its field and meaning, and whether the
+/// id and the signature are right; for a container of events, it shows the blocks. If the input breaks a rule, the
+/// command prints the rule, the offset and the bytes around it, and exits with 1.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InspectArgs {
@@ -49,7 +49,8 @@ pub(crate) struct InspectArgs {
     /// Print one JSON document instead of a tree, with links as {"$link": …} and bytes as {"$bytes": …}.
     #[arg(long)]
     json: bool,
-    /// Number of frames, blocks, or parts of an event to show; 0 shows all [default: 10, of an event 500, with --json all].
+    /// Number of frames, blocks, or parts of an event to show; 0 shows all [default: 10; 500 for an event; all with
+    /// --json].
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// The format of the input [default: detected].
@@ -105,12 +106,11 @@ fn inspect(args: &InspectArgs, output: Output) -> Result<(), Failure> {
     files::refuse_wrapping(&name, &bytes)?;
     let is_string = matches!(args.format, None | Some(Format::Nostr(NostrFormat::Notepack)))
         && bytes.starts_with(STRING_START);
-    let bytes = match is_string {
-        true => {
-            let of_string = nostr::bytes_of_string(&bytes);
-            of_string.map_err(|refusal| Failure::refused(&args.file, refusal))?
-        }
-        false => bytes,
+    let bytes = if is_string {
+        let of_string = nostr::bytes_of_string(&bytes);
+        of_string.map_err(|refusal| Failure::refused(&args.file, refusal))?
+    } else {
+        bytes
     };
     let format = args.format.unwrap_or_else(|| detect(&bytes));
     let limit = match args.limit {

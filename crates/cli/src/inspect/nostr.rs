@@ -11,7 +11,7 @@ use nostr_formats::container::{Block, Damage, Item, MAX_EVENT_BYTES, StreamReade
 use nostr_formats::{Format, Meaning, Span, notepack};
 use serde::Serialize;
 
-use super::refusal::{InspectError, Refusal};
+use super::refusal::{BrokenInput, InspectError};
 use super::text::{counted, write_more};
 use super::tree::{FAINT, KEY, quoted};
 
@@ -29,7 +29,7 @@ pub(super) fn detect(bytes: &[u8]) -> Option<Format> {
 }
 
 /// The bytes of an event in its string form.
-pub(super) fn bytes_of_string(text: &[u8]) -> Result<Vec<u8>, Refusal> {
+pub(super) fn bytes_of_string(text: &[u8]) -> Result<Vec<u8>, BrokenInput> {
     let arena = Bump::new();
     let text = str::from_utf8(text.trim_ascii()).unwrap_or_default();
     Ok(notepack::bytes_of_string(text, &arena)?.to_vec())
@@ -43,10 +43,9 @@ pub(super) fn write_event(
     out: &mut dyn Write,
 ) -> Result<(), InspectError> {
     let (arena, limits) = (Bump::new(), Limits::default());
-    let event = format.decode(bytes, &arena, &limits).map_err(Refusal::from)?;
+    let event = format.decode(bytes, &arena, &limits).map_err(BrokenInput::from)?;
     let (name, len) = (format.name(), HumanCount(bytes.len() as u64));
-    let unpacked =
-        if is_packed(format) { "; offsets are those of the unpacked message" } else { "" };
+    let unpacked = if is_packed(format) { "; offsets refer to the unpacked message" } else { "" };
     writeln!(out, "Nostr event in {name}, {len} bytes{unpacked}")?;
     let (mut count, mut written) = (0, Ok(()));
     let explained = format.explain(bytes, &limits, &mut |span: Span<'_>| {
@@ -55,7 +54,7 @@ pub(super) fn write_event(
             written = write_span(&span, out);
         }
     });
-    explained.map_err(Refusal::from)?;
+    explained.map_err(BrokenInput::from)?;
     written?;
     write_more(count, limit, "parts", out)?;
     writeln!(out, "{}", fault(&event).as_deref().unwrap_or("id and signature are valid"))?;
@@ -100,7 +99,7 @@ pub(super) fn event_document(
     format: Format,
     bytes: &[u8],
     limit: usize,
-) -> Result<impl Serialize + use<>, Refusal> {
+) -> Result<impl Serialize + use<>, BrokenInput> {
     #[derive(Serialize)]
     struct EventDocument {
         format: String,
@@ -121,9 +120,9 @@ pub(super) fn event_document(
         }
     })?;
     let mut json = Vec::new();
-    Format::Json.encode(&event, &mut json).map_err(|error| Refusal::no_json(&error))?;
+    Format::Json.encode(&event, &mut json).map_err(|error| BrokenInput::no_json(&error))?;
     let fault = fault(&event);
-    let event = serde_json::from_slice(&json).map_err(|error| Refusal::no_json(&error))?;
+    let event = serde_json::from_slice(&json).map_err(|error| BrokenInput::no_json(&error))?;
     let format = format!("nostr-{}", format.name());
     Ok(EventDocument { format, bytes: bytes.len(), fault, event, part_count, parts })
 }
@@ -158,14 +157,18 @@ pub(super) fn write_container(
     out: &mut dyn Write,
 ) -> Result<(), InspectError> {
     writeln!(out, "Nostr container, {} bytes", HumanCount(bytes.len() as u64))?;
-    let (mut blocks, mut events, mut first) = (0, 0, None);
+    let mut blocks = 0;
+    let mut events = 0;
+    let mut first = None;
     for item in items(bytes) {
         match item {
             Item::Block(block) => {
                 blocks += 1;
                 events += block.len() as u64;
                 if blocks <= limit {
-                    let (at, number, count) = (block.offset(), block.first(), block.len());
+                    let at = block.offset();
+                    let number = block.first();
+                    let count = block.len();
                     let (format, len) = (block.format().name(), HumanCount(len_of(&block) as u64));
                     writeln!(
                         out,
@@ -188,7 +191,7 @@ pub(super) fn write_container(
 pub(super) fn container_document(
     bytes: &[u8],
     limit: usize,
-) -> Result<impl Serialize + use<>, Refusal> {
+) -> Result<impl Serialize + use<>, BrokenInput> {
     #[derive(Serialize)]
     struct ContainerDocument {
         format: &'static str,
@@ -207,7 +210,9 @@ pub(super) fn container_document(
         event_count: usize,
         event_format: &'static str,
     }
-    let (mut event_count, mut block_count, mut blocks) = (0, 0, Vec::new());
+    let mut event_count = 0;
+    let mut block_count = 0;
+    let mut blocks = Vec::new();
     for item in items(bytes) {
         let block = match item {
             Item::Block(block) => block,
@@ -240,8 +245,8 @@ fn len_of(block: &Block) -> usize {
     block.events().map(<[u8]>::len).sum()
 }
 
-fn refusal(damage: &Damage) -> Refusal {
-    Refusal::new(usize::try_from(damage.offset).unwrap_or(usize::MAX), damage.fault)
+fn refusal(damage: &Damage) -> BrokenInput {
+    BrokenInput::new(usize::try_from(damage.offset).unwrap_or(usize::MAX), damage.fault)
 }
 
 /// Bytes and characters shown of a part.

@@ -11,7 +11,7 @@ use codec::cbor::DecodeError;
 
 /// A broken rule and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct BrokenInput {
     /// The part of the input, such as one frame of many; empty for the whole.
     part: String,
     /// Bytes from the start of the input.
@@ -19,7 +19,7 @@ pub(super) struct Refusal {
     rule: String,
 }
 
-impl Refusal {
+impl BrokenInput {
     pub(super) fn new(offset: usize, rule: impl ToString) -> Self {
         Self { part: String::new(), offset, rule: rule.to_string() }
     }
@@ -53,7 +53,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for BrokenInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.part.is_empty() {
             write!(f, "{}, ", self.part)?;
@@ -62,25 +62,25 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl From<DecodeError> for Refusal {
+impl From<DecodeError> for BrokenInput {
     fn from(error: DecodeError) -> Self {
         Self::new(error.offset, error.reason)
     }
 }
 
-impl From<nostr::DecodeError> for Refusal {
+impl From<nostr::DecodeError> for BrokenInput {
     fn from(error: nostr::DecodeError) -> Self {
         Self::new(error.offset, error.reason)
     }
 }
 
-impl From<FrameError> for Refusal {
+impl From<FrameError> for BrokenInput {
     fn from(error: FrameError) -> Self {
         Self::new(error.offset, error.fault)
     }
 }
 
-impl From<CarError> for Refusal {
+impl From<CarError> for BrokenInput {
     fn from(error: CarError) -> Self {
         let offset = usize::try_from(error.offset).expect("an offset inside a slice");
         match error.fault {
@@ -92,7 +92,7 @@ impl From<CarError> for Refusal {
     }
 }
 
-impl From<CorpusError> for Refusal {
+impl From<CorpusError> for BrokenInput {
     fn from(error: CorpusError) -> Self {
         match error {
             CorpusError::NoCount => Self::new(0, error),
@@ -108,7 +108,7 @@ impl From<CorpusError> for Refusal {
 #[derive(Debug)]
 pub(super) enum InspectError {
     /// The input breaks a rule.
-    Refused(Refusal),
+    Refused(BrokenInput),
     /// Standard output failed.
     Output(io::Error),
 }
@@ -119,8 +119,8 @@ impl From<io::Error> for InspectError {
     }
 }
 
-impl From<Refusal> for InspectError {
-    fn from(refusal: Refusal) -> Self {
+impl From<BrokenInput> for InspectError {
+    fn from(refusal: BrokenInput) -> Self {
         Self::Refused(refusal)
     }
 }
@@ -135,15 +135,15 @@ mod tests {
     #[test]
     fn the_byte_at_the_offset_is_marked_among_its_neighbours() {
         let bytes: Vec<u8> = (0..64).collect();
-        let line = Refusal::new(20, "").bytes_around(&bytes);
+        let line = BrokenInput::new(20, "").bytes_around(&bytes);
         assert!(line.starts_with("  00000004  04 05 ") && line.contains(" 13 [14] 15 "), "{line}");
         assert!(line.ends_with(" 24"), "{line}");
     }
 
     #[test]
     fn an_offset_at_either_end_shows_the_bytes_there_are() {
-        assert_eq!(Refusal::new(0, "").bytes_around(b"\x01\x02"), "  00000000  [01] 02");
-        assert_eq!(Refusal::new(2, "").bytes_around(b"\x01\x02"), "  00000000  01 02 [end]");
-        assert_eq!(Refusal::new(0, "").bytes_around(b""), "  00000000  [end]");
+        assert_eq!(BrokenInput::new(0, "").bytes_around(b"\x01\x02"), "  00000000  [01] 02");
+        assert_eq!(BrokenInput::new(2, "").bytes_around(b"\x01\x02"), "  00000000  01 02 [end]");
+        assert_eq!(BrokenInput::new(0, "").bytes_around(b""), "  00000000  [end]");
     }
 }

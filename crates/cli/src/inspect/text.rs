@@ -13,7 +13,7 @@ use indicatif::HumanCount;
 
 use super::Format;
 use super::nostr;
-use super::refusal::{InspectError, Refusal};
+use super::refusal::{BrokenInput, InspectError};
 use super::tree::{self, FAINT, KEY, STEP};
 
 /// Checks all of `bytes`, and shows up to `limit` frames or blocks. Output before a broken rule stays.
@@ -36,7 +36,7 @@ pub(super) fn write(
 }
 
 fn write_frames(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), InspectError> {
-    let frames = corpus::frames(bytes).map_err(Refusal::from)?;
+    let frames = corpus::frames(bytes).map_err(BrokenInput::from)?;
     let count = frames.len();
     let mut decoder = Decoder::new(Options::default());
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
@@ -45,7 +45,7 @@ fn write_frames(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), I
     for (index, frame) in frames.enumerate() {
         let event = decoder
             .decode(frame)
-            .map_err(|error| Refusal::from(error).inside(format!("frame {index}"), offset))?;
+            .map_err(|error| BrokenInput::from(error).inside(format!("frame {index}"), offset))?;
         count_kind(&mut kinds, kind_of(&event));
         unchecked += event.blocks().iter().filter(|block| !is_checked(block.proof)).count();
         if index < limit {
@@ -64,7 +64,7 @@ fn write_frames(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), I
 
 fn write_frame(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), InspectError> {
     let mut decoder = Decoder::new(Options::default());
-    let event = decoder.decode(bytes).map_err(Refusal::from)?;
+    let event = decoder.decode(bytes).map_err(BrokenInput::from)?;
     writeln!(out, "frame, {} bytes: {}", HumanCount(bytes.len() as u64), kind_of(&event))?;
     write_event(&event, limit, out)?;
     Ok(())
@@ -200,14 +200,14 @@ fn write_block_line(
 }
 
 fn write_car(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), InspectError> {
-    let blocks = car::Blocks::new(bytes, &car::Options::default()).map_err(Refusal::from)?;
+    let blocks = car::Blocks::new(bytes, &car::Options::default()).map_err(BrokenInput::from)?;
     let roots: Vec<_> = blocks.roots().iter().map(tree::cid).collect();
     writeln!(out, "CAR version 1, {} bytes", HumanCount(bytes.len() as u64))?;
     field(out, "roots", if roots.is_empty() { "none".to_owned() } else { roots.join(", ") })?;
     let mut arena = Bump::new();
     let (mut count, mut unchecked) = (0, 0);
     for block in blocks {
-        let block = block.map_err(Refusal::from)?;
+        let block = block.map_err(BrokenInput::from)?;
         arena.reset();
         count += 1;
         unchecked += usize::from(!is_checked(block.proof));
@@ -217,7 +217,7 @@ fn write_car(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), Insp
         }
         if block.cid.is_dag_cbor() {
             let value = cbor::decode(block.data, &arena)
-                .map_err(|error| Refusal::of_block(block.cid, error, block.data_offset()))?;
+                .map_err(|error| BrokenInput::of_block(block.cid, error, block.data_offset()))?;
             if is_shown {
                 tree::write(&value, 2 * STEP, out)?;
             }
@@ -230,7 +230,7 @@ fn write_car(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), Insp
 
 fn write_cbor(bytes: &[u8], out: &mut dyn Write) -> Result<(), InspectError> {
     let arena = Bump::new();
-    let value = cbor::decode(bytes, &arena).map_err(Refusal::from)?;
+    let value = cbor::decode(bytes, &arena).map_err(BrokenInput::from)?;
     writeln!(out, "CBOR block, {} bytes", HumanCount(bytes.len() as u64))?;
     tree::write(&value, STEP, out)?;
     Ok(())

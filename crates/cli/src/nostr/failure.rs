@@ -59,5 +59,5 @@ pub(super) fn of_input(error: InputError) -> Failure {
 
 #[cfg(feature = "nostr-lmdb")]
 fn see_databases(error: &InputError, code: &str) -> Failure {
-    Failure::Refused(format!("{error} ({code}: see docs/guide/nostr.md#databases)"))
+    Failure::Refused(format!("{error} ({code}: see docs/reference/nostr.md#databases)"))
 }

@@ -1,9 +1,9 @@
 //! Filters of events by their fields, as in requests to relays (NIP-01).
 
 use clap::Args;
-use kernels::hex;
 use nostr::Filter;
 
+use super::names;
 use crate::failure::Failure;
 
 /// Which events to take. Several values of an option are alternatives; all options, and all names of tags, must match.
@@ -12,8 +12,8 @@ pub(super) struct FilterArgs {
     /// Take events of these kinds.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     kind: Vec<u16>,
-    /// Take events of these authors, public keys of 64 digits.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = digits)]
+    /// Take events of these authors: public keys of 64 digits, npub1… or nprofile1….
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = names::public_key)]
     author: Vec<[u8; 32]>,
     /// Take events from this time on, in seconds since 1970.
     #[arg(long, value_name = "SECONDS")]
@@ -49,13 +49,6 @@ impl FilterArgs {
             None => Ok(self.to_filter()),
         }
     }
-}
-
-/// A public key or an id.
-pub(super) fn digits(text: &str) -> Result<[u8; 32], &'static str> {
-    let mut bytes = [0; 32];
-    let is_valid = text.len() == 64 && hex::decode(text.as_bytes(), &mut bytes);
-    is_valid.then_some(bytes).ok_or("a public key or an id is 64 lower-case hexadecimal digits")
 }
 
 fn tag(text: &str) -> Result<(String, String), &'static str> {

@@ -142,9 +142,10 @@ fn scan(wanted: &mut Wanted, args: &GetArgs) -> Result<Vec<OwnedEvent>, Failure>
             };
             found.push(entry.event.map_err(fault)?.to_owned());
         }
-        match wanted.numbers.is_empty() && wanted.ids.is_empty() {
-            true => Err(Scan::Complete),
-            false => Ok(()),
+        if wanted.numbers.is_empty() && wanted.ids.is_empty() {
+            Err(Scan::Complete)
+        } else {
+            Ok(())
         }
     });
     match scanned {

@@ -1,4 +1,4 @@
-//! `wireproof nostr`: verifies, converts, samples and measures Nostr events in files, and follows relays.
+//! `wireproof nostr`: verifies, converts, samples and measures Nostr events in files, follows relays, and judges events for strfry.
 
 mod convert;
 #[cfg(feature = "nostr-lmdb")]
@@ -7,10 +7,11 @@ mod failure;
 mod filter;
 mod follow;
 mod get;
+mod names;
 mod refusal;
 mod sample;
-mod seen;
 mod statistics;
+mod strfry_plugin;
 mod verify;
 
 use std::ffi::OsString;
@@ -34,11 +35,11 @@ use failure::of_input;
 
 /// Verify, convert, sample and measure Nostr events in files, and follow relays.
 ///
-/// A file has JSON lines, plain or compressed (.jsonl.gz, .jsonl.zst); or is a container of events in any format, which
-/// is known by its first bytes (.nostr); or has events after their lengths: of Notepack if its name ends in .notepack or
-/// .notepack.gz, of Protocol Buffers if it ends in .gz otherwise. A line has an event, a message of a relay or client with one,
-/// ["EVENT",…], or a string notepack_…. Of a folder all files that end in .gz, .zst, .jsonl, .nostr or .notepack are read, in
-/// the order of their names. A folder with data.mdb is an LMDB database of strfry or nostrdb.
+/// A file holds JSON lines, plain or compressed (.jsonl.gz, .jsonl.zst); or is a container of events in any format
+/// (.nostr), recognised by its first bytes; or holds length-prefixed events: Notepack if its name ends in .notepack or
+/// .notepack.gz, Protocol Buffers if it ends in .gz otherwise. A line is an event, a message of a relay or client with
+/// an event, ["EVENT",…], or a notepack_… string. In a folder, all files that end in .gz, .zst, .jsonl, .nostr or
+/// .notepack are read, in the order of their names. A folder with data.mdb is an LMDB database of strfry or nostrdb.
 #[derive(Debug, Subcommand)]
 pub(crate) enum NostrCommand {
     /// Verify the id and the signature of every event.
@@ -48,28 +49,36 @@ pub(crate) enum NostrCommand {
     /// output as JSON lines, in order, and the findings and counts to standard error.
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(VerifyArgs),
-    /// Follow relays, and write each valid event as a line of JSON, once, or deliver it.
+    /// Follow relays, and write every valid event once, as a line of JSON, or deliver it.
     ///
-    /// Stored events come first, page by page until there are no older ones, then new ones. Ids and signatures are verified in
-    /// batches, on all cores, and events that do not match the filter are refused. A lost connection is opened again and
-    /// resumed before the last event; so is the next run, after the last line that the reader of the output took, with
-    /// repeated lines for --overlap-seconds. Refusals and messages of relays are printed to standard error, one a minute of
-    /// each kind. Requests for authentication (NIP-42) are not answered.
+    /// Stored events come first, page by page until there are no older ones, then new ones. Ids and signatures are
+    /// verified in batches, on all cores, and events that do not match the filter are refused. A lost connection is
+    /// opened again and resumed before the last event. The next run resumes after the last line that the reader of the
+    /// output took, and repeats the lines of --overlap-seconds. Refusals and messages of relays are printed to standard
+    /// error, one per minute and kind. Requests for authentication (NIP-42) are answered only with --auth-key.
     ///
-    /// With --to events go to databases, queues, files or webhooks, from an outbox on disk until each is acknowledged; the next run
-    /// resumes after what the outbox has. A table has each event once.
+    /// With --to, events go to databases, queues, files or webhooks, through an outbox on disk that keeps them until
+    /// they are acknowledged. The next run resumes after the last event in the outbox. A table has every event once.
     ///
-    /// Ctrl-C or SIGTERM writes what is received and stores how far, within --stop-seconds (exit code 130 after Ctrl-C, 0 after
-    /// SIGTERM). Exit code 3 if no relay can be followed, or with --stored if one of them cannot.
+    /// Ctrl-C or SIGTERM writes the received events and stores the position, within --stop-seconds (exit code 130 after
+    /// Ctrl-C, 0 after SIGTERM). Exit code 3 if no relay can be followed, or with --stored if one of them cannot.
     #[command(after_help = FOLLOW_EXAMPLES)]
     Follow(Box<NostrFollowArgs>),
+    /// Decide for strfry which events it writes, as its write-policy plugin.
+    ///
+    /// Reads requests of strfry on standard input, one per line, and answers every request on standard output at once:
+    /// an event is accepted if it matches the filter and its id and signature are right, by the rules of `nostr
+    /// verify`. Otherwise it is rejected, with the reason and its code. A line that is not a request is rejected if it
+    /// has an id, and reported on standard error. Exit code 0 at the end of the input.
+    #[command(after_help = STRFRY_PLUGIN_EXAMPLES)]
+    StrfryPlugin(StrfryPluginArgs),
     /// Convert events to another format.
     ///
-    /// `container` holds events of any format in checked blocks, of which damage leaves the others; --format names the
-    /// format. `pb` and `notepack-segment` and what is named after them have each event after its length: delimited Protocol
-    /// Buffers, and the segments of pensieve. These, jsonl and notepack-string are read and written group by group. The name of
-    /// a format stands for its list of events, which is held in memory, or with --single for one event. An event that the format
-    /// cannot hold is refused.
+    /// `container` holds events of any format in checked blocks, so that damage to one block leaves the others intact;
+    /// --format names the format. `pb`, `notepack-segment` and the layouts named after them are length-prefixed events:
+    /// delimited Protocol Buffers, and the segments of pensieve. These layouts, jsonl and notepack-string are read and
+    /// written group by group. The name of a format stands for its list of events, which is held in memory, or with
+    /// --single for one event. An event that the format cannot hold is refused.
     #[command(after_help = CONVERT_EXAMPLES)]
     Convert(ConvertArgs),
     /// Draw events at random.
@@ -81,15 +90,16 @@ pub(crate) enum NostrCommand {
     Sample(SampleArgs),
     /// Print events by their number in a file, or by id.
     ///
-    /// Of a container one block is read by the index; every other file is read from its start, and so is a container if an id is
-    /// asked for. Events are printed in the order of the file, and not verified: `nostr verify -` does.
+    /// In a container, the index leads to the block of an event. Other files are read from the start, and so is a
+    /// container if you ask for an id. Events are printed in the order of the file and not verified: pipe them to
+    /// `nostr verify -`.
     #[command(after_help = GET_EXAMPLES)]
     Get(GetArgs),
-    /// Show how many bytes events take in each format.
+    /// Show how many bytes events take in every format.
     ///
-    /// The sizes are raw, each event alone under gzip at level 6 and under Zstandard at level 3, and all
-    /// events after their 32-bit lengths in one Zstandard frame at level 3. An event that a format cannot hold
-    /// is named, with the reason, and stays in the sums of the other formats.
+    /// The sizes are raw, single events under gzip at level 6 and under Zstandard at level 3, and all events with
+    /// 32-bit length prefixes in one Zstandard frame at level 3. An event that a format cannot hold is named, with the
+    /// reason, and stays in the sums of the other formats.
     #[command(after_help = SIZES_EXAMPLES)]
     Sizes(SizesArgs),
     /// Show the kinds of events, their lengths and their tags.
@@ -97,8 +107,8 @@ pub(crate) enum NostrCommand {
     Analyze(AnalyzeArgs),
     /// Rank the formats by the results of `wireproof bench nostr`.
     ///
-    /// A format has up to 100 points for speed, size, validated events per second, and tooling. The options
-    /// set the weight of each; 0 leaves it out.
+    /// A format has up to 100 points for speed, size, validated events per second, and tooling. The options set their
+    /// weights; 0 leaves one out.
     #[command(after_help = RECOMMEND_EXAMPLES)]
     Recommend(RecommendArgs),
 }
@@ -130,13 +140,13 @@ struct EventsArgs {
     /// Files, folders of files, and folders of databases; `-` for standard input.
     #[arg(value_name = "FILE|DIR|-", value_hint = ValueHint::AnyPath, required = true)]
     files: Vec<PathBuf>,
-    /// The layout of the files [default: by the first bytes and the name of each, else jsonl].
+    /// The layout of the files [default: detected from the first bytes and the name, else jsonl].
     #[arg(long, value_name = "LAYOUT", value_parser = layout())]
     from: Option<Layout>,
-    /// Take the name of a format for one event, not for a list: each file has one event.
+    /// Take the name of a format for one event, not for a list: a file has one event.
     #[arg(long)]
     single: bool,
-    /// Maximum number of events; of several files the first ones of each, in equal parts [default: all].
+    /// Maximum number of events; several files contribute equal numbers from their start [default: all].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
 }
@@ -145,20 +155,20 @@ struct EventsArgs {
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     events: EventsArgs,
-    /// Verify each event alone [default: in batches].
+    /// Verify events one by one [default: in batches].
     #[arg(long)]
     one_by_one: bool,
-    /// The form of control characters in the hashed event: `verbatim` is the text of NIP-01, `escaped` as \u00XX is
-    /// what the clients in use write.
+    /// The form of control characters in the hashed event: `verbatim` is the text of NIP-01, `escaped`, as \u00XX, is
+    /// the form that clients write in practice.
     #[arg(long, value_name = "FORM", value_parser = id_serialization(), default_value = "either")]
     ids: IdSerialization,
     #[command(flatten)]
     filter: FilterArgs,
-    /// Write these events to standard output as JSON lines, each with its text if it was read from JSON. Control characters
-    /// are written as escapes.
+    /// Write these events to standard output as JSON lines. Events that were read from JSON keep their text; control
+    /// characters are written as escapes.
     #[arg(long, value_name = "WHICH", conflicts_with = "json")]
     emit: Option<Emit>,
-    /// Exit with code 0 although events are refused.
+    /// Exit with code 0 even if events are refused.
     #[arg(long)]
     skip_invalid: bool,
     /// Write a valid event once, and count its repetitions; the last 500,000 ids or more are remembered.
@@ -178,12 +188,21 @@ pub(crate) struct VerifyArgs {
 /// Which events are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Emit {
-    /// Those with the right id and signature.
+    /// Events with the right id and signature.
     Valid,
-    /// All others, lines that are no event too.
+    /// All others, including lines that are not an event.
     Invalid,
     /// Valid and invalid ones.
     All,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StrfryPluginArgs {
+    /// The form of control characters in the hashed event: see `nostr verify`.
+    #[arg(long, value_name = "FORM", value_parser = id_serialization(), default_value = "either")]
+    ids: IdSerialization,
+    #[command(flatten)]
+    filter: FilterArgs,
 }
 
 #[derive(Debug, Args)]
@@ -196,7 +215,8 @@ pub(crate) struct ConvertArgs {
     /// The format of events in a container [default: notepack].
     #[arg(long, value_name = "FORMAT", value_parser = format())]
     format: Option<Format>,
-    /// Convert the intact blocks of a damaged container, and name what is damaged on standard error [default: refuse it].
+    /// Convert the intact blocks of a damaged container. The damaged ones are named on standard error [default: refuse
+    /// it].
     #[arg(long)]
     skip_damaged: bool,
     /// The file to write; an existing file is replaced once the new one is complete. The folder of a database, which is new or
@@ -205,7 +225,7 @@ pub(crate) struct ConvertArgs {
     out: Option<PathBuf>,
 }
 
-/// What events are converted to.
+/// The target of a conversion.
 #[derive(Clone, Copy, Debug)]
 enum Target {
     File(Layout),
@@ -223,7 +243,8 @@ pub(crate) struct SampleArgs {
     /// Another seed gives another sample.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Divide the count in equal parts among what occurs of these; what one has too few of goes to the others.
+    /// Divide the count equally among the classes of events that occur; the rest of a class with too few events goes to
+    /// the others.
     #[arg(long, value_name = "BY")]
     stratify: Option<Strata>,
     /// Take events of these sizes, by their estimated length as JSON: tiny up to 500 bytes, small up to 2,000, medium up to
@@ -237,7 +258,7 @@ pub(crate) struct SampleArgs {
     filter: FilterArgs,
 }
 
-/// What divides events into parts.
+/// The property that divides events into classes.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Strata {
     /// Their kinds.
@@ -256,10 +277,10 @@ pub(crate) struct GetArgs {
     /// Numbers of events, from 0.
     #[arg(value_name = "NUMBER")]
     numbers: Vec<u64>,
-    /// Ids of events, of 64 digits.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = filter::digits)]
+    /// Ids of events: of 64 digits, note1… or nevent1….
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = names::event_id)]
     id: Vec<[u8; 32]>,
-    /// The layout of the file [default: by its first bytes and its name, else jsonl].
+    /// The layout of the file [default: detected from the first bytes and the name, else jsonl].
     #[arg(long, value_name = "LAYOUT", value_parser = layout())]
     from: Option<Layout>,
     /// The layout to print; the name of a format stands for one event.
@@ -320,6 +341,7 @@ pub(crate) fn run(command: &NostrCommand, output: Output) -> Result<(), Failure>
     match command {
         NostrCommand::Verify(args) => verify::run(args, output),
         NostrCommand::Follow(args) => follow::run(args),
+        NostrCommand::StrfryPlugin(args) => strfry_plugin::run(args, output),
         NostrCommand::Convert(args) => convert::run(args),
         NostrCommand::Sample(args) => sample::run(args, output),
         NostrCommand::Get(args) => get::run(args),
@@ -339,7 +361,7 @@ impl EventsArgs {
         input(&self.files, from, self.limit).map_err(of_input)
     }
 
-    /// What was read, for messages.
+    /// The name of the input, for messages.
     fn name(&self) -> String {
         match &self.files[..] {
             [file] => file.display().to_string(),
@@ -412,6 +434,14 @@ Examples:
   wireproof nostr follow relay.example.com --kind 1 --to sqlite:notes.db
   wireproof nostr follow relay.example.com --stored --since 1700000000 > events.jsonl
   wireproof nostr follow relay.example.com --stored --negentropy --have events.jsonl >> events.jsonl";
+
+const STRFRY_PLUGIN_EXAMPLES: &str = "\
+Examples:
+  wireproof nostr strfry-plugin --kind 0,1,3,7
+  sed 's/.*/{\"type\":\"new\",\"event\":&}/' events.jsonl | wireproof nostr strfry-plugin
+
+In strfry.conf:
+  relay { writePolicy { plugin = \"/usr/local/bin/wireproof nostr strfry-plugin\" } }";
 
 const CONVERT_EXAMPLES: &str = "\
 Examples:

@@ -1,51 +1,41 @@
-//! Why an event is refused, and the code of the reason.
+//! Why an event of a file is refused, and the code of the reason.
 
 use std::fmt;
 
-use nostr::{DecodeError, EventFault};
 use nostr_files::EntryFault;
+use nostr_follower::EventRefusal;
 
-/// Why an event is refused.
+/// Why an event of a file is refused.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Refusal {
-    Unreadable(DecodeError),
+pub(super) enum FileRefusal {
+    Event(EventRefusal),
     /// Tables of a database do not agree.
     Database(EntryFault),
-    Invalid(EventFault),
-    /// A relay sent an event that was not requested.
-    Unmatched,
 }
 
-impl Refusal {
+impl FileRefusal {
     pub(super) fn code(self) -> &'static str {
         match self {
-            Self::Unreadable(_) => "event/unreadable",
+            Self::Event(refusal) => refusal.code(),
             Self::Database(fault) => fault.code(),
-            Self::Invalid(EventFault::Id) => "event/id",
-            Self::Invalid(EventFault::IdForm(_)) => "event/id-form",
-            Self::Invalid(EventFault::Signature(_)) => "signature/wrong",
-            Self::Invalid(_) => "event/refused",
-            Self::Unmatched => "event/unmatched",
         }
     }
 }
 
-impl From<EntryFault> for Refusal {
+impl From<EntryFault> for FileRefusal {
     fn from(fault: EntryFault) -> Self {
         match fault {
-            EntryFault::Unreadable(error) => Self::Unreadable(error),
+            EntryFault::Unreadable(error) => Self::Event(EventRefusal::Unreadable(error)),
             fault => Self::Database(fault),
         }
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for FileRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreadable(error) => error.fmt(f),
+            Self::Event(refusal) => refusal.fmt(f),
             Self::Database(fault) => fault.fmt(f),
-            Self::Invalid(fault) => fault.fmt(f),
-            Self::Unmatched => f.write_str("the event does not match the filter"),
         }
     }
 }

@@ -11,13 +11,13 @@ use kernels::hex;
 use nostr::canonical::ControlChars;
 use nostr::{Event, EventFault, Filter, verify_many_with};
 use nostr_files::{Entry, EntryFault, FileFault, Group, InputError, RawGroup};
+use nostr_follower::{EventRefusal, MAX_IDS, SeenIds};
 use nostr_formats::Format;
 use nostr_formats::container::Damage;
 use serde::Serialize;
 
 use super::failure::of_input;
-use super::refusal::Refusal;
-use super::seen::{MAX_IDS, SeenIds};
+use super::refusal::FileRefusal;
 use super::{Emit, VerifyArgs};
 use crate::batch;
 use crate::controls::escape_controls;
@@ -96,7 +96,7 @@ enum Verdict {
     /// Excluded by the filter, and not verified.
     Filtered,
     Valid(ControlChars),
-    Refused(Refusal),
+    Refused(FileRefusal),
 }
 
 fn judge<'i>(
@@ -125,14 +125,16 @@ fn judge<'i>(
             Ok((_, false)) => Verdict::Filtered,
             Ok((_, true)) => match verdicts.next().expect("one for each event that is taken") {
                 Ok(form) => Verdict::Valid(form),
-                Err(fault) => Verdict::Refused(Refusal::Invalid(fault)),
+                Err(fault) => Verdict::Refused(FileRefusal::Event(EventRefusal::Invalid(fault))),
             },
         };
         if args.emit.is_some_and(|emit| emit.takes(&verdict)) {
             append_line(entry, is_terminal, &mut lines);
         }
         let id = entry.event.ok().map(|event| event.id);
-        let (line, key, end) = (entry.line, entry.key, lines.len());
+        let line = entry.line;
+        let key = entry.key;
+        let end = lines.len();
         judged.push(JudgedEntry { index, line, key, id, verdict, end });
     }
     Ok(Judged { file, entries: judged, damage, lines, end: None })
@@ -141,7 +143,9 @@ fn judge<'i>(
 impl Judged<'_> {
     /// The end of the input before its last event.
     fn end(error: InputError) -> Self {
-        let (file, entries, lines) = (Path::new(""), Vec::new(), Vec::new());
+        let file = Path::new("");
+        let entries = Vec::new();
+        let lines = Vec::new();
         Self { file, entries, damage: None, lines, end: Some(error) }
     }
 }
@@ -277,7 +281,7 @@ struct EventFinding {
 }
 
 impl EventFinding {
-    fn new(refusal: &Refusal, file: &Path, entry: &JudgedEntry) -> Self {
+    fn new(refusal: &FileRefusal, file: &Path, entry: &JudgedEntry) -> Self {
         let file = file.display().to_string();
         let JudgedEntry { index, line, key, id, .. } = *entry;
         let (id, message) = (id.map(|id| hex::encode(&id)), refusal.to_string());
@@ -313,8 +317,9 @@ struct DamageFinding {
 
 impl DamageFinding {
     fn new(file: &Path, damage: Damage) -> Self {
-        let (file, code, message) =
-            (file.display().to_string(), damage.fault.code(), damage.to_string());
+        let file = file.display().to_string();
+        let code = damage.fault.code();
+        let message = damage.to_string();
         let Damage { offset, len: bytes, event: index, .. } = damage;
         Self { file, index, line: None, id: None, code, offset, bytes, message }
     }
@@ -363,8 +368,8 @@ impl EventsReport {
                 self.valid += 1;
                 self.id_escaped += u64::from(*form == ControlChars::Escaped);
             }
-            Verdict::Refused(Refusal::Invalid(_)) => self.invalid += 1,
-            Verdict::Refused(Refusal::Database(_)) => self.damaged += 1,
+            Verdict::Refused(FileRefusal::Event(EventRefusal::Invalid(_))) => self.invalid += 1,
+            Verdict::Refused(FileRefusal::Database(_)) => self.damaged += 1,
             Verdict::Refused(_) => self.unreadable += 1,
         }
     }

@@ -48,7 +48,7 @@ fn look_up(args: &LookupArgs) -> Result<LookupSummary, Failure> {
     })
 }
 
-/// What JSON and text say of an account in a mirror.
+/// The report, as JSON and text, of an account in a mirror.
 #[derive(Serialize)]
 struct LookupSummary {
     #[serde(flatten)]

@@ -19,20 +19,20 @@ use crate::progress::ProgressLine;
 
 /// Mirror a did:plc directory: read its export, verify every operation as part of its account's history, and store it.
 ///
-/// Each operation must follow the one that it names, be signed by a rotation key of that one, and nullify others only with a
-/// key of higher priority within 72 hours. One that breaks a rule is reported, and stored as refused; its account goes on
-/// without it. The command ends when it has read the last operation, and a next run goes on from there, also after a
-/// crash. Exit code 1 if an operation was refused.
+/// Every operation must follow the operation that it names, be signed by a rotation key of its predecessor, and nullify
+/// others only with a key of higher priority within 72 hours. An operation that breaks a rule is reported and stored as
+/// refused; the account's history continues without it. The command ends after the last operation. The next run resumes
+/// there, even after a crash. Exit code 1 if an operation was refused.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct MirrorArgs {
     /// The file of the mirror, an SQLite database; it is created if it is missing.
     #[arg(long, value_name = "FILE", env = "WIREPROOF_PLC_MIRROR", value_hint = ValueHint::FilePath)]
     to: PathBuf,
-    /// The directory whose export is read [default: that of --plc].
+    /// The directory whose export is read [default: the directory of --plc].
     #[arg(long, value_name = "URL")]
     url: Option<Url>,
-    /// Maximum number of requests a second.
+    /// Maximum number of requests per second.
     #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = network::rate)]
     max_rate: f64,
     /// Print one JSON document at the end.
@@ -124,7 +124,7 @@ impl MirrorRun {
     }
 }
 
-/// What JSON and text say of a run.
+/// The report, as JSON and text, of a run.
 #[derive(Serialize)]
 struct MirrorSummary {
     directory: String,

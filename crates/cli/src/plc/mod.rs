@@ -1,4 +1,4 @@
-//! `wireproof plc`: histories of did:plc identities, one at a time or those of a whole directory.
+//! `wireproof plc`: histories of did:plc identities, one at a time, or of a whole directory.
 
 mod lookup;
 mod mirror;

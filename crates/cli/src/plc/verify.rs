@@ -16,16 +16,15 @@ use crate::output::Output;
 
 /// Verify an operation log, as a directory serves it at /log/audit or /log.
 ///
-/// The first operation must hash to the DID, each must be signed by a rotation key of its
-/// predecessor, and a fork must come from a key of higher priority within 72 hours. Exit code 0 if
-/// all of it holds.
+/// The first operation must hash to the DID, every later one must be signed by a rotation key of its predecessor, and a
+/// fork must come from a key of higher priority within 72 hours. Exit code 0 if everything holds.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PlcVerifyArgs {
     /// The log, a JSON file; `-` for standard input.
     #[arg(value_name = "LOG|-", value_hint = ValueHint::FilePath)]
     log: PathBuf,
-    /// Require the log to be that of this DID.
+    /// Require the log to belong to this DID.
     #[arg(long, value_name = "DID")]
     did: Option<String>,
     /// Print one JSON document.
@@ -59,7 +58,7 @@ fn read(args: &PlcVerifyArgs, options: &Options) -> Result<Vec<u8>, Failure> {
     Ok(log)
 }
 
-/// What JSON says of a log that is refused.
+/// The report, as JSON, of a refused log.
 #[derive(Serialize)]
 struct Refused {
     findings: [RefusedLog; 1],
@@ -76,7 +75,7 @@ fn did(args: &PlcVerifyArgs) -> Result<Option<DidBuf>, Failure> {
     text.parse().map(Some).map_err(|error| Failure::Usage(format!("--did {text}: {error}")))
 }
 
-/// What JSON and text say of a valid history.
+/// The report, as JSON and text, of a valid history.
 #[derive(Serialize)]
 pub(super) struct HistorySummary {
     did: String,

@@ -1,6 +1,7 @@
-//! `wireproof repo`: reads repositories in CAR files.
+//! `wireproof repo` and `wireproof ls`: read repositories, in CAR files or of accounts.
 
 mod records;
+mod source;
 mod stats;
 
 use std::num::NonZeroUsize;
@@ -14,57 +15,61 @@ use mapping::MappedFile;
 use crate::batch::JobsArgs;
 use crate::failure::Failure;
 use crate::output::Output;
+pub(crate) use source::DownloadedArgs;
 
-/// Read repositories in CAR files.
+/// Read CAR files, or the repositories of accounts.
 ///
-/// Every hash is checked, and the tree must be canonical and complete. Signatures are not checked: use
-/// `wireproof verify`. Of a file, - is standard input.
+/// These commands check every hash, and that the tree is canonical and complete. They do not check the signature of a
+/// file: use `wireproof verify`. They download and prove the repository of an account. `-` is standard input.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RepoCommand {
     /// List records: path, tab, CID, in the order of the paths.
     #[command(after_help = LS_EXAMPLES)]
-    Ls(LsArgs),
+    Ls(Box<LsArgs>),
     /// Print a record as JSON. Exit code 1 if there is none at the path.
     #[command(after_help = GET_EXAMPLES)]
-    Get(GetArgs),
+    Get(Box<GetArgs>),
     /// List the records that differ between two repositories.
     ///
-    /// Each line has `+` for created, `-` for deleted or `~` for changed, then path and CIDs, separated by
-    /// tabs.
+    /// A line has `+` for created, `-` for deleted or `~` for changed, then path and CIDs, separated by tabs.
     #[command(after_help = DIFF_EXAMPLES)]
     Diff(DiffArgs),
     /// Write a repository in streamable order, or its records as JSON lines.
     #[command(after_help = EXPORT_EXAMPLES)]
-    Export(ExportArgs),
+    Export(Box<ExportArgs>),
     /// Count records, nodes and bytes, and list the collections.
     #[command(after_help = STATS_EXAMPLES)]
-    Stats(StatsArgs),
+    Stats(Box<StatsArgs>),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LsArgs {
-    /// The CAR file.
-    #[arg(value_name = "FILE.car|-", value_hint = ValueHint::FilePath)]
-    file: PathBuf,
+    /// A CAR file, or an account: a handle, a DID or an at:// URI, whose repository is downloaded and proved.
+    #[arg(value_name = "FILE.car|ACCOUNT|-", value_hint = ValueHint::FilePath)]
+    repository: String,
     /// List only the records of this collection.
     #[arg(long, value_name = "NSID")]
     collection: Option<String>,
-    /// Print one JSON object a line: collection, rkey, cid, bytes.
+    /// Print one JSON object per line: collection, rkey, cid, bytes.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    downloaded: DownloadedArgs,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct GetArgs {
-    /// The CAR file.
-    #[arg(value_name = "FILE.car|-", value_hint = ValueHint::FilePath)]
-    file: PathBuf,
+    /// A CAR file, or an account: a handle, a DID or an at:// URI, whose repository is downloaded and proved.
+    #[arg(value_name = "FILE.car|ACCOUNT|-", value_hint = ValueHint::FilePath)]
+    repository: String,
     /// The record: `collection/rkey`, or its at:// URI.
     #[arg(value_name = "PATH")]
     path: String,
     /// Print the record's bytes as they were signed [default: JSON].
     #[arg(long)]
     raw: bool,
+    #[command(flatten)]
+    downloaded: DownloadedArgs,
 }
 
 #[derive(Debug, Args)]
@@ -75,42 +80,52 @@ pub(crate) struct DiffArgs {
     /// The CAR file of the later repository.
     #[arg(value_name = "NEW.car|-", value_hint = ValueHint::FilePath)]
     new: PathBuf,
-    /// Print one JSON object a line: collection, rkey, action, cid, prev.
+    /// Print one JSON object per line: collection, rkey, action, cid, prev.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// The CAR file.
-    #[arg(value_name = "FILE.car|-", value_hint = ValueHint::FilePath)]
-    file: PathBuf,
+    /// A CAR file, or an account: a handle, a DID or an at:// URI, whose repository is downloaded and proved.
+    #[arg(value_name = "FILE.car|ACCOUNT|-", value_hint = ValueHint::FilePath)]
+    repository: String,
     /// The format to write.
     #[arg(long, value_enum, default_value_t = ExportFormat::Car)]
     format: ExportFormat,
     /// The file to write; `-` for standard output.
     #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
     out: PathBuf,
+    #[command(flatten)]
+    downloaded: DownloadedArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ExportFormat {
-    /// A CAR: the commit, then each node before its records and children, each block once.
+    /// A CAR: the commit, then every node before its records and children, without repeated blocks.
     Car,
-    /// One JSON object a line for each record: collection, rkey, cid, record; of an invalid record its bytes.
+    /// One line of JSON per record: collection, rkey, cid, record; for an invalid record, its bytes.
     Ndjson,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct StatsArgs {
-    /// CAR files; a folder is all of its .car files, @LIST names one a line, - is standard input.
-    #[arg(value_name = "FILE.car|FOLDER|@LIST|-", required = true, value_hint = ValueHint::FilePath)]
+    /// CAR files, or accounts, whose repositories are downloaded and proved; a folder stands for all of its .car files,
+    /// @LIST is a file with one per line, - is standard input.
+    #[arg(value_name = "FILE.car|ACCOUNT|FOLDER|@LIST|-", required = true, value_hint = ValueHint::FilePath)]
     files: Vec<String>,
-    /// Print one JSON document; of several files one a line.
+    /// Print one JSON document; for several files, one per line.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     jobs: JobsArgs,
+    #[command(flatten)]
+    downloaded: DownloadedArgs,
+}
+
+/// Runs `wireproof ls`.
+pub(crate) fn list(args: &LsArgs, output: Output) -> Result<(), Failure> {
+    records::ls(args, output)
 }
 
 pub(crate) fn run(command: &RepoCommand, output: Output) -> Result<(), Failure> {
@@ -133,7 +148,7 @@ fn read<'a>(
         .map_err(|error| Failure::refused(file, error))
 }
 
-/// The records of a repository in the order of their paths, of which each must be one as for `wireproof verify`.
+/// The records of a repository in the order of their paths; they must be valid as for `wireproof verify`.
 fn records<'a>(repository: &Repository<'a>) -> impl Iterator<Item = Result<Record<'a>, String>> {
     let mut paths = RepoPathChecker::default();
     repository.records().map(move |record| {
@@ -144,10 +159,12 @@ fn records<'a>(repository: &Repository<'a>) -> impl Iterator<Item = Result<Recor
     })
 }
 
-const LS_EXAMPLES: &str = "\
+pub(crate) const LS_EXAMPLES: &str = "\
 Examples:
   wireproof repo ls repository.car
-  wireproof repo ls repository.car --collection app.bsky.feed.post | wc -l";
+  wireproof repo ls repository.car --collection app.bsky.feed.post | wc -l
+  wireproof ls atproto.com
+  wireproof ls at://atproto.com/app.bsky.feed.post";
 
 const GET_EXAMPLES: &str = "\
 Examples:

@@ -12,6 +12,7 @@ use codec::printable::{Printable, escape_json};
 use serde::Serialize;
 use verify::InvalidRecord;
 
+use super::source::RepositoryName;
 use super::{DiffArgs, ExportArgs, ExportFormat, GetArgs, LsArgs, read, records};
 use crate::batch::cores;
 use crate::failure::Failure;
@@ -27,13 +28,15 @@ pub(super) fn ls(args: &LsArgs, output: Output) -> Result<(), Failure> {
         cid: String,
         bytes: usize,
     }
-    let bytes = files::map(&args.file)?;
-    let repository = read(&args.file, &bytes, cores())?;
+    let named = RepositoryName::parse(&args.repository);
+    let collection = args.collection.as_deref().or(named.collection);
+    let open = named.open(&args.downloaded)?;
+    let repository = read(&open.name, &open.bytes, cores())?;
     let mut out = BufWriter::new(output.stdout());
     for record in records(&repository) {
-        let record = record.map_err(|error| Failure::refused(&args.file, error))?;
+        let record = record.map_err(|error| Failure::refused(&open.name, error))?;
         let path = RecordPath::split(&record.path);
-        if args.collection.as_ref().is_some_and(|wanted| *wanted != path.collection) {
+        if collection.is_some_and(|wanted| wanted != path.collection) {
             continue;
         }
         if args.json {
@@ -47,24 +50,24 @@ pub(super) fn ls(args: &LsArgs, output: Output) -> Result<(), Failure> {
 }
 
 pub(super) fn get(args: &GetArgs, output: Output) -> Result<(), Failure> {
-    let bytes = files::map(&args.file)?;
-    let repository = read(&args.file, &bytes, cores())?;
+    let open = RepositoryName::parse(&args.repository).open(&args.downloaded)?;
+    let repository = read(&open.name, &open.bytes, cores())?;
     let path = path_in(&args.path, &repository)?;
     let mut found = None;
     // The iteration goes to the end: only then is the whole tree checked.
     for record in records(&repository) {
-        let record = record.map_err(|error| Failure::refused(&args.file, error))?;
+        let record = record.map_err(|error| Failure::refused(&open.name, error))?;
         if record.path == path {
             found = Some(record);
         }
     }
-    let missing = || Failure::refused(&args.file, format_args!("no record at {path}"));
+    let missing = || Failure::refused(&open.name, format_args!("no record at {path}"));
     let record = found.ok_or_else(missing)?;
     if args.raw {
         return Ok(output.bytes().write_all(record.block)?);
     }
     let no_json = |error| {
-        Failure::refused(&args.file, format_args!("{path}: {error}; --raw prints the bytes"))
+        Failure::refused(&open.name, format_args!("{path}: {error}; --raw prints the bytes"))
     };
     let mut json = record.to_json().map_err(no_json)?.into_bytes();
     escape_json(&mut json, 0);
@@ -138,10 +141,10 @@ fn write_change(out: &mut impl Write, change: &Change, json: bool) -> io::Result
 }
 
 pub(super) fn export(args: &ExportArgs, output: Output) -> Result<(), Failure> {
-    let bytes = files::map(&args.file)?;
-    let repository = read(&args.file, &bytes, cores())?;
+    let open = RepositoryName::parse(&args.repository).open(&args.downloaded)?;
+    let repository = read(&open.name, &open.bytes, cores())?;
     if args.format == ExportFormat::Car {
-        check_complete(&args.file, &repository)?;
+        check_complete(&open.name, &repository)?;
     }
     let write = |out: &mut dyn Write| match args.format {
         ExportFormat::Car => write_car(&repository, out),
@@ -156,7 +159,7 @@ pub(super) fn export(args: &ExportArgs, output: Output) -> Result<(), Failure> {
         };
     written.map_err(|error| match error {
         WriteError::Io(error) => io_failure(error),
-        WriteError::Refused(why) => Failure::refused(&args.file, why),
+        WriteError::Refused(why) => Failure::refused(&open.name, why),
     })
 }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::num::NonZeroUsize;
-use std::path::Path;
 
 use atproto::mst::TreeLimits;
 use atproto::mst::canonical::Step;
@@ -11,10 +10,10 @@ use atproto::repo::{RepoError, Repository};
 use codec::printable::PrintableLines;
 use serde::Serialize;
 
-use super::{StatsArgs, read, records};
+use super::source::{OpenRepository, RepositoryName};
+use super::{DownloadedArgs, StatsArgs, read, records};
 use crate::batch::{self, Outcome};
 use crate::failure::Failure;
-use crate::files;
 use crate::inputs::{InputKind, Inputs};
 use crate::json::RecordPath;
 use crate::output::{Output, table, write_json_line};
@@ -23,18 +22,18 @@ pub(super) fn run(args: &StatsArgs, output: Output) -> Result<(), Failure> {
     let inputs = Inputs::new(&args.files, InputKind::Archives);
     match inputs.single() {
         Some(file) => {
-            let stats = Stats::of_file(Path::new(file), args.jobs.count());
+            let stats = Stats::of(file, &args.downloaded, args.jobs.count());
             let stats = output.or_failure_document(args.json, stats)?;
             output.document(&stats, args.json, Stats::to_text)
         }
-        None => batch::run(inputs, &args.jobs, "read", args.json, output, |file| {
-            count_one(file, args.json)
-        }),
+        None => {
+            batch::run(inputs, &args.jobs, "read", args.json, output, |file| count_one(file, args))
+        }
     }
 }
 
 /// Counts one archive among others.
-fn count_one(file: &str, json: bool) -> Result<Outcome, Failure> {
+fn count_one(file: &str, args: &StatsArgs) -> Result<Outcome, Failure> {
     #[derive(Serialize)]
     struct StatsLine<'a> {
         file: &'a str,
@@ -43,10 +42,10 @@ fn count_one(file: &str, json: bool) -> Result<Outcome, Failure> {
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<&'a str>,
     }
-    let counted = Stats::of_file(Path::new(file), NonZeroUsize::MIN);
+    let counted = Stats::of(file, &args.downloaded, NonZeroUsize::MIN);
     let (stats, failure) = (counted.as_ref().ok(), counted.as_ref().err());
     let mut printed = Vec::new();
-    if json {
+    if args.json {
         let error = failure.and_then(Failure::message);
         write_json_line(&mut printed, &StatsLine { file, stats, error })?;
     } else if let Some(stats) = stats {
@@ -94,10 +93,10 @@ impl RecordCounts {
 }
 
 impl Stats {
-    fn of_file(file: &Path, threads: NonZeroUsize) -> Result<Self, Failure> {
-        let bytes = files::map(file)?;
-        let repository = read(file, &bytes, threads)?;
-        Self::new(&repository, bytes.len()).map_err(|error| Failure::refused(file, error))
+    fn of(name: &str, args: &DownloadedArgs, threads: NonZeroUsize) -> Result<Self, Failure> {
+        let OpenRepository { name, bytes, .. } = &RepositoryName::parse(name).open(args)?;
+        let repository = read(name, bytes, threads)?;
+        Self::new(&repository, bytes.len()).map_err(|error| Failure::refused(name, error))
     }
 
     fn new(repository: &Repository<'_>, bytes: usize) -> Result<Self, String> {

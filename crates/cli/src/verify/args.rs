@@ -1,4 +1,4 @@
-//! Arguments of `wireproof verify`, and what they name: a file, an account or a record.
+//! Arguments of `wireproof verify`, and their subjects: a file, an account or a record.
 
 use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
@@ -10,32 +10,32 @@ use crate::batch::JobsArgs;
 use crate::failure::Failure;
 use crate::key::KeyCurve;
 use crate::network::{DownloadArgs, NETWORK, NetworkArgs};
-use crate::{account, files};
+use crate::{files, names};
 
-/// Verify that an account signed a repository, or what is at a path of one.
+/// Verify that an account signed a repository, or that a record is in it or absent from it.
 ///
 /// In a repository every block must match its CID, the commit must be of version 3 and signed by the
 /// account's key, the tree must be canonical with all its nodes and records, and every key must be a record
 /// path. A record that is not canonical DAG-CBOR is reported as invalid, or refused with --strict-records.
 ///
-/// A file is verified under the key given with it. With --record it is the slice of one record, as
-/// com.atproto.sync.getRecord returns it, and proves that the record is present, or that it is absent.
+/// A file is verified with the key that you give. With --record, the file is the slice of one record, as
+/// com.atproto.sync.getRecord returns it, and proves that the record is present or absent.
 ///
-/// Standard input (-) and pipes are verified as they are read, and so is a download that is not saved.
+/// Standard input (-), pipes and downloads without --save are verified as they are read.
 ///
-/// A handle or a DID is verified end to end: handle, DID,
-/// key and server by the DID document, repository. For the at:// URI of a record its slice is downloaded.
+/// A handle or a DID is verified end to end: handle, DID, key and server by the DID document, repository. For the at://
+/// URI of a record, only its slice is downloaded.
 ///
-/// Several arguments, a folder (all its .car files) and a list (@FILE, one argument a line) are verified on all cores.
-/// Each prints one line, in their order.
+/// Several arguments, a folder (all its .car files) and a list (@FILE, one argument per line) are verified on all
+/// cores. The output has one line per argument, in their order.
 ///
-/// Exit code 0 if all of it holds, which for a record is a proof of its presence or of its absence, 1 if
-/// not, 2 for a mistyped key or argument, 3 if a host did not respond.
+/// Exit code 0 if everything holds (for a record, a proof of its presence or absence), 1 if not, 2 for a mistyped key
+/// or argument, 3 if a host did not respond.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {
-    /// What to verify. An existing path, and text that ends in .car or has a slash, is a file, except
-    /// at:// URIs; - is standard input.
+    /// Accounts, records or files to verify; - is standard input. An existing path is a file, and so is text that ends
+    /// in .car or has a slash, except at:// URIs.
     #[arg(
         value_name = "FILE.car|FOLDER|HANDLE|DID|at://…|@LIST|-",
         required_unless_present = "file"
@@ -49,17 +49,17 @@ pub(crate) struct VerifyArgs {
     /// `collection/rkey`.
     #[arg(long, value_name = "at://DID/…|PATH", help_heading = FILES)]
     record: Option<String>,
-    /// Also rebuild the tree from the records, and compare the roots.
+    /// Rebuild the tree from the records too, and compare the roots.
     #[arg(long)]
     pub(super) rebuild: bool,
-    /// Refuse invalid records: not canonical DAG-CBOR, not a map, or over 1 MiB [default: the rest is proved, and
-    /// they are reported].
+    /// Refuse invalid records: not canonical DAG-CBOR, not a map, or over 1 MiB [default: report them, and prove the
+    /// rest].
     #[arg(long)]
     pub(super) strict_records: bool,
     /// Report every fault as it is found [default: the first].
     #[arg(long)]
     pub(super) all: bool,
-    /// Print one JSON document; of several arguments one a line.
+    /// Print one JSON document; for several arguments, one per line.
     #[arg(long)]
     pub(super) json: bool,
     #[command(flatten)]
@@ -69,10 +69,10 @@ pub(crate) struct VerifyArgs {
     /// The curve of a --key that does not name it.
     #[arg(long, value_enum, requires = "key", help_heading = FILES)]
     pub(super) curve: Option<KeyCurve>,
-    /// The account that the repository must be of [default: that of the document or log, else any].
+    /// The account that must own the repository [default: the account of the document or log, else any].
     #[arg(long, value_name = "DID", help_heading = FILES)]
     pub(super) did: Option<String>,
-    /// Save the download to a file, also if it is refused.
+    /// Save the download to a file, even if it is refused.
     #[arg(long, value_name = "FILE.car", value_hint = ValueHint::FilePath)]
     #[arg(help_heading = NETWORK)]
     pub(super) save: Option<PathBuf>,
@@ -115,7 +115,7 @@ impl SignerArgs {
     }
 }
 
-/// What to verify.
+/// The subject of a verification.
 pub(super) enum Target<'a> {
     /// A repository in a file.
     File(&'a Path),
@@ -195,7 +195,7 @@ impl<'a> Target<'a> {
             _ if files::is_standard_stream(path) || path.exists() || is_file() => {
                 Ok(Self::File(path))
             }
-            _ => account::identifier(text).map(Self::Account),
+            _ => names::account(text).map(Self::Account),
         }
     }
 
@@ -231,11 +231,10 @@ fn check_file_options(args: &VerifyArgs) -> Result<(), Failure> {
     if !args.signer.is_given() {
         return Err(no_signer());
     }
-    match args.save.is_some() || args.from.is_some() {
-        true => {
-            Err(Failure::Usage("--save and --from are for downloads, not for a file".to_owned()))
-        }
-        false => Ok(()),
+    if args.save.is_some() || args.from.is_some() {
+        Err(Failure::Usage("--save and --from are for downloads, not for a file".to_owned()))
+    } else {
+        Ok(())
     }
 }
 

@@ -1,4 +1,4 @@
-//! `wireproof verify`: verifies a repository or the slice of a record in a file, or those of an account.
+//! `wireproof verify`: verifies a repository or the slice of a record in a file, or of an account.
 //!
 //! | file | |
 //! |---|---|
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
     outcome
 }
 
-/// What the proofs of all inputs share.
+/// State that the proofs of all inputs share.
 struct Session<'a> {
     args: &'a VerifyArgs,
     /// The key for files, if one is given.
@@ -165,9 +165,10 @@ fn verify_account<W: Write>(
     let signer = Signer::of_account(account.did().to_buf(), account.key()?);
     let is_streamed = args.save.is_none() && !needs_whole_archive(args);
     let mut report = ProofReport::of_account(who, &account, stages);
-    let proved = match is_streamed {
-        true => prove_download(&account, &signer, args, online, &mut report, findings),
-        false => prove_saved(&account, &signer, session, online, &mut report, findings),
+    let proved = if is_streamed {
+        prove_download(&account, &signer, args, online, &mut report, findings)
+    } else {
+        prove_saved(&account, &signer, session, online, &mut report, findings)
     };
     let outcome = proved?.map_err(|first| {
         let (why, from) = (first.to_string(), report.host());
@@ -415,7 +416,7 @@ fn server<'a>(args: &'a VerifyArgs, account: &'a ResolvedAccount) -> Result<&'a 
 }
 
 /// A server's word that there is no record is not a proof.
-fn record_failure(error: XrpcError) -> Failure {
+pub(crate) fn record_failure(error: XrpcError) -> Failure {
     match error.name() {
         Some(ErrorName::RecordNotFound) => Failure::Network(format!("{error}, without a proof")),
         _ => error.into(),

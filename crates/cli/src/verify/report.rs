@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::json::{FlaggedRecords, InvalidSummary, RecordContent, RecordPath};
 use crate::stage::Stages;
 
-/// A proof, or what is known without one.
+/// A proof, or the facts that are known without one.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct ProofReport {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -176,7 +176,9 @@ impl ProofReport {
 
     pub(super) fn add_record(&mut self, path: RecordPath<&str>, proof: &Proof<'_>) {
         let path = path.to_owned();
-        let (commit, extra, text) = (proof.commit(), proof.extra(), path.to_string());
+        let commit = proof.commit();
+        let extra = proof.extra();
+        let text = path.to_string();
         let invalid = proof.invalid_record();
         let content = proof.record().map(|(_, block)| RecordContent::of(invalid, block));
         let flagged = proof.record().map(|(_, block)| Flagged::of_record(&text, block));
@@ -243,10 +245,10 @@ impl ProofReport {
 
 /// What the command says of a repository: what nobody is known to have signed is not proved.
 pub(super) fn proof_word(signature_checked: bool) -> &'static str {
-    if signature_checked { "proved" } else { "checked" }
+    if signature_checked { "proved" } else { "consistent, signature not checked" }
 }
 
-/// What was proved of a repository, in memory or as a stream.
+/// The proved facts of a repository, in memory or as a stream.
 struct Proved<'p> {
     commit: &'p Commit<'p>,
     root: Cid,
@@ -282,14 +284,13 @@ impl RepositorySummary {
         let Self { did, rev, commit, data, blocks, nodes, records, .. } = self;
         let Self { invalid, flagged, extra_blocks, extra_bytes, .. } = self;
         let height = self.height.map_or(String::new(), |height| format!(", height {height}"));
-        let word = proof_word(self.signature_checked);
         let claim = if self.signature_checked {
-            "the whole repository, signed by the account's key"
+            "proved   the whole repository, signed by the account's key"
         } else {
-            "the whole repository, of an unknown signer: the signature is not checked"
+            "result   consistent, signature not checked: the whole repository, of an unknown signer"
         };
         format!(
-            "{word:<9}{claim}\naccount  {did}\nrev      {rev}\ncommit   {commit}\ndata     {data}\n\
+            "{claim}\naccount  {did}\nrev      {rev}\ncommit   {commit}\ndata     {data}\n\
              archive  {bytes} bytes, {blocks} blocks, {extra_blocks} of them ({extra_bytes} bytes) \
              not part of the repository\n\
              tree     {nodes} nodes{height}\nrecords  {records}\ninvalid  {invalid}\nflagged  {flagged}\n"

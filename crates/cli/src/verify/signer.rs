@@ -38,7 +38,7 @@ impl Signer {
         let signer = Self::of(args)?;
         match (did, &signer.did) {
             (Some(did), Some(other)) if *other != did.to_buf() => Err(Failure::Usage(format!(
-                "--record at://{did}/…: the given key is that of {other}"
+                "--record at://{did}/…: the given key belongs to {other}"
             ))),
             (Some(did), _) => Ok(Self { did: Some(did.to_buf()), ..signer }),
             (None, _) => Ok(signer),
@@ -112,12 +112,12 @@ fn one((did, key): (DidBuf, PublicKey)) -> (Option<DidBuf>, Keys) {
     (Some(did), Keys::One(Box::new(key)))
 }
 
-/// The account of `--did`, which must be that of the document or log.
+/// The account of `--did`, which must match the document or log.
 fn required_did(text: &str, named: Option<DidBuf>) -> Result<DidBuf, Failure> {
     let usage = |what: String| Failure::Usage(format!("--did {text}: {what}"));
     let did: DidBuf = text.parse().map_err(|error| usage(format!("{error}")))?;
     match named {
-        Some(named) if named != did => Err(usage(format!("the given key is that of {named}"))),
+        Some(named) if named != did => Err(usage(format!("the given key belongs to {named}"))),
         _ => Ok(did),
     }
 }

@@ -101,7 +101,7 @@ pub(super) fn report<W: Write>(
     }
 }
 
-/// A reader that counts what was read.
+/// A reader that counts the bytes that were read.
 struct Counted<R> {
     source: R,
     bytes: u64,

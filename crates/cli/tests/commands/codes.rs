@@ -29,8 +29,8 @@ fn the_page_of_codes_lists_each_code_once_with_its_meaning_and_what_to_do() {
 fn the_schemas_have_the_codes_of_the_page_except_warnings() {
     let page = read("docs/formats/codes.md");
     let (of_data, _) = page.split_once("## Warnings").unwrap();
-    let schema = schemas::read("common.json");
-    let listed = schema["$defs"]["code"]["enum"].as_array().unwrap();
+    let schema = schemas::read("follow/types.json");
+    let listed = schema["$defs"]["Code"]["enum"].as_array().unwrap();
     let listed: Vec<&str> = listed.iter().filter_map(|code| code.as_str()).collect();
     assert_eq!(listed, rows(of_data).collect::<Vec<_>>(), "in the order of the page");
 }

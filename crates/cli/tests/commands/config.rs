@@ -55,6 +55,47 @@ fn the_environment_takes_precedence_over_the_folders_file_and_that_over_the_user
 }
 
 #[test]
+fn settings_explains_every_option_for_experts_in_a_file_that_can_be_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = |command: &[&str]| {
+        let args = [&["config", "settings"], command].concat();
+        let output = wireproof(&dir, &args).assert().success().get_output().stdout.clone();
+        String::from_utf8(output).unwrap()
+    };
+    let text = settings(&["follow"]);
+    for part in ["[follow]", "# outbox-bytes = 1073741824", "# Environment: WIREPROOF_OUTBOX_BYTES"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // Every option that has a default can be set as it is shown.
+    let is_setting = |line: &&str| line.contains(" = ") && !line.ends_with('…');
+    let set = |line: &str| line.trim_start_matches("# ").to_owned();
+    let lines: Vec<String> = text.lines().filter(is_setting).map(set).collect();
+    assert!(lines.len() > 10, "{lines:?}");
+    in_xdg(&dir, &format!("[follow]\n{}\n", lines.join("\n")));
+    let show = wireproof(&dir, &["config", "show", "--origin"]).assert().success();
+    let show = String::from_utf8(show.get_output().stdout.clone()).unwrap();
+    let (_, of_follow) = show.split_once("[follow]\n").unwrap();
+    let line = of_follow.lines().find(|line| line.starts_with("outbox-bytes = ")).unwrap();
+    assert!(line.contains("xdg"), "{line}");
+
+    let help =
+        wireproof(&dir, &["follow", "--help"]).assert().success().get_output().stdout.clone();
+    let help = String::from_utf8(help).unwrap();
+    let options = help.lines().filter(|line| {
+        line.starts_with("  -") || line.starts_with("      --") && !line.starts_with("          ")
+    });
+    let count = options.count();
+    assert!((30..=40).contains(&count), "{count} options: {help}");
+    for name in ["outbox-bytes", "gather-ms", "first-contact-seconds"] {
+        assert!(help.contains(name) && !help.contains(&format!("--{name}")), "{name}: {help}");
+    }
+    let unknown = wireproof(&dir, &["config", "settings", "folow"]).assert().code(2);
+    let error = String::from_utf8(unknown.get_output().stderr.clone()).unwrap();
+    assert!(error.contains("unknown command `folow`"), "{error}");
+}
+
+#[test]
 fn the_output_of_show_is_a_file_with_the_same_values() {
     let dir = tempfile::tempdir().unwrap();
     in_xdg(&dir, "[bench]\nwork-dir = \"a \\\"b\\\" \\\\ c\"\n");

@@ -380,13 +380,13 @@ fn a_state_that_cannot_be_read_is_exit_code_4_and_stays_as_it_was() {
 }
 
 #[test]
-fn the_guide_and_the_schema_list_each_code_of_a_finding() {
+fn the_reference_and_the_schema_list_each_code_of_a_finding() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
     let source = read("crates/cli/src/doctor/findings.rs");
     let codes = codes_between(&source, '"');
     assert!(codes.len() > 25, "{codes:?}");
-    assert_eq!(codes_between(&read("docs/guide/doctor.md"), '`'), codes);
+    assert_eq!(codes_between(&read("docs/reference/doctor.md"), '`'), codes);
     assert_eq!(codes_between(&read("docs/formats/schemas/doctor.json"), '"'), codes);
 }
 

@@ -79,7 +79,7 @@ fn a_table_comes_with_its_units_and_a_paragraph_of_ratio_spread_and_checks() {
     for part in [
         "repo: 1 repository of 10,000 records",
         "peer variant ms min – max MB/s ratio checks parity",
-        "times the next, shell-command (total)",
+        "× shell-command (total), the next",
         "wireproof makes every check, shell-command makes 4 of 20 checks.",
         "3 of 3 rows proved equal work, by their counts of",
     ] {

@@ -296,6 +296,60 @@ fn a_record_is_proved_present_with_its_value_or_absent() {
 }
 
 #[test]
+fn records_of_an_account_are_listed_and_printed_by_name_once_they_are_proved() {
+    let network = Network::start();
+    let AccountInfo { did, handle, .. } = &network.account;
+    let listed = stdout(&network.run(&["ls", handle]).success());
+    let records: Vec<(&str, &str)> =
+        listed.lines().map(|line| line.split_once('\t').unwrap()).collect();
+    assert_eq!(records.len(), 20);
+    let (path, cid) = records[3];
+    let (collection, _) = path.split_once('/').unwrap();
+
+    // Every form of the name is the same record, with one slice for each.
+    let uri = format!("at://{did}/{path}");
+    let record = stdout(&network.run(&["get", &uri]).success());
+    let parsed: Value = serde_json::from_str(&record).unwrap();
+    assert_eq!(parsed["$type"], collection);
+    for name in [format!("{handle}/{path}"), format!(" @{handle}/{path}")] {
+        assert_eq!(stdout(&network.run(&["get", &name]).success()), record, "{name}");
+    }
+    assert_eq!(stdout(&network.run(&["repo", "get", handle, path]).success()), record);
+    let raw = network.run(&["get", &uri, "--raw"]).success();
+    let raw = raw.get_output().stdout.clone();
+    assert_eq!(codec::cid::Cid::of(codec::cid::Codec::DagCbor, &raw).to_string(), cid);
+
+    let of_collection = |args: &[&str]| stdout(&network.run(args).success()).lines().count();
+    let count = records.iter().filter(|(path, _)| path.split_once('/').unwrap().0 == collection);
+    let count = count.count();
+    assert_eq!(of_collection(&["ls", &format!("at://{handle}/{collection}")]), count);
+    assert_eq!(of_collection(&["repo", "ls", did, "--collection", collection]), count);
+    let exported = stdout(&network.run(&["repo", "export", did, "--format", "ndjson"]).success());
+    let stats = json(&network.run(&["repo", "stats", did, "--json"]).success());
+    assert_eq!(stats["did"], *did);
+    assert_eq!(stats["records"], exported.lines().count());
+    assert_eq!(exported.lines().count(), records.len());
+
+    let absent = network.run(&["get", &format!("{handle}/app.bsky.feed.post/3zzzzzzzzzzzz")]);
+    assert!(stderr(&absent.code(1)).contains("proved absent"));
+    assert!(stderr(&network.run(&["get", handle]).code(2)).contains("wireproof ls"));
+    assert!(stderr(&network.run(&["ls", "alice"]).code(2)).contains("alice.bsky.social"));
+}
+
+#[test]
+fn a_record_or_a_repository_that_is_not_proved_is_not_printed() {
+    let network = Network::with(Server::Plc, Fault::WrongKey, FaultSchedule::ALWAYS);
+    let (did, handle) = (&network.account.did, &network.account.handle);
+    let expected = &network.sim.expected_accounts()[0];
+    let (path, _) = expected.records.first_key_value().unwrap();
+    for args in [&["ls", handle.as_str()][..], &["get", &format!("at://{did}/{path}")]] {
+        let refused = network.run(args).code(1);
+        assert!(stderr(&refused).contains("signature/wrong"), "{args:?}: {}", stderr(&refused));
+        assert_eq!(stdout(&refused), "", "{args:?}");
+    }
+}
+
+#[test]
 fn options_that_conflict_are_exit_code_2_with_advice() {
     let network = Network::start();
     let collection = format!("at://{}/app.bsky.feed.post", network.account.handle);

@@ -154,7 +154,7 @@ fn an_account_is_selected_from_the_next_event_on_also_after_a_kill() {
     let again = document(&address, &["accounts", "add", &first]);
     assert_eq!(again["changed"], 0);
     document(&address, &["accounts", "remove", &first]);
-    document(&address, &["accounts", "add", &second]);
+    document(&address, &["accounts", "add", &sim.account(1).handle]);
     assert_eq!(write_and_take(&mut running), [second], "the opposite change takes it back");
 }
 

@@ -126,11 +126,9 @@ fn a_changed_file_is_named_and_the_exit_code_is_1() {
 #[test]
 fn a_repository_is_imported_once_and_its_tree_is_built_again() {
     let dir = tempfile::tempdir().unwrap();
-    let (folder, car, keys) = (
-        dir.path().join("archive"),
-        dir.path().join("repository.car"),
-        dir.path().join("accounts.json"),
-    );
+    let folder = dir.path().join("archive");
+    let car = dir.path().join("repository.car");
+    let keys = dir.path().join("accounts.json");
     let run = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
         let output = command.args(args).env("XDG_CONFIG_HOME", "/nonexistent").output().unwrap();

@@ -251,7 +251,9 @@ impl Run<'_> {
 
     /// Runs a backfill to its end, after it was killed this many times; fewer if it ends before.
     fn complete(&self, name: &str, args: &[&str], max_kills: u64) -> (Ended, u64) {
-        let (started, mut kills, mut peak) = (Instant::now(), 0, 0);
+        let started = Instant::now();
+        let mut kills = 0;
+        let mut peak = 0;
         let (out, errors) = (self.dir.path().join("out"), self.dir.path().join("errors"));
         loop {
             let [stdout, stderr] = [&out, &errors].map(|path| fs::File::create(path).unwrap());
@@ -304,8 +306,9 @@ impl Run<'_> {
     fn check_states(&self, report: &Value) {
         // The requests below are not paced, and not in one second with those of the run.
         std::thread::sleep(Duration::from_secs(1));
-        let (hostile, mut served, mut inactive) =
-            (self.network.hostile(), BTreeMap::new(), BTreeSet::new());
+        let hostile = self.network.hostile();
+        let mut served = BTreeMap::new();
+        let mut inactive = BTreeSet::new();
         // The relay states the revisions that the list with odd entries does not.
         let all = self.network.listed(&self.network.url("relay0"));
         let revs: BTreeMap<&str, &String> =
@@ -398,9 +401,8 @@ fn difference(stored: &BTreeMap<String, String>, served: &BTreeMap<String, Strin
 /// Bytes of the files in a folder.
 fn size_of(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let size = |path: PathBuf| match path.is_dir() {
-        true => size_of(&path),
-        false => fs::metadata(&path).unwrap().len(),
+    let size = |path: PathBuf| {
+        if path.is_dir() { size_of(&path) } else { fs::metadata(&path).unwrap().len() }
     };
     entries.map(size).sum()
 }

@@ -15,9 +15,10 @@ fn records(lines: &[Value]) -> BTreeMap<String, Value> {
         for op in line["ops"].as_array().into_iter().flatten() {
             let text = |value: &Value| value.as_str().unwrap().to_owned();
             let path = format!("{} {} {}", line["did"], text(&op["collection"]), text(&op["rkey"]));
-            match op["action"] == "delete" {
-                true => drop(records.remove(&path)),
-                false => drop(records.insert(path, op["record"].clone())),
+            if op["action"] == "delete" {
+                drop(records.remove(&path))
+            } else {
+                drop(records.insert(path, op["record"].clone()))
             }
         }
     }

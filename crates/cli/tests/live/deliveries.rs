@@ -73,7 +73,7 @@ fn the_history_of_an_account_is_in_the_table_before_its_events_and_once() {
     assert_eq!(query("SELECT count(*) FROM event WHERE kind = 'resync' AND number = 1"), 1);
     assert_eq!(query("SELECT count(*) FROM event WHERE kind = 'resync'"), 1);
     assert_eq!(query("SELECT count(*) FROM record WHERE NOT json_valid(record)"), 0);
-    let page = include_str!("../../../../docs/guide/into-your-system.md");
+    let page = include_str!("../../../../docs/guide/into-a-database.md");
     let statement = page.split("```").find_map(|block| block.strip_prefix("sql\n"));
     let file = Connection::open(&tables).unwrap();
     let mut posts = file.prepare(statement.expect("the statement of the guide")).unwrap();
@@ -101,7 +101,7 @@ fn the_history_of_an_account_is_in_the_table_before_its_events_and_once() {
     sim.write_commit_as(1);
     let output = follow(&sim, dir.path(), &["--dids", &*did, "--to", &*to, "--events", "1"]);
     let message = stderr(&{ output }.output().unwrap());
-    assert!(message.contains("those before are missing"), "{message}");
+    assert!(message.contains("earlier events are missing"), "{message}");
     assert_eq!(query("SELECT complete FROM account"), 0);
     fs::remove_file(&tables).unwrap();
     sim.write_commit_as(1);
@@ -178,10 +178,11 @@ fn a_handle_without_an_account_is_refused_before_anything_is_stored() {
     assert_eq!(code, Some(2), "{message}");
     assert!(!tables.exists());
     let list = dir.path().join("list");
-    fs::write(&list, format!("{}\n", sim.account(0).handle)).unwrap();
+    fs::write(&list, format!("{}\nnobody.test\n", sim.account(0).handle)).unwrap();
     let file = format!("@{}", list.display());
     let (code, message) = refused(follow(&sim, dir.path(), &["--dids", &file, "--to", &to]));
-    assert_eq!(code, Some(2), "files have DIDs: {message}");
+    assert!(message.contains("list, line 2: nobody.test: "), "{message}");
+    assert_eq!(code, Some(2), "{message}");
     // A directory that is away is no mistake of the operator.
     sim.stop_server(Server::Plc);
     let handle = &sim.account(0).handle;
@@ -303,9 +304,7 @@ fn a_webhook_gets_signed_requests_until_it_accepts_every_event() {
 #[test]
 fn events_are_stored_while_a_destination_is_away_and_delivered_when_it_is_back() {
     let (sim, dir) = (with_commits(30), tempfile::tempdir().unwrap());
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/hook", free.local_addr().unwrap());
-    drop(free);
+    let url = format!("http://{}/hook", conformance::own_address());
     let secret = dir.path().join("secret");
     fs::write(&secret, "a secret of twenty-four bytes").unwrap();
     let folder = dir.path().join("events");

@@ -37,6 +37,15 @@ impl Tables {
         }
     }
 
+    /// Waits until the tables have the records of the network.
+    pub(crate) fn wait_for_records(&self, sim: &Simulation) {
+        let (expected, since) = (expected(sim), Instant::now());
+        while self.records() != expected {
+            assert!(since.elapsed() < Duration::from_secs(120), "the records of the network");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     pub(crate) fn wait_for_histories(&self, accounts: usize) {
         self.wait("histories", "SELECT count(*) FROM account WHERE complete", accounts);
     }
@@ -98,12 +107,7 @@ fn all_accounts_of_servers_have_their_history_also_after_kills_and_each_once() {
     let running = start();
     tables.wait_for_histories(60);
     sim.write_commits(30);
-    let expected = expected(&sim);
-    let since = Instant::now();
-    while tables.records() != expected {
-        assert!(since.elapsed() < Duration::from_secs(60), "the records of the network");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    tables.wait_for_records(&sim);
     running.kill();
     // A kill can repeat the histories in flight.
     let begun = tables.query("SELECT max(generation) FROM account").unwrap();

@@ -57,9 +57,10 @@ fn both_versions_have_the_same_events_and_none_is_verified() {
 #[test]
 fn what_needs_verified_events_is_refused_with_the_reason() {
     let (sim, dir) = (with_jetstream(1), tempfile::tempdir().unwrap());
-    let refused_condition = match cfg!(feature = "where") {
-        true => "--where: the cursor of a Jetstream",
-        false => "--where needs the feature `where`",
+    let refused_condition = if cfg!(feature = "where") {
+        "--where: the cursor of a Jetstream"
+    } else {
+        "--where needs the feature `where`"
     };
     for (args, expected) in [
         (&["--where", "live"][..], refused_condition),

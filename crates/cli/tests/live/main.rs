@@ -22,12 +22,14 @@
 //! | `metrics` | the endpoints: metrics, health, readiness |
 //! | `packaging` | the systemd unit and the compose file |
 //! | `plc_mirrors` | `plc mirror`, and what its file answers |
+//! | `readme` | the tasks of the README, as printed |
 //! | `reload` | SIGHUP |
 //! | `resets` | hosts that begin another sequence, and runs that end before their first event |
 //! | `selections` | the selection of a run as a part of its state |
 //! | `websockets` | `follow --to ws://…`: its clients |
 //! | `schemas` | every line that these tests read follows the schema of its kind |
 //! | `verify_levels` | `follow --verify-against`: what each level proves, says and refuses |
+//! | `terminal` | `follow` at a terminal: what it shows, and the state that it keeps |
 //! | `tls` | streams and directories over TLS, and trusted authorities |
 //! | `files` | the files of `capture`, and those of an interrupted `verify` |
 //!
@@ -62,12 +64,15 @@ mod packaging;
 mod plc_mirrors;
 #[cfg(feature = "full")]
 mod queries;
+mod readme;
 mod reload;
 mod resets;
 mod resume;
 #[path = "../schemas/mod.rs"]
 mod schemas;
 mod selections;
+#[cfg(unix)]
+mod terminal;
 mod tls;
 mod verify_levels;
 #[path = "../webhook/mod.rs"]

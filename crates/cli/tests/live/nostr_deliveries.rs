@@ -175,9 +175,7 @@ fn what_a_destination_has_not_taken_is_delivered_although_no_relay_has_it_any_mo
     let secret = ["--webhook-secret-file", secret.to_str().unwrap(), "--webhook-body", "ndjson"];
     let tables = dir.path().join("events.db");
     let to = format!("sqlite:{}", tables.display());
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = free.local_addr().unwrap();
-    drop(free);
+    let address = conformance::own_address();
     let webhook = format!("http://{address}/hook");
     let full = relay(corpus.events());
     // The webhook is away, and the table has all events: so has the outbox.

@@ -11,7 +11,7 @@ use nostr::{Arena, Limits, OwnedEvent};
 use nostr_formats::Format;
 use serde_json::Value;
 use simnet::nostr_events::{Corpus, Spec};
-use simnet::nostr_relay::{NostrRelay, Options, Order, RelayFault};
+use simnet::nostr_relay::{Hints, NostrRelay, Options, Order, RelayFault};
 
 use crate::{schemas, stderr};
 
@@ -394,7 +394,9 @@ fn stored_events_are_whole_in_every_order_with_every_limit_of_a_relay_or_the_run
     let corpus = corpus(60);
     for order in [Order::Descending, Order::Ascending, Order::Random(7)] {
         for page_events in [1, 2, 7, 20, 59, 60, 61] {
-            for (hints, ignores_newest) in [(false, false), (true, false), (false, true)] {
+            for (hints, ignores_newest) in
+                [(Hints::None, false), (Hints::Right, false), (Hints::None, true)]
+            {
                 // A single event that a relay hides, against NIP-01, cannot be noticed.
                 let is_single_hidden = ignores_newest && page_events == 59;
                 if is_single_hidden && matches!(order, Order::Random(_)) {
@@ -470,4 +472,16 @@ fn real_events_are_all_written() {
     let written = lines(follow(&[&relay], dir.path(), &["--stored"]));
     assert_eq!(ids(&written), ids(&text(file.as_bytes())));
     assert_eq!(written.len(), 6_232);
+}
+
+#[test]
+fn a_relay_that_is_never_reached_ends_a_run_with_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_wireproof"));
+    command.args(["nostr", "follow", "ws://127.0.0.1:9", "--development", "--state"]);
+    command.arg(dir.path()).args(["--first-contact-seconds", "1"]);
+    let output = command.env("XDG_CONFIG_HOME", "/nonexistent").output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", crate::stderr(&output));
+    let text = "not followed any more: no connection within 1 s";
+    assert!(crate::stderr(&output).contains(text), "{}", crate::stderr(&output));
 }

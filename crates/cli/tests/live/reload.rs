@@ -34,7 +34,8 @@ fn accounts_of_a_file_are_added_and_removed_by_a_signal() {
     running.wait_for_stderr("SIGHUP: 1 accounts are selected, 1 were");
     write();
     assert_eq!(accounts(&mut running, 2), std::slice::from_ref(&second));
-    fs::write(&list, format!("{first}\n{second}\n")).unwrap();
+    // A handle is the account that claims it, as people write it.
+    fs::write(&list, format!("{first}\n @{}\n", sim.account(1).handle)).unwrap();
     running.signal("HUP");
     running.wait_for_stderr("SIGHUP: 2 accounts are selected, 1 were");
     write();

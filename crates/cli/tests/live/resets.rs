@@ -85,7 +85,9 @@ fn accounts_without_another_commit_are_fetched_again_after_a_reset() {
 #[test]
 fn a_repository_whose_fetch_began_before_a_reset_does_not_complete_a_history() {
     let (sim, dir) = (network(CursorPolicy::DEPLOYED_RELAY), tempfile::tempdir().unwrap());
-    let (tables, dids, host) = (Tables::new(dir.path()), all_dids(&sim), Server::Pds(0));
+    let tables = Tables::new(dir.path());
+    let dids = all_dids(&sim);
+    let host = Server::Pds(0);
     let to = tables.to();
     let running = Running::start(follow(&sim, dir.path(), &["--dids", &*dids, "--to", &*to]));
     let last = sim.last_seq(Server::Relay(0));

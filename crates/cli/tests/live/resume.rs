@@ -24,6 +24,55 @@ fn a_run_resumes_after_the_last_line_of_the_previous_one() {
 }
 
 #[test]
+fn a_cursor_that_contradicts_the_state_is_refused_and_restart_begins_anew() {
+    let (sim, dir) = (with_commits(30), tempfile::tempdir().unwrap());
+    let first = lines(follow(&sim, dir.path(), &["--events", "20"]));
+    let all = seqs(&first);
+    let stored = all.iter().max().unwrap().to_string();
+
+    let run = |args: &[&str]| {
+        let mut command = wireproof(&sim, "follow", args);
+        command.arg("--state").arg(dir.path().join("state"));
+        command
+    };
+    let other = (all.iter().max().unwrap() - 5).to_string();
+    let refused = run(&["--cursor", &other, "--events", "1"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    for part in [&*stored, "--restart"] {
+        assert!(stderr(&refused).contains(part), "{}", stderr(&refused));
+    }
+    let same = lines(run(&["--cursor", &stored, "--events", "1"]));
+    assert!(seqs(&same)[0] > *all.iter().max().unwrap());
+
+    let anew = lines(run(&["--restart", "oldest", "--events", "30"]));
+    assert_eq!(seqs(&anew).iter().min(), all.iter().min());
+    let after = lines(run(&["--restart", &other, "--events", "1"]));
+    assert!(seqs(&after)[0] > other.parse().unwrap());
+}
+
+#[test]
+fn the_first_contact_with_a_host_is_bounded_and_later_failures_are_not() {
+    let (sim, dir) = (with_commits(5), tempfile::tempdir().unwrap());
+    let limit = ["--first-contact-seconds", "1"];
+    let mut nobody = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+    nobody.args(["follow", "--development", "--host", "http://127.0.0.1:9", "--state"]);
+    nobody.arg(dir.path().join("other")).args(limit).env("XDG_CONFIG_HOME", "/nonexistent");
+    let ended = nobody.output().unwrap();
+    assert_eq!(ended.status.code(), Some(3), "{}", stderr(&ended));
+    let text = "no event stream within 1 s: http://127.0.0.1:9";
+    assert!(stderr(&ended).contains(text), "{}", stderr(&ended));
+
+    assert_eq!(lines(follow(&sim, dir.path(), &["--events", "5"])).len(), 5);
+    sim.stop_server(Server::Relay(0));
+    let mut running = Running::start(follow(&sim, dir.path(), &limit));
+    // Backoff lasts 100 ms at most: these are more than two seconds.
+    for _ in 0..25 {
+        running.wait_for_stderr("retrying in");
+    }
+    assert_eq!(running.interrupt().1, Some(130));
+}
+
+#[test]
 fn exactly_n_lines_are_printed_and_none_twice() {
     let (sim, dir) = (with_commits(200), tempfile::tempdir().unwrap());
     let mut all = Vec::new();

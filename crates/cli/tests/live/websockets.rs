@@ -140,9 +140,10 @@ fn a_channel_has_the_records_and_the_confirmed_states_of_accounts() {
                 let record = &event["record"];
                 let of = records.entry(text(&record["did"])).or_default();
                 let path = format!("{}/{}", text(&record["collection"]), text(&record["rkey"]));
-                match record["action"] == "delete" {
-                    true => of.remove(&path),
-                    false => of.insert(path, text(&record["cid"])),
+                if record["action"] == "delete" {
+                    of.remove(&path)
+                } else {
+                    of.insert(path, text(&record["cid"]))
                 };
             }
             _ => {

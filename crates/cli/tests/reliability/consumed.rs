@@ -49,9 +49,10 @@ impl Consumed {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let records = self.records.entry(text(did)).or_default();
         let path = format!("{}/{}", text(&op["collection"]), text(&op["rkey"]));
-        match op["action"] == "delete" {
-            true => records.remove(&path),
-            false => records.insert(path, text(&op["cid"])),
+        if op["action"] == "delete" {
+            records.remove(&path)
+        } else {
+            records.insert(path, text(&op["cid"]))
         };
     }
 }

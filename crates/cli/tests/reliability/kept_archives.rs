@@ -119,9 +119,10 @@ fn content(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => found.extend(content(&path)),
-            false => drop(found.insert(path.clone(), fs::read(path).unwrap())),
+        if path.is_dir() {
+            found.extend(content(&path))
+        } else {
+            drop(found.insert(path.clone(), fs::read(path).unwrap()))
         }
     }
     found
@@ -135,7 +136,9 @@ fn an_archive_keeps_its_events_while_logs_expire_or_miss_entries_and_erased_acco
     let did = scene.sim.account(0).did;
     let erased = scene.run("erase", &["--did", &did]);
     assert!(erased.status.success(), "{}", errors(&erased));
-    let (mut expected, mut expired, mut refusals) = (scene.events(), 0, 0);
+    let mut expected = scene.events();
+    let mut expired = 0;
+    let mut refusals = 0;
 
     // Its own server cannot be asked: the word of a relay brings nobody back.
     scene.sim.stop_server(Server::Pds(0));

@@ -74,8 +74,7 @@ fn a_second_process_on_the_same_folder_ends_the_first() {
     let ended = ended_after(&sim, folder.path(), |file| {
         let refused = Follow::spawn(second(), 1).wait();
         assert_eq!(refused.status.code(), Some(4), "{}", refused.errors);
-        let message =
-            "state.sqlite: another process uses this state file, and holds the lock file beside it";
+        let message = "state.sqlite: another process uses this state file, and holds the lock file next to it";
         assert!(refused.errors.contains(message), "{}", refused.errors);
         fs::remove_file(file.with_extension("sqlite.lock")).unwrap();
         started = Some(Follow::spawn(second(), 2));

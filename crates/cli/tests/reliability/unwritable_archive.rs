@@ -124,8 +124,9 @@ fn what_a_full_disk_does_not_let_be_sealed_stays_in_the_log_and_is_sealed_once()
 fn an_archive_without_permission_to_write_is_read_and_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
-    let (archive, frames, keys) =
-        (path("archive"), path("firehose-frames.bin"), path("accounts.json"));
+    let archive = path("archive");
+    let frames = path("firehose-frames.bin");
+    let keys = path("accounts.json");
     let generate = ["corpus", "generate", "--frames", "40", "--out", &path("")];
     assert!(command(&args(&generate)).output().unwrap().status.success());
     fs::write(path("none.bin"), [0; 4]).unwrap();

@@ -153,9 +153,7 @@ impl Hooked {
         let (sim, folder) = (Simulation::start(spec).unwrap(), tempfile::tempdir().unwrap());
         let secret = "a secret of at least 24 bytes\n";
         std::fs::write(folder.path().join("secret"), secret).unwrap();
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = free.local_addr().unwrap();
-        Self { sim, folder, address, state: Arc::default() }
+        Self { sim, folder, address: conformance::own_address(), state: Arc::default() }
     }
 
     fn receiver(&self) -> Receiver {

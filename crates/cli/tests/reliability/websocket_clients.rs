@@ -1,7 +1,7 @@
 //! WebSocket clients have every record of the network, whenever the process or a client ends.
 
 use std::collections::BTreeSet;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -109,9 +109,7 @@ fn after_kills_of_the_process_the_source_and_clients_at_any_moment_both_protocol
  {
     let spec = Spec { accounts: 5, records: 130, jetstreams: 0, ..Spec::default() };
     let (sim, folder) = (Simulation::start(spec).unwrap(), tempfile::tempdir().unwrap());
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let to = format!("ws://{}", free.local_addr().unwrap());
-    drop(free);
+    let to = format!("ws://{}", conformance::own_address());
     let dids: BTreeSet<String> =
         (0..sim.account_count()).map(|number| sim.account(number).did).collect();
     let dids = dids.into_iter().collect::<Vec<_>>().join(",");

@@ -15,9 +15,11 @@
 //! values become the defaults of the flags, so that flags and files are checked by the same code.
 //!
 //! The current folder may be a stranger's, such as an unpacked archive. Its file can set only the options of
-//! `UNTRUSTED_OPTIONS`: those that decide what is trusted, run, read or written are refused there.
+//! `UNTRUSTED_OPTIONS`: options that decide about trust, programs to run, and files to read or write are refused there.
 
+mod environment;
 mod file;
+mod settings;
 
 use std::ffi::OsString;
 use std::fs;
@@ -26,6 +28,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Command, Parser, Subcommand};
 
 use crate::failure::Failure;
+use crate::help::with_short_help;
+use crate::log::{self, Level};
 use crate::output::Output;
 use crate::programs::Program;
 use crate::standard_streams;
@@ -36,20 +40,32 @@ use file::{ConfigFile, Source};
 pub enum ConfigCommand {
     /// Print the values that apply without flags, as a wireproof.toml.
     ///
-    /// A flag takes precedence over the environment (`WIREPROOF_…`), that over the file of --config or
-    /// else wireproof.toml in the current folder, that over $XDG_CONFIG_HOME/wireproof/wireproof.toml, and
-    /// any of them over the default. The file in the current folder can only set which events are selected,
-    /// limits and delays; every other option needs --config or the user's own file.
+    /// In order of precedence: flags, the environment (`WIREPROOF_…`), the file of --config or else wireproof.toml in
+    /// the current folder, $XDG_CONFIG_HOME/wireproof/wireproof.toml, the defaults. The file in the current folder can
+    /// only set selections of events, limits and delays; every other option needs --config or the user's own file.
     #[command(after_help = EXAMPLES)]
     Show(ShowArgs),
+    /// Explain the options of a command that files and the environment can set.
+    ///
+    /// Prints a wireproof.toml with a comment for every option: its effect, its variable and its default.
+    #[command(after_help = SETTINGS_EXAMPLES)]
+    Settings(SettingsArgs),
 }
 
-/// What is shown.
+/// The form of the output.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// Add the origin of each value as a comment.
+    /// Add the origin of every value as a comment.
     #[arg(long)]
     origin: bool,
+}
+
+/// Whose options are explained.
+#[derive(Debug, Args)]
+pub struct SettingsArgs {
+    /// The command, such as `follow` or `archive follow` [default: every command].
+    #[arg(value_name = "COMMAND")]
+    command: Vec<String>,
 }
 
 /// Parses the arguments of a process, with values of files as defaults.
@@ -60,12 +76,16 @@ pub fn parse<A: Parser>(program: &Program, arguments: &[OsString]) -> Result<A, 
     let named = named_file(A::command(), arguments);
     let files = read_files(|| program.with_described_others(A::command()), named.as_deref())?;
     let command = with_defaults(program.with_others(A::command(), arguments), &[], &files);
-    let matches = command.clone().get_matches_from(arguments);
+    let matches = with_short_help(command.clone()).get_matches_from(arguments);
     standard_streams::check(&command, &matches)?;
+    for warning in environment::misspelt(&command, || program.with_described_others(A::command())) {
+        // If standard error is closed, the option has its default.
+        let _ = log::print(Level::Warning, &warning);
+    }
     A::from_arg_matches(&matches).map_err(|error| error.exit())
 }
 
-/// Runs `config`; `arguments` are those of all programs.
+/// Runs `config`; `arguments` are the arguments of all programs.
 ///
 /// # Errors
 /// As [`parse`], and if standard output cannot be written.
@@ -75,10 +95,15 @@ pub fn run(
     arguments: Command,
     output: Output,
 ) -> Result<(), Failure> {
-    let ConfigCommand::Show(args) = command;
-    let files = read_files(|| arguments.clone(), named)?;
-    let mut text = String::new();
-    show(&arguments, &[], &files, args.origin, &mut text);
+    let text = match command {
+        ConfigCommand::Show(args) => {
+            let files = read_files(|| arguments.clone(), named)?;
+            let mut text = String::new();
+            show(&arguments, &[], &files, args.origin, &mut text);
+            text
+        }
+        ConfigCommand::Settings(args) => settings::of(&arguments, &args.command)?,
+    };
     output.text(text.trim_start())
 }
 
@@ -205,9 +230,12 @@ fn value_of(
 
 /// The values in the syntax of TOML.
 fn to_toml(arg: &clap::Arg, values: &[String]) -> String {
-    let item = |text: &String| match text.parse::<i64>().is_ok() || text.parse::<bool>().is_ok() {
-        true => text.clone(),
-        false => toml::Value::from(text.as_str()).to_string(),
+    let item = |text: &String| {
+        if text.parse::<i64>().is_ok() || text.parse::<bool>().is_ok() {
+            text.clone()
+        } else {
+            toml::Value::from(text.as_str()).to_string()
+        }
     };
     match (values, arg.get_value_delimiter()) {
         ([value], None) => item(value),
@@ -249,6 +277,11 @@ const UNTRUSTED_OPTIONS: [&str; 18] = [
     "sigs",
     "workers",
 ];
+
+const SETTINGS_EXAMPLES: &str = "\
+Examples:
+  wireproof config settings follow
+  wireproof config settings archive follow > wireproof.toml";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -1,8 +1,9 @@
 //! The programs that make up the command `wireproof`, and how one starts another.
 //!
-//! `wireproof` has what most need. Archives and the benchmark are programs of their own, found beside it or on PATH as git and
-//! cargo find theirs, and started with the same arguments: `wireproof archive verify DIR` runs `wireproof-archive archive verify
-//! DIR`. Each knows the arguments of the others from a description, for the help, completions, manual pages and files of options.
+//! `wireproof` has the commands that most people need. Archives and the benchmark are programs of their own, found next
+//! to it or on PATH as git and cargo find theirs, and started with the same arguments: `wireproof archive verify DIR`
+//! runs `wireproof-archive archive verify DIR`. Each knows the arguments of the others from a description, for the
+//! help, completions, manual pages and files of options.
 
 mod description;
 
@@ -163,7 +164,7 @@ impl Program {
         let Some(path) = self.find() else {
             let command = command_in(arguments).unwrap_or_default().display();
             return Failure::Usage(format!(
-                "`wireproof {command}` is the program {}, which is neither beside this one nor on PATH. In a clone of the \
+                "`wireproof {command}` is the program {}, which is neither next to this one nor on PATH. In a clone of the \
                  repository, run: cargo install --locked --path {}",
                 self.name, self.folder
             ));
@@ -173,7 +174,7 @@ impl Program {
         Failure::file(&path)(replace_by(child))
     }
 
-    /// Its file: beside this program, or on PATH.
+    /// Its file: next to this program, or on PATH.
     fn find(&self) -> Option<PathBuf> {
         let name = format!("{}{}", self.name, env::consts::EXE_SUFFIX);
         let own = env::current_exe().ok();
@@ -203,7 +204,7 @@ fn replace_by(mut command: process::Command) -> std::io::Error {
     }
 }
 
-/// The variable with which tests write descriptions anew.
+/// The variable with which tests rewrite descriptions.
 const UPDATE: &str = "WIREPROOF_UPDATE_DESCRIPTIONS";
 
 #[cfg(test)]

@@ -37,6 +37,7 @@ function entries(row) {
     ["version", `${row.owner.language} ${row.owner.version}`],
     ["units in a call", row.batch],
     [`passes, ${work.measure}`, row.values.map((value) => figure(row, value)).join(", ")],
+    ["MB/s", row.mbs && grouped(row.mbs)],
     ["checks", row.checked.join(", ") || "none"],
     ["counts", task.texts[row.counts]],
     ["parts, ms", row.stages?.map(([name, ms]) => `${name} ${grouped(ms, 2)}`).join(", ")],

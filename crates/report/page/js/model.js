@@ -47,9 +47,12 @@ export function grouped(number, digits = 0) {
   return number.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-/** A ratio with three digits. */
-export function ratioText(ratio) {
-  return ratio.toFixed(ratio >= 100 ? 0 : ratio >= 10 ? 1 : 2);
+/** The ratio of a row to another one with three digits and the other's name, as the summaries have it. */
+export function ratioText(row, other) {
+  const ratio = row.median / other.median;
+  const isOwnOtherWay = row.owner === other.owner && row !== other;
+  const name = row.group === other.group && !isOwnOtherWay ? other.owner.name : `${other.owner.name} ${other.variant}`;
+  return `${ratio.toFixed(ratio >= 100 ? 0 : ratio >= 10 ? 1 : 2)} × ${name}`;
 }
 
 /** Gives the parts of a table their roles, which another layout on a narrow screen would take from them. */

@@ -1,5 +1,5 @@
 // The table of all rows of a task, made when it is opened, and again after each choice.
-import { element, figure, framed, grouped, heading, ratioText, valueOf, whenOpened } from "./model.js";
+import { element, figure, framed, heading, ratioText, valueOf, whenOpened } from "./model.js";
 import { baselineOf, choices, isChosen } from "./choices.js";
 import { bar, scaleOf } from "./bars.js";
 import { detail, detailsButton } from "./details.js";
@@ -10,7 +10,7 @@ const columns = [
   { name: "speed", sort: (row) => row.median, className: "number" },
   { name: "median and every pass", className: "drawn" },
   { name: "slowest – fastest", sort: (row) => Math.max(...row.rates) / Math.min(...row.rates), className: "number" },
-  { name: "ratio", sort: (row) => row.ratio, className: "number" },
+  { name: "ratio", sort: (row) => row.ratio },
   { name: "checks", sort: (row) => row.checked.length },
   { name: "counts", sort: (row) => row.given, className: "number" },
 ];
@@ -115,7 +115,7 @@ function groupLine(group, against, scale, { baseline }) {
   const line = element("tr", "", "group");
   const made = heading("", "rowgroup");
   made.colSpan = columns.length + 1;
-  const ratio = against ? `ratio to ${against.owner.name} ${against.variant}` : baseline && `${baseline} has no ranked row`;
+  const ratio = against ? `ratios to ${against.owner.name} ${against.variant}` : baseline && `${baseline} has no ranked row`;
   const words = [group.measure, group.words, ratio, scale.isLogarithmic && "logarithmic scale"];
   made.append(element("span", group.name, "kind"), ...words.filter(Boolean).map((text) => element("span", text, "words")));
   line.append(made);
@@ -132,7 +132,7 @@ function rowLine(row, { against, scale, most, show }) {
   button.dataset.at = row.at;
   const more = element("td", "", "more");
   more.append(button);
-  line.append(peerCell(row), variantCell(row), medianCell(row), drawn, rangeCell(row), ratioCell(row), checksCell(row), countsCell(row, most), more);
+  line.append(peerCell(row), variantCell(row), medianCell(row), drawn, rangeCell(row), ratioCell(row, against), checksCell(row), countsCell(row, most), more);
   return line;
 }
 
@@ -154,13 +154,12 @@ function medianCell(row) {
 
 function rangeCell(row) {
   const [least, greatest] = [Math.min(...row.values), Math.max(...row.values)];
-  const text = row.median === null ? "–" : `${figure(row, least)} – ${figure(row, greatest)}`;
-  return element("td", row.mbs ? `${text}, ${grouped(row.mbs)} MB/s` : text, "number range");
+  return element("td", row.median === null ? "–" : `${figure(row, least)} – ${figure(row, greatest)}`, "number range");
 }
 
-function ratioCell(row) {
+function ratioCell(row, against) {
   const isKnown = row.ratio !== null;
-  return element("td", isKnown ? ratioText(row.ratio) : "–", isKnown ? "number ratio" : "number ratio none");
+  return element("td", isKnown ? ratioText(row, against) : "–", isKnown ? "ratio" : "ratio none");
 }
 
 /** A letter for each check that is made, and a dot for each that is not; their names for screen readers. */

@@ -5,8 +5,8 @@ const outcomes = { a: "accepts", r: "refuses", c: "crashes", h: "hangs" };
 const right = { accept: "a", refuse: "r", either: "ar" };
 const captions = {
   hostile:
-    "What each peer does with each case; ✗ marks what is wrong, – that it has no such path; “either” is a valid case with an invalid record, which a strict verifier may refuse",
-  sizes: "Bytes an event in each part of the corpus, bare and compressed",
+    "What each peer does with each case; ✗ marks a wrong outcome, – a missing path; “either” is a valid case with an invalid record, which a strict verifier may refuse",
+  sizes: "Bytes per event in each part of the corpus, bare and compressed",
 };
 
 /** Makes both tables when they are opened. */

@@ -1,13 +1,13 @@
-//! Bar charts: the fastest row of each peer with a point for each pass, and the stages of a repository.
+//! Bar charts: the fastest row of each peer, with a point for each pass and the ratio to a named row.
 
 use std::collections::HashSet;
 
 use results::terminal::{self, Baseline, speed};
 use results::{Results, Row};
 
-use super::{Chart, Drawing, file, file_name, place, short, source};
+use super::{Chart, Drawing, axis, file, file_name, place, short, source};
 use crate::html::tag;
-use crate::picture::{Scale, stage_names, stage_times};
+use crate::picture::Scale;
 use crate::{about, picture as scale, standing};
 
 /// The picture of the rows of a kind; nothing unless two peers did it.
@@ -33,30 +33,39 @@ fn title(row: &Row) -> String {
 }
 
 fn draw(results: &Results, title: &str, rows: &[&Row], against: Option<&Row>) -> Drawing {
-    let mut drawing = Drawing::new(WIDTH, TOP + LINE * rows.len() as f64 + 14.0);
-    let measure = speed::heading(rows);
-    let better = if measure == "ms" { ", shorter is better" } else { "" };
-    drawing.text("title", LEFT, 26.0, title);
-    let passes = if rows[0].passes_ns.len() > 1 { "; points are passes" } else { "" };
     let scale = Scale::of(rows.iter().copied());
-    let scaled =
-        if scale.is_logarithmic() { "; logarithmic, a line for each power of ten" } else { "" };
-    let about = format!("{measure}, median{better}{passes}{scaled} · {}", source(results));
-    drawing.text("soft", LEFT, 46.0, &short(&about, 110));
+    let bottom = TOP + LINE * rows.len() as f64;
+    let axis = if scale.is_logarithmic() { AXIS } else { 0.0 };
+    let mut drawing = Drawing::new(WIDTH, bottom + axis + 14.0);
+    drawing.text("title", LEFT, 26.0, &short(title, 80));
+    drawing.text("soft", LEFT, 46.0, &short(&measure(rows), 104));
+    drawing.text("soft", LEFT, 63.0, &short(&source(results), 104));
     for power in scale.powers() {
         let x = BARS + ROOM * scale.along(power);
-        drawing.line("grid", (x, TOP - 2.0), (x, TOP + LINE * rows.len() as f64));
+        drawing.line("grid", (x, TOP - 2.0), (x, bottom + 4.0));
+        drawing.text("tick middle", x, bottom + 18.0, &axis::label(power));
+    }
+    if scale.is_logarithmic() {
+        let name = format!("{}, logarithmic scale", speed::heading(rows));
+        drawing.text("soft middle", BARS + ROOM / 2.0, bottom + 36.0, &name);
     }
     for (at, row) in rows.iter().enumerate() {
         let top = TOP + LINE * at as f64;
         bar(&mut drawing, row, top, scale);
         let number = row.median().map_or(String::new(), |per_s| speed::number(&row.unit, per_s));
         drawing.text("number", NUMBER, top + 15.0, &number);
-        let ratio = row.median().zip(against.and_then(Row::median));
-        let ratio = ratio.map_or(String::new(), |(a, b)| format!("{}×", scale::ratio(a / b)));
-        drawing.text("number soft", WIDTH - LEFT, top + 15.0, &ratio);
+        let ratio = against.and_then(|other| scale::ratio_to(row, other));
+        drawing.text("ratio", NUMBER + 12.0, top + 15.0, &short(&ratio.unwrap_or_default(), 25));
     }
     drawing
+}
+
+/// The meaning of bars and points.
+fn measure(rows: &[&Row]) -> String {
+    let measure = speed::heading(rows);
+    let better = if measure == "ms" { "shorter is better" } else { "longer is better" };
+    let passes = if rows[0].passes_ns.len() > 1 { "; points are passes" } else { "" };
+    format!("{measure}, median; {better}{passes}")
 }
 
 fn bar(drawing: &mut Drawing, row: &Row, top: f64, scale: Scale) {
@@ -65,7 +74,7 @@ fn bar(drawing: &mut Drawing, row: &Row, top: f64, scale: Scale) {
         if ours { "name ours" } else { "name" },
         BARS - 12.0,
         top + 15.0,
-        &short(&row.peer, 24),
+        &short(&row.peer, 20),
     );
     let Some(median) = scale::median(row) else { return };
     let along = |number: f64| ROOM * scale.along(number);
@@ -92,94 +101,20 @@ fn words(rows: &[&Row], against: Option<&Row>) -> String {
         format!("{} ({}) {speed}", row.peer, row.variant)
     };
     let numbers: Vec<String> = rows.iter().map(number).collect();
-    let against = against.map(|row| format!(". Ratios are to {} ({})", row.peer, row.variant));
+    let against =
+        against.map(|row| format!(". Ratios compare with {} ({})", row.peer, row.variant));
     format!("{}{}.", numbers.join(", "), against.unwrap_or_default())
 }
 
 /// Peers in one picture.
 const MOST: usize = 16;
-const WIDTH: f64 = 760.0;
+const WIDTH: f64 = 820.0;
 const LEFT: f64 = 16.0;
-const TOP: f64 = 62.0;
+const TOP: f64 = 78.0;
 const LINE: f64 = 26.0;
 const BARS: f64 = 180.0;
-const ROOM: f64 = 400.0;
-const NUMBER: f64 = 680.0;
-
-/// The picture of the rows of a task that have stages, the fastest of each peer; nothing if none has.
-pub(super) fn stages_chart(results: &Results, rows: &[Row]) -> Option<Chart> {
-    let staged = rows.iter().filter(|row| row.is_ranked() && !row.stages_ns.is_empty());
-    let staged: Vec<&Row> = staged.collect();
-    let group = staged.first()?.group();
-    let mut seen = HashSet::new();
-    let best = staged.into_iter().filter(|row| row.group() == group);
-    let best: Vec<&Row> = best.filter(|row| seen.insert(row.peer.as_str())).take(16).collect();
-    let title = "The chain of trust of a whole repository, stage by stage";
-    let drawing = draw_stages(results, title, &best).describe(title, &stage_words(&best));
-    Some(Chart { name: format!("{}-stages", short(&best[0].task, 40)), svg: file(drawing) }).filter(
-        |chart| chart.name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-'),
-    )
-}
-
-fn draw_stages(results: &Results, title: &str, rows: &[&Row]) -> Drawing {
-    let names = stage_names(rows);
-    let mut drawing = Drawing::new(WIDTH, STAGES_TOP + LINE * rows.len() as f64 + 14.0);
-    drawing.text("title", LEFT, 26.0, title);
-    drawing.text(
-        "soft",
-        LEFT,
-        46.0,
-        &short(&format!("milliseconds, median; shorter is better · {}", source(results)), 110),
-    );
-    for (at, name) in names.iter().enumerate() {
-        let x = BARS + 110.0 * at as f64;
-        let class = format!("part-{at}");
-        drawing.add(
-            tag("rect")
-                .class(&class)
-                .attr("x", x)
-                .attr("y", 60)
-                .attr("width", 10)
-                .attr("height", 10)
-                .attr("rx", 2),
-        );
-        drawing.text("soft", x + 16.0, 69.0, &short(name, 14));
-    }
-    let whole = |row: &&Row| stage_times(row, &names).iter().map(|(_, ms)| ms).sum::<f64>();
-    let greatest = rows.iter().map(whole).fold(f64::MIN_POSITIVE, f64::max);
-    for (at, row) in rows.iter().enumerate() {
-        let top = STAGES_TOP + LINE * at as f64;
-        let class = if results::is_ours(&row.peer) { "name ours" } else { "name" };
-        drawing.text(class, BARS - 12.0, top + 15.0, &short(&row.peer, 24));
-        let mut x = BARS;
-        for (name, ms) in stage_times(row, &names) {
-            let width = STAGES_ROOM * scale::share(ms, greatest);
-            let at = names.iter().position(|known| *known == name).unwrap_or_default();
-            drawing.add(
-                tag("rect")
-                    .class(&format!("part-{at}"))
-                    .attr("x", place(x))
-                    .attr("y", place(top + 3.0))
-                    .attr("width", place(width))
-                    .attr("height", 16),
-            );
-            x += width;
-        }
-        drawing.text("number", WIDTH - LEFT, top + 15.0, &format!("{:.2} ms", whole(row)));
-    }
-    drawing
-}
-
-fn stage_words(rows: &[&Row]) -> String {
-    let names = stage_names(rows);
-    let row = |row: &&Row| {
-        let parts = stage_times(row, &names);
-        let parts: Vec<String> =
-            parts.iter().map(|(name, ms)| format!("{name} {ms:.2} ms")).collect();
-        format!("{}: {}", row.peer, parts.join(", "))
-    };
-    rows.iter().map(row).collect::<Vec<_>>().join("; ")
-}
-
-const STAGES_TOP: f64 = 82.0;
-const STAGES_ROOM: f64 = 450.0;
+const ROOM: f64 = 350.0;
+/// The end of the numbers; ratios begin after it.
+const NUMBER: f64 = 626.0;
+/// The height of the ticks and the name of a logarithmic axis.
+const AXIS: f64 = 32.0;

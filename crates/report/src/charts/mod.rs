@@ -1,8 +1,13 @@
 //! Charts as SVG files that are legible on light and dark backgrounds and describe themselves in words: one for each
 //! group that several peers have, one of the stages of a repository, one of sizes and speeds of formats.
 
+mod axis;
 mod bars;
+#[cfg(test)]
+mod boxes;
+mod labels;
 pub(crate) mod scatter;
+mod stages;
 
 use results::terminal::Baseline;
 use results::{Results, Row};
@@ -26,11 +31,11 @@ pub fn charts(results: &Results, baseline: Option<&Baseline>) -> Vec<Chart> {
     for rows in results.rows.chunk_by(|a, b| a.task == b.task) {
         let kinds = rows.chunk_by(|a, b| a.group() == b.group());
         charts.extend(kinds.filter_map(|kind| bars::chart(results, kind, baseline)));
-        charts.extend(bars::stages_chart(results, rows));
+        charts.extend(stages::chart(results, rows));
     }
     let points = scatter::points(results);
     if !points.is_empty() {
-        let drawing = scatter::drawing(&points)
+        let drawing = scatter::drawing(&points, &source(results))
             .describe("Size against speed of formats of Nostr events", &scatter::words(&points));
         charts.push(Chart { name: "nostr-size-speed".to_owned(), svg: file(drawing) });
     }
@@ -97,8 +102,8 @@ fn file(mut drawing: Drawing) -> String {
     format!("{}\n", Html::from(svg).as_str())
 }
 
-/// Where and when it was measured.
-fn source(results: &Results) -> String {
+/// The machine and the day of the run.
+pub(crate) fn source(results: &Results) -> String {
     let day = results.started.get(..10).unwrap_or(&results.started);
     let quick = results.settings.as_ref().is_some_and(|settings| settings.quick);
     let quick = if quick { ", a quick run" } else { "" };
@@ -122,6 +127,12 @@ pub(crate) fn step(whole: f64) -> f64 {
     let power = 10f64.powf((whole / 6.0).log10().floor());
     let factors = [1.0, 2.0, 5.0, 10.0];
     power * factors.into_iter().find(|factor| whole / (power * factor) <= 6.0).unwrap_or(10.0)
+}
+
+/// The width of a text in the widest of the usual fonts of systems.
+fn text_width(text: &str, font_size: f64, is_bold: bool) -> f64 {
+    let each = if is_bold { 0.7 } else { 0.62 };
+    each * font_size * text.chars().count() as f64
 }
 
 /// A name shortened to `most` characters.
@@ -166,6 +177,31 @@ mod tests {
         }
         for Chart { svg, .. } in charts(&results, None) {
             assert!(!svg.contains("<script"));
+        }
+    }
+
+    #[test]
+    fn no_text_of_a_picture_covers_another_or_the_edge() {
+        let mut long = samples::results();
+        for row in &mut long.rows {
+            row.peer += "-with-a-very-long-name-after-it";
+        }
+        for results in [samples::published(), samples::results(), long] {
+            for Chart { name, svg } in charts(&results, None) {
+                assert_eq!(boxes::faults(&svg), Vec::<String>::new(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_ratio_names_the_row_that_it_compares_with() {
+        let charts = charts(&samples::published(), None);
+        let svg = |name: &str| &charts.iter().find(|chart| chart.name == name).unwrap().svg;
+        assert!(svg("decode-verified").contains(">11.3 × go-indigo</text>"));
+        assert!(svg("commit-full").contains(">14.1 × go-indigo</text>"));
+        for Chart { name, svg } in &charts {
+            let bare = svg.split("<text ").skip(1).filter(|text| text.contains("×</text>"));
+            assert_eq!(bare.count(), 0, "{name}");
         }
     }
 

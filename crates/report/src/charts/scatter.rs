@@ -6,9 +6,10 @@ use std::collections::HashMap;
 use results::terminal::thousands;
 use results::{Results, Row};
 
-use super::{Drawing, place, short, step};
+use super::labels::{Area, Labels, RADIUS};
+use super::{Drawing, axis, place, short};
 use crate::html::{Tag, tag};
-use crate::picture;
+use crate::picture::{self, share};
 
 /// A codec of a format.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,8 +20,7 @@ pub(crate) struct Point<'r> {
     pub(crate) per_s: f64,
 }
 
-/// The codecs of which both is known, the smallest format first. Batches and parts of the corpus are left
-/// out.
+/// The codecs with a known size and speed, the smallest format first, without batches and parts of the corpus.
 pub(crate) fn points(results: &Results) -> Vec<Point<'_>> {
     let sized = results.rows.iter().filter(|row| !row.variant.contains(['@', '/']));
     let sizes: HashMap<&str, f64> = sized
@@ -42,11 +42,13 @@ fn point<'r>(row: &'r Row, sizes: &HashMap<&str, f64>) -> Option<Point<'r>> {
     Some(Point { format: &row.variant, peer: &row.peer, bytes, per_s })
 }
 
-/// The chart, for the page.
-pub(crate) fn svg(points: &[Point<'_>]) -> Tag {
-    drawing(points).inline(&words(points))
+/// The chart, for the page; `source` is the machine and day.
+pub(crate) fn svg(points: &[Point<'_>], source: &str) -> Tag {
+    drawing(points, source)
+        .inline("Size against reading speed of each codec, as in the table below")
 }
 
+/// The content in words.
 pub(crate) fn words(points: &[Point<'_>]) -> String {
     let word = |point: &Point<'_>| {
         let Point { format, peer, bytes, per_s } = point;
@@ -55,149 +57,138 @@ pub(crate) fn words(points: &[Point<'_>]) -> String {
     points.iter().map(word).collect::<Vec<_>>().join("; ")
 }
 
-pub(crate) fn drawing(points: &[Point<'_>]) -> Drawing {
+pub(crate) fn drawing(points: &[Point<'_>], source: &str) -> Drawing {
     let mut drawing = Drawing::new(WIDTH, HEIGHT);
+    heading(&mut drawing, source);
     let paper = Paper::of(points);
     paper.axes(&mut drawing);
-    let mut taken: Vec<Area> =
-        points.iter().map(|point| Area::around(paper.place(point))).collect();
-    for point in points {
-        let (x, y) = paper.place(point);
+    let placed: Vec<_> = points.iter().map(|point| (point, paper.place(point))).collect();
+    // Labels may reach beyond the axes to the right.
+    let frame = Area { right: WIDTH - 8.0, ..PLOT };
+    let mut labels = Labels::between(frame, placed.iter().map(|(_, place)| *place), &paper.lines());
+    for (point, (x, y)) in &placed {
         let ours = results::is_ours(point.peer);
-        drawing.add(
-            tag("circle")
-                .class(if ours { "dot ours" } else { "dot" })
-                .attr("cx", place(x))
-                .attr("cy", place(y))
-                .attr("r", 5)
-                .with(tag("title").text(words(std::slice::from_ref(point)))),
-        );
-        label(&mut drawing, point, (x, y), &mut taken);
+        if let Some(label) = labels.place((*x, *y), &label_of(point), ours) {
+            label.draw(&mut drawing, ours);
+        }
+    }
+    for (point, (x, y)) in &placed {
+        let title = tag("title").text(words(std::slice::from_ref(point)));
+        drawing.add(dot(*x, *y, results::is_ours(point.peer)).with(title));
     }
     drawing
 }
 
-/// A name next to a point where there is room; otherwise it is only in the table.
-fn label(drawing: &mut Drawing, point: &Point<'_>, (x, y): (f64, f64), taken: &mut Vec<Area>) {
-    let text = short(&format!("{} · {}", point.format, point.peer), 34);
-    let width = 6.4 * text.chars().count() as f64;
-    let places = [
-        (9.0, 4.0),
-        (-9.0 - width, 4.0),
-        (9.0, -8.0),
-        (9.0, 16.0),
-        (-9.0 - width, -8.0),
-        (-9.0 - width, 16.0),
-    ];
-    for (right, down) in places {
-        let area = Area {
-            left: x + right,
-            right: x + right + width,
-            top: y + down - 10.0,
-            bottom: y + down + 2.0,
-        };
-        let is_inside =
-            area.left > LEFT && area.right < WIDTH && area.top > 0.0 && area.bottom < BOTTOM;
-        if is_inside && !taken.iter().any(|other| other.meets(&area)) {
-            let class = if results::is_ours(point.peer) { "label ours" } else { "label" };
-            drawing.text(class, x + right, y + down, &text);
-            taken.push(area);
-            return;
-        }
-    }
+fn heading(drawing: &mut Drawing, source: &str) {
+    drawing.text("title", 16.0, 26.0, TITLE);
+    drawing.text("soft", 16.0, 46.0, &short(source, 104));
+    drawing.add(dot(22.0, 64.0, true));
+    drawing.text("soft", 32.0, 68.0, "wireproof");
+    drawing.add(dot(122.0, 64.0, false));
+    drawing.text(
+        "soft",
+        132.0,
+        68.0,
+        "other implementations; smaller is further left, faster is higher",
+    );
+    drawing.text("soft", 16.0, 90.0, UP);
+    drawing.text("soft end", PLOT.right, HEIGHT - 12.0, ACROSS);
 }
 
-/// A part of the paper that is used.
-struct Area {
-    left: f64,
-    right: f64,
-    top: f64,
-    bottom: f64,
+fn dot(x: f64, y: f64, ours: bool) -> Tag {
+    let circle = tag("circle").class(if ours { "dot ours" } else { "dot" });
+    circle.attr("cx", place(x)).attr("cy", place(y)).attr("r", RADIUS)
 }
 
-impl Area {
-    fn around((x, y): (f64, f64)) -> Self {
-        Self { left: x - 6.0, right: x + 6.0, top: y - 6.0, bottom: y + 6.0 }
+/// The format; with the implementation, if it is not ours.
+fn label_of(point: &Point<'_>) -> String {
+    if point.peer == results::PEER {
+        return short(point.format, 34);
     }
-
-    fn meets(&self, other: &Self) -> bool {
-        self.left < other.right
-            && other.left < self.right
-            && self.top < other.bottom
-            && other.top < self.bottom
-    }
+    short(&format!("{} · {}", point.format, point.peer), 40)
 }
 
-/// The values at the edges of the chart.
+/// The axes.
 struct Paper {
-    most_bytes: f64,
-    /// Powers of ten.
-    least: i32,
-    most: i32,
+    bytes: Vec<f64>,
+    /// The ends of the axis, and its ticks.
+    per_s: [f64; 2],
+    ticks: Vec<f64>,
 }
 
 impl Paper {
     fn of(points: &[Point<'_>]) -> Self {
-        let most_bytes = points.iter().map(|point| point.bytes).fold(1.0, f64::max) * 1.12;
-        let power = |point: &Point<'_>| point.per_s.log10();
-        let least = points.iter().map(power).fold(f64::MAX, f64::min).floor() as i32;
-        let most = points.iter().map(power).fold(f64::MIN, f64::max).ceil() as i32;
-        Self {
-            most_bytes,
-            least,
-            most: most.max(least.saturating_add(1)).min(least.saturating_add(20)),
+        let range = |number: fn(&Point<'_>) -> f64| {
+            let numbers = || points.iter().map(number);
+            (numbers().fold(f64::MAX, f64::min), numbers().fold(0.0, f64::max))
+        };
+        let (lightest, heaviest) = range(|point| point.bytes);
+        let (slowest, fastest) = range(|point| point.per_s);
+        let bytes = axis::linear_ticks(lightest, heaviest);
+        let per_s = [slowest / MARGIN, fastest * MARGIN];
+        let enclosing = axis::log_ticks(per_s[0], per_s[1]);
+        let is_inside = |tick: &&f64| per_s[0] <= **tick && **tick <= per_s[1];
+        let ticks: Vec<f64> = enclosing.iter().filter(is_inside).copied().collect();
+        if ticks.len() < 2 {
+            return Self { bytes, per_s: ends(&enclosing), ticks: enclosing };
         }
+        Self { bytes, per_s, ticks }
     }
 
     fn place(&self, point: &Point<'_>) -> (f64, f64) {
-        (self.across(point.bytes), self.up(point.per_s.log10()))
+        (self.across(point.bytes), self.up(point.per_s))
     }
 
     fn across(&self, bytes: f64) -> f64 {
-        LEFT + (WIDTH - LEFT - 16.0) * bytes / self.most_bytes
+        let [least, greatest] = ends(&self.bytes);
+        PLOT.left + (PLOT.right - PLOT.left) * share(bytes - least, greatest - least)
     }
 
-    fn up(&self, power: f64) -> f64 {
-        let share = (power - f64::from(self.least)) / f64::from(self.most - self.least);
-        BOTTOM - (BOTTOM - 24.0) * share
+    fn up(&self, per_s: f64) -> f64 {
+        let [least, greatest] = self.per_s;
+        PLOT.bottom
+            - (PLOT.bottom - PLOT.top) * share((per_s / least).ln(), (greatest / least).ln())
+    }
+
+    /// The heights of the lines across the paper.
+    fn lines(&self) -> Vec<f64> {
+        self.ticks.iter().map(|tick| self.up(*tick)).collect()
     }
 
     fn axes(&self, drawing: &mut Drawing) {
-        for power in self.least..=self.most {
-            let y = self.up(f64::from(power));
-            drawing.line("grid", (LEFT, y), (WIDTH - 16.0, y));
-            drawing.text("tick end", LEFT - 8.0, y + 4.0, &magnitude(power));
+        for tick in &self.ticks {
+            let y = self.up(*tick);
+            drawing.line("grid", (PLOT.left, y), (PLOT.right, y));
+            drawing.text("tick end", PLOT.left - 8.0, y + 4.0, &axis::label(*tick));
         }
-        let step = step(self.most_bytes);
-        let mut bytes = 0.0;
-        while bytes <= self.most_bytes {
-            drawing.text("tick middle", self.across(bytes), BOTTOM + 20.0, &thousands(bytes));
-            bytes += step;
+        drawing.line("grid", (PLOT.left, PLOT.bottom), (PLOT.right, PLOT.bottom));
+        for tick in &self.bytes {
+            let x = self.across(*tick);
+            drawing.line("grid", (x, PLOT.bottom), (x, PLOT.bottom + 5.0));
+            drawing.text("tick middle", x, PLOT.bottom + 20.0, &axis::label(*tick));
         }
-        drawing.text("soft", LEFT, 14.0, "events/s");
-        drawing.text("soft end", WIDTH - 16.0, HEIGHT - 6.0, "bytes an event");
     }
 }
 
-fn magnitude(power: i32) -> String {
-    match power {
-        0..3 => format!("{}", 10f64.powi(power)),
-        3..6 => format!("{} k", 10f64.powi(power - 3)),
-        6..9 => format!("{} M", 10f64.powi(power - 6)),
-        _ => format!("10^{power}"),
-    }
+fn ends(ticks: &[f64]) -> [f64; 2] {
+    [ticks[0], ticks[ticks.len() - 1]]
 }
 
-/// The speed is that of the first of these tasks that has rows.
+/// The speed comes from the first of these tasks that has rows.
 const READING: [&str; 2] = ["nostr-deserialize", "nostr-validated"];
-const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 420.0;
-const LEFT: f64 = 64.0;
-const BOTTOM: f64 = 370.0;
+const TITLE: &str = "Formats of Nostr events: size against reading speed";
+const UP: &str = "events read per second, logarithmic scale";
+const ACROSS: &str = "bytes per event";
+/// The ends of the axis of speeds, as a factor to the slowest and the fastest.
+const MARGIN: f64 = 1.15;
+const WIDTH: f64 = 860.0;
+const HEIGHT: f64 = 640.0;
+const PLOT: Area = Area { left: 76.0, right: 832.0, top: 106.0, bottom: 580.0 };
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::charts::boxes;
     use crate::samples;
 
     #[test]
@@ -207,5 +198,57 @@ mod tests {
         assert!(points.len() >= 6);
         assert!(points.is_sorted_by(|a, b| a.bytes <= b.bytes));
         assert!(points.iter().all(|point| !point.format.contains(['/', '@'])));
+    }
+
+    fn svg_of(points: &[Point<'_>]) -> String {
+        crate::html::Html::from(svg(points, "a machine")).as_str().to_owned()
+    }
+
+    #[test]
+    fn the_chart_has_a_title_and_axes_with_names_and_units() {
+        let results = samples::published();
+        let svg = svg_of(&points(&results));
+        for text in [TITLE, ACROSS, UP] {
+            assert!(svg.contains(&format!(">{text}</text>")), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_point_of_the_published_run_has_a_label() {
+        let results = samples::published();
+        let points = points(&results);
+        let svg = svg_of(&points);
+        assert!(points.len() > 30);
+        for point in &points {
+            let label = format!(">{}</text>", label_of(point));
+            assert!(svg.contains(&label), "{label}");
+        }
+    }
+
+    #[test]
+    fn no_text_covers_another_or_a_point_however_crowded_the_points_are() {
+        let long = "a-format-whose-name-is-far-longer-than-any-that-is-known".to_owned();
+        let formats: Vec<String> = (0..80)
+            .map(|at| if at % 7 == 0 { long.clone() } else { format!("format-{at}") })
+            .collect();
+        let spread = |seed: u64, range: f64| {
+            let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+            range * random as f64 / f64::from(1 << 24)
+        };
+        for (bytes, power) in [(0.0, 0.0), (40.0, 0.2), (2_000.0, 2.0), (1e9, 12.0)] {
+            let points: Vec<Point<'_>> = (0..80_u64)
+                .map(|at| Point {
+                    format: &formats[at as usize],
+                    peer: if at % 3 == 0 { results::PEER } else { "rust-another-library" },
+                    bytes: 100.0 + spread(2 * at + 1, bytes),
+                    per_s: 1e4 * 10f64.powf(spread(2 * at + 2, power)),
+                })
+                .collect();
+            for some in [&points[..1], &points[..2], &points[..20], &points] {
+                let svg = svg_of(some);
+                assert_eq!(boxes::faults(&svg), Vec::<String>::new(), "{bytes} {power}");
+                assert_eq!(svg.matches("<circle").count(), some.len() + 2);
+            }
+        }
     }
 }

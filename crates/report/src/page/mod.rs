@@ -91,7 +91,7 @@ fn header(view: &View<'_>, tasks: &[(&str, Vec<&Row>)], has_nostr: bool) -> Html
     let quick = view.newest.settings.as_ref().is_some_and(|settings| settings.quick);
     let quick = quick.then(|| {
         tag("p").class("notice").text(
-            "A quick run: small corpora and few passes. It shows that all works, not how fast.",
+            "A quick run: small corpora and few passes. It shows that everything works, not how fast.",
         )
     });
     let links = tasks.iter().map(|(task, _)| link(&format!("#{}", anchor(task)), title(task)));
@@ -100,7 +100,8 @@ fn header(view: &View<'_>, tasks: &[(&str, Vec<&Row>)], has_nostr: bool) -> Html
     let list = tag("ul").with_all(links).with(nostr).with_all(others);
     let nav = tag("nav").attr("aria-label", "Contents").with(list);
     let title = tag("h1").text(TITLE);
-    tag("header").with(title).with(line).with(quick).with(nav).into()
+    let figures = summary::figures(view.newest);
+    tag("header").with(title).with(figures).with(quick).with(line).with(nav).into()
 }
 
 const OTHERS: [(&str, &str); 5] = [
@@ -116,8 +117,8 @@ fn link(to: &str, name: &str) -> Html {
 }
 
 fn footer() -> Html {
-    let text = "This file makes no requests; only the raw results lie beside it. Numbers are medians; points are passes; \
-                no pass is dropped.";
+    let text = "This file makes no requests; the raw results are a file in the same folder. Numbers are medians; points are \
+                passes; no pass is dropped.";
     tag("footer").with(tag("p").text(text)).into()
 }
 

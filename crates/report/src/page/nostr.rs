@@ -37,7 +37,7 @@ fn amount(rows: usize) -> String {
     if rows == 1 { "one row".to_owned() } else { format!("{rows} rows") }
 }
 
-/// A line for each format: its size, and our speed at each work with the ratio to the fastest other codec of it.
+/// A line for each format: its size, and for each work our speed and its ratio to the fastest other codec.
 fn formats(results: &Results) -> Option<Tag> {
     let mut lines: BTreeMap<&str, [Option<&Row>; WORK.len()]> = BTreeMap::new();
     for (at, (task, _)) in WORK.into_iter().enumerate() {
@@ -60,8 +60,9 @@ fn formats(results: &Results) -> Option<Tag> {
             .with(size(&real))
             .with_all(cells)
     });
-    let headings = [heading("format"), number_heading("bytes"), number_heading("real")].into_iter();
-    let works = WORK.into_iter().flat_map(|(_, name)| [number_heading(name), heading("other")]);
+    let headings =
+        [heading("format"), number_heading("bytes"), number_heading("bytes, real")].into_iter();
+    let works = WORK.into_iter().flat_map(|(_, name)| [number_heading(name), heading("ratio")]);
     let table = Html::from(head(headings.chain(works))).and(body(lines));
     has_any.then(|| framed(CAPTION, "plain formats", table))
 }
@@ -71,7 +72,7 @@ fn speed_and_ratio(results: &Results, ours: Option<&Row>) -> [Tag; 2] {
     let speed = ours.median().map_or(String::new(), |median| speed::number(&ours.unit, median));
     let standing = Standing::of(standing::rows_of(results, &ours.task), &ours.variant);
     let other = standing.map_or("–".to_owned(), |standing| {
-        format!("{}× {}", picture::ratio(standing.single_times()), standing.peer.peer)
+        picture::ratio_to(ours, standing.peer).unwrap_or_else(|| "–".to_owned())
     });
     [number(speed), cell().class("other").text(other)]
 }
@@ -83,5 +84,5 @@ const WORK: [(&str, &str); 3] = [
 ];
 
 const LEAD: &str = "The same events in every format: sizes, and the speeds of their codecs.";
-const CAPTION: &str = "Each format: bytes per event, of simulated and of real events, our events per second one at a time, and how many \
-     times the fastest other codec of the format that is";
+const CAPTION: &str = "Each format: bytes per simulated and per real event, our events per second one at a time, and their ratio to the \
+     fastest other codec of the format";

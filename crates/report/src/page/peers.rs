@@ -16,7 +16,7 @@ pub(super) fn of(results: &Results) -> Tag {
     let lines = peers.into_iter().map(|peer| line(results, peer));
     let headings = ["peer", "language", "version", "tasks", "links"].map(heading);
     let table = framed(
-        "Every peer that was measured",
+        "Every measured implementation",
         "plain",
         Html::from(head(headings)).and(body(lines)),
     );

@@ -10,7 +10,7 @@ use super::{View, anchor, title};
 use crate::html::{
     Html, Tag, body, cell, framed, head, heading, number, number_heading, row, row_heading, tag,
 };
-use crate::picture::{self, Scale, ratio};
+use crate::picture::{self, Scale};
 use crate::ratios::Name;
 use crate::{about, standing};
 
@@ -38,9 +38,9 @@ fn headings(rows: &[&Row]) -> Tag {
     let headings = [
         heading("peer"),
         heading("way"),
-        number_heading(speed::heading(rows)),
+        number_heading(speed::heading(rows)).class("speed"),
         heading("median").class("drawn"),
-        number_heading("ratio"),
+        heading("ratio"),
         number_heading("checks"),
         number_heading("counts"),
     ];
@@ -50,7 +50,7 @@ fn headings(rows: &[&Row]) -> Tag {
 fn group(view: &View<'_>, task: &str, rows: &[&Row]) -> Tag {
     let scale = Scale::of(rows.iter().copied());
     let against = rows.iter().find_map(|row| view.newest_ratios().get(Name::of(row)));
-    let against = against.map(|(_, row)| format!("ratio to {} {}", row.peer, row.variant));
+    let against = against.map(|(_, row)| format!("ratios to {} {}", row.peer, row.variant));
     let scaled = scale.is_logarithmic().then(|| "logarithmic scale".to_owned());
     let name = rows[0].group();
     let words = about::group(task, &name).map(str::to_owned);
@@ -72,7 +72,8 @@ fn most_counts(rows: &[&Row]) -> usize {
 
 fn line(view: &View<'_>, of: &Row, scale: &Scale, most_counts: usize) -> Tag {
     let name = Name::of(of);
-    let times = view.newest_ratios().get(name).map(|(times, _)| ratio(times.median));
+    let known = view.newest_ratios().get(name);
+    let times = known.and_then(|(_, other)| picture::ratio_to(of, other));
     let speed = of.per_s.map(|rate| speed::number(&of.unit, rate.median));
     let class = if results::is_ours(&of.peer) { "row ours" } else { "row" };
     let unranked = if of.is_ranked() { "" } else { " unranked" };
@@ -84,7 +85,7 @@ fn line(view: &View<'_>, of: &Row, scale: &Scale, most_counts: usize) -> Tag {
         .with(variant(of))
         .with(number(speed.unwrap_or_else(none)).class("median"))
         .with(cell().class("drawn").with(picture::speed_bar(of, scale)))
-        .with(number(times.unwrap_or_else(none)).class(ratio_class))
+        .with(cell().class(ratio_class).text(times.unwrap_or_else(none)))
         .with(number(checks(of)).class("checks"))
         .with(counts(of, most_counts))
 }
@@ -101,7 +102,7 @@ fn checks(of: &Row) -> String {
     if known.is_empty() { "same".to_owned() } else { format!("{made} of {}", known.len()) }
 }
 
-/// How many counts of the work the row gave, and whether they equal those of the corpus.
+/// How many counts of the work the row gave, and whether they equal the counts of the corpus.
 fn counts(of: &Row, most: usize) -> Tag {
     let given = of.counts.names().count();
     let (class, words) = match of.parity {

@@ -7,14 +7,13 @@ use results::terminal::thousands;
 
 use super::View;
 use crate::html::{Tag, plain_table, tag};
-use crate::picture;
 
 pub(super) fn of(view: &View<'_>) -> Tag {
     let names: Vec<&str> = view.tasks().into_iter().map(|(task, _)| task).collect();
     let all = command(view.newest, &names, &[]);
-    let lead = "From a copy of the repository, with the tools of the languages above. Corpora come from a \
-                seed and have the hashes above on every machine; peers that cannot be built are left out \
-                with the reason.";
+    let lead = "Run this in a clone of the repository, with the tools of the languages above. Corpora come from a \
+                seed and have the hashes above on every machine. A peer that cannot be built is listed as not \
+                measured, with the reason.";
     tag("section")
         .attr("id", "repeat")
         .attr("aria-labelledby", "repeat-title")
@@ -88,33 +87,32 @@ pub(super) fn machine(view: &View<'_>) -> Tag {
         .attr("id", "machine")
         .attr("aria-labelledby", "machine-title")
         .with(tag("h2").attr("id", "machine-title").text("Machine and corpora"))
-        .with(plain_table("The machine and its tools", ["", "what"].map(heading_or_what), 2, rows))
+        .with(plain_table("The machine and its tools", ["part", "value"], 2, rows))
         .with(corpora(view))
-}
-
-/// A column needs a name for screen readers.
-fn heading_or_what(text: &str) -> &str {
-    if text.is_empty() { "of" } else { text }
 }
 
 fn corpora(view: &View<'_>) -> Tag {
     let rows = view.newest.corpora.iter().map(|corpus| {
         let units = thousands(corpus.units as f64);
-        [corpus.name.clone(), corpus.sha256.clone(), picture::bytes(corpus.bytes), units]
+        let bytes = thousands(corpus.bytes as f64);
+        [corpus.name.clone(), corpus.sha256.clone(), bytes, units]
     });
-    plain_table("The bytes that were worked on", ["corpus", "SHA-256", "bytes", "units"], 2, rows)
+    plain_table("The input files", ["corpus", "SHA-256", "bytes", "units"], 2, rows)
 }
 
-/// The peers that could not be measured, each with the reason; empty if there are none.
+/// A plain line for each peer that could not be measured; empty if there are none.
 pub(super) fn unavailable(view: &View<'_>) -> Option<Tag> {
     let missing = &view.newest.unavailable;
     (!missing.is_empty()).then(|| {
-        let rows = missing.iter().map(|peer| [peer.peer.clone(), peer.reason.clone()]);
+        let lines = missing.iter().map(|peer| {
+            let reason = format!(": not measured: {}", peer.plain_reason());
+            tag("li").with(tag("b").text(&peer.peer)).text(reason)
+        });
         tag("section")
             .attr("id", "unavailable")
             .attr("aria-labelledby", "unavailable-title")
-            .with(tag("h2").attr("id", "unavailable-title").text("Not available"))
-            .with(plain_table("Peers that could not be measured", ["peer", "reason"], 2, rows))
+            .with(tag("h2").attr("id", "unavailable-title").text("Not measured"))
+            .with(tag("ul").class("unavailable").with_all(lines))
     })
 }
 

@@ -6,7 +6,7 @@ use results::{Results, Row, Sizes, is_real, percent_of_json};
 
 use super::View;
 use super::task::{needs_scripts, notes};
-use crate::charts::scatter;
+use crate::charts::{self, scatter};
 use crate::html::{
     Html, Tag, body, cell, framed, head, heading, number, number_heading, plain_table, row,
     row_heading, tag,
@@ -49,7 +49,7 @@ fn table(all: &[&Row]) -> Option<Tag> {
         let headings = [
             heading("format"),
             heading("peer").class("by"),
-            heading("bytes an event").class("drawn"),
+            heading("bytes per event").class("drawn"),
         ];
         let headings = head(headings.into_iter().chain(numbers));
         let greatest = rows.iter().map(|(row, sizes)| each(row, sizes.raw));
@@ -70,7 +70,7 @@ fn format(row: &Row) -> &str {
 
 fn line(of: &Row, sizes: Sizes, greatest: f64, rows: &[&Row]) -> Tag {
     let Sizes { raw, gzip6, zstd3, framed_zstd3 } = sizes;
-    let words = format!("{:.1} bytes an event, {:.1} under zstd", each(of, raw), each(of, zstd3));
+    let words = format!("{:.1} bytes per event, {:.1} under zstd", each(of, raw), each(of, zstd3));
     let bar = |class, size| {
         tag("rect").class(class).attr("width", picture::percent(each(of, size), greatest))
     };
@@ -110,14 +110,14 @@ pub(super) fn against_speed(view: &View<'_>, sized: &[&Row]) -> Option<Tag> {
                 results::terminal::thousands(point.per_s),
             ]
         });
-        let headings = ["format", "peer", "bytes an event", "events/s"];
+        let headings = ["format", "peer", "bytes per event", "events/s"];
         let table = plain_table("Size and speed of reading, of each codec", headings, 2, rows);
         let chart = tag("div")
             .class("frame chart")
             .attr("tabindex", 0)
             .attr("role", "region")
             .attr("aria-label", "Chart of size against speed")
-            .with(scatter::svg(&points));
+            .with(scatter::svg(&points, &charts::source(view.newest)));
         tag("details")
             .class("block")
             .with(tag("summary").text("Size against speed"))
@@ -126,5 +126,5 @@ pub(super) fn against_speed(view: &View<'_>, sized: &[&Row]) -> Option<Tag> {
     })
 }
 
-const CAPTION: &str = "Bytes an event, bare and compressed, and of the same events as JSON; @real: real events; the dark part of a bar is what \
-     zstd leaves";
+const CAPTION: &str = "Bytes per event, bare and compressed, and as a part of the same events in JSON; @real: real events; the dark part \
+     of a bar is the size under zstd";

@@ -26,9 +26,10 @@ pub(super) fn of(rows: &[&Row]) -> Option<Tag> {
 
 /// The title and description of the table: a proof has stages, other work has parts.
 fn words(names: &[&str]) -> (&'static str, &'static str) {
-    match names.iter().any(|name| STAGES.contains(name)) {
-        true => ("The chain of trust, in milliseconds", STAGES_CAPTION),
-        false => ("Part by part, in milliseconds", "Median of each part of the work"),
+    if names.iter().any(|name| STAGES.contains(name)) {
+        ("The chain of trust, in milliseconds", STAGES_CAPTION)
+    } else {
+        ("Part by part, in milliseconds", "Median of each part of the work")
     }
 }
 

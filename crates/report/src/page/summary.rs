@@ -1,28 +1,34 @@
-//! The top of the page: geometric means over tasks, and a card for each headline work.
+//! The top of the page: the headline figures, then a card for each headline work.
 
 use results::terminal::speed;
 use results::{Results, Row};
 
-use super::{anchor, is_nostr};
-use crate::html::{Tag, tag};
-use crate::picture;
-use crate::picture::ratio;
+use super::{anchor, is_nostr, title};
+use crate::html::{Html, Tag, tag};
+use crate::picture::{ratio, ratio_to};
 use crate::standing::{self, Headline, Means, Standing};
 
-/// The means and the cards; nothing without a kind of work that we and another peer did.
-pub(super) fn of(results: &Results) -> Option<Tag> {
+/// The headline figures: geometric means over tasks; without another peer the first speed; without a speed the number of
+/// rows.
+pub(super) fn figures(results: &Results) -> Tag {
     let means = [("AT Protocol", is_atproto as fn(&str) -> bool), ("Nostr", is_nostr)];
     let means = means.map(|(name, counts)| Some(mean(name, Means::of(results, counts)?)));
     let means: Vec<Tag> = means.into_iter().flatten().collect();
+    let figures = tag("div").class("figures");
+    if means.is_empty() { figures.with(first_speed(results)) } else { figures.with_all(means) }
+}
+
+/// The cards and their explanation; nothing without a kind of work that we and another peer did.
+pub(super) fn of(results: &Results) -> Option<Tag> {
     let cards: Vec<Tag> = standing::headlines(results).iter().map(card).collect();
-    (!means.is_empty()).then(|| {
+    let has_means = Means::of(results, |_| true).is_some();
+    has_means.then(|| {
         tag("section")
             .class("overview")
             .attr("aria-label", "Summary")
-            .with_all(means)
-            .with(tag("p").class("lead").text(HOW))
             .with(lost(results))
             .with(tag("ul").class("cards").with_all(cards))
+            .with(tag("p").class("lead").text(HOW))
     })
 }
 
@@ -32,24 +38,43 @@ fn is_atproto(task: &str) -> bool {
 
 fn mean(name: &str, means: Means) -> Tag {
     let Means { tasks, single, batch } = means;
-    let tasks = if tasks == 1 { "one task".to_owned() } else { format!("{tasks} tasks") };
+    let tasks =
+        if tasks == 1 { format!("one {name} task") } else { format!("{tasks} {name} tasks") };
+    let of = format!("Wireproof one at a time, geometric mean of {tasks}; ");
+    let many = tag("b").text(format!("{} × {OTHER}", ratio(batch)));
+    let words = Html::text(of).and(many).and(Html::text(" with many in a call"));
+    figure_line(&ratio(single), &format!("× {OTHER}"), words)
+}
+
+fn first_speed(results: &Results) -> Tag {
+    let ranked = || results.rows.iter().filter(|row| row.is_ranked() && row.median().is_some());
+    let ours = ranked().find(|row| row.peer == results::PEER);
+    let row = ours.or_else(|| ranked().next());
+    let Some((row, median)) = row.and_then(|row| Some((row, row.median()?))) else {
+        return figure_line(&results.rows.len().to_string(), "rows", Html::default());
+    };
+    let sentence = speed::sentence(&row.unit, median);
+    let (number, unit) = sentence.split_once(' ').unwrap_or((&sentence, ""));
+    let words = format!("{} {}: {}", row.peer, row.variant, title(&row.task));
+    figure_line(number, unit, Html::text(words))
+}
+
+fn figure_line(number: &str, unit: &str, words: Html) -> Tag {
     tag("p")
         .class("mean")
-        .text(format!("{name}, {tasks}: "))
-        .with(tag("strong").text(format!("{}×", ratio(single))))
-        .text(" one at a time, ")
-        .with(tag("strong").text(format!("{}×", ratio(batch))))
-        .text(" with many in a call where that is offered")
+        .with(tag("strong").text(number).text(" ").with(tag("span").text(unit)))
+        .text(" ")
+        .with(tag("span").class("words").with(words))
 }
 
 /// The kinds of work at which another peer is faster than our rows of one unit at a time.
 fn lost(results: &Results) -> Option<Tag> {
     let tasks = results.rows.chunk_by(|a, b| a.task == b.task);
     let lost = tasks.flat_map(standing::all_of).filter(|standing| standing.single_times() < 1.0);
-    let lost = lost.map(|standing| {
+    let lost = lost.filter_map(|standing| {
         let Standing { single, peer, .. } = standing;
-        let times = ratio(standing.single_times());
-        format!("{} {} ({times}× {})", single.task, standing::work(single), peer.peer)
+        let times = ratio_to(single, peer)?;
+        Some(format!("{} {} ({times})", single.task, standing::work(single)))
     });
     let lost: Vec<String> = lost.collect();
     let text = format!("Slower than another peer, one at a time: {}.", lost.join(", "));
@@ -59,23 +84,26 @@ fn lost(results: &Results) -> Option<Tag> {
 fn card((headline, standing): &(Headline, Standing<'_>)) -> Tag {
     let link = tag("a").attr("href", format!("#{}", anchor(headline.task))).text(headline.words);
     let Standing { single, batch, peer } = *standing;
-    let many = batch.zip(standing.batch_times());
-    let many =
-        many.map(|(row, times)| way(times, row.batch_label().unwrap_or("many in a call"), row));
-    let against = format!("next to {} ({}), {}", peer.peer, peer.variant, figure(peer));
+    let many = batch.map(|row| way(row, peer, row.batch_label().unwrap_or("many in a call")));
+    let against = format!("{} ({}): {}", peer.peer, peer.variant, figure(peer));
     tag("li")
         .with(tag("h2").with(link))
-        .with(way(standing.single_times(), "one at a time", single))
+        .with(way(single, peer, "one at a time"))
         .with(many)
         .with(tag("p").class("who").text(against))
 }
 
-/// The ratio of one of our rows, its way, and its speed.
-fn way(times: f64, label: &str, row: &Row) -> Tag {
-    let class = if times < 1.0 { "figure lost" } else { "figure" };
+/// The ratio of one of our rows to the other peer's, its way, and its speed.
+fn way(row: &Row, peer: &Row, label: &str) -> Tag {
+    let is_slower = row.median() < peer.median();
+    let times = ratio_to(row, peer).unwrap_or_default();
+    let (number, name) = times.split_once(' ').unwrap_or((&times, ""));
+    let class = if is_slower { "figure lost" } else { "figure" };
     tag("p")
         .class(class)
-        .with(tag("strong").text(format!("{}×", picture::ratio(times))))
+        .with(tag("strong").text(number))
+        .text(" ")
+        .with(tag("span").class("against").text(name))
         .text(" ")
         .with(tag("span").class("unit").text(format!("{label}, {}", figure(row))))
 }
@@ -84,6 +112,9 @@ fn figure(row: &Row) -> String {
     row.median().map_or_else(String::new, |median| speed::sentence(&row.unit, median))
 }
 
-const HOW: &str = "Geometric means over tasks of our speed divided by that of the fastest other peer at the same work. Each \
-     task counts once, by the geometric mean of its kinds of work; every kind counts that we and another peer did, also \
-     where the other is faster. Rows of a forced back end do not count.";
+/// The subject of the means' comparison.
+const OTHER: &str = "the fastest other";
+
+const HOW: &str = "The figures at the top are geometric means over tasks of our speed divided by the speed of the fastest other peer \
+     at the same work. Each task counts once, by the geometric mean of its kinds of work. Every kind counts that we and another peer \
+     did, even if the other is faster. Rows of a forced back end do not count.";

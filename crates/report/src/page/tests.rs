@@ -1,23 +1,11 @@
 //! The page of fixed results, and of the published run.
 
-use std::fs;
-use std::path::Path;
-
-use results::{Parity, Results};
+use results::Parity;
 
 use crate::{Options, page, samples};
 
 fn everything() -> String {
     page(&[samples::results()], &Options::default()).unwrap()
-}
-
-/// The newest published run.
-fn published() -> Results {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/results");
-    let runs =
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path().join("results.json"));
-    let runs = runs.filter(|path| path.is_file()).map(|path| crate::read(&path).unwrap());
-    runs.max_by(|a, b| a.started.cmp(&b.started)).unwrap()
 }
 
 /// The page without its data and scripts.
@@ -38,7 +26,7 @@ fn no_run_has_no_page() {
 
 #[test]
 fn the_page_of_the_published_run_is_small() {
-    let page = page(&[published()], &Options::default()).unwrap();
+    let page = page(&[samples::published()], &Options::default()).unwrap();
     assert!(page.len() <= 400_000, "{} bytes", page.len());
     let elements = seen(&page).matches('<').count() - seen(&page).matches("</").count();
     assert!(elements <= 6_000, "{elements} elements before anything is opened");
@@ -80,11 +68,99 @@ fn summaries_missing_peers_and_corpora_are_on_the_page_without_scripts() {
 
 #[test]
 fn a_card_compares_one_at_a_time_and_many_in_a_call_with_the_best_other_peer() {
-    let page = page(&[published()], &Options::default()).unwrap();
+    let page = page(&[samples::published()], &Options::default()).unwrap();
     let card = page.split("<li>").find(|card| card.contains("verify a commit frame")).unwrap();
     let card = card.split_once("</li>").unwrap().0;
-    for part in ["one at a time, ", "256 at a time, ", "next to rust-shrike (full), "] {
+    for part in
+        ["× rust-shrike</span>", "one at a time, ", "256 at a time, ", "rust-shrike (full): "]
+    {
         assert!(card.contains(part), "{part}: {card}");
+    }
+}
+
+/// The text of the page in the order of its elements, without markup.
+fn text_of(html: &str) -> String {
+    let texts = html.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text));
+    texts.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_reader_sees_a_number_first() {
+    let only_ours = |task: &str| {
+        let mut results = samples::published();
+        results.rows.retain(|row| row.task == task && row.peer == results::PEER);
+        results
+    };
+    let runs = [
+        (samples::published(), "× the fastest other"),
+        (samples::results(), "× the fastest other"),
+        (only_ours("decode"), "frames/s"),
+        (only_ours("repo"), "ms"),
+        (only_ours("hostile"), "rows"),
+    ];
+    for (results, unit) in runs {
+        let page = page(&[results], &Options::default()).unwrap();
+        let text = text_of(seen(&page).split_once("<header>").unwrap().1);
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let at =
+            words.iter().position(|word| word.starts_with(|letter: char| letter.is_ascii_digit()));
+        let at = at.unwrap();
+        assert!(at < 4, "{at} words before the first number: {:?}", &words[..at]);
+        assert!(words[at + 1..].join(" ").starts_with(unit), "{:?}", &words[at..at + 5]);
+        let block = seen(&page).split_once("class=\"where\"").unwrap().0;
+        assert!(block.contains("<p class=\"mean\"><strong>"), "the figure is in the first block");
+    }
+}
+
+#[test]
+fn every_ratio_on_the_page_names_its_other() {
+    let published = page(&[samples::published()], &Options::default()).unwrap();
+    assert!(text_of(seen(&published)).contains("11.3 × go-indigo"));
+    for results in [samples::published(), samples::results()] {
+        let page = page(&[results.clone(), results], &Options::default()).unwrap();
+        let text = text_of(seen(&page));
+        let ends = text.split('×').skip(1).map(str::trim_start);
+        for after in ends {
+            let is_name = after.starts_with(|letter: char| letter.is_ascii_alphabetic());
+            assert!(is_name, "{after:.60}");
+        }
+        for class in ["class=\"ratio\">", "class=\"other\">"] {
+            let cells =
+                seen(&page).split(class).skip(1).map(|cell| cell.split('<').next().unwrap());
+            for cell in cells {
+                assert!(cell.contains(" × ") || cell == "–", "{cell}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_peer_that_could_not_be_built_is_one_plain_line() {
+    let page = page(&[samples::published()], &Options::default()).unwrap();
+    let line = "<li><b>zig-zat</b>: not measured: its source could not be downloaded</li>";
+    assert!(seen(&page).contains(line));
+    assert!(!seen(&page).contains("build.log") && !seen(&page).contains("NoAddressReturned"));
+}
+
+#[test]
+fn the_words_of_the_page_are_plain() {
+    let page = page(&[samples::published()], &Options::default()).unwrap();
+    let text = text_of(seen(&page)).to_lowercase();
+    for words in ["what was", "those of ", "those that ", " that of ", " beside "] {
+        let at = text.find(words);
+        assert!(at.is_none(), "{}", &text[at.unwrap().saturating_sub(80)..][..160]);
+    }
+}
+
+#[test]
+fn a_column_of_the_corpora_has_one_unit() {
+    let page = everything();
+    let table = page.split_once("The input files</caption>").unwrap().1;
+    let table = table.split_once("</table>").unwrap().0;
+    for cell in table.split("class=\"number\">").skip(1) {
+        let number = cell.split('<').next().unwrap();
+        let is_number = number.chars().all(|letter| letter.is_ascii_digit() || letter == ',');
+        assert!(is_number || ["bytes", "units"].contains(&number), "{number}");
     }
 }
 
@@ -125,7 +201,7 @@ fn a_virtual_machine_is_called_one() {
 
 #[test]
 fn hostile_sums_name_the_version_and_the_call() {
-    let page = page(&[published()], &Options::default()).unwrap();
+    let page = page(&[samples::published()], &Options::default()).unwrap();
     let sums = page.split_once("What each peer does with invalid").unwrap().1;
     let sums = sums.split_once("</table>").unwrap().0;
     assert!(sums.contains(">0.8.2<") && sums.contains("Repo::load_car"));
@@ -164,7 +240,7 @@ fn several_runs_show_the_ratios_of_each_by_time() {
 fn ratios_are_held_against_the_peer_that_is_chosen() {
     let baseline = Some("rust-raw".parse().unwrap());
     let page = page(&[samples::results()], &Options { baseline }).unwrap();
-    assert!(page.contains("ratio to rust-raw verified/arena-reuse"));
+    assert!(page.contains("ratios to rust-raw verified/arena-reuse"));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use results::Results;
 
-pub use refusal::{Refusal, refusal};
+pub use refusal::{UnpublishedRun, refusal};
 
 /// A file of the repository, as the run has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub fn documents(root: &Path, run: &str, results: &Results) -> Result<Vec<Docume
         if !text.contains(BEGIN) {
             continue;
         }
-        let run = parts::Run { name: run, results, depth: path.matches('/').count() };
+        let run = parts::PublishedRun { name: run, results, depth: path.matches('/').count() };
         let text = replaced(&path, &text, &run)?;
         documents.push(Document { path, text });
     }
@@ -83,7 +83,7 @@ fn markdown_files(root: &Path) -> Result<Vec<String>, PublishError> {
 }
 
 /// The text with every part between markers made again.
-fn replaced(path: &str, text: &str, run: &parts::Run<'_>) -> Result<String, PublishError> {
+fn replaced(path: &str, text: &str, run: &parts::PublishedRun<'_>) -> Result<String, PublishError> {
     let fault = |name: &str, fault| PublishError::Part {
         document: path.to_owned(),
         part: name.to_owned(),
@@ -144,7 +144,7 @@ mod tests {
 
     fn with(text: &str) -> Result<String, String> {
         let results = samples::results();
-        let run = parts::Run { name: "a-run", results: &results, depth: 1 };
+        let run = parts::PublishedRun { name: "a-run", results: &results, depth: 1 };
         replaced("docs/a.md", text, &run).map_err(|error| error.to_string())
     }
 

@@ -1,24 +1,24 @@
 //! The parts of documents that a run fills in, by the names in their markers.
 
-use results::terminal::{self, speed, thousands};
+use results::terminal::{self, thousands};
 use results::{Results, Row, Sizes, percent_of_json};
 
 use crate::standing::{self, Headline, Standing};
 use crate::{machine, picture};
 
 /// A run, for a document in a folder `depth` below the root.
-pub(super) struct Run<'r> {
+pub(super) struct PublishedRun<'r> {
     pub(super) name: &'r str,
     pub(super) results: &'r Results,
     pub(super) depth: usize,
 }
 
-impl Run<'_> {
+impl PublishedRun<'_> {
     /// The part called `name`; `None` if it is unknown or the run lacks it.
     ///
     /// | name | content |
     /// |---|---|
-    /// | `headline` | the table of the README: our rows one at a time and in batches, beside the fastest other peer |
+    /// | `headline` | the table of the README: our rows one at a time and in batches, next to the fastest other peer |
     /// | `table TASK` | the table, legend and summary of a task, as `wireproof bench` prints them |
     /// | `example TASK` | the head of that table: our best row, the best other one, and the baseline |
     /// | `measured` | when and on what the run was made, and where its file is |
@@ -72,10 +72,12 @@ impl Run<'_> {
             .as_ref()
             .map_or(String::new(), |settings| format!(" of {} passes", settings.passes));
         let tools: Vec<String> = machine.toolchains.iter().map(tool).collect();
-        let (date, words, link) = (self.date(), machine::words(machine), self.link());
+        let date = self.date();
+        let words = machine::words(machine);
+        let link = self.link();
         let (features, os) = (machine.features.join(", "), &machine.os);
         wrapped(&format!(
-            "All numbers are of one run{passes}, {link}, measured on {date} on one core of: {words}; {os}; {}; \
+            "All numbers come from one run{passes}, {link}, measured on {date} on one core of: {words}; {os}; {}; \
              instruction sets: {features}.",
             tools.join(", ")
         ))
@@ -132,7 +134,9 @@ impl Run<'_> {
         for (headline, standing) in &lines {
             table += &headline_row(headline, standing);
         }
-        table += &hostile_row(self.results).unwrap_or_default();
+        if let Some(sentence) = hostile_sentence(self.results) {
+            table += &format!("\n{sentence}\n");
+        }
         (!lines.is_empty()).then_some(table)
     }
 
@@ -168,35 +172,36 @@ impl Run<'_> {
 
 fn headline_row(headline: &Headline, standing: &Standing<'_>) -> String {
     let Standing { single, batch, peer } = standing;
-    let times = |times: f64| picture::ratio(times);
-    let (batch, batch_times) = match batch {
+    let times = |row: &Row| picture::ratio_to(row, peer).unwrap_or_default();
+    let (many, many_times) = match batch {
         Some(row) => {
             let label = row.batch_label().map_or(String::new(), |label| format!(" ({label})"));
-            let times = standing.batch_times().map(times).unwrap_or_default();
-            (format!("{}{label}", figure(row)), times)
+            (format!("{}{label}", per_second(row)), times(row))
         }
         None => (String::new(), String::new()),
     };
     format!(
-        "| {} | {} {} | {} | {} | {batch} | {batch_times} | `bench {}` |\n",
+        "| {} | {} {} | {} | {} | {many} | {many_times} | `bench {}` |\n",
         headline.words,
         peer.peer,
-        figure(peer),
-        figure(single),
-        times(standing.single_times()),
+        per_second(peer),
+        per_second(single),
+        times(single),
         headline.task
     )
 }
 
-/// The speed, as short as can be.
-fn figure(row: &Row) -> String {
-    let Some(median) = row.median() else { return String::new() };
-    let number = speed::number(&row.unit, median);
-    if speed::is_long(&row.unit) { format!("{number} ms") } else { format!("{number}/s") }
+/// Units per second, with a fraction where there are few: a column has one scale.
+fn per_second(row: &Row) -> String {
+    match row.median() {
+        None => String::new(),
+        Some(median) if median < 100.0 => format!("{median:.2}"),
+        Some(median) => thousands(median),
+    }
 }
 
-/// The peers' refusals of hostile repositories, the best other peer beside us.
-fn hostile_row(results: &Results) -> Option<String> {
+/// The rejections of hostile repositories by us and by the best other peer.
+fn hostile_sentence(results: &Results) -> Option<String> {
     let rows = || standing::rows_of(results, "hostile").iter().filter(|row| row.variant == "repo");
     let refused = |row: &Row| row.counts.get("refused").unwrap_or_default();
     let ours = rows().find(|row| row.peer == results::PEER)?;
@@ -206,11 +211,11 @@ fn hostile_row(results: &Results) -> Option<String> {
         outcomes.iter().filter_map(|name| row.counts.get(name)).sum::<u64>()
     };
     Some(format!(
-        "| refuse malformed repositories, of {} | {} {} | {} | | | | `bench hostile` |\n",
+        "Of {} malformed repositories, Wireproof rejects {} and {}, the next, {} (`bench hostile`).",
         invalid(ours),
+        refused(ours),
         best.peer,
-        refused(best),
-        refused(ours)
+        refused(best)
     ))
 }
 
@@ -253,6 +258,36 @@ const ADVICE: &str = include_str!("nostr_advice.md");
 const SIZE: &str = "nostr-size";
 
 const HEADLINE: &str = "\
-| work | fastest other | Wireproof, one at a time | ratio | many in a call | ratio | command |
+| work | fastest other, per second | Wireproof one at a time, per second | ratio | many in a call, per second | ratio | command |
 |---|---:|---:|---:|---:|---:|---|
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples;
+
+    #[test]
+    fn every_ratio_of_the_headline_names_its_other_and_a_column_has_one_scale() {
+        let results = samples::published();
+        let run = PublishedRun { name: "a-run", results: &results, depth: 0 };
+        let headline = run.headline().unwrap();
+        let rows: Vec<Vec<&str>> = headline
+            .lines()
+            .skip(2)
+            .filter(|line| line.starts_with('|'))
+            .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+            .collect();
+        assert!(rows.len() > 10);
+        for row in &rows {
+            let other = row[1].split(' ').next().unwrap();
+            for ratio in [row[3], row[5]].into_iter().filter(|ratio| !ratio.is_empty()) {
+                assert!(ratio.contains(&format!(" × {other}")), "{row:?}");
+            }
+            for speed in [row[1], row[2], row[4]] {
+                assert!(!speed.contains("ms") && !speed.contains("/s"), "{row:?}");
+            }
+        }
+        assert!(headline.ends_with("(`bench hostile`).\n"), "{headline}");
+    }
+}

@@ -8,7 +8,7 @@ use crate::standing;
 
 /// Why a run is not published.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Refusal {
+pub struct UnpublishedRun {
     /// Settings, rows or peers that a published run may not have or lack, each as a sentence.
     pub faults: Vec<String>,
     /// The tasks of which more than half of the rows are uneven.
@@ -29,9 +29,9 @@ pub struct UnevenTask {
 }
 
 /// Why this run may not be published; `None` if it may. The rows must be in the order of the report.
-pub fn refusal(results: &Results) -> Option<Refusal> {
-    let refusal = Refusal { faults: faults(results), uneven: uneven(results) };
-    (refusal != Refusal::default()).then_some(refusal)
+pub fn refusal(results: &Results) -> Option<UnpublishedRun> {
+    let refusal = UnpublishedRun { faults: faults(results), uneven: uneven(results) };
+    (refusal != UnpublishedRun::default()).then_some(refusal)
 }
 
 fn faults(results: &Results) -> Vec<String> {
@@ -77,7 +77,7 @@ impl UnevenTask {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for UnpublishedRun {
     /// A line for each fault, and a table of the uneven tasks.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "this run is not published (bench/METHOD.md, “Publishing a run”)")?;

@@ -1,4 +1,4 @@
-//! What is archived: frames, the keys of their accounts, and their repositories before the first frame.
+//! The content to archive: frames, the keys of their accounts, and their repositories before the first frame.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::files;
 use program::key_files::account_keys;
 
-/// Frames, and what is needed to archive them.
+/// Frames, and the data needed to archive them.
 pub(super) struct ArchiveCorpus {
     pub(super) name: String,
     pub(super) frames: Vec<Vec<u8>>,

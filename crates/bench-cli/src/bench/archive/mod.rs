@@ -16,7 +16,7 @@ use crate::progress::ProgressLine;
 use corpus::ArchiveCorpus;
 use proofs::Proofs;
 
-/// What JSON and text say of a measurement.
+/// The report, as JSON and text, of a measurement.
 #[derive(Debug, Serialize)]
 struct ArchiveResults {
     corpora: Vec<Proofs>,
@@ -75,7 +75,7 @@ impl ArchiveResults {
             "commits/s",
             "verdicts",
             "archive verify, full",
-            "of verdicts",
+            "ratio",
             "compact",
             "repositories: records/s",
         ];

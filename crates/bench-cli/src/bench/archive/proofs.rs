@@ -186,9 +186,10 @@ async fn verify(archive: &Archive) -> Result<VerifyReport, Failure> {
 }
 
 fn check(report: &VerifyReport) -> Result<(), Failure> {
-    match report.is_refused() {
-        true => Err(Failure::Refused(format!("the archive is refused: {:?}", report.refused))),
-        false => Ok(()),
+    if report.is_refused() {
+        Err(Failure::Refused(format!("the archive is refused: {:?}", report.refused)))
+    } else {
+        Ok(())
     }
 }
 
@@ -238,7 +239,10 @@ impl Proofs {
     pub(super) fn repositories_row(&self) -> Option<[String; 5]> {
         let repositories = self.repositories.as_ref()?;
         let times = |bytes: u64| {
-            format!("{bytes} ({:.2}x smaller)", repositories.car_bytes as f64 / bytes as f64)
+            format!(
+                "{bytes} ({:.2} × smaller than CAR)",
+                repositories.car_bytes as f64 / bytes as f64
+            )
         };
         let number = format!("{} with {} records", repositories.count, repositories.records);
         let car = repositories.car_bytes.to_string();
@@ -246,7 +250,7 @@ impl Proofs {
         Some([self.name.clone(), number, car, zstd, archive])
     }
 
-    /// Commits a second, by the medians of the passes; ratios are those of each pass.
+    /// Commits a second, by the medians of the passes; ratios are computed for each pass.
     pub(super) fn rates_row(&self) -> [String; 6] {
         let rate =
             |commits: u64, seconds: &[f64]| format!("{:.0}", commits as f64 / median(seconds));
@@ -263,7 +267,7 @@ impl Proofs {
             self.name.clone(),
             rate(self.commits, &self.verdict_seconds),
             rate(self.commits, &self.full_seconds),
-            format!("{:.2}", median(&ratios)),
+            format!("{:.2} × verdicts", median(&ratios)),
             compact,
             records,
         ]

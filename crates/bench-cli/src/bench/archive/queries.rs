@@ -87,7 +87,9 @@ async fn measure_all(
     for table in [Table::Events, Table::Ops] {
         archive_bytes += archive.table_stats(table).await?.bytes;
     }
-    let (operations, accounts, threads) = (spec.operations(), spec.accounts, options.jobs);
+    let operations = spec.operations();
+    let accounts = spec.accounts;
+    let threads = options.jobs;
     Ok(Queries { operations, accounts, archive_bytes, threads, rows })
 }
 

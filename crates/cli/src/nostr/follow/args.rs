@@ -6,38 +6,36 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
-use net::cursors::stream_name;
 use net::hosts::parse_host_url;
 use net::http::Url;
-use nostr::negentropy::Items;
 use nostr::{Filter, IdSerialization};
-use nostr_relay::Options;
+use nostr_follower::{LineForm, NostrFollowOptions};
 
 use super::super::filter::FilterArgs;
 use super::super::id_serialization;
-use super::judge::LineForm;
+use super::auth_key;
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::network::NetworkArgs;
-use follower::{DELIVERY, Destination, DestinationParser, OutboxArgs, state_folder};
+use follower::{DELIVERY, Destination, DestinationParser, OutboxArgs, Status, state_folder};
 
 #[derive(Debug, Args)]
 pub(crate) struct NostrFollowArgs {
-    /// Relays, which are all followed at once; a bare name is one over TLS.
+    /// Relays to follow, all at once; a bare name is a relay over TLS.
     #[arg(value_name = "URL", required = true)]
     relays: Vec<String>,
     #[command(flatten)]
     filter: FilterArgs,
-    /// Maximum number of stored events of each relay, the newest ones; 0 for new ones alone [default: all].
+    /// Maximum number of stored events per relay, the newest ones; 0 for new events only [default: all].
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
     /// End once every relay has sent its stored events, or has failed three times in a row.
     #[arg(long)]
-    pub(super) stored: bool,
+    stored: bool,
     /// End after N lines.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(super) events: Option<u64>,
-    /// Compare ids with each relay (NIP-77), and fetch only the events that are not in the files of --have.
+    events: Option<u64>,
+    /// Compare ids with the relays (NIP-77), and fetch only the events that are not in the files of --have.
     #[arg(long, conflicts_with = "limit")]
     negentropy: bool,
     /// Files of events that are not fetched again, and folders of files, as `nostr verify` reads them; repeatable. Only valid
@@ -45,29 +43,29 @@ pub(crate) struct NostrFollowArgs {
     #[arg(long, value_name = "FILE|DIR|-", requires = "negentropy")]
     #[arg(value_hint = ValueHint::AnyPath)]
     pub(super) have: Vec<PathBuf>,
-    /// File with a secret key, as 64 hexadecimal digits or nsec1…, for relays that require authentication (NIP-42). Only its
-    /// owner may read it. Each relay that requires it learns the public key.
+    /// File with a secret key, as 64 hexadecimal digits or nsec1…, for relays that require authentication (NIP-42).
+    /// Only its owner may read it. Relays that require authentication learn the public key.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(super) auth_key: Option<PathBuf>,
+    auth_key: Option<PathBuf>,
     /// The form of control characters in the hashed event: see `nostr verify`.
     #[arg(long, value_name = "FORM", value_parser = id_serialization(), default_value = "either")]
     pub(super) ids: IdSerialization,
-    /// Deliver valid events here instead of printing them, from an outbox on disk until each is acknowledged:
-    /// file:///FOLDER (files of lines), sqlite:///FILE or postgres://USER@HOST/DATABASE (a table with a row an event),
-    /// kafka://HOST/TOPIC, nats://HOST/PREFIX (stream of NATS JetStream), or https://… (signed webhook).
+    /// Deliver valid events here instead of printing them: file:///FOLDER (files of lines), sqlite:///FILE or
+    /// postgres://USER@HOST/DATABASE (a table with a row per event), kafka://HOST/TOPIC, nats://HOST/PREFIX (stream of
+    /// NATS JetStream), or https://… (signed webhook). An outbox on disk keeps events until they are acknowledged.
     #[arg(long, value_name = "URI", value_delimiter = ',', conflicts_with = "json")]
     #[arg(value_parser = DestinationParser, help_heading = DELIVERY)]
-    pub(super) to: Vec<Destination>,
+    to: Vec<Destination>,
     #[command(flatten)]
-    pub(super) delivery: OutboxArgs,
-    /// Print a JSON object a line with the relay and the verdict of each event, and with each message of a relay [default:
-    /// valid events alone].
+    delivery: OutboxArgs,
+    /// Print a JSON object per line with the relay and the verdict of every event, and with every message of a relay
+    /// [default: valid events only].
     #[arg(long)]
     json: bool,
-    /// Folder for the times up to which each relay was followed [default: wireproof in $XDG_STATE_HOME or ~/.local/state; none
-    /// with --stored].
+    /// Folder for the times up to which relays were followed [default: wireproof in $XDG_STATE_HOME or ~/.local/state;
+    /// none with --stored].
     #[arg(long, env = "WIREPROOF_STATE", value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(super) state: Option<PathBuf>,
+    state: Option<PathBuf>,
     /// Request events again that were created up to N seconds before the last one, when a relay is followed again: some reach
     /// it late.
     #[arg(long, value_name = "N", default_value_t = 60)]
@@ -81,35 +79,64 @@ pub(crate) struct NostrFollowArgs {
     #[arg(long, value_name = "N")]
     pub(super) jobs: Option<NonZeroUsize>,
     #[command(flatten)]
-    pub(super) network: NetworkArgs,
+    network: NetworkArgs,
     #[command(flatten)]
     connection: ConnectionArgs,
 }
 
 impl NostrFollowArgs {
-    /// Checks that the options of the delivery fit each other.
-    pub(super) fn check_delivery(&self) -> Result<(), Failure> {
-        let is_server = |to: &Destination| matches!(to, Destination::WebSocket(_));
-        let fault = match () {
-            () if self.to.iter().any(is_server) => {
-                "--to ws://…: nostr follow has no server for WebSocket clients: name another destination"
-            }
-            () if self.to.is_empty() && !self.delivery.forget.is_empty() => "--forget needs --to",
-            () => return Ok(()),
-        };
-        Err(Failure::Usage(fault.to_owned()))
+    /// Whether events go to destinations, and nothing to standard output.
+    pub(super) fn delivers(&self) -> bool {
+        !self.to.is_empty()
+    }
+
+    /// The options of the run. The files of `--have` are read.
+    pub(super) fn options(&self, status: &Status) -> Result<NostrFollowOptions, Failure> {
+        let mut options = NostrFollowOptions::new(self.urls()?);
+        options.filter = self.filter()?;
+        options.client.stored_only = self.stored;
+        options.client.overlap = Duration::from_secs(self.overlap_seconds);
+        options.client.answer_timeout = self.connection.idle_timeout() / 2;
+        options.client.backoff = self.connection.backoff(options.client.backoff);
+        options.client.socket = self.connection.socket(options.client.socket);
+        options.client.authenticator = self.auth_key.as_deref().map(auth_key::read).transpose()?;
+        options.client.known = self.known(&options.filter, status)?.map(Arc::new);
+        options.events = self.events;
+        options.ids = self.ids;
+        options.form = self.line_form();
+        options.checkpoints = self.checkpoint_folder()?;
+        if !self.to.is_empty() {
+            options.outbox_folder = self.outbox_folder()?;
+        }
+        options.to = self.to.clone();
+        options.outbox = self.delivery.clone();
+        options.max_gather = Duration::from_millis(self.gather_ms);
+        options.threads = self.jobs;
+        options.network = self.network.clone();
+        options.stop_limit = self.connection.stop_limit();
+        options.first_contact = self.connection.first_contact_limit();
+        Ok(options)
     }
 
     /// The folder of the times up to which relays were followed; `None` if they are not stored.
-    pub(super) fn checkpoint_folder(&self) -> Result<Option<PathBuf>, Failure> {
+    fn checkpoint_folder(&self) -> Result<Option<PathBuf>, Failure> {
         match (self.stored, &self.state) {
             (true, None) => Ok(None),
             (_, folder) => Ok(Some(state_folder(folder.as_deref())?.join("nostr"))),
         }
     }
 
-    /// What the lines have.
-    pub(super) fn line_form(&self) -> LineForm {
+    /// The folder of the outbox and of refused events, apart from that of `follow`.
+    fn outbox_folder(&self) -> Result<PathBuf, Failure> {
+        let folder = match &self.delivery.outbox {
+            Some(folder) => folder.clone(),
+            None => state_folder(self.state.as_deref())?.join("outbox"),
+        };
+        Ok(folder.join("nostr"))
+    }
+
+    /// The content of the lines.
+    fn line_form(&self) -> LineForm {
         match (self.json, self.to.is_empty()) {
             (true, _) => LineForm::Verdicts,
             (false, true) => LineForm::Received,
@@ -117,54 +144,19 @@ impl NostrFollowArgs {
         }
     }
 
-    /// The relays, each once.
-    pub(super) fn urls(&self) -> Result<Vec<Url>, Failure> {
-        let mut urls: Vec<Url> = Vec::new();
-        for text in &self.relays {
-            let url = parse_host_url(text).map_err(|error| Failure::Usage(error.to_string()))?;
-            if urls.iter().any(|other| name(other) == name(&url)) {
-                return Err(Failure::Usage(format!("{}: a relay is named twice", name(&url))));
-            }
-            urls.push(url);
-        }
-        Ok(urls)
+    fn urls(&self) -> Result<Vec<Url>, Failure> {
+        let url =
+            |text: &String| parse_host_url(text).map_err(|error| Failure::Usage(error.to_string()));
+        self.relays.iter().map(url).collect()
     }
 
     /// The filter of the requests.
-    pub(super) fn filter(&self) -> Result<Filter, Failure> {
+    fn filter(&self) -> Result<Filter, Failure> {
         Ok(Filter { limit: self.limit, ..self.filter.to_request()? })
-    }
-
-    /// The options of a client that was followed up to `resume` before.
-    pub(super) fn options(&self, resume: Option<u64>, known: Option<Arc<Items>>) -> Options {
-        let mut options = Options::default();
-        options.resume = resume;
-        options.known = known;
-        options.stored_only = self.stored;
-        options.overlap = Duration::from_secs(self.overlap_seconds);
-        options.answer_timeout = self.connection.idle_timeout() / 2;
-        options.backoff = self.connection.backoff(options.backoff);
-        options.socket = self.connection.socket(options.socket);
-        options
     }
 
     /// Whether ids are compared.
     pub(super) fn compares(&self) -> bool {
         self.negentropy
     }
-
-    /// Maximum time for which an event waits for others.
-    pub(super) fn max_gather(&self) -> Duration {
-        Duration::from_millis(self.gather_ms)
-    }
-
-    /// Maximum time of a stop.
-    pub(super) fn stop_limit(&self) -> Duration {
-        self.connection.stop_limit()
-    }
-}
-
-/// The name of a relay in output: its URL without a query, which may have a secret.
-pub(super) fn name(url: &Url) -> String {
-    stream_name(url)
 }

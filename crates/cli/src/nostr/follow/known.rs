@@ -31,11 +31,12 @@ impl NostrFollowArgs {
             let found = found?;
             items.extend(found.items);
             refused += found.refused;
-            match items.len() > MAX_KNOWN {
-                true => Err(Failure::Usage(format!(
+            if items.len() > MAX_KNOWN {
+                Err(Failure::Usage(format!(
                     "--have: more than {MAX_KNOWN} events match: add a filter, such as --since"
-                ))),
-                false => Ok(()),
+                )))
+            } else {
+                Ok(())
             }
         })?;
         let items = Items::from_iter(items);

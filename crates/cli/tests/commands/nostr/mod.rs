@@ -5,6 +5,7 @@ mod databases;
 mod inputs;
 mod layouts;
 mod samples;
+mod strfry_plugin;
 mod verify;
 
 use std::fs;

@@ -278,9 +278,10 @@ fn control_characters_of_events_are_written_as_escapes() {
         assert!(!printed.contains(is_control) && !printed.contains('\u{202e}'), "{args:?}");
         assert!(!printed.contains('\u{2066}') && printed.contains("👩\u{200d}👧"), "{args:?}");
         let is_array = printed.starts_with('[');
-        let events: Vec<Value> = match is_array {
-            true => serde_json::from_str(&printed).unwrap(),
-            false => printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
+        let events: Vec<Value> = if is_array {
+            serde_json::from_str(&printed).unwrap()
+        } else {
+            printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
         };
         assert!(events.iter().any(|event| event["content"] == content), "{args:?}");
     }

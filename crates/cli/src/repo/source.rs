@@ -1,0 +1,146 @@
+//! Repositories by name: a CAR file, or an account, whose repository is downloaded and proved.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use atproto::syntax::AtIdentifier;
+use clap::Args;
+use mapping::MappedFile;
+use net::http::Url;
+use verify::repository::{self, Options};
+
+use crate::account::{ResolvedAccount, Signer};
+use crate::batch::cores;
+use crate::download::{self, Saved, Target};
+use crate::failure::Failure;
+use crate::files;
+use crate::log::{self, Level};
+use crate::names;
+use crate::network::{DownloadArgs, LazyNetwork, NETWORK, NetworkArgs};
+use crate::stage::Stages;
+
+/// How the repositories of accounts are downloaded.
+#[derive(Debug, Args)]
+pub(crate) struct DownloadedArgs {
+    /// Server to download from: a mirror or a relay. The proof is the same [default: the account's own].
+    #[arg(long, value_name = "URL", help_heading = NETWORK)]
+    from: Option<Url>,
+    #[command(flatten)]
+    network: NetworkArgs,
+    #[command(flatten)]
+    download: DownloadArgs,
+}
+
+/// The name of a repository in an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RepositoryName<'a> {
+    pub(super) source: Source<'a>,
+    /// The collection of an at:// URI.
+    pub(super) collection: Option<&'a str>,
+}
+
+/// Where a repository is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source<'a> {
+    File(&'a Path),
+    Account(&'a str),
+}
+
+/// An open repository.
+pub(super) struct OpenRepository<'a> {
+    /// Its name in messages.
+    pub(super) name: Cow<'a, Path>,
+    pub(super) bytes: MappedFile,
+    /// The download, which is removed with this value.
+    _saved: Option<Saved>,
+}
+
+impl<'a> RepositoryName<'a> {
+    /// An existing path, and text that ends in `.car` or has a slash, is a file, except URIs; every other text is an account.
+    pub(super) fn parse(text: &'a str) -> Self {
+        let path = Path::new(text);
+        if let Some(rest) = text.trim().strip_prefix("at://") {
+            let (who, path) = rest.split_once('/').unwrap_or((rest, ""));
+            let collection = path.split('/').next().filter(|name| !name.is_empty());
+            return Self { source: Source::Account(who), collection };
+        }
+        let is_url = text.trim().starts_with("https://") || text.trim().starts_with("http://");
+        let is_file = files::is_standard_stream(path) || path.exists();
+        let looks_like_file =
+            text.ends_with(".car") || text.contains(['/', std::path::MAIN_SEPARATOR]);
+        let source = if is_file || (looks_like_file && !is_url) {
+            Source::File(path)
+        } else {
+            Source::Account(text)
+        };
+        Self { source, collection: None }
+    }
+
+    /// Opens a file, or downloads the repository of an account and proves that the account signed it.
+    pub(super) fn open(self, args: &DownloadedArgs) -> Result<OpenRepository<'a>, Failure> {
+        match self.source {
+            Source::File(path) => {
+                Ok(OpenRepository { name: path.into(), bytes: files::map(path)?, _saved: None })
+            }
+            Source::Account(name) => download(names::account(name)?, args),
+        }
+    }
+}
+
+fn download<'a>(
+    who: AtIdentifier<'_>,
+    args: &DownloadedArgs,
+) -> Result<OpenRepository<'a>, Failure> {
+    let network = LazyNetwork::new(&args.network, args.from.as_slice(), true);
+    let online = network.open()?;
+    let (network, runtime) = (&online.network, &online.runtime);
+    let account = ResolvedAccount::look_up(network, runtime, who, &mut Stages::default())?;
+    let Signer { did, key, host } = account.signer(args.from.as_ref())?;
+    let mut target = Target::new(None)?;
+    let xrpc = &network.xrpc;
+    let line = online.progress_line();
+    let limits = args.download.limits();
+    let fetched = download::repository(xrpc, &host, did.as_did(), &mut target, &limits, line);
+    let fetched = runtime.block_on(fetched)?;
+    let saved = target.save()?;
+    let bytes = files::map(saved.path())?;
+    let mut options = Options::default();
+    options.threads = cores();
+    let proved = repository::verify(&bytes, Some(did.as_str()), &key, &options);
+    let proved = proved.map_err(|why| {
+        Failure::Refused(format!("{who}: refused ({}): {why} (from {})", why.code(), fetched.host))
+    })?;
+    let (records, rev) = (proved.tree().records, proved.commit().rev);
+    let text = format!("{who}: {records} records, proved to be signed by {did} (revision {rev})");
+    log::print(Level::Info, &text)?;
+    let name = Path::new(&who.to_string()).to_owned();
+    Ok(OpenRepository { name: name.into(), bytes, _saved: Some(saved) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_a_file_or_an_account_with_perhaps_a_collection() {
+        let account =
+            |name, collection| RepositoryName { source: Source::Account(name), collection };
+        let file =
+            |path| RepositoryName { source: Source::File(Path::new(path)), collection: None };
+        for (text, expected) in [
+            ("alice.example.com", account("alice.example.com", None)),
+            ("@alice.example.com", account("@alice.example.com", None)),
+            ("did:web:alice.example.com", account("did:web:alice.example.com", None)),
+            ("at://alice.example.com", account("alice.example.com", None)),
+            ("at://alice.example.com/", account("alice.example.com", None)),
+            ("at://alice.example.com/a.b.c", account("alice.example.com", Some("a.b.c"))),
+            ("at://alice.example.com/a.b.c/self", account("alice.example.com", Some("a.b.c"))),
+            ("https://bsky.app/profile/a.test", account("https://bsky.app/profile/a.test", None)),
+            ("alice.car", file("alice.car")),
+            ("archives/alice", file("archives/alice")),
+            ("-", file("-")),
+        ] {
+            assert_eq!(RepositoryName::parse(text), expected, "{text}");
+        }
+    }
+}
