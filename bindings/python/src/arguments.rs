@@ -1,9 +1,12 @@
 //! Arguments of functions: what is not of the expected type raises `TypeError` with the argument's name.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arrow_schema::Schema;
 use atproto::syntax::Datetime;
+use follower::Start;
+use program::names;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyInt, PyString};
@@ -61,6 +64,32 @@ pub(crate) fn number(name: &str, min: u64, object: &Bound<'_, PyAny>) -> PyResul
     }
 }
 
+/// A path as text or as an `os.PathLike`.
+pub(crate) fn path(name: &str, object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    value(name, "str or os.PathLike[str]", object)
+}
+
+/// A time of more than 0 seconds.
+pub(crate) fn seconds(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    let seconds: f64 = value(name, "a number of seconds", object)?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if !time.is_zero() => Ok(time),
+        _ => Err(wrong_value(name, "expected more than 0 seconds")),
+    }
+}
+
+/// A time of more than 0 and at most `max` seconds.
+pub(crate) fn bounded_seconds(
+    name: &str,
+    max: u64,
+    object: &Bound<'_, PyAny>,
+) -> PyResult<Duration> {
+    match seconds(name, object)? {
+        time if time <= Duration::from_secs(max) => Ok(time),
+        _ => Err(wrong_value(name, format!("expected at most {max} seconds"))),
+    }
+}
+
 /// One text, or several.
 pub(crate) fn texts(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     let expected = "str or an iterable of str";
@@ -72,6 +101,29 @@ pub(crate) fn texts(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<Strin
     }
     let items = object.try_iter().map_err(|_| wrong_type(name, expected, object))?;
     items.map(|item| value(name, expected, &item?)).collect()
+}
+
+/// The text of a DID or handle, without the text around it that people copy: `@`, `at://`, the URL of a profile.
+pub(crate) fn account(name: &str, text: &str) -> PyResult<String> {
+    let parsed = names::account(text).map_err(|failure| wrong_value(name, failure))?;
+    Ok(parsed.to_string())
+}
+
+/// Where to start with a host: `live`, `oldest` or after a sequence number.
+pub(crate) fn start(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Start> {
+    if let Ok(text) = object.cast::<PyString>() {
+        return match text.to_str()? {
+            "live" => Ok(Start::Live),
+            "oldest" => Ok(Start::After(0)),
+            _ => Err(wrong_value(name, "expected 'live', 'oldest' or a sequence number")),
+        };
+    }
+    match number(name, 0, object) {
+        Err(error) if error.is_instance_of::<PyTypeError>(object.py()) => {
+            Err(wrong_type(name, "'live', 'oldest' or int", object))
+        }
+        seq => Ok(Start::After(seq?)),
+    }
 }
 
 /// The time of a judgement in microseconds since 1970: that of the argument `now`, by default of the clock.

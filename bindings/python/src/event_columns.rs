@@ -38,9 +38,10 @@ impl EventFields {
     pub(crate) fn find(argument: &str, schema: &Schema) -> PyResult<Self> {
         let column = |name, expected, is_expected: fn(&DataType) -> bool| {
             let index = column_index(argument, schema, name)?;
-            match is_expected(schema.field(index).data_type()) {
-                true => Ok(index),
-                false => Err(column_type_error(argument, schema.field(index), expected)),
+            if is_expected(schema.field(index).data_type()) {
+                Ok(index)
+            } else {
+                Err(column_type_error(argument, schema.field(index), expected))
             }
         };
         let digits = "text of hexadecimal digits or binary";

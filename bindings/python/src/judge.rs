@@ -34,13 +34,23 @@ use crate::outcome::Outcome;
 ///         as many keys.
 ///     key_cache_bytes: size in bytes of the cache of prepared keys. Default: 64 MiB, some 47,000 keys.
 ///     future_window: seconds that a revision may be ahead of `now`. Default: 300.
-///     max_frame_bytes, max_blocks_bytes, max_sync_blocks_bytes, max_record_bytes: limits in bytes. Default: 5,000,000;
-///         2,000,000; 2,000,000; 1,000,000.
+///     max_frame_bytes: maximum size of a frame in bytes. Default: 5,000,000.
+///     max_blocks_bytes: maximum size of the blocks of a `#commit` in bytes. Default: 2,000,000.
+///     max_sync_blocks_bytes: maximum size of the blocks of a `#sync` in bytes. Default: 2,000,000.
 ///     max_ops: maximum number of operations of a commit. Default: 200.
-///     strict_records, accept_missing_prev_data, accept_ops_without_prev, accept_failed_inversion,
-///     accept_unproved_operations, accept_since_mismatch, accept_unproved_deletes, accept_too_big, accept_rebase,
-///     accept_any_time: bool, each False: the fields of `Policy` in the Rust crate. What an `accept_` leaves unproved is
-///         accepted with the chain `unproved`, or as the name says.
+///     max_record_bytes: maximum size of a record in bytes. Default: 1,000,000.
+///     strict_records: refuse an event with an invalid record: not canonical DAG-CBOR, or not a map.
+///     accept_missing_prev_data: accept a commit without `prevData`, from before sync 1.1, with the chain `unproved`.
+///     accept_ops_without_prev: accept updates and deletes that do not say what they replaced, with the chain `unproved`.
+///     accept_failed_inversion: accept a commit that continues the known state although undoing its operations does not lead back to
+///         `prevData`, with the chain `unproved`.
+///     accept_unproved_operations: accept the operations of a signed commit without the tree, with the chain `unproved`: whoever
+///         sends it may have invented, changed or left out some.
+///     accept_since_mismatch: accept a commit whose `since` is not the known revision, if `prevData` is the known tree.
+///     accept_unproved_deletes: accept a delete whose path the blocks do not show.
+///     accept_too_big: accept a commit that says `tooBig`, whose missing operations stay unknown.
+///     accept_rebase: accept a commit that says `rebase`.
+///     accept_any_time: accept an event whose `time` is not a datetime.
 ///
 /// Raises:
 ///     TypeError: if an argument has another type, or there is no such option.
@@ -64,7 +74,7 @@ impl Judge {
     #[new]
     #[pyo3(signature = (keys, state = None, **options))]
     #[pyo3(
-        text_signature = "(keys, state=None, *, batched_keys=False, key_cache_bytes=67108864, **policy)"
+        text_signature = "(keys, state=None, *, batched_keys=False, key_cache_bytes=67108864, future_window=300.0, max_frame_bytes=5000000, max_blocks_bytes=2000000, max_sync_blocks_bytes=2000000, max_ops=200, max_record_bytes=1000000, strict_records=False, accept_missing_prev_data=False, accept_ops_without_prev=False, accept_failed_inversion=False, accept_unproved_operations=False, accept_since_mismatch=False, accept_unproved_deletes=False, accept_too_big=False, accept_rebase=False, accept_any_time=False)"
     )]
     fn new(
         py: Python<'_>,
@@ -303,6 +313,30 @@ impl Options {
     }
 }
 
+/// The options of a policy with their default values, which signatures state.
+#[pyfunction]
+pub(crate) fn _policy_defaults(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let policy = Policy::default();
+    let defaults = PyDict::new(py);
+    defaults.set_item("future_window", policy.future_window_micros as f64 / 1e6)?;
+    defaults.set_item("max_frame_bytes", policy.max_frame_bytes)?;
+    defaults.set_item("max_blocks_bytes", policy.max_blocks_bytes)?;
+    defaults.set_item("max_sync_blocks_bytes", policy.max_sync_blocks_bytes)?;
+    defaults.set_item("max_ops", policy.max_ops)?;
+    defaults.set_item("max_record_bytes", policy.max_record_bytes)?;
+    defaults.set_item("strict_records", policy.strict_records)?;
+    defaults.set_item("accept_missing_prev_data", policy.accept_missing_prev_data)?;
+    defaults.set_item("accept_ops_without_prev", policy.accept_ops_without_prev)?;
+    defaults.set_item("accept_failed_inversion", policy.accept_failed_inversion)?;
+    defaults.set_item("accept_unproved_operations", policy.accept_unproved_operations)?;
+    defaults.set_item("accept_since_mismatch", policy.accept_since_mismatch)?;
+    defaults.set_item("accept_unproved_deletes", policy.accept_unproved_deletes)?;
+    defaults.set_item("accept_too_big", policy.accept_too_big)?;
+    defaults.set_item("accept_rebase", policy.accept_rebase)?;
+    defaults.set_item("accept_any_time", policy.accept_any_time)?;
+    Ok(defaults)
+}
+
 /// Sets an option of the policy.
 pub(crate) fn set_option(
     policy: &mut Policy,
@@ -342,9 +376,10 @@ fn size(name: &str, option: &Bound<'_, PyAny>) -> PyResult<usize> {
 
 fn window_micros(name: &str, option: &Bound<'_, PyAny>) -> PyResult<u64> {
     let seconds: f64 = value(name, "a number of seconds", option)?;
-    match seconds >= 0.0 {
-        true => Ok((seconds * 1e6) as u64),
-        false => Err(wrong_value(name, "expected at least 0 seconds")),
+    if seconds >= 0.0 {
+        Ok((seconds * 1e6) as u64)
+    } else {
+        Err(wrong_value(name, "expected at least 0 seconds"))
     }
 }
 

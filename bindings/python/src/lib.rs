@@ -2,6 +2,7 @@
 //!
 //! Python's own files in `python/wireproof/` give it names and documentation; `docs/guide/from-python.md` introduces it.
 
+mod account;
 mod account_keys;
 mod accounts;
 mod archive;
@@ -9,10 +10,12 @@ mod arguments;
 mod columns;
 #[cfg(feature = "command")]
 mod command;
+mod deliver;
 mod encode;
 mod errors;
 mod event_columns;
 mod follow;
+mod frame_file;
 mod frame_operations;
 mod frame_verdicts;
 mod judge;
@@ -20,6 +23,7 @@ mod judged;
 mod key_cache;
 mod keys;
 mod libipld;
+mod logging;
 mod network;
 mod nostr;
 mod nostr_streams;
@@ -45,6 +49,8 @@ mod _wireproof {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use super::account::verify_account;
+    #[pymodule_export]
     use super::accounts::State;
     #[pymodule_export]
     use super::archive::ArchiveReader;
@@ -52,13 +58,17 @@ mod _wireproof {
     #[pymodule_export]
     use super::command::run_command;
     #[pymodule_export]
+    use super::deliver::_deliver;
+    #[pymodule_export]
     use super::follow::{_Follower, _restore_event, Event};
+    #[pymodule_export]
+    use super::frame_file::read_frames;
     #[pymodule_export]
     use super::frame_operations::decode_frames;
     #[pymodule_export]
     use super::frame_verdicts::verify_frames;
     #[pymodule_export]
-    use super::judge::Judge;
+    use super::judge::{_policy_defaults, Judge};
     #[pymodule_export]
     use super::libipld::{
         decode_car, decode_cid, decode_dag_cbor, decode_dag_cbor_multi, decode_multibase,
@@ -71,7 +81,7 @@ mod _wireproof {
     #[pymodule_export]
     use super::record_batches::RecordBatchStream;
     #[pymodule_export]
-    use super::repo::{Repo, verify_repo};
+    use super::repo::{_restore_repo, Repo, verify_repo};
     #[pymodule_export]
     use super::repository_verdicts::verify_repos;
     #[pymodule_export]

@@ -86,7 +86,7 @@ pub(crate) fn encode_dag_cbor<'py>(
 /// Decode a CAR archive of DAG-CBOR blocks: its header, and each block by the bytes of its CID.
 ///
 /// Args:
-///     data: the archive.
+///     data: the archive as `bytes`.
 ///     verify: compare the SHA-256 of each block with its CID, and each length with what it frames. `False` is what libipld does.
 ///
 /// Raises:
@@ -158,9 +158,10 @@ fn strict_car<'py>(
         for block in sections.by_ref().take(BATCH) {
             batch.push(block?);
         }
-        match data.len() < DETACHED_BYTES {
-            true => car::check_hashes(&mut batch)?,
-            false => py.detach(|| car::check_hashes(&mut batch))?,
+        if data.len() < DETACHED_BYTES {
+            car::check_hashes(&mut batch)?
+        } else {
+            py.detach(|| car::check_hashes(&mut batch))?
         }
         for block in &batch {
             if block.proof == HashProof::UnknownHash {
@@ -337,9 +338,10 @@ fn cid_bytes(data: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     match data.cast::<PyString>() {
         Ok(text) => {
             let text = text.to_str()?;
-            let decoded = match text.len() == 46 && text.starts_with("Qm") {
-                true => bs58::decode(text).into_vec().ok(),
-                false => multibase::decode(text).ok().map(|(_, bytes)| bytes),
+            let decoded = if text.len() == 46 && text.starts_with("Qm") {
+                bs58::decode(text).into_vec().ok()
+            } else {
+                multibase::decode(text).ok().map(|(_, bytes)| bytes)
             };
             decoded.ok_or_else(|| cid_error("Invalid base string"))
         }
@@ -372,7 +374,10 @@ impl<'a> CidParts<'a> {
             rest = &rest[len..];
             Some(number)
         };
-        let (version, codec, hash_function, _) = (next()?, next()?, next()?, next()?);
+        let version = next()?;
+        let codec = next()?;
+        let hash_function = next()?;
+        let _ = next()?;
         Some(Self { version, codec, hash_function, digest: rest })
     }
 }

@@ -53,12 +53,11 @@ impl NetworkOptions {
     /// Creates the clients. The ports of `named`, which the caller named, are allowed on their hosts.
     pub(crate) fn open(&self, named: &[Url]) -> PyResult<Network> {
         let failed = |error: &dyn std::fmt::Display| PyOSError::new_err(error.to_string());
-        let (egress, dns): (_, Arc<dyn DnsResolver>) = match self.development {
-            true => (EgressPolicy::Loopback, Arc::new(LoopbackDns)),
-            false => {
-                let dns = SystemDns::new().map_err(|error| failed(&error))?;
-                (EgressPolicy::Public, Arc::new(dns))
-            }
+        let (egress, dns): (_, Arc<dyn DnsResolver>) = if self.development {
+            (EgressPolicy::Loopback, Arc::new(LoopbackDns))
+        } else {
+            let dns = SystemDns::new().map_err(|error| failed(&error))?;
+            (EgressPolicy::Public, Arc::new(dns))
         };
         let ports = named.iter().chain(&self.plc);
         let ports = ports.fold(AllowedPorts::default(), AllowedPorts::on_host_of);
@@ -88,6 +87,32 @@ pub(crate) fn runtime() -> std::io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
+/// Runs `work` on the calling thread until it is done, or `end` has an exception.
+pub(crate) fn run_until<T>(
+    work: impl Future<Output = T>,
+    end: impl Future<Output = PyErr>,
+) -> PyResult<T> {
+    let runtime = runtime().map_err(|error| PyOSError::new_err(error.to_string()))?;
+    let done = runtime.block_on(async {
+        tokio::select! {
+            done = work => Ok(done),
+            error = end => Err(error),
+        }
+    });
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
+    done
+}
+
+/// Ends with the exception of a signal handler, such as `KeyboardInterrupt`.
+pub(crate) async fn interrupted() -> PyErr {
+    loop {
+        tokio::time::sleep(SIGNAL_INTERVAL).await;
+        if let Err(error) = Python::attach(|py| py.check_signals()) {
+            return error;
+        }
+    }
+}
+
 /// `NetworkError` if a later attempt may succeed, and `IdentityError` otherwise.
 pub(crate) fn identity_error(py: Python<'_>, error: &IdentityError) -> PyErr {
     if error.is_outage() {
@@ -108,6 +133,9 @@ pub(crate) fn identity_error(py: Python<'_>, error: &IdentityError) -> PyErr {
     };
     Class::Identity.error(py, error.to_string(), code, None)
 }
+
+/// Time between two checks for signals.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Maximum time for which the end of a runtime waits for its threads.
 pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);

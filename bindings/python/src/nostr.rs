@@ -68,6 +68,10 @@ type VerdictParts = (bool, String, Option<String>, Option<String>);
 ///
 /// Returns:
 ///     A verdict for each event, in their order.
+///
+/// Raises:
+///     TypeError: an event is neither `str` nor `bytes`.
+///     ValueError: `ids` has another value.
 #[pyfunction]
 #[pyo3(signature = (events, *, ids = "either"))]
 pub(crate) fn verify_batch(
@@ -139,13 +143,17 @@ pub(crate) fn code(result: &Result<ControlChars, EventFault>) -> &'static str {
     }
 }
 
-/// The names of the formats.
+/// The names of the formats of events, such as `json` and `cbor-packed`.
 #[pyfunction]
 pub(crate) fn formats() -> Vec<&'static str> {
     Format::ALL.iter().map(|format| format.name()).collect()
 }
 
 /// Decode an event of a format, without verifying it: a `dict` with the keys of NIP-01.
+///
+/// Args:
+///     format: the name of a format.
+///     data: the event.
 ///
 /// Raises:
 ///     DecodeError: the bytes are not one event of the format.
@@ -161,10 +169,15 @@ pub(crate) fn decode<'py>(
     to_dict(py, &event.map_err(|error| decode_error(py, error))?)
 }
 
-/// Decode a batch of events of a format, without verifying them.
+/// Decode a batch of events of a format, without verifying them: a `dict` for each, as of `decode`.
+///
+/// Args:
+///     format: the name of a format.
+///     data: the batch, as `encode_batch` makes it, or a file of `wireproof nostr convert --to`.
 ///
 /// Raises:
 ///     DecodeError: the bytes are not a batch of the format.
+///     ValueError: no format has the name; `formats()` has all.
 #[pyfunction]
 pub(crate) fn decode_batch<'py>(
     py: Python<'py>,
@@ -182,16 +195,22 @@ pub(crate) fn decode_batch<'py>(
 
 /// Encode an event, a `dict` with the keys of NIP-01, in a format.
 ///
+/// Args:
+///     format: the name of a format.
+///     event: the event.
+///
 /// Raises:
 ///     DecodeError: the format cannot hold the event.
-///     TypeError, ValueError: a key is missing or has a wrong value.
+///     TypeError, ValueError: a key is missing or has a wrong value, or no format has the name.
 #[pyfunction]
 pub(crate) fn encode<'py>(
     py: Python<'py>,
     format: &str,
     event: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let (format, arena, mut out) = (named(format)?, Arena::new(), Vec::new());
+    let format = named(format)?;
+    let arena = Arena::new();
+    let mut out = Vec::new();
     let event = from_mapping(event)?;
     let encoded = format.encode(&event.borrow_in(&arena), &mut out);
     encoded
@@ -200,13 +219,23 @@ pub(crate) fn encode<'py>(
 }
 
 /// Encode events in a format as one batch.
+///
+/// Args:
+///     format: the name of a format.
+///     events: the events, as of `encode`.
+///
+/// Raises:
+///     DecodeError: the format cannot hold an event.
+///     TypeError, ValueError: a key is missing or has a wrong value, or no format has the name.
 #[pyfunction]
 pub(crate) fn encode_batch<'py>(
     py: Python<'py>,
     format: &str,
     events: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let (format, arena, mut out) = (named(format)?, Arena::new(), Vec::new());
+    let format = named(format)?;
+    let arena = Arena::new();
+    let mut out = Vec::new();
     let owned: Vec<OwnedEvent> =
         events.try_iter()?.map(|event| from_mapping(&event?)).collect::<PyResult<_>>()?;
     let borrowed: Vec<Event<'_>> = owned.iter().map(|event| event.borrow_in(&arena)).collect();

@@ -106,9 +106,10 @@ impl<'a, 'py> Sink<'a> for Objects<'py, '_> {
 
     #[inline]
     fn text_bytes(self, slot: &mut Slot<'py>, text: &'a [u8]) -> bool {
-        let text = match text.len() <= MAX_REPEATED_BYTES {
-            true => self.keys.get_bytes(self.py, text),
-            false => PyString::from_bytes(self.py, text),
+        let text = if text.len() <= MAX_REPEATED_BYTES {
+            self.keys.get_bytes(self.py, text)
+        } else {
+            PyString::from_bytes(self.py, text)
         };
         match text {
             Ok(text) => *slot = Some(text.into_any()),

@@ -52,7 +52,9 @@ impl Outcome {
         let facts = self.facts();
         let did = self.text(py, &facts.did).map_or("None".to_owned(), |did| format!("'{did}'"));
         let seq = facts.seq.map_or("None".to_owned(), |seq| seq.to_string());
-        let (code, kind, ops) = (&facts.code, &facts.kind, facts.ops.len());
+        let code = &facts.code;
+        let kind = &facts.kind;
+        let ops = facts.ops.len();
         format!("code='{code}', kind='{kind}', seq={seq}, did={did}, ops={ops}")
     }
 }

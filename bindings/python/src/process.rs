@@ -20,12 +20,13 @@ impl Owner {
 
     /// `RuntimeError` in a child of the process.
     pub(crate) fn check(self, what: &str) -> PyResult<()> {
-        match self.is_here() {
-            true => Ok(()),
-            false => Err(PyRuntimeError::new_err(format!(
+        if self.is_here() {
+            Ok(())
+        } else {
+            Err(PyRuntimeError::new_err(format!(
                 "{what} belongs to process {}, which was forked: make another one in this process",
                 self.0
-            ))),
+            )))
         }
     }
 }

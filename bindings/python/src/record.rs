@@ -68,12 +68,18 @@ impl Record {
     }
 
     /// The record as an object, made anew by each access. CIDs are `bytes`.
+    ///
+    /// Raises:
+    ///     DecodeError: the record is not canonical DAG-CBOR.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         value(py, self.block.as_bytes(py))
     }
 
     /// The JSON of the record.
+    ///
+    /// Raises:
+    ///     DecodeError: the record is not canonical DAG-CBOR, or has no JSON form.
     fn to_json(&self, py: Python<'_>) -> PyResult<String> {
         let mut json = Vec::new();
         match json::append_item(&mut json, self.block.as_bytes(py)) {
@@ -124,12 +130,11 @@ pub(crate) fn value<'py>(py: Python<'py>, block: &[u8]) -> PyResult<Bound<'py, P
         Fault::Decode(error) => errors::of_cbor(py, error),
         Fault::Raised(error) => error,
     })?;
-    match len == block.len() {
-        true => Ok(value),
-        false => {
-            let reason = cbor::Reason::TrailingBytes;
-            Err(errors::of_cbor(py, cbor::DecodeError { offset: len, reason }))
-        }
+    if len == block.len() {
+        Ok(value)
+    } else {
+        let reason = cbor::Reason::TrailingBytes;
+        Err(errors::of_cbor(py, cbor::DecodeError { offset: len, reason }))
     }
 }
 
@@ -165,13 +170,17 @@ impl RecordProof {
 /// Prove a record, or that there is none, from a slice of its repository as `com.atproto.sync.getRecord` gives it.
 ///
 /// Args:
-///     slice: the archive of the slice, as `bytes` or the path of a file.
+///     slice: the archive of the slice, as `bytes`, or the path of a file (`str` or `os.PathLike`).
 ///     path: the `at://` URI of the record, or its collection and record key with a slash between.
 ///     key, doc, plc_log, did, strict_records: as for `verify_repo`. The account in the URI is expected too.
+///
+/// Returns:
+///     `RecordProof`, which is true if the record is there.
 ///
 /// Raises:
 ///     CarError, Rejection: as `verify_repo`, or a node on the path is missing.
 ///     TypeError, ValueError: an argument is of a wrong type or cannot be read.
+///     OSError: the file cannot be read.
 #[pyfunction]
 #[pyo3(signature = (slice, path, key = None, *, doc = None, plc_log = None, did = None, strict_records = false))]
 #[expect(clippy::too_many_arguments, reason = "the arguments of the function in Python")]

@@ -182,9 +182,10 @@ fn arrow_error(error: &PyErr) -> ArrowError {
     let (text, is_os) =
         Python::attach(|py| (error.to_string(), error.is_instance_of::<PyOSError>(py)));
     let text = text.replace('\0', "\\0");
-    match is_os {
-        true => ArrowError::IoError(text.clone(), std::io::Error::other(text)),
-        false => ArrowError::InvalidArgumentError(text),
+    if is_os {
+        ArrowError::IoError(text.clone(), std::io::Error::other(text))
+    } else {
+        ArrowError::InvalidArgumentError(text)
     }
 }
 

@@ -7,7 +7,7 @@ use codec::Cid;
 use crypto::PublicKey;
 use pyo3::exceptions::{PyImportError, PyKeyError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 use self_cell::self_cell;
 use verify::Verified;
 use verify::repository::{self, Options, WholeRepository};
@@ -18,6 +18,7 @@ use crate::keys::KeyArguments;
 use crate::record::{Record, split};
 use crate::record_batches::RecordBatchStream;
 use crate::record_columns::{RecordRow, RecordSelection, record_batches};
+use crate::resolve::Identity;
 use crate::source::Source;
 
 self_cell!(
@@ -37,6 +38,8 @@ pub(crate) struct Repo {
     proved: Proved,
     key: PublicKey,
     did: Arc<str>,
+    /// The account, if it was resolved.
+    identity: Option<Py<Identity>>,
     /// The records in the order of their paths, once they are asked for.
     places: OnceLock<Vec<Place>>,
 }
@@ -53,10 +56,10 @@ struct Place {
 /// Prove a repository from its CAR archive, as `getRepo` gives it: every hash, the signature, the whole tree, every record.
 ///
 /// Args:
-///     car: the archive as `bytes`, or the path of a file (`os.PathLike`), which is mapped and must not change.
-///     key: the signing key of the account as `did:key`. Or one of:
-///     doc: its DID document, as JSON or as what `json.loads` gives;
-///     plc_log: its did:plc audit log, which is proved first.
+///     car: the archive as `bytes`, or the path of a file (`str` or `os.PathLike`), which is mapped and must not change.
+///     key: the signing key of the account as `did:key`. Exactly one of `key`, `doc` and `plc_log` is given.
+///     doc: the account's DID document, as JSON or as what `json.loads` gives.
+///     plc_log: the account's did:plc audit log, as JSON or as what `json.loads` gives, which is proved first.
 ///     did: the expected account; by default that of `doc` or `plc_log`, else any.
 ///     strict_records: refuse a record that is signed and not valid, instead of counting it in `invalid_records`.
 ///     threads: number of threads that hash a large archive.
@@ -94,11 +97,21 @@ pub(crate) fn verify_repo(
     let mut options = Options::default();
     options.threads = at_least_one(threads)?;
     options.strict_records = strict_records;
-    let verify =
-        || Proved::try_new(source, |car| repository::verify(car, expected, &key, &options));
-    let proved = py.detach(verify).map_err(|why| errors::of_repository(py, &why))?;
-    let did = proved.borrow_dependent().commit().did.into();
-    Ok(Repo { proved, key, did, places: OnceLock::new() })
+    Repo::prove(py, source, expected, key, &options, None)
+}
+
+/// Makes a repository of its pickled parts.
+#[pyfunction]
+pub(crate) fn _restore_repo(
+    py: Python<'_>,
+    car: &Bound<'_, PyAny>,
+    key: &str,
+    identity: Py<Identity>,
+) -> PyResult<Repo> {
+    let (key, _) = KeyArguments { key: Some(key), doc: None, plc_log: None }.resolve(None)?;
+    let did = identity.get().did().to_owned();
+    let source = Source::of(car, "car")?;
+    Repo::prove(py, source, Some(&did), key, &Options::default(), Some(identity))
 }
 
 fn at_least_one(threads: usize) -> PyResult<NonZeroUsize> {
@@ -113,6 +126,21 @@ impl Place {
 }
 
 impl Repo {
+    /// Proves an archive, while other Python threads run.
+    pub(crate) fn prove(
+        py: Python<'_>,
+        source: Source,
+        did: Option<&str>,
+        key: PublicKey,
+        options: &Options,
+        identity: Option<Py<Identity>>,
+    ) -> PyResult<Self> {
+        let verify = || Proved::try_new(source, |car| repository::verify(car, did, &key, options));
+        let proved = py.detach(verify).map_err(|why| errors::of_repository(py, &why))?;
+        let did = proved.borrow_dependent().commit().did.into();
+        Ok(Self { proved, key, did, identity, places: OnceLock::new() })
+    }
+
     fn whole(&self) -> &Whole<'_> {
         self.proved.borrow_dependent()
     }
@@ -217,6 +245,12 @@ impl Repo {
         self.key.to_did_key()
     }
 
+    /// The account, as its DID document describes it: of a repository of `verify_account`, otherwise None.
+    #[getter]
+    fn identity(&self, py: Python<'_>) -> Option<Py<Identity>> {
+        self.identity.as_ref().map(|identity| identity.clone_ref(py))
+    }
+
     /// The number of records that are signed and not valid.
     #[getter]
     fn invalid_records(&self) -> u64 {
@@ -229,6 +263,13 @@ impl Repo {
     }
 
     /// The records in the order of their paths.
+    ///
+    /// Args:
+    ///     collection: only records of this collection, such as `app.bsky.feed.post`. Default: all.
+    ///     progress: show a bar of `tqdm`, where that is installed.
+    ///
+    /// Returns:
+    ///     An iterator of `Record`.
     #[pyo3(signature = (collection = None, *, progress = false))]
     fn records<'py>(
         slf: &Bound<'py, Self>,
@@ -266,14 +307,17 @@ impl Repo {
         Ok(self.places(py)?.binary_search_by(|place| (*place.path).cmp(path)).is_ok())
     }
 
-    /// The record at a path; `None` if there is none.
+    /// The record at a path; None if there is none.
+    ///
+    /// Args:
+    ///     path: its collection and record key with a slash between.
     fn get(&self, py: Python<'_>, path: &str) -> PyResult<Option<Record>> {
         let places = self.places(py)?;
         let found = places.binary_search_by(|place| (*place.path).cmp(path)).ok();
         Ok(found.map(|at| self.record(py, &places[at])))
     }
 
-    /// The number of records of each collection, by its name.
+    /// The number of records of each collection, by its name, in the order of the names.
     fn collections<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counts = PyDict::new(py);
         for (name, count) in self.collection_counts(py)? {
@@ -306,16 +350,19 @@ impl Repo {
         Ok(html)
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, RepoParts)> {
-        let (py, repo) = (slf.py(), slf.get());
-        let verify = py.import("wireproof")?.getattr("verify_repo")?;
-        let car = PyBytes::new(py, repo.proved.borrow_owner()).unbind();
-        Ok((verify, (car, repo.key.to_did_key())))
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let car = PyBytes::new(py, self.proved.borrow_owner());
+        let key = self.key.to_did_key();
+        let module = py.import("wireproof._wireproof")?;
+        match self.identity(py) {
+            None => Ok((module.getattr("verify_repo")?, (car, key).into_pyobject(py)?)),
+            Some(of) => Ok((module.getattr("_restore_repo")?, (car, key, of).into_pyobject(py)?)),
+        }
     }
 }
-
-/// The archive, and the key that it is proved with again.
-type RepoParts = (Py<PyBytes>, String);
 
 impl Repo {
     /// The collections in the order of their names.

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use atproto::syntax::AtIdentifier;
 use net::identity::{self, IdentityError, Resolver};
@@ -11,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use tokio::sync::Notify;
 
-use crate::arguments::{value, wrong_value};
-use crate::network::{NetworkOptions, SHUTDOWN_TIMEOUT, identity_error, runtime};
+use crate::arguments::{account, value};
+use crate::network::{NetworkOptions, identity_error, interrupted, run_until};
 
 /// An account, as its DID document describes it, with its handle checked both ways.
 ///
@@ -57,7 +56,11 @@ type Fields = (
 );
 
 impl Identity {
-    fn new(found: &identity::Identity) -> Self {
+    pub(crate) fn did(&self) -> &str {
+        &self.did
+    }
+
+    pub(crate) fn new(found: &identity::Identity) -> Self {
         let document = &found.account.document;
         Self {
             did: found.did().to_string(),
@@ -155,10 +158,10 @@ pub(crate) fn _restore_identity(
 ///
 /// Example:
 ///     >>> import wireproof
-///     >>> wireproof.resolve("not a name")
+///     >>> wireproof.resolve("alice")
 ///     Traceback (most recent call last):
 ///     ...
-///     ValueError: argument 'name': not a DID or handle: 'not a name'
+///     ValueError: argument 'name': alice: neither a DID nor a handle: HINT; a handle has a domain: did you mean alice.bsky.social?
 #[pyfunction]
 #[pyo3(signature = (name, *, plc = None, development = None, development_port = None))]
 #[pyo3(text_signature = "(name, *, plc=None, development=False, development_port=None)")]
@@ -182,25 +185,14 @@ struct Lookup {
 
 impl Lookup {
     fn new(name: &Bound<'_, PyAny>, network: NetworkOptions) -> PyResult<Self> {
-        let name: String = value("name", "str", name)?;
-        match AtIdentifier::parse(&name) {
-            Ok(_) => Ok(Self { name, network }),
-            Err(_) => Err(wrong_value("name", format!("not a DID or handle: '{name}'"))),
-        }
+        let text: String = value("name", "str", name)?;
+        Ok(Self { name: account("name", &text)?, network })
     }
 
     /// Looks the account up, until `end` does.
     fn run(&self, end: impl Future<Output = PyErr>) -> PyResult<Identity> {
         let network = self.network.open(&[])?;
-        let runtime = runtime().map_err(|error| PyOSError::new_err(error.to_string()))?;
-        let found = runtime.block_on(async {
-            tokio::select! {
-                found = find(&network.resolver, &self.name) => Ok(found),
-                error = end => Err(error),
-            }
-        });
-        runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
-        match found? {
+        match run_until(find(&network.resolver, &self.name), end)? {
             Ok(identity) => Ok(Identity::new(&identity)),
             Err(error) => Err(Python::attach(|py| identity_error(py, &error))),
         }
@@ -225,16 +217,6 @@ pub(crate) async fn find(
         }
         (None, Some(did)) => resolver.identity(did).await,
         (None, None) => unreachable!("the name was parsed before"),
-    }
-}
-
-/// Ends with the exception of a signal handler, such as `KeyboardInterrupt`.
-async fn interrupted() -> PyErr {
-    loop {
-        tokio::time::sleep(SIGNAL_INTERVAL).await;
-        if let Err(error) = Python::attach(|py| py.check_signals()) {
-            return error;
-        }
     }
 }
 
@@ -293,6 +275,3 @@ impl _Lookup {
         result.unwrap_or_else(|| Err(PyRuntimeError::new_err("the lookup has no result")))
     }
 }
-
-/// Time between two checks for signals.
-const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);

@@ -547,7 +547,7 @@ def test_records_of_another_account_or_key_are_refused(exported: Exported) -> No
     with pytest.raises(ValueError, match="argument 'key'"):
         wireproof.repository_records(exported.car, "did:key:z")
     with pytest.raises(TypeError, match="'car'"):
-        wireproof.repository_records("text", exported.key)
+        wireproof.repository_records(7, exported.key)
 
 
 # Decoded frames

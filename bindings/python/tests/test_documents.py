@@ -1,4 +1,4 @@
-"""Every program in the README and on the guide's page runs."""
+"""Every program in the README, the guide and the reference runs."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ DOCUMENTS = [
     ROOT / "bindings/python/README.md",
     ROOT / "docs/guide/from-python.md",
     ROOT / "docs/guide/on-a-cluster.md",
+    ROOT / "docs/reference/python.md",
 ]
 NEEDS = re.compile(r"^(?:import|from) (atproto|polars|pyarrow|pyspark|ray|duckdb|pandas)", re.MULTILINE)
 
@@ -57,7 +58,10 @@ def on_this_machine(program: str, network: Network) -> str:
     program = program.replace('hosts=["pds.example.com"]', f"hosts={network.pds!r}, arguments={simulated!r}")
     program = program.replace('follow("bsky.network"', f'follow("{network.relay}", cursor="oldest", {options}')
     handle = network.accounts[0]["handle"]
-    return program.replace('resolve("atproto.com"', f'resolve("{handle}", {options}')
+    program = program.replace('deliver("bsky.network", dids=["atproto.com"]', f'deliver("{network.relay}", dids=["{handle}"], cursor="oldest", {options}')
+    for function in ("resolve", "verify_account"):
+        program = program.replace(f'{function}("atproto.com"', f'{function}("{handle}", {options}')
+    return program
 
 
 @pytest.mark.parametrize("program", programs())

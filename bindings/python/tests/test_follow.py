@@ -526,7 +526,6 @@ def test_a_stream_without_events_is_closed_at_once(network: Network) -> None:
         ({"stop_seconds": "7"}, TypeError, "stop_seconds"),
         ({"stop_seconds": 0}, ValueError, "stop_seconds"),
         ({"max_ops": "7"}, TypeError, "max_ops"),
-        ({"no_such_option": 7}, TypeError, "no_such_option"),
     ],
 )
 def test_wrong_arguments_are_named(arguments: dict, error: type[Exception], name: str) -> None:

@@ -175,7 +175,7 @@ def resident_bytes() -> int:
 
 
 def differing_inputs(exported: Exported) -> dict[str, tuple[str, bytes]]:
-    """The inputs of the guide's table, with the function that reads each."""
+    """The inputs of the table in the reference, with the function that reads each."""
     root = exported.car[: exported.car[0] + 1]
     data = libipld.encode_dag_cbor({"a": 1})
     digest = hashlib.sha256(data).digest()
@@ -201,10 +201,10 @@ def differing_inputs(exported: Exported) -> dict[str, tuple[str, bytes]]:
     }
 
 
-def test_the_table_of_the_guide_has_what_differs_from_libipld(exported: Exported) -> None:
+def test_the_table_of_the_reference_has_what_differs_from_libipld(exported: Exported) -> None:
     theirs = pytest.importorskip("libipld")
-    guide = (Path(__file__).resolve().parents[3] / "docs/guide/from-python.md").read_text()
-    table = guide.split("| input | `libipld` 3.5.0 | `wireproof.libipld` |\n")[1].split("\n\n")[0]
+    page = (Path(__file__).resolve().parents[3] / "docs/reference/python.md").read_text()
+    table = page.split("| input | `libipld` 3.5.0 | `wireproof.libipld` |\n")[1].split("\n\n")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[1:]]
     inputs = differing_inputs(exported)
     assert [name for name, _, _ in rows] == list(inputs)

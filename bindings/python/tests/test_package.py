@@ -6,6 +6,7 @@ import doctest
 import importlib
 import inspect
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 import wireproof
+from stub_docstrings import docstring, documented, module_of, with_docstrings
+from wireproof import _wireproof
 
 MODULES = [
     "wireproof",
@@ -28,7 +31,7 @@ MODULES = [
 CLUSTER_MODULES = ["wireproof.ray", "wireproof.spark"]
 
 
-@pytest.mark.parametrize("name", [*MODULES, "wireproof._follow", "wireproof._resolve", "wireproof._wireproof"])
+@pytest.mark.parametrize("name", [*MODULES, "wireproof._deliver", "wireproof._follow", "wireproof._resolve", "wireproof._wireproof"])
 def test_examples_run(name: str) -> None:
     if name in ("wireproof.arrow", "wireproof.nostr"):
         pytest.importorskip("pyarrow")
@@ -50,6 +53,55 @@ def test_everything_public_is_documented(name: str) -> None:
             for member, of_class in vars(value).items():
                 if not member.startswith("_"):
                     assert of_class.__doc__, f"{public}.{member}"
+
+
+STUBS = sorted(Path(wireproof.__file__).parent.glob("*.pyi"))
+
+
+@pytest.mark.parametrize("stub", STUBS, ids=lambda stub: stub.stem)
+def test_what_a_stub_has_is_documented_there_as_at_run_time(stub: Path) -> None:
+    names = {name for name, _, _ in documented(stub)}
+    assert [name for name, _, value in documented(stub) if not docstring(value)] == []
+    assert with_docstrings(stub) == stub.read_text(), "run stub_docstrings.py over the stubs"
+    module = importlib.import_module(module_of(stub))
+    for public in getattr(module, "__all__", []):
+        value = getattr(module, public)
+        if getattr(value, "__module__", "").startswith("wireproof") and public not in names:
+            # It is taken from a module that has it in its own stub or source.
+            assert docstring(value), public
+
+
+OPTIONS = _wireproof._policy_defaults()
+
+
+def test_options_are_named_with_their_defaults() -> None:
+    signatures = [inspect.signature(wireproof.Judge), inspect.signature(wireproof.follow)]
+    for signature in signatures:
+        kinds = {parameter.kind for parameter in signature.parameters.values()}
+        assert kinds == {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
+        assert {name: signature.parameters[name].default for name in OPTIONS} == OPTIONS
+        assert {signature.parameters[name].kind for name in OPTIONS} == {inspect.Parameter.KEYWORD_ONLY}
+    judge = signatures[0].parameters
+    wireproof.Judge({}, **{name: of.default for name, of in judge.items() if of.kind is of.KEYWORD_ONLY})
+    for name, value in OPTIONS.items():
+        wireproof.Judge({}, **{name: value})
+        wireproof.follow("bsky.network", **{name: value}).close()
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_an_option_is_documented_in_the_class_and_typed_in_the_stub(name: str) -> None:
+    of_judge, of_follow = (re.search(rf"\n +{name}: (.*)", of.__doc__) for of in (wireproof.Judge, wireproof.follow))
+    assert of_judge and of_follow and of_judge[1].split()[:6] == of_follow[1].split()[:6]
+    kind = {bool: "bool", int: "int", float: "float"}[type(OPTIONS[name])]
+    for stub in ("__init__.pyi", "_follow.pyi"):
+        text = (Path(wireproof.__file__).parent / stub).read_text()
+        assert f" {name}: {kind} = {OPTIONS[name]}," in text
+
+
+def test_an_unknown_option_is_a_type_error_that_names_it() -> None:
+    for call in (lambda: wireproof.Judge({}, accept_all=True), lambda: wireproof.follow("bsky.network", accept_all=True)):
+        with pytest.raises(TypeError, match="'accept_all'"):
+            call()
 
 
 def test_the_stubs_are_those_of_the_modules(tmp_path: Path) -> None:

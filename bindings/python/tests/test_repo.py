@@ -100,8 +100,8 @@ def test_wrong_arguments_are_type_errors_with_the_name_of_the_argument(exported:
             wireproof.verify_repo(exported.car, **arguments)
     with pytest.raises(TypeError, match="'car'"):
         wireproof.verify_repo(7, OTHER_KEY)
-    with pytest.raises(TypeError, match="'car'"):
-        wireproof.verify_repo("repository.car", OTHER_KEY)
+    with pytest.raises(FileNotFoundError, match="missing.car"):
+        wireproof.verify_repo("missing.car", OTHER_KEY)
     with pytest.raises(TypeError, match="'doc'"):
         wireproof.verify_repo(exported.car, doc=object())
     with pytest.raises(ValueError, match="argument 'key'"):

@@ -20,9 +20,10 @@ from .arrow import RecordBatchStream, decode_frames, repository_records, verify_
 from .errors import ArchiveError, CarError, DecodeError, Rejection, WireproofError
 
 # Streams and accounts.
+from ._deliver import deliver
 from ._follow import Follow, follow
 from ._resolve import resolve_async
-from ._wireproof import Event, Identity, Judge, Operation, Outcome, State, resolve
+from ._wireproof import Event, Identity, Judge, Operation, Outcome, State, read_frames, resolve, verify_account
 from .errors import IdentityError, NetworkError
 
 __all__ = [
@@ -58,7 +59,10 @@ __all__ += [
     "Operation",
     "Outcome",
     "State",
+    "deliver",
     "follow",
+    "read_frames",
     "resolve",
     "resolve_async",
+    "verify_account",
 ]

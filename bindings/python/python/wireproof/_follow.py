@@ -24,7 +24,22 @@ def follow(
     resync=False,
     auto_ack=None,
     stop_seconds=10.0,
-    **policy,
+    future_window=300.0,
+    max_frame_bytes=5_000_000,
+    max_blocks_bytes=2_000_000,
+    max_sync_blocks_bytes=2_000_000,
+    max_ops=200,
+    max_record_bytes=1_000_000,
+    strict_records=False,
+    accept_missing_prev_data=False,
+    accept_ops_without_prev=False,
+    accept_failed_inversion=False,
+    accept_unproved_operations=False,
+    accept_since_mismatch=False,
+    accept_unproved_deletes=False,
+    accept_too_big=False,
+    accept_rebase=False,
+    accept_any_time=False,
 ):
     """Follow the event stream of a relay or PDS: every event verified, in order for each account, at least once.
 
@@ -34,9 +49,9 @@ def follow(
 
     Args:
         hosts: a host name or URL, or an iterable of them; the next one is used when one fails.
-        state: path of a state file, created if missing, which keeps cursors and account states. The next run with it resumes
-            before the first event that was not acknowledged; acknowledged ones that were received together with it may come
-            again. Default: None, nothing is kept.
+        state: path of a state file (`str` or `os.PathLike`), created if missing, which keeps cursors and account states. The
+            next run with it resumes before the first event that was not acknowledged; acknowledged ones that were received
+            together with it may come again. Default: None, nothing is kept.
         collections: iterable of collections, such as `app.bsky.feed.post`, or `app.bsky.graph.*` for a prefix: operations in
             others are left out, and commits without any. Default: all.
         dids: iterable of DIDs or handles whose events are wanted. Default: all accounts.
@@ -51,8 +66,25 @@ def follow(
         resync: fetch and verify the repository of an account that missed an event. It is delivered as an event of the kind
             `resync`, with all records as operations, between the events before and after it.
         auto_ack: acknowledge an event when the next one is asked for. Default: True without a state, otherwise False.
-        stop_seconds: maximum time in which it ends.
-        policy: limits and leniencies, as of `Judge`.
+        stop_seconds: maximum time in seconds in which it ends.
+        future_window: seconds that a revision may be ahead of the clock. Default: 300.
+        max_frame_bytes: maximum size of a frame in bytes. Default: 5,000,000.
+        max_blocks_bytes: maximum size of the blocks of a `#commit` in bytes. Default: 2,000,000.
+        max_sync_blocks_bytes: maximum size of the blocks of a `#sync` in bytes. Default: 2,000,000.
+        max_ops: maximum number of operations of a commit. Default: 200.
+        max_record_bytes: maximum size of a record in bytes. Default: 1,000,000.
+        strict_records: refuse an event with an invalid record: not canonical DAG-CBOR, or not a map.
+        accept_missing_prev_data: accept a commit without `prevData`, from before sync 1.1, with the chain `unproved`.
+        accept_ops_without_prev: accept updates and deletes that do not say what they replaced, with the chain `unproved`.
+        accept_failed_inversion: accept a commit that continues the known state although undoing its operations does not lead back to
+            `prevData`, with the chain `unproved`.
+        accept_unproved_operations: accept the operations of a signed commit without the tree, with the chain `unproved`: whoever
+            sends it may have invented, changed or left out some.
+        accept_since_mismatch: accept a commit whose `since` is not the known revision, if `prevData` is the known tree.
+        accept_unproved_deletes: accept a delete whose path the blocks do not show.
+        accept_too_big: accept a commit that says `tooBig`, whose missing operations stay unknown.
+        accept_rebase: accept a commit that says `rebase`.
+        accept_any_time: accept an event whose `time` is not a datetime.
 
     Returns:
         `Follow`.
@@ -83,8 +115,24 @@ def follow(
         "resync": resync,
         "auto_ack": auto_ack,
         "stop_seconds": stop_seconds,
+        "future_window": future_window,
+        "max_frame_bytes": max_frame_bytes,
+        "max_blocks_bytes": max_blocks_bytes,
+        "max_sync_blocks_bytes": max_sync_blocks_bytes,
+        "max_ops": max_ops,
+        "max_record_bytes": max_record_bytes,
+        "strict_records": strict_records,
+        "accept_missing_prev_data": accept_missing_prev_data,
+        "accept_ops_without_prev": accept_ops_without_prev,
+        "accept_failed_inversion": accept_failed_inversion,
+        "accept_unproved_operations": accept_unproved_operations,
+        "accept_since_mismatch": accept_since_mismatch,
+        "accept_unproved_deletes": accept_unproved_deletes,
+        "accept_too_big": accept_too_big,
+        "accept_rebase": accept_rebase,
+        "accept_any_time": accept_any_time,
     }
-    return Follow(_Follower(hosts, {**options, **policy}))
+    return Follow(_Follower(hosts, options))
 
 
 class Follow:

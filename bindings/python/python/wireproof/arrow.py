@@ -13,6 +13,7 @@ from ._wireproof import Judge, RecordBatchStream
 # As `typing` has it, without the 20 ms of its import.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
     from typing import Any, Literal
 
@@ -135,11 +136,11 @@ def decode_frames(
     return _wireproof.decode_frames(stream, errors == "skip", hashes == "all")
 
 
-def repository_records(car: bytes, key: str, did: str | None = None) -> RecordBatchStream:
+def repository_records(car: bytes | str | os.PathLike[str], key: str, did: str | None = None) -> RecordBatchStream:
     """Verify a repository, and return its records as columns: those of `Repo.to_arrow`.
 
     Args:
-        car: the archive as `bytes`, or the path of a file (`os.PathLike`).
+        car: the archive as `bytes`, or the path of a file (`str` or `os.PathLike`).
         key: the signing key of the account as `did:key`.
         did: the expected account; by default any.
 
@@ -151,6 +152,7 @@ def repository_records(car: bytes, key: str, did: str | None = None) -> RecordBa
         CarError: the archive is malformed, or a block has another hash.
         Rejection: the signature, the tree or the account is another than expected.
         TypeError, ValueError: an argument has another type, or `key` is no `did:key`.
+        OSError: the file cannot be read.
 
         >>> import wireproof
         >>> try:

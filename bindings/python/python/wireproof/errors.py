@@ -57,16 +57,17 @@ class IdentityError(WireproofError):
 
     Attributes:
         code: `identity/not-found`, `identity/deleted`, `identity/handle` (the account claims another handle or none),
-            `identity/name` (no account can have this name), `identity/document` (the DID document is none), or
+            `identity/name` (no account can have this name), `identity/document` (there is no DID document, or it lacks a key or a server), or
             `identity/answer` (the source gave another answer).
     """
 
 
 class NetworkError(ConnectionError):
-    """A host, the directory or the DNS cannot be reached, or a stream has ended for good.
+    """A host, the directory or the DNS cannot be reached, a host does not send a repository, or a stream has ended for good.
 
     Attributes:
-        code: `identity/unavailable` (a later attempt may succeed), or `network/stream` (no host is left to follow).
+        code: `identity/unavailable` (a later attempt may succeed), `network/repository` (the host does not send the repository), or
+            `network/stream` (no host is left to follow).
     """
 
     code: str

@@ -14,8 +14,9 @@ use net::firehose::{
 };
 use net::http::Url;
 
-use super::queue::{DEBUG, ERROR, INFO, Queue, WARNING};
+use super::queue::Queue;
 use crate::judged::{Facts, FrameBytes, Judged, OpFacts, created};
+use crate::logging::{DEBUG, ERROR, INFO, WARNING};
 
 /// Selected accounts and collections. Events without an account are selected, and collections select commits only.
 pub(super) struct Selection {
@@ -33,9 +34,12 @@ impl Selection {
 
     fn has_path(&self, path: &str) -> bool {
         let name = path.split_once('/').map_or(path, |(name, _)| name);
-        let is_match = |selected: &String| match selected.ends_with('.') {
-            true => name.starts_with(selected.as_str()),
-            false => name == selected,
+        let is_match = |selected: &String| {
+            if selected.ends_with('.') {
+                name.starts_with(selected.as_str())
+            } else {
+                name == selected
+            }
         };
         self.collections.is_empty() || self.collections.iter().any(is_match)
     }

@@ -17,11 +17,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::Class;
+use crate::logging::WARNING;
 use crate::network::identity_error;
 use crate::process::Owner;
 pub(crate) use event::{_restore_event, Event};
 use options::FollowOptions;
-use queue::{Failure, Queue, Taken, WARNING};
+use queue::{Failure, Queue, Taken};
 use run::Run;
 
 /// The native half of `follow`: a run on threads of its own, and the queue of its events.
@@ -51,7 +52,9 @@ impl _Follower {
     fn new(hosts: &Bound<'_, PyAny>, options: &Bound<'_, PyDict>) -> PyResult<Self> {
         let options = FollowOptions::new(hosts, options)?;
         let (queue, stop) = (Arc::new(Queue::new(options.queue)), StopSignal::new());
-        let (state, last, has_warned) = (Mutex::new(RunState::New), Mutex::default(), false.into());
+        let state = Mutex::new(RunState::New);
+        let last = Mutex::default();
+        let has_warned = false.into();
         Ok(Self { options, queue, stop, state, last, has_warned })
     }
 
@@ -206,15 +209,7 @@ impl _Follower {
 
     /// Writes what the run has to say to the logger `wireproof`.
     fn write_log(&self, py: Python<'_>) -> PyResult<()> {
-        let lines = self.queue.take_log();
-        if lines.is_empty() {
-            return Ok(());
-        }
-        let logger = py.import("logging")?.call_method1("getLogger", ("wireproof",))?;
-        for line in lines {
-            logger.call_method1("log", (line.level, "%s", line.text))?;
-        }
-        Ok(())
+        self.queue.take_log().write(py)
     }
 }
 

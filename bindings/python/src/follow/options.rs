@@ -4,14 +4,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use atproto::event::Values;
-use atproto::syntax::{AtIdentifier, Nsid};
+use atproto::syntax::Nsid;
+use follower::Start;
 use net::hosts::parse_host_url;
 use net::http::Url;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::PyDict;
 use verify::sync::Policy;
 
-use crate::arguments::{boolean, number, texts, value, wrong_type, wrong_value};
+use crate::arguments::{account, boolean, number, path, seconds, start, texts, wrong_value};
 use crate::judge::set_option;
 use crate::network::NetworkOptions;
 
@@ -25,6 +26,7 @@ pub(crate) struct FollowOptions {
     pub(crate) collections: Vec<String>,
     /// DIDs and handles; `None` for all accounts.
     pub(crate) accounts: Option<Vec<String>>,
+    /// Where to start with a host that has no stored cursor.
     pub(crate) start: Start,
     pub(crate) network: NetworkOptions,
     /// Maximum number of events that wait for the program.
@@ -38,14 +40,6 @@ pub(crate) struct FollowOptions {
     pub(crate) auto_ack: bool,
     pub(crate) stop_timeout: Duration,
     pub(crate) policy: Policy,
-}
-
-/// Where to start with a host that has no stored cursor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Start {
-    Live,
-    Oldest,
-    After(u64),
 }
 
 impl FollowOptions {
@@ -73,10 +67,10 @@ impl FollowOptions {
             let name: String = name.extract()?;
             let size = |min| Ok::<_, PyErr>(usize::try_from(number(&name, min, &option)?)?);
             match &*name {
-                "state" => options.state = Some(value(&name, "None or a path", &option)?),
+                "state" => options.state = Some(path(&name, &option)?),
                 "collections" => options.collections = collections(&option)?,
                 "dids" => options.accounts = Some(accounts(&option)?),
-                "cursor" => options.start = start(&option)?,
+                "cursor" => options.start = start(&name, &option)?,
                 "plc" => network.0 = Some(option),
                 "development" => network.1 = Some(option),
                 "development_port" => network.2 = Some(option),
@@ -123,37 +117,5 @@ fn collections(option: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
 }
 
 fn accounts(option: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
-    let accounts = texts("dids", option)?;
-    for text in &accounts {
-        AtIdentifier::parse(text)
-            .map_err(|_| wrong_value("dids", format!("not a DID or handle: '{text}'")))?;
-    }
-    Ok(accounts)
-}
-
-fn start(option: &Bound<'_, PyAny>) -> PyResult<Start> {
-    let Ok(text) = option.cast::<PyString>() else {
-        let expected = "'live', 'oldest' or int";
-        return match number("cursor", 0, option) {
-            Ok(0) => Ok(Start::Oldest),
-            Ok(seq) => Ok(Start::After(seq)),
-            Err(error) if error.is_instance_of::<pyo3::exceptions::PyTypeError>(option.py()) => {
-                Err(wrong_type("cursor", expected, option))
-            }
-            Err(error) => Err(error),
-        };
-    };
-    match text.to_str()? {
-        "live" => Ok(Start::Live),
-        "oldest" => Ok(Start::Oldest),
-        _ => Err(wrong_value("cursor", "expected 'live', 'oldest' or a sequence number")),
-    }
-}
-
-fn seconds(name: &str, option: &Bound<'_, PyAny>) -> PyResult<Duration> {
-    let seconds: f64 = value(name, "a number of seconds", option)?;
-    match Duration::try_from_secs_f64(seconds) {
-        Ok(time) if !time.is_zero() => Ok(time),
-        _ => Err(wrong_value(name, "expected more than 0 seconds")),
-    }
+    texts("dids", option)?.iter().map(|text| account("dids", text)).collect()
 }

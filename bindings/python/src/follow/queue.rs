@@ -9,6 +9,7 @@ use net::identity::IdentityError;
 use pyo3::prelude::*;
 
 use crate::judged::Judged;
+use crate::logging::LogLines;
 
 /// Events that were delivered and are not taken, and acknowledgements that are not used.
 ///
@@ -30,7 +31,7 @@ struct QueueState {
     /// The acknowledgements of delivered events, by ticket.
     unused: HashMap<u64, Ack>,
     next_ticket: u64,
-    lines: VecDeque<LogLine>,
+    lines: LogLines,
     /// Called once, when there is an event or a line, or the run has ended.
     wakers: Vec<Py<PyAny>>,
     /// Whether no more events are taken.
@@ -44,13 +45,6 @@ pub(crate) struct QueuedEvent {
     pub(crate) host: Arc<str>,
     pub(crate) received: SystemTime,
     pub(crate) ticket: u64,
-}
-
-/// A line for the log of the program.
-pub(crate) struct LogLine {
-    /// A level of the module `logging`.
-    pub(crate) level: u8,
-    pub(crate) text: String,
 }
 
 /// How far a run has come.
@@ -208,21 +202,17 @@ impl Queue {
         }
     }
 
-    /// Adds a line for the log, and wakes those who wait for an event, as they write it. Beyond [`MAX_LINES`] the oldest line
-    /// is dropped.
+    /// Adds a line for the log, and wakes those who wait for an event, as they write it.
     pub(crate) fn log(&self, level: u8, text: String) {
         let mut state = self.lock();
-        if state.lines.len() >= MAX_LINES {
-            state.lines.pop_front();
-        }
-        state.lines.push_back(LogLine { level, text });
+        state.lines.add(level, text);
         let wakers = std::mem::take(&mut state.wakers);
         drop(state);
         call_all(&wakers);
     }
 
     /// Takes the lines for the log.
-    pub(crate) fn take_log(&self) -> VecDeque<LogLine> {
+    pub(crate) fn take_log(&self) -> LogLines {
         std::mem::take(&mut self.lock().lines)
     }
 
@@ -243,12 +233,3 @@ fn call_all(wakers: &[Py<PyAny>]) {
 fn call(py: Python<'_>, waker: &Py<PyAny>) {
     let _ = waker.call0(py);
 }
-
-/// Maximum number of lines that wait for the program.
-const MAX_LINES: usize = 100;
-
-/// Levels of the module `logging`.
-pub(crate) const DEBUG: u8 = 10;
-pub(crate) const INFO: u8 = 20;
-pub(crate) const WARNING: u8 = 30;
-pub(crate) const ERROR: u8 = 40;

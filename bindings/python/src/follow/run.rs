@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use follower::{Start, VerifiedStream};
 use net::firehose::{
-    self, AccountSet, Firehose, Journal, JournalError, ResolverKeys, ResyncOptions, RunError,
-    ServerStatuses, StartFrom, StopSignal, Verification,
+    self, AccountSet, Firehose, Journal, JournalError, ResolverKeys, RunError, StartFrom,
+    StopSignal,
 };
 use net::identity::IdentityError;
 use pyo3::prelude::*;
@@ -13,7 +14,7 @@ use store::{self, Store, StoreError, StoreState};
 use verify::sync::{AccountState, MemoryState};
 
 use super::handler::{QueueHandler, Selection};
-use super::options::{FollowOptions, Start};
+use super::options::FollowOptions;
 use super::queue::{Failure, Queue};
 use crate::accounts::store_error;
 use crate::network::{Network, SHUTDOWN_TIMEOUT, runtime};
@@ -87,9 +88,10 @@ impl Run {
         let Some(names) = &self.options.accounts else { return Ok(None) };
         let mut accounts = HashSet::new();
         for name in names {
-            let did = match name.starts_with("did:") {
-                true => name.clone(),
-                false => find(&self.network.resolver, name).await?.did().to_string(),
+            let did = if name.starts_with("did:") {
+                name.clone()
+            } else {
+                find(&self.network.resolver, name).await?.did().to_string()
             };
             accounts.insert(did);
         }
@@ -98,28 +100,23 @@ impl Run {
 
     fn run_options(&self, accounts: Option<&AccountSet>) -> Result<firehose::Options, StoreError> {
         let (given, network) = (&self.options, &self.network);
-        let keys = Arc::new(ResolverKeys::new(network.resolver.clone()));
-        let mut options = firehose::Options::new(given.hosts.clone(), keys);
-        if let Verification::On { policy, .. } = &mut options.verify {
-            *policy = given.policy;
-        }
-        if given.start == Start::Oldest {
+        let stream = VerifiedStream {
+            hosts: &given.hosts,
+            resolver: &network.resolver,
+            xrpc: &network.xrpc,
+            directory: &network.directory,
+            keys: Arc::new(ResolverKeys::new(network.resolver.clone())),
+            policy: Some(given.policy),
+            resyncs: given.resync,
+            store: self.store.as_ref(),
+            accounts,
+        };
+        let mut options = stream.options(&stream.statuses())?;
+        if given.start == Start::After(0) {
             options.feed.start = StartFrom::Oldest;
-        }
-        let (xrpc, resolver) = (network.xrpc.clone(), network.resolver.clone());
-        options.statuses = Some(Arc::new(ServerStatuses::new(xrpc.clone(), resolver.clone())));
-        options.resync = given.resync.then(|| ResyncOptions::new(xrpc, resolver));
-        if let Some(resync) = &mut options.resync {
-            resync.repository.strict_records = given.policy.strict_records;
-            resync.accounts = accounts.cloned();
-            if let Some(store) = &self.store {
-                let waiting = store.desynchronized(resync.max_queued)?;
-                resync.desynchronized = waiting.into_iter().map(Box::from).collect();
-            }
         }
         options.workers = given.workers.unwrap_or(options.workers);
         options.limits.max_events = given.in_flight;
-        options.clock_servers = vec![network.directory.clone()];
         options.stop_timeout = given.stop_timeout;
         Ok(options)
     }
@@ -135,8 +132,8 @@ impl Journal for StateJournal {
     fn cursor(&self, stream: &str) -> Result<Option<u64>, JournalError> {
         let stored = self.store.as_ref().map(|store| store.cursor(stream)).transpose();
         let given = match self.start {
-            Start::After(seq) => Some(seq),
-            Start::Live | Start::Oldest => None,
+            Start::After(seq) if seq > 0 => Some(seq),
+            Start::Live | Start::After(_) => None,
         };
         Ok(stored.map_err(JournalError::new)?.flatten().or(given))
     }

@@ -1,4 +1,14 @@
-"""A backfill on a cluster: processes of `wireproof backfill` that share an archive, its ledger and the leases of its lists."""
+"""A backfill on a cluster: processes of `wireproof backfill` that share an archive, its ledger and the leases of its lists.
+
+A task starts a process, and does not call the library (`Backfill` of the crate `backfill`) in its worker:
+
+- A lease names a process, whose locked file says that it lives. The end of the process, by whatever, ends all of its work and unlocks the
+  file, and other processes of the machine take its lists over at once. A worker of Ray lives on after a task.
+- The library call runs to its end. Ending the process cancels it at any time, and the ledger makes that safe.
+- If the process runs out of memory, the worker is still there, counts the attempt, and says why. The memory of the table of accounts
+  goes back to the machine at the end.
+- A machine without Ray joins with the same command. `arguments` are its arguments, and its exit codes and messages say how it ended.
+"""
 
 from __future__ import annotations
 
