@@ -77,16 +77,19 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The crates that `wireproof` re-exports, and itself, without `query`.
-const CRATES: [&str; 13] = [
+const CRATES: [&str; 16] = [
     "archive",
     "atproto",
+    "backfill",
     "codec",
     "crypto",
     "delivery",
+    "follower",
     "kernels",
     "net",
     "nostr",
     "nostr-files",
+    "nostr-follower",
     "nostr-formats",
     "store",
     "verify",

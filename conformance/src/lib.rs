@@ -14,8 +14,10 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// A source of external files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +78,24 @@ macro_rules! test_name {
     }};
 }
 
+/// An address for a server that ends and starts again. No other program takes it meanwhile: it is an address of its own, where there
+/// are several for this machine.
+///
+/// # Panics
+/// If there is no such address.
+pub fn own_address() -> SocketAddr {
+    static NUMBER: AtomicU8 = AtomicU8::new(0);
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed) % 250;
+    let address = if cfg!(target_os = "linux") {
+        Ipv4Addr::new(127, number + 1, high, low.clamp(1, 254))
+    } else {
+        Ipv4Addr::LOCALHOST
+    };
+    let free = TcpListener::bind((address, 0)).expect("an address of this machine");
+    free.local_addr().expect("it is bound")
+}
+
 /// Whether a program prints its version; records whether `test` runs. Called by [`program!`].
 pub fn has_program(program: &str, test: &str) -> bool {
     let mut command = Command::new(program);
@@ -91,10 +111,8 @@ pub fn has_program(program: &str, test: &str) -> bool {
 /// If the log cannot be written.
 pub fn record(test: &str, need: &str, is_there: bool) {
     let Some(log) = std::env::var_os("WIREPROOF_FIXTURE_LOG") else { return };
-    let line = match is_there {
-        true => format!("ran {test}\n"),
-        false => format!("left out {test}: {need}\n"),
-    };
+    let line =
+        if is_there { format!("ran {test}\n") } else { format!("left out {test}: {need}\n") };
     let mut log = OpenOptions::new().create(true).append(true).open(log).expect("the fixture log");
     // One write, so that tests that end together do not mix their lines.
     log.write_all(line.as_bytes()).expect("the fixture log takes a line");

@@ -56,7 +56,9 @@ pub(crate) fn sample_container() -> Vec<u8> {
 }
 
 fn container(bytes: &[u8]) {
-    let (mut reader, mut events, mut last) = (StreamReader::new(bytes), Vec::new(), 0);
+    let mut reader = StreamReader::new(bytes);
+    let mut events = Vec::new();
+    let mut last = 0;
     while let Some(item) = reader.next_item().expect("a slice does not fail") {
         match item {
             Item::Block(block) => {

@@ -127,11 +127,10 @@ fn signed(step: &Step, prev: Option<Cid>, at: usize) -> Operation {
     let unsigned = match (step.is_tombstone, prev) {
         (true, Some(prev)) => UnsignedOperation::Tombstone { prev },
         _ => {
-            let rotation_keys = match step.is_tombstone {
-                true => Vec::new(),
-                false => {
-                    step.keys.iter().map(|key| secret(*key).public_key().to_did_key()).collect()
-                }
+            let rotation_keys = if step.is_tombstone {
+                Vec::new()
+            } else {
+                step.keys.iter().map(|key| secret(*key).public_key().to_did_key()).collect()
             };
             let also_known_as = vec![format!("at://a{at}.test")];
             let data = AccountData { rotation_keys, also_known_as, ..AccountData::default() };

@@ -52,10 +52,7 @@ impl QueryPolicy for RefuseThird {
     ) -> BoxedFuture<'a, PolicyResult> {
         let is_third = self.requests.fetch_add(1, Ordering::Relaxed) == 2;
         Box::pin(async move {
-            match is_third {
-                true => PolicyResult::Reject("try later".to_owned()),
-                false => PolicyResult::Accept,
-            }
+            if is_third { PolicyResult::Reject("try later".to_owned()) } else { PolicyResult::Accept }
         })
     }
 }

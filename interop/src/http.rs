@@ -94,9 +94,10 @@ async fn json_response(url: &str, request: RequestBuilder) -> Value {
     let status = response.status();
     let body = response.bytes().await.unwrap_or_else(|error| panic!("{url}: {error}"));
     assert!(status.is_success(), "{url}: {status} {}", String::from_utf8_lossy(&body));
-    match body.is_empty() {
-        true => Value::Null,
-        false => serde_json::from_slice(&body).unwrap_or_else(|error| panic!("{url}: {error}")),
+    if body.is_empty() {
+        Value::Null
+    } else {
+        serde_json::from_slice(&body).unwrap_or_else(|error| panic!("{url}: {error}"))
     }
 }
 

@@ -144,10 +144,8 @@ fn command(kit: &Kit, folder: &TempDir, name: &str) -> Command {
     let mut installed = fs::read_dir(packages).expect("the package of this processor");
     let package = installed.next().expect("a package").expect("a folder").path();
     let program = package.join("native/bin").join(name);
-    let mut command = match is_root(folder.path()) {
-        true => Command::new("setpriv"),
-        false => Command::new(&program),
-    };
+    let mut command =
+        if is_root(folder.path()) { Command::new("setpriv") } else { Command::new(&program) };
     if is_root(folder.path()) {
         let id = NOBODY.to_string();
         command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]).arg(&program);

@@ -30,7 +30,7 @@ use tree::{Numbered, Source, Tree};
 /// Run the tests against every mutant of the crates that decide verdicts.
 ///
 /// Results are kept in target/mutants/results.jsonl: mutants that were caught are not run again until their file
-/// changes. Fails if a mutant survives that docs/decisions/mutants.md does not argue.
+/// changes. Fails if a mutant survives that mutants/README.md does not argue.
 #[derive(Debug, Parser)]
 #[command(bin_name = "cargo xtask mutants")]
 struct Options {
@@ -188,4 +188,4 @@ fn parse_shard(text: &str) -> Result<(usize, usize), String> {
     if (1..=shares).contains(&share) { Ok((share, shares)) } else { Err(rule()) }
 }
 
-const PAGE: &str = "docs/decisions/mutants.md";
+const PAGE: &str = "mutants/README.md";

@@ -34,9 +34,10 @@ pub(crate) fn run() -> Result<(), String> {
 }
 
 fn listed(packages: &BTreeSet<String>) -> String {
-    match packages.is_empty() {
-        true => "none".to_owned(),
-        false => packages.iter().map(String::as_str).collect::<Vec<_>>().join(", "),
+    if packages.is_empty() {
+        "none".to_owned()
+    } else {
+        packages.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -4,9 +4,11 @@
 //! |---|---|
 //! | binaries | the static programs for each target, stripped, without paths of this machine |
 //! | unit tests | those of the libraries for 64-bit ARM, under qemu |
-//! | archives | programs, manual pages, completion scripts, systemd unit and licences of a target |
+//! | archives | programs, manual pages, completion scripts, systemd unit and licences of a target; unpacked and tried |
 //! | Windows | the command compiles; it is built on Windows by `.github/workflows/release.yml` |
-//! | image | a container image with the programs for x86-64 alone |
+//! | image | a container image with the programs for x86-64 alone; tried in its own root |
+
+mod trial;
 
 use std::env;
 use std::fs;
@@ -17,6 +19,7 @@ use clap::Args;
 
 use crate::zig::{self, Zig};
 use crate::{process, programs};
+use trial::Trial;
 
 /// What to build.
 #[derive(Args, Clone, Debug)]
@@ -42,16 +45,19 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
             .iter()
             .try_for_each(|(name, max_bytes)| check(&binaries.join(name), *max_bytes))?;
         let folder = tools.package(target, &binaries)?;
-        println!("{}", archive(&folder)?.display());
+        let file = archive(&folder)?;
+        println!("{}", file.display());
+        try_archive(target, &file)?;
         if target == AARCH64 && !options.no_tests {
             tools.test(target)?;
         }
     }
     println!("\n=== {WINDOWS}");
     process::run(tools.cargo("check", WINDOWS)?.args(process::PROGRAM_PACKAGES))?;
-    match options.targets.iter().any(|target| target == X86_64) && !options.no_image {
-        true => tools.image(),
-        false => Ok(()),
+    if options.targets.iter().any(|target| target == X86_64) && !options.no_image {
+        tools.image()
+    } else {
+        Ok(())
     }
 }
 
@@ -132,13 +138,18 @@ impl Tools {
             storage("build").args(["--isolation", "chroot", "--tag", IMAGE]).arg(&context),
         )?;
         let container = process::output(storage("from").arg(IMAGE))?;
-        let run = |arguments: &[&str]| {
-            let container = ["--isolation", "chroot", container.trim()];
-            process::run(storage("run").args([&container, arguments].concat()))
+        let files = process::empty_folder("packages/image-trial")?;
+        let bench = process::target(X86_64).join("dist").join(BENCH);
+        let volume = format!("{}:/state", files.display());
+        let launch = |program: &str, variables: &[(&str, &str)]| {
+            let mut run = storage("run");
+            run.args(["--isolation", "chroot", "--user", "0", "--volume", &volume]);
+            run.args(variables.iter().map(|(name, value)| format!("--env={name}={value}")));
+            run.arg(container.trim()).arg(format!("/{program}"));
+            run
         };
-        let outcome = run(&["/wireproof", "--version"])
-            .and_then(|()| run(&["/wireproof", "archive", "stats", "--help"]))
-            .and_then(|()| run(&["/wireproof", "bench", "--help"]));
+        let outcome =
+            Trial { launch: &launch, network: &bench, files: &files, seen_as: "/state" }.run(true);
         process::run(storage("rm").arg(container.trim()))?;
         let file = process::target("packages/wireproof-image.tar");
         let _ = fs::remove_file(&file);
@@ -163,6 +174,25 @@ fn check(binary: &Path, max_bytes: usize) -> Result<(), String> {
         Some(folder) => Err(format!("{}: it contains {folder}", binary.display())),
         None => Ok(()),
     }
+}
+
+/// Unpacks an archive into an empty folder and tries its programs there, without this machine's variables.
+fn try_archive(target: &str, file: &Path) -> Result<(), String> {
+    let folder = process::empty_folder("packages/trial")?;
+    process::run(process::command("tar", &["-xzf"]).arg(file).arg("-C").arg(&folder))?;
+    let programs = folder.join(format!("wireproof-{target}"));
+    let command = |program: &str| launch(target, &programs.join(program));
+    let can_start_itself = target.starts_with(env::consts::ARCH)
+        || Command::new(programs.join(COMMAND)).arg("--version").output().is_ok();
+    let launch = |program: &str, variables: &[(&str, &str)]| {
+        let mut command = command(program).expect("the emulator was found for the manual pages");
+        command.env_clear().envs(variables.iter().copied()).current_dir(&folder);
+        command
+    };
+    let seen_as = folder.display().to_string();
+    let bench = process::target(NATIVE).join("dist").join(BENCH);
+    Trial { launch: &launch, network: &bench, files: &folder, seen_as: &seen_as }
+        .run(can_start_itself)
 }
 
 /// The folder as a compressed archive beside it.
@@ -211,11 +241,15 @@ const TESTED: [&str; 7] = [
     "wireproof-nostr-formats",
     "wireproof-verify",
 ];
+/// The target of programs that run here without an emulator.
+const NATIVE: &str = if cfg!(target_arch = "aarch64") { AARCH64 } else { X86_64 };
+/// The program of the benchmark and of the simulated network.
+const BENCH: &str = "wireproof-bench";
 /// The program that starts the others.
 const COMMAND: &str = "wireproof";
 /// The programs, with the largest size that each may have.
 const PROGRAMS: [(&str, usize); 3] =
-    [(COMMAND, 20 << 20), ("wireproof-archive", 25 << 20), ("wireproof-bench", 20 << 20)];
+    [(COMMAND, 33 << 20), ("wireproof-archive", 25 << 20), (BENCH, 20 << 20)];
 const FILES: [&str; 5] =
     ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "packaging/wireproof.service"];
 /// Each shell with the name that it expects of its script.

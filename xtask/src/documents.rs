@@ -1,6 +1,6 @@
 //! The commands that the documents show, run as tests.
 //!
-//! Each line of a block marked `sh` in `README.md`, `docs/` and `docs/guide/` is a command, run from the root
+//! Each line of a block marked `sh` in `README.md`, `docs/`, `docs/guide/` and `docs/reference/` is a command, run from the root
 //! of the repository. `cargo run --release`, whatever the package and the features, and `wireproof` are replaced by the program that the
 //! tests built, and `cargo install` checks its arguments, the manifest and the lock file without building: a release build has
 //! minutes of its own and no other claim. Benchmarks are shortened to one pass over a small corpus with our
@@ -9,16 +9,15 @@
 //! for all following lines.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
-use std::thread::JoinHandle;
+use std::process::Child;
 use std::time::Duration;
 
 use crate::left_out;
 use crate::peers::RUST_PROFILE;
 use crate::process::{self, at};
+use crate::server::Server;
 use crate::toolchains::{Toolchain, Without};
 
 #[cfg(test)]
@@ -44,7 +43,9 @@ pub(crate) fn run_commands(without: &Without) -> Result<(), String> {
 
 /// Runs commands in order, with `program` as the program that they build.
 fn run_all(commands: &[String], program: &str) -> Result<(), String> {
-    let (mut server, mut beside, mut variables) = (None::<Server>, Vec::new(), String::new());
+    let mut server = None::<Server>;
+    let mut beside = Vec::new();
+    let mut variables = String::new();
     for command in commands.iter().map(|command| shortened(&built(command, program))) {
         println!("$ {command}");
         if sets_variables(&command) {
@@ -52,7 +53,9 @@ fn run_all(commands: &[String], program: &str) -> Result<(), String> {
         } else if serves(&command) {
             // The previous server may use the same ports.
             server.take().map_or(Ok(()), Server::end)?;
-            server = Some(Server::start(&variables, &command)?);
+            // `exec`, so that the process is the server and not the shell.
+            let script = format!("{variables}exec {command}");
+            server = Some(Server::start(&mut process::command("sh", &["-ec", &script]))?);
         } else if serves_beside(&command) {
             beside.push(Beside::start(&variables, &command)?);
         } else {
@@ -98,7 +101,7 @@ fn served_address(command: &str) -> Option<&str> {
 
 fn documents() -> Result<Vec<PathBuf>, String> {
     let mut documents = vec![process::root().join("README.md")];
-    for folder in ["docs", "docs/guide"].map(|folder| process::root().join(folder)) {
+    for folder in FOLDERS.map(|folder| process::root().join(folder)) {
         for entry in fs::read_dir(&folder).map_err(|error| at(&folder, &error))? {
             documents.push(entry.map_err(|error| at(&folder, &error))?.path());
         }
@@ -177,54 +180,6 @@ fn shortened(command: &str) -> String {
     format!("{}{added} {}", command[..end].trim_end(), &command[end..]).trim_end().to_owned()
 }
 
-/// A running server; dropping it kills it.
-struct Server {
-    child: Child,
-    /// Prints its further output.
-    echo: Option<JoinHandle<()>>,
-}
-
-impl Server {
-    /// Starts `command` with these variables and waits until it reports that it serves.
-    fn start(variables: &str, command: &str) -> Result<Self, String> {
-        // `exec`, so that the process is the server and not the shell.
-        let script = format!("{variables}exec {command}");
-        let mut shell = process::command("sh", &["-ec", &script]);
-        let mut child = process::start(shell.stdout(Stdio::piped()))?;
-        let mut output = BufReader::new(child.stdout.take().expect("piped a line up"));
-        let mut line = String::new();
-        while !line.starts_with(READY) {
-            line.clear();
-            let len = output.read_line(&mut line).map_err(|error| format!("{command}: {error}"))?;
-            print!("{line}");
-            if len == 0 {
-                let _ = child.wait();
-                return Err(format!("{command}: ended before it served"));
-            }
-        }
-        let lines = output.lines().map_while(Result::ok);
-        let echo = std::thread::spawn(move || lines.for_each(|line| println!("{line}")));
-        Ok(Self { child, echo: Some(echo) })
-    }
-
-    /// Terminates it and checks its exit status.
-    fn end(mut self) -> Result<(), String> {
-        let outcome = process::terminate(&mut self.child);
-        if let Some(echo) = self.echo.take() {
-            let _ = echo.join();
-        }
-        outcome
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Killing a process that has ended is an error without consequence.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// A process that serves beside the network; dropping it kills it.
 struct Beside(Child);
 
@@ -260,6 +215,9 @@ impl Drop for Beside {
     }
 }
 
+/// The folders of the documents, all but the README.
+const FOLDERS: [&str; 3] = ["docs", "docs/guide", "docs/reference"];
+
 /// Parts of commands, and the toolchains without which they are left out.
 const NEEDS: [(&str, Toolchain); 10] = [
     ("node ", Toolchain::Node),
@@ -283,6 +241,3 @@ const DEMO: &str = "cargo run --release -p wireproof-demo";
 
 /// Every check of an installation, without a build; the option is not stable yet.
 const CHECK_INSTALL: &str = "RUSTC_BOOTSTRAP=1 cargo install --dry-run -Zunstable-options";
-
-/// The last line that `sim serve` and `sim nostr` print before they wait.
-const READY: &str = "Ctrl-C ends";

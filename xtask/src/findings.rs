@@ -35,9 +35,10 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     }
     println!("\nas recorded: {}", wanted.len() - changed.len() - left_out.len());
     left_out.iter().for_each(|script| println!("not run: {script}"));
-    match changed.is_empty() {
-        true => Ok(()),
-        false => Err(format!("changed or not installed: {}", changed.join(", "))),
+    if changed.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("changed or not installed: {}", changed.join(", ")))
     }
 }
 

@@ -67,9 +67,10 @@ fn run_with_coverage(tool: &Path, target: &str, seconds: u32) -> Result<(), Stri
 
 fn known_targets() -> Result<Vec<String>, String> {
     let output = driver(&["list"]).output().map_err(|error| error.to_string())?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()),
-        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
     }
 }
 

@@ -6,17 +6,31 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use clap::Args;
 use serde_json::Value;
 
 use crate::left_out;
 use crate::process::{self, Selection, at};
 use crate::toolchains::{Toolchain, Without};
 
+/// What to do with the programs.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Options {
+    /// Install the programs in target/interop, and run no test.
+    #[arg(long)]
+    install: bool,
+    #[command(flatten)]
+    without: Without,
+}
+
 /// Sets up the programs and runs the interop tests alone.
-pub(crate) fn run(without: &Without) -> Result<(), String> {
-    set_up(without)?;
+pub(crate) fn run(options: &Options) -> Result<(), String> {
+    set_up(&options.without)?;
+    if options.install {
+        return Ok(());
+    }
     process::build_all()?;
-    test(without)
+    test(&options.without)
 }
 
 /// Runs the interop tests with the programs that are set up.

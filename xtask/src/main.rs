@@ -20,6 +20,7 @@ mod process;
 mod programs;
 mod python_package;
 mod readers;
+mod server;
 mod soak;
 mod speed;
 mod stages;
@@ -27,13 +28,12 @@ mod toolchains;
 mod venv;
 mod verdicts;
 mod wheels;
+mod words;
 mod zig;
 
 use std::process::ExitCode;
 
 use clap::Parser;
-
-use toolchains::Without;
 
 /// Commands of the repository.
 #[derive(Debug, Parser)]
@@ -46,13 +46,15 @@ enum Command {
     /// Check the format, layers and lints, and run the unit tests of what changed.
     Check,
     /// Run the tests with other projects' servers and readers.
-    Interop(Without),
+    Interop(interop::Options),
     /// Have Python libraries read the Nostr events that we write.
     Readers,
     /// Run the tests of the Python package in the oldest and the newest Python that are here.
     Python(python_package::Options),
     /// Build the wheels of the Python package, and import each where this machine can.
     Wheels(wheels::Options),
+    /// Count the phrases that our documents overuse.
+    Words,
     /// Check every dependency between our crates against the layer table.
     Layers,
     /// Run fuzz targets under libFuzzer, or under the plain driver without a nightly toolchain.
@@ -75,10 +77,11 @@ fn main() -> ExitCode {
         Command::Test(options) => stages::test(&options),
         Command::Stage(alone) => stages::run_alone(&alone),
         Command::Check => check::run(),
-        Command::Interop(without) => interop::run(&without),
+        Command::Interop(options) => interop::run(&options),
         Command::Readers => process::build_all().and_then(|()| readers::run()),
         Command::Python(options) => python_package::run(&options),
         Command::Wheels(options) => wheels::run(&options),
+        Command::Words => words::check(),
         Command::Layers => layers::check_workspace(),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Soak(options) => soak::run(&options),

@@ -143,11 +143,10 @@ fn is_default(package: &Value) -> bool {
 /// that run beside them.
 pub(crate) fn program(path: &str) -> Result<String, String> {
     let program = target_folder()?.join("debug").join(path);
-    match program.exists() {
-        true => Ok(program.to_string_lossy().into_owned()),
-        false => {
-            Err(format!("{} is missing: run `cargo xtask stage build-all`", program.display()))
-        }
+    if program.exists() {
+        Ok(program.to_string_lossy().into_owned())
+    } else {
+        Err(format!("{} is missing: run `cargo xtask stage build-all`", program.display()))
     }
 }
 

@@ -1,14 +1,15 @@
-//! `cargo xtask test`: the tests of the default features, two stages at a time, up to the first failure. With `--all` or
+//! `cargo xtask test`: the tests of the default features, stages side by side, up to the first failure. With `--all` or
 //! `--rest`, also what needs other toolchains, other projects or every feature.
 //!
 //! Stages that build in the same target folder wait for each other, and many stages mostly wait or use one core. So each
-//! phase has two lanes that run side by side:
+//! phase has lanes that run side by side:
 //!
 //! ```text
 //! test      format     │ build                          │ libraries
 //!                      │                                │ commands
-//! --rest    toolchains │ build-all                      │ features, lints, documentation, examples, pure-rust, documents, interop
+//! --rest    toolchains │ build-all                      │ features, lints, documentation, examples, programs, pure-rust, documents
 //!                      │ servers, runners, environments │ peers, browser, claims, readers, python
+//!                      │                                │ interop
 //! ```
 //!
 //! A stage is a process of its own, `cargo xtask stage NAME`. Its output goes to `target/stages/NAME.log` and is
@@ -27,7 +28,7 @@ use clap::Args;
 use crate::left_out::{self, LeftOut};
 use crate::process::{self, Selection, at, cargo};
 use crate::toolchains::{Toolchain, Without};
-use crate::{browser, documents, interop, layers, peers, python_package, readers};
+use crate::{browser, documents, interop, layers, peers, python_package, readers, words};
 
 /// A part of the test command.
 struct Stage {
@@ -50,20 +51,20 @@ impl Stage {
 /// Stages that run one after the other.
 type Lane = &'static [Stage];
 
-/// Two lanes that run side by side.
-type Phase = [Lane; 2];
+/// Lanes that run side by side.
+type Phase = &'static [Lane];
 
 /// What needs Rust and a C compiler alone. Each phase begins when all stages of the one before have passed.
 const DEFAULT: &[Phase] = &[
-    [&[stage("format", |_| format())], &[]],
-    [&[stage("build", |_| process::build_default())], &[]],
-    [&[stage("libraries", |_| library_tests())], &[stage("commands", |_| command_tests())]],
+    &[&[stage("format", |_| format())]],
+    &[&[stage("build", |_| process::build_default())]],
+    &[&[stage("libraries", |_| library_tests())], &[stage("commands", |_| command_tests())]],
 ];
 
 /// What else CI runs, in phases likewise.
 const REST: &[Phase] = &[
-    [&[stage("toolchains", Without::check_others)], &[]],
-    [
+    &[&[stage("toolchains", Without::check_others)]],
+    &[
         &[stage("build-all", |_| process::build_all())],
         &[
             stage("servers", interop::set_up),
@@ -71,16 +72,17 @@ const REST: &[Phase] = &[
             stage("environments", |_| make_environments()).needs(Toolchain::Python),
         ],
     ],
-    // Two lanes of about the same length. What builds in the workspace's target folder begins when all programs are built.
-    [
+    // Two lanes of about the same length, and what mostly waits for servers. What builds in the workspace's target folder begins when
+    // all programs are built.
+    &[
         &[
             stage("features", feature_tests),
             stage("lints", |_| lints()),
             stage("documentation", |_| documentation()),
             stage("examples", |_| examples()),
+            stage("programs", |_| programs()),
             stage("pure-rust", |_| pure_rust()),
             stage("documents", documents::run_commands),
-            stage("interop", interop::test),
         ],
         &[
             stage("peers", peers::smoke_test),
@@ -90,6 +92,7 @@ const REST: &[Phase] = &[
             stage("readers", |_| readers::run()).needs(Toolchain::Python),
             stage("python", |_| python_package::test()).needs(Toolchain::Python),
         ],
+        &[stage("interop", interop::test)],
     ],
 ];
 
@@ -115,7 +118,7 @@ pub(crate) fn test(options: &Options) -> Result<(), String> {
     let rest = if options.rest || options.all { REST } else { &[] };
     for lanes in default.iter().chain(rest) {
         thread::scope(|scope| {
-            for lane in lanes {
+            for lane in *lanes {
                 scope.spawn(|| run_lane(lane, &options.without, &summary));
             }
         });
@@ -170,7 +173,7 @@ fn log_path(name: &str) -> PathBuf {
 }
 
 fn stages() -> impl Iterator<Item = &'static Stage> {
-    DEFAULT.iter().chain(REST).flatten().copied().flatten()
+    DEFAULT.iter().chain(REST).copied().flatten().copied().flatten()
 }
 
 /// A stage to run alone.
@@ -203,6 +206,7 @@ fn make_environments() -> Result<(), String> {
 
 fn format() -> Result<(), String> {
     layers::check_workspace()?;
+    words::check()?;
     cargo(&["fmt", "--all", "--check"])
 }
 
@@ -255,19 +259,30 @@ fn run_tests(command: &mut Command) -> Result<(), String> {
     process::run(command)
 }
 
-/// Tests the signatures without C libraries, and checks the libraries above them for WebAssembly, or for
-/// this machine where that target cannot be installed.
+/// Checks each program alone, as `cargo install` and the README build it: with the features of its own dependencies, and none that
+/// another package of the workspace asks for.
+fn programs() -> Result<(), String> {
+    PROGRAMS.iter().try_for_each(|package| cargo(&["check", "-p", package]))
+}
+
+/// Tests the signatures without C libraries, and checks the libraries above them for WebAssembly, and the calls of the system for
+/// static programs.
 fn pure_rust() -> Result<(), String> {
     let features = ["--no-default-features", "--features", "pure-rust,signing"];
     cargo(&[&["test", "-p", "wireproof-crypto"][..], &features].concat())?;
     let features = ["--no-default-features", "--features", "atproto,nostr,pure-rust"];
-    let check = [&["check", "-p", "wireproof"][..], &features].concat();
-    let install = process::run(&mut process::command("rustup", &["target", "add", WASM]));
+    check_for(WASM, &[&["check", "-p", "wireproof"][..], &features].concat())?;
+    check_for(STATIC, &["check", "-p", "wireproof-mapping"])
+}
+
+/// Runs `check` for a target, or for this machine where the target cannot be installed.
+fn check_for(target: &str, check: &[&str]) -> Result<(), String> {
+    let install = process::run(&mut process::command("rustup", &["target", "add", target]));
     match install {
-        Ok(()) => cargo(&[&check[..], &["--target", WASM]].concat()),
+        Ok(()) => cargo(&[check, &["--target", target]].concat()),
         Err(fault) => {
             println!("{fault}: checked for this machine instead");
-            cargo(&check)
+            cargo(check)
         }
     }
 }
@@ -332,7 +347,7 @@ impl Summary {
             let (time, processor_time) = (time.as_secs_f64(), processor_time.unwrap_or_default());
             println!("{time:>8.1} s  {processor_time:>14}  {name}{mark}");
         }
-        println!("{:>8.1} s  in all, two stages at a time", whole.as_secs_f64());
+        println!("{:>8.1} s  in all, stages side by side", whole.as_secs_f64());
     }
 }
 
@@ -383,7 +398,6 @@ const OF_FEATURES: [&str; 19] = [
     "condition::",
     "conditions::",
     "database",
-    "destination::",
     "every_line_of_a_run_proves_again",
     "every_series_of_the_dashboard",
     "kafka::",
@@ -393,10 +407,19 @@ const OF_FEATURES: [&str; 19] = [
     "queries::",
     "queue_message::",
     "server_address::",
+    "sinks::",
 ];
 
 const PROCESSOR_TIME: &str = "seconds of processor time: ";
+
+/// The packages of programs.
+const PROGRAMS: [&str; 4] =
+    ["wireproof-demo", "wireproof-cli", "wireproof-archive-cli", "wireproof-bench-cli"];
+
 const WASM: &str = "wasm32-unknown-unknown";
+
+/// The system of the static programs that are distributed.
+const STATIC: &str = "x86_64-unknown-linux-musl";
 
 #[cfg(test)]
 mod tests {
@@ -467,7 +490,9 @@ mod tests {
 
     #[test]
     fn a_default_run_has_no_stage_that_needs_another_toolchain() {
-        assert!(DEFAULT.iter().flatten().copied().flatten().all(|stage| stage.needs.is_none()));
+        assert!(
+            DEFAULT.iter().copied().flatten().copied().flatten().all(|stage| stage.needs.is_none())
+        );
     }
 
     #[test]

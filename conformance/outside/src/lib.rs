@@ -1,4 +1,4 @@
-//! Every Rust example of the README, the guide and the rustdoc pages, compiled and run with `wireproof` as
+//! Every Rust example of the README, the guide, the reference and the rustdoc pages, compiled and run with `wireproof` as
 //! the only crate of the project: `cargo test --doc`.
 
 /// The README.
@@ -10,6 +10,11 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/embed-the-crate.md")]
 struct Guide;
+
+/// The reference.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/reference/library.md")]
+struct Reference;
 
 /// The examples of all crates' documentation, collected by `build.rs`.
 #[cfg(doctest)]

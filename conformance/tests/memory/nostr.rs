@@ -132,7 +132,9 @@ fn a_container_reserves_no_length_that_is_only_stated() {
 }
 
 fn with_tags<'a>(tags: &'a [&'a [Value<'a>]]) -> Event<'a> {
-    let (id, pubkey, sig) = ([0; 32], [1; 32], [2; 64]);
+    let id = [0; 32];
+    let pubkey = [1; 32];
+    let sig = [2; 64];
     let mut event =
         Event { id, pubkey, created_at: 1_700_000_000, kind: 3, tags, content: "", sig };
     event.id = canonical::id(&event, ControlChars::Verbatim, &mut Vec::new());
@@ -194,7 +196,9 @@ fn made_events() -> Vec<Event<'static>> {
     const LISTS: [&[&[Value<'_>]]; 4] = [&[], &[TAG], &[OTHER, TAG, &[]], &[TAG; 500]];
     let event = |(kind, tags)| {
         let content = ["", "hello", "\u{1f30d} and more"][kind as usize % 3];
-        let (id, pubkey, sig) = ([0; 32], [1; 32], [2; 64]);
+        let id = [0; 32];
+        let pubkey = [1; 32];
+        let sig = [2; 64];
         let mut event = Event { id, pubkey, created_at: 1_700_000_000, kind, tags, content, sig };
         event.id = canonical::id(&event, ControlChars::Verbatim, &mut Vec::new());
         event

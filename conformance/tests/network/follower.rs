@@ -109,7 +109,9 @@ impl Handler for EventRecorder {
         }
         drop(is_shut);
         let did = event.did.unwrap_or_default().to_owned();
-        let (seq, kind, code) = (event.seq, Some(event.kind), event.verdict.code());
+        let seq = event.seq;
+        let kind = Some(event.kind);
+        let code = event.verdict.code();
         self.lines.lock().unwrap().push(RecordedEvent { did, seq, kind, code, head: None });
         ack.done();
     }

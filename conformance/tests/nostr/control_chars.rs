@@ -99,7 +99,9 @@ fn signed(content: &str, form: ControlChars) -> OwnedEvent {
 
 fn signed_with(tags: Vec<Vec<String>>, content: &str, form: ControlChars) -> OwnedEvent {
     let key = SecretKey::from_bytes(&[7; 32]).unwrap();
-    let (pubkey, created_at, kind) = (key.public_key().to_bytes(), 1_700_000_123, 1);
+    let pubkey = key.public_key().to_bytes();
+    let created_at = 1_700_000_123;
+    let kind = 1;
     let escaped = json!([0, hex::encode(&pubkey), created_at, kind, tags, content]).to_string();
     let canonical = match form {
         Escaped => escaped,

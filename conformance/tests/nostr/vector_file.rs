@@ -12,7 +12,7 @@ use nostr::{Event, EventFault, OwnedEvent};
 use nostr_formats::Format;
 use serde::Serialize;
 
-use crate::vector_refusals::{self, Refusal};
+use crate::vector_refusals::{self, RefusedVector};
 
 /// The text of the file.
 pub(crate) fn text() -> String {
@@ -33,7 +33,7 @@ struct Vectors {
     explained_in: &'static str,
     events: Vec<EventVector>,
     batches: Vec<BatchVector>,
-    refusals: Vec<Refusal>,
+    refusals: Vec<RefusedVector>,
 }
 
 #[derive(Serialize)]

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// Bytes that are no event of a format, and why.
 #[derive(Serialize)]
-pub(crate) struct Refusal {
+pub(crate) struct RefusedVector {
     name: &'static str,
     format: &'static str,
     /// The broken rule: the name of a [`Reason`](nostr::Reason).
@@ -25,7 +25,7 @@ pub(crate) struct Refusal {
 ///
 /// # Panics
 /// If a decoder accepts one of them, or refuses it for another rule.
-pub(crate) fn of(note: &OwnedEvent) -> Vec<Refusal> {
+pub(crate) fn of(note: &OwnedEvent) -> Vec<RefusedVector> {
     let arena = Bump::new();
     let event = note.borrow_in(&arena);
     let of_format = |format: Format| {
@@ -39,12 +39,12 @@ pub(crate) fn of(note: &OwnedEvent) -> Vec<Refusal> {
 /// What is changed, the rule that this breaks, and the changed bytes.
 type Change = (&'static str, &'static str, Vec<u8>);
 
-fn refusal(format: Format, (name, rule, bytes): Change) -> Refusal {
+fn refusal(format: Format, (name, rule, bytes): Change) -> RefusedVector {
     let (arena, place) = (Bump::new(), format!("{}: {name}", format.name()));
     let decoded = format.decode(&bytes, &arena, &Limits::default());
     let error = decoded.err().unwrap_or_else(|| panic!("{place}: accepted"));
     assert_eq!(error.reason.name(), rule, "{place}: {error}");
-    Refusal {
+    RefusedVector {
         name,
         format: format.name(),
         rule,

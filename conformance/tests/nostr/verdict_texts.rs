@@ -87,9 +87,10 @@ impl Text {
     /// The value of a field as JSON. No value has the name of a field in it, and those with a comma are arrays.
     fn value(&self, field: &str) -> &str {
         let (_, rest) = self.0.split_once(&format!("\"{field}\":")).expect("a field");
-        let end = match rest.starts_with('[') {
-            true => rest.rfind(']').map(|at| at + 1),
-            false => rest.find([',', '}']),
+        let end = if rest.starts_with('[') {
+            rest.rfind(']').map(|at| at + 1)
+        } else {
+            rest.find([',', '}'])
         };
         &rest[..end.expect("an end")]
     }

@@ -28,7 +28,7 @@ fn an_event_with_one_byte_changed_is_refused_and_its_neighbours_are_not() {
     let file = fixtures!(Captures).bytes("nostr/events.jsonl");
     let (arena, mut random) = (Bump::new(), Random(1));
     let events = events(&file, &arena);
-    for part in Part::ALL {
+    for part in ChangedPart::ALL {
         let changed: Vec<Option<OwnedEvent>> =
             events.iter().map(|event| part.changed(event, &mut random)).collect();
         let arena = Bump::new();
@@ -73,7 +73,7 @@ fn a_line_with_one_bit_flipped_is_no_event_or_a_forged_one() {
 
 /// The changed part of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum ChangedPart {
     Id,
     Pubkey,
     CreatedAt,
@@ -83,7 +83,7 @@ enum Part {
     Sig,
 }
 
-impl Part {
+impl ChangedPart {
     const ALL: [Self; 7] = [
         Self::Id,
         Self::Pubkey,

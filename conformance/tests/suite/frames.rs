@@ -13,7 +13,9 @@ fn captured_pds_frames_count_what_every_peer_counts() {
     let file = fixtures!(Captures).bytes("pds/frames.bin");
     let frames = corpus::read(&file).unwrap();
     let mut decoder = Decoder::new(Options::default());
-    let (mut blocks, mut built, mut scanned) = (0, ItemCounts::default(), ItemCounts::default());
+    let mut blocks = 0;
+    let mut built = ItemCounts::default();
+    let mut scanned = ItemCounts::default();
     for frame in &frames {
         let event = decoder.decode(frame).unwrap();
         for block in event.blocks() {

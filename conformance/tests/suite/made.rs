@@ -59,7 +59,9 @@ pub(crate) fn archive(blocks: &[&[u8]]) -> Vec<u8> {
 
 /// A commit frame with a record, two other blocks, and every field that there is.
 pub(crate) fn commit_frame() -> Vec<u8> {
-    let (commit, node, record) = (b"\xa1\x61c\x01", b"\xa2\x61e\x80\x61l\xf6", record());
+    let commit = b"\xa1\x61c\x01";
+    let node = b"\xa2\x61e\x80\x61l\xf6";
+    let record = record();
     let car = archive(&[commit, node, &record]);
     let (commit, node) = (Cid::of(Codec::DagCbor, commit), Cid::of(Codec::DagCbor, node));
     let record = Cid::of(Codec::DagCbor, &record);

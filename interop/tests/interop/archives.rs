@@ -37,7 +37,9 @@ impl Archived {
         let initial = records_of(&sim);
         sim.write_commits(200);
         let folder = tempfile::tempdir().expect("a folder");
-        let (stored, server, address) = (0, None, String::new());
+        let stored = 0;
+        let server = None;
+        let address = String::new();
         let mut archived = Self { sim, initial, folder, stored, server, address };
         archived.store();
         let mut serve = archived.command("serve");

@@ -144,8 +144,9 @@ async fn what_cannot_be_used_is_refused_with_the_cure_and_without_the_password()
     let file = |name: &str, text: &str| kafka.write_file(name, text).display().to_string();
     let (password, wrong) =
         (file("password", &format!("{PASSWORD}\n")), file("wrong", "wrong-one"));
-    let (open, guarded, far) =
-        (format!("kafka://{}", kafka.address()), guarded.address(), far.address());
+    let open = format!("kafka://{}", kafka.address());
+    let guarded = guarded.address();
+    let far = far.address();
     let user = |file: &str| format!("kafka://{USER}@{guarded}/none?password_file={file}");
     let cases = [
         (format!("{open}/{TOPIC}"), 0, ""),
@@ -329,11 +330,9 @@ async fn users_have_tokens_and_certificates() {
     let uri = format!("kafka://{}/none?sasl=oauthbearer", by_token.address());
 
     let certificates = Certificates::new();
-    let (roots, certificate, key) = (
-        file("authority.pem", &certificates.authority),
-        file("client.pem", &certificates.client),
-        file("client.key", &certificates.client_key),
-    );
+    let roots = file("authority.pem", &certificates.authority);
+    let certificate = file("client.pem", &certificates.client);
+    let key = file("client.key", &certificates.client_key);
     let keystore = file("server.pem", &(certificates.server_key + &certificates.server));
     let tls = format!(
         "ssl.keystore.type=PEM\nssl.keystore.location={keystore}\nssl.truststore.type=PEM\n\

@@ -41,9 +41,10 @@ async fn after_kills_of_either_side_and_of_the_source_the_tables_have_every_reco
     let mut postgres = Postgres::start(&kit, &[]).await;
     postgres.create_database("posts").await;
     let mut delivered = Delivered::new(&postgres.uri("posts"));
-    let points = match cfg!(debug_assertions) {
-        true => &["postgres/written@1", "postgres/committed@1", "delivery/sent@1"][..],
-        false => &[],
+    let points = if cfg!(debug_assertions) {
+        &["postgres/written@1", "postgres/committed@1", "delivery/sent@1"][..]
+    } else {
+        &[]
     };
     for (round, point) in points.iter().enumerate() {
         delivered.start(Some(*point));
@@ -91,7 +92,7 @@ async fn after_kills_of_either_side_and_of_the_source_the_tables_have_every_reco
     let ids = number(&client, &format!("SELECT count(DISTINCT id) {verified}")).await;
     assert!(live > 0 && live == ids, "{live} rows of {ids} events");
     assert_eq!(number(&client, "SELECT count(*) FROM record WHERE record IS NULL").await, 0);
-    let page = include_str!("../../../docs/guide/into-your-system.md");
+    let page = include_str!("../../../docs/guide/into-a-database.md");
     let statement = page.split("```").filter_map(|block| block.strip_prefix("sql\n")).nth(1);
     let statement = statement.expect("the statement of the guide").trim().trim_end_matches(';');
     let texts = client.query(statement, &[]).await.expect("rows");

@@ -33,9 +33,10 @@ impl Scale {
     fn directory_service(&self, number: usize) -> Service {
         let outage = self.outage.as_millis() / self.interval.as_millis();
         let middle = self.writes / 2;
-        match (middle..middle + outage as usize).contains(&number) {
-            true => Service::Unavailable,
-            false => Service::Forward,
+        if (middle..middle + outage as usize).contains(&number) {
+            Service::Unavailable
+        } else {
+            Service::Forward
         }
     }
 }

@@ -45,7 +45,9 @@ impl PdsFixture {
 async fn every_response_of_the_pds_is_parsed_and_verified() {
     let kit = kit!(Pds);
     let fixture = PdsFixture::start(&kit).await;
-    let (xrpc, host, did) = (&fixture.xrpc, &fixture.host, fixture.did());
+    let xrpc = &fixture.xrpc;
+    let host = &fixture.host;
+    let did = fixture.did();
     let key = fixture.identity.account.key.as_ref().unwrap();
     let latest = xrpc.get_latest_commit(host, did).await.unwrap();
     let status = xrpc.get_repo_status(host, did).await.unwrap();

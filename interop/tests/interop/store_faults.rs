@@ -34,10 +34,7 @@ async fn a_store_whose_first_answers_fail_has_every_event_once() {
         (
             "cut bodies",
             Box::new(|request| {
-                let is_cut = match is_list(request) {
-                    true => request.repetition < 3,
-                    false => true,
-                };
+                let is_cut = if is_list(request) { request.repetition < 3 } else { true };
                 (is_cut && request.repetition % 2 == 0).then_some(Fault::CutBody)
             }),
         ),

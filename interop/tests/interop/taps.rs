@@ -67,9 +67,10 @@ impl State {
         }
         let records = self.records.entry(text("did")).or_default();
         let path = format!("{}/{}", text("collection"), text("rkey"));
-        match event["action"] == "delete" {
-            true => records.remove(&path),
-            false => records.insert(path, text("cid")),
+        if event["action"] == "delete" {
+            records.remove(&path)
+        } else {
+            records.insert(path, text("cid"))
         };
     }
 
@@ -98,7 +99,9 @@ fn the_client_of_tap_ends_with_every_record_whichever_side_is_killed() {
     let address = format!("127.0.0.1:{}", free_port());
     let follow = || Follow::start(&sim, folder.path(), &address);
     let client = || Reader::tap(&kit, &format!("http://{address}"), PASSWORD);
-    let (mut state, mut server, mut reader) = (State::default(), follow(), client());
+    let mut state = State::default();
+    let mut server = follow();
+    let mut reader = client();
 
     let rounds = crate::scaled(6, 200);
     for round in 0..rounds {

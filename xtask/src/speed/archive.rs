@@ -1,4 +1,4 @@
-//! `cargo xtask speed archive`: the rate of `archive follow` beside `follow` without a destination, and `bench archive`.
+//! `cargo xtask speed archive`: the rate of `archive follow` next to `follow` without a destination, and `bench archive`.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub(super) fn measure(program: &str, options: &Options) -> Result<(), String> {
         table.add("archive", archive(&relay, program, commits)?);
     }
     relay.end()?;
-    table.finish(("archive-follow", "into", "of standard output"), options.publish)?;
+    table.finish("archive-follow", "into", options.publish)?;
     let mut bench = process::command(program, &["bench", "archive"]);
     if let Some(fixtures) = &options.fixtures {
         let pds = Path::new(fixtures).join("pds");

@@ -42,7 +42,7 @@ pub(super) fn measure(program: &str, options: &Options) -> Result<(), String> {
         }
     }
     relay.end()?;
-    table.finish(("delivery", "into", "of standard output"), options.publish)
+    table.finish("delivery", "into", options.publish)
 }
 
 /// The name of a destination, without its address.

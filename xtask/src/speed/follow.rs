@@ -78,12 +78,17 @@ struct Pass {
 impl Pass {
     fn run(relay: &Relay, program: &str, warm_up: u64, commits: u64) -> Result<Self, String> {
         let mut follow = Follow::start(relay, program)?;
-        follow.read_lines(warm_up, |line| match line.contains("\"code\":\"verified\"") {
-            true => Ok(()),
-            false => Err(format!("a line that is not verified: {line}")),
+        follow.read_lines(warm_up, |line| {
+            if line.contains("\"code\":\"verified\"") {
+                Ok(())
+            } else {
+                Err(format!("a line that is not verified: {line}"))
+            }
         })?;
         let pid = follow.process.id();
-        let (since, relay_before, before) = (Instant::now(), relay.usage(), Usage::of(pid));
+        let since = Instant::now();
+        let relay_before = relay.usage();
+        let before = Usage::of(pid);
         follow.skip_lines(commits)?;
         let seconds = since.elapsed().as_secs_f64();
         let (relay_after, after) = (relay.usage(), Usage::of(pid));
@@ -128,7 +133,9 @@ fn delay(program: &str) -> Result<(), String> {
     delays.sort_unstable_by(f64::total_cmp);
     let at =
         |part: f64| delays.get((delays.len() as f64 * part) as usize).copied().unwrap_or(f64::NAN);
-    let (median, most, len) = (at(0.5), delays.last().copied().unwrap_or(f64::NAN), delays.len());
+    let median = at(0.5);
+    let most = delays.last().copied().unwrap_or(f64::NAN);
+    let len = delays.len();
     println!(
         "at {rate} events/s, from an event's time (in whole milliseconds, rounded down) to its line: \
          median {median:.1} ms, 99 % within {:.1} ms, all {len} within {most:.1} ms",

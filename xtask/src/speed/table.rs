@@ -48,31 +48,28 @@ impl Table {
         }
     }
 
-    /// The table in Markdown. `what` heads the names, `compared` the ratios.
-    fn to_markdown(&self, what: &str, compared: &str) -> String {
+    /// The table in Markdown. `what` heads the names; ratios name the first row.
+    fn to_markdown(&self, what: &str) -> String {
         let mut text = format!(
-            "| {what} | events/s in each pass | {compared} | seconds of a core for 100,000 events | memory at most, MiB |\n\
+            "| {what} | events/s per pass | ratio | seconds of a core for 100,000 events | memory at most, MiB |\n\
              |---|---:|---:|---:|---:|\n"
         );
+        let Some((other, first)) = self.rows.first() else { return text };
         for (name, passes) in &self.rows {
             let rates: Vec<String> = passes.iter().map(|pass| thousands(pass.rate())).collect();
-            let first = self.rows.first().map(|(_, passes)| passes.as_slice()).unwrap_or_default();
             let ratio = median(passes.iter().zip(first).map(|(pass, of)| pass.rate() / of.rate()));
             let cost = median(passes.iter().map(Pass::cost));
             let memory = passes.iter().map(|pass| pass.peak_bytes >> 20).max().unwrap_or_default();
             let rates = rates.join(", ");
-            text += &format!("| {name} | {rates} | {ratio:.2} | {cost:.2} | {memory} |\n");
+            text +=
+                &format!("| {name} | {rates} | {ratio:.2} × {other} | {cost:.2} | {memory} |\n");
         }
         text
     }
 
     /// Prints the table, and writes it into the block `name` of the page of measurements if it is to be published.
-    pub(super) fn finish(
-        &self,
-        (name, what, compared): (&str, &str, &str),
-        is_published: bool,
-    ) -> Result<(), String> {
-        report(name, &self.to_markdown(what, compared), is_published)
+    pub(super) fn finish(&self, name: &str, what: &str, is_published: bool) -> Result<(), String> {
+        report(name, &self.to_markdown(what), is_published)
     }
 }
 
@@ -101,7 +98,9 @@ fn origin() -> String {
         line.and_then(|line| Some(line.split_once(": ")?.1.to_owned())).unwrap_or_default()
     };
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
-    let (name, family, model) = (field("model name"), field("cpu family"), field("model\t"));
+    let name = field("model name");
+    let family = field("cpu family");
+    let model = field("model\t");
     let day = Zoned::now().strftime("%-d %B %Y").to_string();
     format!("Measured on {day} on {cores} cores of: {name} (family {family}, model {model}).")
 }
@@ -138,9 +137,15 @@ mod tests {
             table.add("standard output", pass(100_000.0, seconds));
             table.add("files", pass(50_000.0, 1.0));
         }
-        let markdown = table.to_markdown("into", "of standard output");
+        let markdown = table.to_markdown("into");
         let rows: Vec<&str> = markdown.lines().skip(2).collect();
-        assert_eq!(rows[0], "| standard output | 100,000, 50,000, 25,000 | 1.00 | 2.00 | 5 |");
-        assert_eq!(rows[1], "| files | 50,000, 50,000, 50,000 | 1.00 | 4.00 | 5 |");
+        assert_eq!(
+            rows[0],
+            "| standard output | 100,000, 50,000, 25,000 | 1.00 × standard output | 2.00 | 5 |"
+        );
+        assert_eq!(
+            rows[1],
+            "| files | 50,000, 50,000, 50,000 | 1.00 × standard output | 4.00 | 5 |"
+        );
     }
 }

@@ -71,7 +71,7 @@ pub(super) fn measure(program: &str, options: &Options) -> Result<(), String> {
             table.add("wireproof", programs.pass(Server::Follow, scenario)?);
         }
         let block = format!("tap-{}", scenario.name);
-        table.finish((&block, "program", "of tap"), options.publish)?;
+        table.finish(&block, "program", options.publish)?;
     }
     Ok(())
 }
