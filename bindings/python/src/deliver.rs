@@ -14,9 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tokio::runtime::Builder;
 
-use crate::arguments::{
-    boolean, number, path, start, texts, value, wrong_type, wrong_value,
-};
+use crate::arguments::{boolean, number, path, start, texts, value, wrong_type, wrong_value};
 use crate::errors::Class;
 use crate::logging::{DEBUG, ERROR, INFO, LogLines, WARNING};
 use crate::network::SHUTDOWN_TIMEOUT;
@@ -33,7 +31,10 @@ pub(crate) fn _deliver(
     let DeliverOptions { builder, stop } = DeliverOptions::new(hosts, options)?;
     let follower = builder.build().map_err(|failure| raised(py, failure))?;
     let stop_signal = follower.stop_signal();
-    library_messages::pass(|_| true, |level, text| messages().add(number_of(level), text.to_owned()));
+    library_messages::pass(
+        |_| true,
+        |level, text| messages().add(number_of(level), text.to_owned()),
+    );
     let (sender, ended) = channel();
     let work = move || {
         // Without a receiver the call has ended.
@@ -155,9 +156,7 @@ fn set(
         "cursor" => Ok(builder.start(start(name, option)?)),
         "restart" => Ok(builder.restart(start(name, option)?)),
         "backfill" => if_true(FollowerBuilder::backfill, builder),
-        "all_from" => {
-            Ok(texts(name, option)?.into_iter().fold(builder, FollowerBuilder::all_from))
-        }
+        "all_from" => Ok(texts(name, option)?.into_iter().fold(builder, FollowerBuilder::all_from)),
         "ops" => if_true(FollowerBuilder::ops, builder),
         "events" => Ok(builder.events(number(name, 1, option)?)),
         "verify" => Ok(builder.verify(level(name, option)?)),

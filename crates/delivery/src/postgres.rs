@@ -337,7 +337,8 @@ impl Shared {
                 let batch = parse_lines(new);
                 let max_events = self.options.max_events;
                 if !batch.events.is_empty() {
-                    let applied = statements.apply(&transaction, &batch.events, has_json, max_events);
+                    let applied =
+                        statements.apply(&transaction, &batch.events, has_json, max_events);
                     rows = applied.await?;
                 }
                 (batch.events.len(), batch.malformed)

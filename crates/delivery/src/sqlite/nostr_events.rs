@@ -6,7 +6,10 @@ use store::StoreFault;
 use store::sqlite_file::FileFormat;
 
 /// Inserts the events that the table has not.
-pub(super) fn apply(transaction: &Connection, events: &[NostrEvent<'_>]) -> Result<u64, StoreFault> {
+pub(super) fn apply(
+    transaction: &Connection,
+    events: &[NostrEvent<'_>],
+) -> Result<u64, StoreFault> {
     let (mut insert, mut rows) = (transaction.prepare_cached(INSERT)?, 0);
     for event in events {
         rows += insert.execute(params![
