@@ -366,15 +366,15 @@ async fn a_payload_that_is_no_line_is_refused_with_its_place_after_the_events_be
 #[tokio::test]
 async fn the_last_events_are_kept_and_numbers_are_never_used_again() {
     let mut all = Fixture::new();
-    all.sink.0.lock().unwrap().options.max_events = 2;
+    all.sink.tables.lock().unwrap().options.max_events = 2;
     for _ in 0..5 {
         all.send(&[claim(true, "")]).await;
     }
     assert_eq!(all.rows("SELECT number FROM event"), ["4", "5"]);
-    all.sink.0.lock().unwrap().options.max_events = 0;
+    all.sink.tables.lock().unwrap().options.max_events = 0;
     all.send(&[claim(true, "")]).await;
     assert!(all.rows("SELECT number FROM event").is_empty());
-    all.sink.0.lock().unwrap().options.max_events = 2;
+    all.sink.tables.lock().unwrap().options.max_events = 2;
     all.send(&[claim(true, "")]).await;
     assert_eq!(all.rows("SELECT number FROM event"), ["7"]);
 }
