@@ -1,4 +1,4 @@
-//! Merges the files of past days: the hourly files become a few files, in which the rows of an account are next to each
+//! Merges the files of past days: the hourly files become a few files in which an account's rows are next to each
 //! other.
 
 use std::collections::{BTreeSet, HashSet};

@@ -56,7 +56,7 @@ pub(crate) fn has_dictionaries(metadata: &ParquetMetaData) -> bool {
     metadata.row_groups().iter().flat_map(|group| group.columns()).any(has_dictionary)
 }
 
-/// Maximum decoded size of the rows of a file with dictionaries: each row can name one large value.
+/// Maximum decoded size of the rows of a file with dictionaries: every row can name one large value.
 pub(crate) fn max_decoded(metadata: &ParquetMetaData) -> u64 {
     stored_in_all(metadata).saturating_mul(MAX_RATIO).saturating_add(MAX_PAGE_BYTES)
 }
@@ -77,7 +77,7 @@ pub(crate) fn check_pages(column: &ColumnChunkMetaData, bytes: &[u8]) -> Result<
     let mut sum = 0_u64;
     let mut rest = bytes;
     while !rest.is_empty() {
-        // What is no header is left to the reader, which decodes nothing of it.
+        // Bytes that are not a header are left to the reader, which does not decode them.
         let Some((page, pages)) = page(rest) else { return Ok(()) };
         let limit = if page.is_dictionary { MAX_DICTIONARY_BYTES } else { MAX_PAGE_BYTES };
         check("a page", page.bytes, limit)?;
@@ -187,7 +187,7 @@ impl Thrift<'_> {
             9 | 10 => {
                 let head = self.byte()?;
                 let len = if head >> 4 == 15 { self.unsigned()? } else { u64::from(head >> 4) };
-                // Each item of a list of booleans is a byte.
+                // An item of a list of booleans is a byte.
                 let kind = if matches!(head & 15, 1 | 2) { 3 } else { head & 15 };
                 (0..len).try_for_each(|_| self.skip(kind, depth))
             }

@@ -27,7 +27,7 @@ pub struct Erased {
     pub bytes: u64,
     /// Number of files in the tables' folders that no log names: from a writer that is at work or has ended, or put
     /// there by someone else. Files of a writer are gone when the account is erased again a day later. The others stay,
-    /// with what they have of the account.
+    /// with the account's rows in them.
     pub uncommitted_files: u64,
 }
 

@@ -108,7 +108,7 @@ impl ActiveAccounts for NoConfirmation {
 /// The erasures of an archive.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Erasures {
-    /// The last one of each account.
+    /// The last one of every account.
     accounts: HashMap<AccountHash, Erasure>,
     /// The keys of the hashes, as far as they are known.
     keys: Vec<(Option<KeyId>, Vec<u8>)>,

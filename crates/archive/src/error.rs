@@ -121,7 +121,7 @@ pub enum ArchiveFault {
     /// An object of a ledger is not its row.
     #[error("not a row of a ledger: {0}; restore it from a copy")]
     LedgerRow(String),
-    /// Other writers were faster each time.
+    /// Other writers were faster every time.
     #[error("other writers committed first {0} times in a row")]
     Contention(u32),
     /// Another process writes to the archive.

@@ -12,7 +12,7 @@ pub struct ArchivedEvent<'a> {
     pub host: &'a str,
     /// The sequence number in the host's stream.
     pub seq: Option<i64>,
-    /// The kind of message: `#commit`, `#sync`, `#identity`, `#account`, or what the frame says.
+    /// The kind of message: `#commit`, `#sync`, `#identity`, `#account`, or the type in the frame.
     pub kind: &'a str,
     /// The time of arrival in microseconds since 1970.
     pub received: i64,

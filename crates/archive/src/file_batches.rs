@@ -47,7 +47,7 @@ pub(crate) async fn open(
     path: &str,
     did: Option<&str>,
 ) -> Result<(u64, Batches), ArchiveError> {
-    // The types of Arrow that another program has noted are those of its own reader.
+    // The Arrow types that another program noted are meant for its own reader.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let file = archive.object_file(path);
     let builder = ParquetRecordBatchStreamBuilder::new_with_options(file, options).await;
@@ -97,7 +97,7 @@ pub(crate) fn check_columns(found: &Schema, table: &Schema) -> Result<(), Archiv
     Ok(())
 }
 
-/// Rows that are decoded at once where each can name one large value: 16 MiB at most.
+/// Rows that are decoded at once where every row can name one large value: 16 MiB at most.
 pub(crate) const DICTIONARY_ROWS: usize = 16;
 
 /// Rows that are decompressed at once: frames of some 5 kB.

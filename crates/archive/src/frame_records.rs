@@ -57,12 +57,12 @@ impl Archive {
     }
 }
 
-/// The operations that are looked for in each event.
+/// The operations to find, by event.
 type Wanted<'a> = HashMap<(&'a str, i64), Vec<usize>>;
 
 impl FrameRecords {
-    /// The bytes of the records of these operations, in their order; `None` for one that no stored frame has. What is read
-    /// grows with the distance of the accounts from each other, so operations of one account, or of neighbors in the table's
+    /// The bytes of the records of these operations, in their order; `None` for one that no stored frame has. The bytes read
+    /// grow with the distance between the accounts, so operations of one account, or of neighbors in the table's
     /// order, belong together.
     ///
     /// # Errors

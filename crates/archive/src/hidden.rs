@@ -1,7 +1,8 @@
 //! Content that readers must not show: hidden accounts and records, and accounts that were erased.
 //!
-//! Each change is a row of the table `hidden`; the last one about an account or a record counts. An erased account is named by
-//! a keyed hash alone, so that its events are dropped if they come again, until its own server says that it is active again.
+//! Every change is a row of the table `hidden`; the last one about an account or a record counts. An erased account is named
+//! by a keyed hash alone, so that its events are dropped if they come again, until its own server says that it is active
+//! again.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -53,7 +54,7 @@ impl Subject {
 #[derive(Clone, Debug, Default)]
 pub struct HideList {
     accounts: HashSet<String>,
-    /// The hidden records of each account: collection and record key.
+    /// The hidden records by account: collection and record key.
     records: HashMap<String, BTreeSet<(String, String)>>,
     erasures: Erasures,
     /// The time of the last change.
@@ -113,7 +114,7 @@ impl HideList {
         self.erasure(did).is_some_and(|erasure| erasure.restored.is_none())
     }
 
-    /// The keys under which accounts were erased, each with the HMAC-SHA-256 of their DIDs.
+    /// The keys under which accounts were erased, with the HMAC-SHA-256 of the DIDs.
     pub fn erased_hashes(&self) -> Vec<(&[u8], Vec<&[u8; 32]>)> {
         self.erasures.by_key()
     }
@@ -291,7 +292,7 @@ impl Archive {
         let at = match action {
             // It is later than the erasure, and says from when on events are stored again.
             RESTORE => now_micros,
-            // The order of changes is that of their times, whatever the clock does.
+            // Changes are in the order of their times, whatever the clock does.
             _ => now_micros.max(self.hide_list().await?.last_at.saturating_add(1)),
         };
         let path = match subject {

@@ -1,7 +1,7 @@
 //! Histories of the keys of did:plc accounts: their signed operations, and the key of an account at a given time.
 //!
-//! A history is stored as the directory served it, and verified as a chain each time it is read. The times of its operations are
-//! statements of the directory: they are not signed.
+//! A history is stored as the directory served it, and verified as a chain every time it is read. The times of its operations
+//! are statements of the directory: they are not signed.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ use crate::table_scan::Selection;
 use crate::verification::{Finding, Verification, VerifyReport};
 
 impl Archive {
-    /// Proves the histories of keys again: each is a chain of signed operations that begins with the hash in its DID.
+    /// Proves the histories of keys again: a history is a chain of signed operations that begins with the hash in its DID.
     pub(crate) async fn prove_key_histories(
         &self,
         selection: &Selection,

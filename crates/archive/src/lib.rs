@@ -29,7 +29,7 @@
 //!     now_micros: 1_782_864_000_000_000,
 //!     policy: Policy::default(),
 //! };
-//! // From the accounts' DID documents; without a key an event is stored as what was not verified.
+//! // From the accounts' DID documents; without a key an event is stored as not verified.
 //! let key_of = |_did: &str| None;
 //! let frames: [&[u8]; 1] = [b"\xa1\x62op\x20\xa1\x65error\x6cFutureCursor"];
 //! let imported = archive.import_frames(frames, &key_of, &options).await?;
@@ -45,9 +45,9 @@
 //!
 //! - An event that was reported as stored is in the tables once, whatever process ends when: an end between any two durable steps
 //!   repeats the work with the same result.
-//! - Several writers may seal into one archive: each commit is won by one of them, and the others follow it.
+//! - Several writers may seal into one archive: one of them wins a commit, and the others follow it.
 //! - The bytes of a file depend on its rows alone, and its name is their SHA-256.
-//! - A row group has at most 16 MiB before compression, plus what is written at once: what a reader holds of each file.
+//! - A row group has at most 16 MiB before compression, plus the rows of one write. A reader holds one row group per file.
 
 #![forbid(unsafe_code)]
 

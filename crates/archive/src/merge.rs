@@ -12,7 +12,7 @@ use crate::table_rows::{Columns, Row};
 
 /// Rows of files, and rows that were built in their place, in the order in which they were added.
 pub(crate) struct RowMerger<C> {
-    /// Rows of which some are taken; the first row of each stands for those that were read with it.
+    /// Rows of which some are taken; the first row of a source stands for all rows read with it.
     sources: Vec<Row<C>>,
     /// The source and the row in it; the last source is the built rows.
     picks: Vec<(Option<usize>, usize)>,
@@ -30,7 +30,7 @@ impl<C: Columns> RowMerger<C> {
         let known = self.sources.iter().rposition(|source| source.is_beside(row));
         let source = known.unwrap_or_else(|| {
             self.sources.push(row.clone());
-            // What is held as a whole until the rows are written.
+            // The whole batch is held until the rows are written.
             self.bytes += row.batch().get_array_memory_size();
             self.sources.len() - 1
         });

@@ -62,7 +62,7 @@ fn configure<B, K: FromStr>(
     })
 }
 
-/// Refuses an endpoint without TLS that the environment does not allow. The client would try each request to it again.
+/// Refuses an endpoint without TLS that the environment does not allow. The client would retry every request to it.
 fn check_transport(variables: &[(String, String)]) -> Result<(), ArchiveFault> {
     for (endpoint, allow) in ENDPOINTS {
         let is_plain = value_of(variables, endpoint).is_some_and(|url| url.starts_with("http://"));

@@ -141,7 +141,7 @@ impl DerivedProver {
     }
 
     fn orphan(&mut self, op: Row<OpColumns>) {
-        // Each of them is a finding of its own; more say nothing new.
+        // Every orphan is its own finding; more findings say nothing new.
         if self.orphans.len() < MAX_ORPHANS {
             self.orphans.push(op);
         }

@@ -1,9 +1,8 @@
 //! Reads the events of an archive in order of arrival.
 //!
 //! Files are sorted by account. Files that overlap in time are open together, in order of arrival
-//! ([`spill`](crate::spill)), and merged. Each event has a number: its arrival, moved on where several writers have
-//! given the same one. The number depends on the events before it alone, so it is the same in each replay, from
-//! wherever that begins.
+//! ([`spill`](crate::spill)), and merged. An event's number is its arrival, moved on where several writers gave the same
+//! one. The number depends on the events before it alone, so it is the same in every replay, wherever that begins.
 
 use std::collections::{HashSet, VecDeque};
 use std::ops::RangeInclusive;
@@ -140,7 +139,7 @@ impl Archive {
         &self,
         before: Option<&Arc<ReplayView>>,
     ) -> Result<Arc<ReplayView>, ArchiveError> {
-        // The hide list first: what is erased meanwhile is hidden before its files are gone.
+        // The hide list first: an account erased meanwhile is hidden before its files are gone.
         let hidden = self.version(Table::Hidden).await?;
         let versions = [hidden, self.version(Table::Events).await?];
         if let Some(before) = before.filter(|before| before.versions == versions) {
@@ -167,7 +166,7 @@ impl Archive {
             })
             .collect();
         files.sort_by_key(|file| *file.arrivals.start());
-        // What was replaced can have events of an erased account.
+        // Replaced files can have events of an erased account.
         self.spilled().retain(|path| snapshot.files.contains_key(path));
         Ok(Arc::new(ReplayView { files, hidden, versions }))
     }
@@ -181,7 +180,7 @@ impl ReplayView {
         Some((first, self.files.iter().map(|file| *file.arrivals.end()).max()?))
     }
 
-    /// The arrival from which events must be read to know the number of each one after `number`.
+    /// The arrival from which events must be read to know the numbers of the events after `number`.
     ///
     /// A number differs from its arrival only within a run of successive numbers that begins with an arrival. From that on,
     /// the run has as many events as numbers. So a run that has `number` cannot begin before there are as many rows in the files as
@@ -192,7 +191,7 @@ impl ReplayView {
         let mut start = number;
         let mut rows = 0_i64;
         for file in files {
-            // Those that arrived later have no part in it.
+            // Later files have no part in it.
             if *file.arrivals.start() > number {
                 continue;
             }
@@ -238,8 +237,8 @@ impl Replay {
         self
     }
 
-    /// The next event; `None` at the end of the sealed events, until the next [`refresh`](Self::refresh). What is
-    /// hidden or erased meanwhile is left out after a second.
+    /// The next event; `None` at the end of the sealed events, until the next [`refresh`](Self::refresh). Accounts and
+    /// records hidden or erased meanwhile are left out after a second.
     ///
     /// # Errors
     /// If the archive cannot be read.

@@ -37,7 +37,7 @@ pub struct ArchivedRepository<'a> {
 
 impl Archive {
     /// Stores repositories in the tables `snapshots` and `records`; repositories of erased accounts are left out. The
-    /// same work, done again, adds nothing; without one they are stored each time, and a revision that is there twice
+    /// same `work` done again adds nothing; without `work`, every call stores them, and a duplicate revision
     /// counts once.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ impl Archive {
         Ok(sealed)
     }
 
-    /// The repositories of accounts that are not erased, in the order of the tables, each revision once.
+    /// The repositories of accounts that are not erased, in table order, without duplicate revisions.
     async fn sorted<'a>(
         &self,
         mut repositories: Vec<ArchivedRepository<'a>>,

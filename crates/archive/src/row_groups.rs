@@ -46,7 +46,7 @@ mod tests {
 
     use super::*;
 
-    /// A file of row groups with two rows each, of these accounts.
+    /// A file with these accounts, two rows in a row group.
     fn metadata(column: &str, dids: &[&str]) -> ParquetMetaData {
         let schema = Arc::new(Schema::new(vec![Field::new(column, DataType::Utf8, true)]));
         let rows = Arc::new(StringArray::from(dids.to_vec()));

@@ -53,8 +53,8 @@ pub struct RowSelection {
 
 /// The rows of a table that are not hidden, as of when the scan was opened.
 ///
-/// The rows of a file are in the order of the table; files follow each other in the order of their days. What is held at a time
-/// are the compressed columns of a row group, and a batch.
+/// The rows of a file are in the order of the table; files follow each other in the order of their days. Memory holds the
+/// compressed columns of one row group, and a batch.
 pub struct RowScan {
     archive: Archive,
     table: Table,
@@ -133,7 +133,7 @@ impl Archive {
         Ok(revisions)
     }
 
-    /// Visits the account and the revision of each selected snapshot that is not hidden.
+    /// Visits the account and the revision of every selected snapshot that is not hidden.
     ///
     /// # Errors
     /// If the archive cannot be read.
@@ -356,7 +356,7 @@ impl Filter {
 
     fn has_time(&self, add: &Add) -> bool {
         if self.table == Table::Ops {
-            // Its day is that of `received`, which `arrival` can be past.
+            // Its day comes from `received`, and `arrival` can be later.
             let stats = add.stats();
             let bound = |values: &serde_json::Map<_, serde_json::Value>| {
                 values.get("arrival").and_then(serde_json::Value::as_i64)
@@ -449,7 +449,7 @@ impl Filter {
         Ok(selected.into())
     }
 
-    /// Whether the account of each row is shown. Rows of an account follow each other, so that it is looked up once.
+    /// Whether the rows' accounts are shown. Rows of an account follow each other, so it is looked up once.
     fn shown_accounts(&self, dids: &StringArray) -> Vec<bool> {
         let mut last = (None, true);
         let is_shown = |did| {

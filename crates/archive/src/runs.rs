@@ -246,7 +246,7 @@ fn within(table: Table, batch: &RecordBatch, row: usize) -> Vec<u8> {
     }
 }
 
-/// Small files that a scan has open at a time: each takes some 250 KiB and twice its size.
+/// Small files that a scan has open at a time: one takes some 250 KiB and twice its size.
 const MAX_OPEN: usize = 96;
 
 /// Size of the small files that a scan has open at a time.

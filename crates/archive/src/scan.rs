@@ -155,7 +155,7 @@ impl<C: Columns> ScannedFile<C> {
     ) -> Result<Self, ArchiveError> {
         let (path, rows, batches) = match source {
             Source::Stored(path) => {
-                // Only the files of this program are sorted, and say what they hold.
+                // Only the files of this program are sorted, and their names say so.
                 let did = did.filter(|_| content_hash(&path).is_some());
                 let path = format!("{}/{path}", C::TABLE.name());
                 let (rows, batches) = file_batches::open(archive, C::TABLE, &path, did).await?;

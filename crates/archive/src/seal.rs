@@ -98,8 +98,8 @@ impl Archive {
         Ok(())
     }
 
-    /// Asks the servers of erased accounts that have later events, and records which are active again. The first event that
-    /// is stored of each.
+    /// Asks the servers of erased accounts that have later events, and records the active ones. Returns the arrival of the
+    /// first event stored again, by account.
     async fn restore_active(
         &self,
         events: &[ArchivedEvent<'_>],
@@ -196,7 +196,7 @@ fn groups<'e, 'a>(
     })
 }
 
-/// Accounts of a seal whose servers are asked: what a stranger could make it wait for.
+/// Accounts of a seal whose servers are asked: a limit on the wait that a stranger can cause.
 const MAX_ASKED: usize = 1_000;
 
 /// Events whose rows are built at once.

@@ -7,7 +7,7 @@ use std::ops::AddAssign;
 pub struct WorkId {
     /// The writer: a name that no other writer uses.
     pub writer: String,
-    /// Rises with each work of the writer.
+    /// Rises with every work of the writer.
     pub number: i64,
 }
 

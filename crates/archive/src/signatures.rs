@@ -5,7 +5,7 @@ use crypto::{
     verify_many_cached,
 };
 
-/// Signatures that are not verified yet, each of a subject.
+/// Signatures that are not verified yet, with their subjects.
 pub(crate) struct SignatureBatch<T> {
     waiting: Vec<Waiting<T>>,
     cache: KeyCache,

@@ -1,6 +1,6 @@
 //! Writes the events of files of `events` to temporary files in order of arrival.
 //!
-//! A file of the table is sorted by account. One file is read at a time, and memory holds 16 bytes for each of its events meanwhile.
+//! A file of the table is sorted by account. One file is read at a time, and memory holds 16 bytes per event meanwhile.
 
 use std::io::{self, BufWriter, Seek, Write};
 use std::sync::Arc;

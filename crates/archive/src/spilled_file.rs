@@ -31,7 +31,7 @@ pub(crate) struct Entry {
 }
 
 impl SpilledFile {
-    /// The events of records, each with its arrival and its first byte.
+    /// The events of records, with their arrivals and first bytes.
     pub(crate) fn new(records: MappedFile, entries: &mut [Entry]) -> io::Result<Self> {
         let event = |entry: &Entry| event_at(&records, entry.start);
         entries.sort_by(|one, other| {
@@ -146,7 +146,7 @@ impl SpilledFiles {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // What is inside is whole after each call.
+    // The content is consistent after every call.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

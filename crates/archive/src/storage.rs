@@ -183,7 +183,7 @@ impl Storage {
             Err(error) => return Err(failed(error)),
         };
         let Err(error) = self.upload_parts(path, &object, file, len).await else { return Ok(()) };
-        // The answer to the last request may be what was lost.
+        // Perhaps only the answer to the last request was lost.
         match self.objects.head(&object).await {
             Ok(stored) if stored.size == len => Ok(()),
             _ => Err(error),
@@ -255,8 +255,8 @@ impl Storage {
         marked.map_err(ArchiveError::at(path))
     }
 
-    /// Creates an object; `false` if there is one. A put whose outcome is not known is repeated: the object can then be that
-    /// of the first one.
+    /// Creates an object; `false` if there is one. A put with an unknown outcome is repeated: the object can then come from
+    /// the first put.
     async fn create(&self, path: &str, bytes: &Bytes) -> Result<bool, ArchiveError> {
         let created = retried(path, || {
             let objects = self.objects.clone();
@@ -349,7 +349,7 @@ impl Storage {
         Ok(Some(content))
     }
 
-    /// The content of a file in parts, each of its own request: a large file takes longer than a request may.
+    /// The content of a file in parts, one per request: a large file takes longer than a request may.
     pub(crate) fn read(
         &self,
         path: &str,

@@ -177,7 +177,7 @@ fn detail(text: &str) -> String {
                 None => status.to_owned(),
             }
         }
-        // The cause is what comes after the request.
+        // The cause comes after the request.
         None => text.rsplit_once(" - ").map_or(text, |(_, cause)| cause).to_owned(),
     };
     let printable = said.chars().map(|char| if char.is_control() { ' ' } else { char });

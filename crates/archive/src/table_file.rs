@@ -206,5 +206,5 @@ const PAGE_BYTES: usize = 1 << 20;
 /// Rows after which the size of a page is looked at. With more, a page of frames is as large as they are.
 const WRITE_BATCH_ROWS: usize = 64;
 
-/// Size of a row group before compression: a reader of many files holds one of each.
+/// Size of a row group before compression: a reader of many files holds one per file.
 const ROW_GROUP_BYTES: usize = 16 << 20;

@@ -1,4 +1,4 @@
-//! The rows of a table in its order. `event_rows`, `op_rows` and so on have the columns of each table.
+//! The rows of a table in its order. `event_rows`, `op_rows` and so on have the tables' columns.
 
 use std::sync::Arc;
 

@@ -67,7 +67,7 @@ impl Archive {
         let selected: Vec<&Add> =
             files.filter(|add| selection.has(add) && !is_left_out(add)).collect();
         let pending = self.pending::<C>(selected).await?;
-        // Of one account, little of each file is read.
+        // For one account, little of a file is read.
         let pending = match selection.did {
             Some(_) => pending,
             None => self.with_few_open::<C>(pending).await?,

@@ -110,7 +110,7 @@ impl Archive {
 
 /// The commits that can be stored in compact form.
 pub(crate) struct Plan {
-    /// The commits of each day: a keyed hash of account and arrival.
+    /// The commits by day: a keyed hash of account and arrival.
     days: BTreeMap<Date, HashSet<u64>>,
     kept: u64,
     is_complete: bool,

@@ -23,7 +23,7 @@ use crate::verification::{Finding, Verification, VerifyOptions, VerifyReport};
 use crate::verify_files::Repeats;
 
 impl Archive {
-    /// Proves the archive again, and passes each refusal to `on_finding`.
+    /// Proves the archive again and passes every refusal to `on_finding`.
     ///
     /// # Errors
     /// If the archive cannot be read. Faults of its content are findings.
@@ -74,7 +74,7 @@ impl Archive {
                     let code = event.verdict.to_owned();
                     *verification.report.unverified.entry(code).or_default() += 1;
                 }
-                // What a later commit of its account continues.
+                // A later commit of the account continues this row.
                 (true, COMPACT) if event.did.is_some_and(|did| verification.has_account(did)) => {
                     if compact.is_none() {
                         compact = Some(CompactProver::open(self, selection).await?);

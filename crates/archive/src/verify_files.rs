@@ -114,7 +114,7 @@ impl Archive {
         verification: &mut Verification<'_>,
     ) -> Result<bool, ArchiveError> {
         let opened = ParquetRecordBatchStreamBuilder::new(self.object_file(file)).await;
-        // Only another program has dictionaries there: what they decode to is seen at the end alone.
+        // Only other programs write dictionaries there. Their decoded size shows at the end alone.
         let has_dictionaries =
             opened.as_ref().is_ok_and(|opened| has_dictionaries(opened.metadata()));
         let read = match (opened.map_err(ArchiveError::at(file)), has_dictionaries) {

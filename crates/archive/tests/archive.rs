@@ -46,7 +46,7 @@ impl Stream {
         archive.import_frames(frames, &self.keys, &options).await.unwrap()
     }
 
-    /// Appends all frames to a log, as those of one account.
+    /// Appends all frames to a log, as events of one account.
     fn append(&self, wal: &Wal, frames: &[Vec<u8>]) {
         let (sender, stored) = mpsc::channel();
         for (index, frame) in frames.iter().enumerate() {
@@ -195,7 +195,7 @@ async fn events_of_a_log_are_sealed_once_although_they_come_again() {
         assert_eq!(wal.seal(&segment, &archive).await.unwrap().events, 30);
     }
     drop(wal);
-    // After a crash, the source repeats what it was not told to be stored; after two in a row, it does so twice.
+    // After a crash, the source repeats events without a confirmation; after two in a row, it does so twice.
     for new_events in [10, 0] {
         let (wal, _) = Wal::open(&wal_folder, WalOptions::default()).unwrap();
         stream.append(&wal, frames_of);

@@ -17,7 +17,7 @@ async fn verify(archive: &Archive) -> VerifyReport {
     archive.verify(&VerifyOptions::default(), &mut |_| ()).await.unwrap()
 }
 
-/// The codes of what is refused.
+/// The codes of the refusals.
 async fn codes(archive: &Archive) -> Vec<String> {
     verify(archive).await.refused.into_keys().collect()
 }
@@ -40,12 +40,12 @@ async fn commits_from_the_first_one_on_are_made_compact_and_proved_by_their_oper
     assert!(!report.is_refused(), "{report:?}");
     assert_eq!((report.events, report.proved, report.compact), (250, 250, 200));
     assert_eq!(rows(&archive, Table::Ops).await, ops);
-    // What was replaced is gone.
+    // Replaced files are gone.
     let tables =
         files(folder.path()).into_iter().filter(|path| path.extension().unwrap() != "json");
     assert_eq!(tables.count() as u64, report.files);
 
-    // A later day continues the chains, and what is compact stays as it is.
+    // A later day continues the chains, and compact commits stay as they are.
     let again = archive.thin(after(0)).await.unwrap();
     assert_eq!(again, Thinned::default());
     let thinned = archive.thin(after(1)).await.unwrap();
@@ -73,7 +73,7 @@ async fn commits_after_a_repository_are_made_compact_and_without_it_stay_full() 
     let thinned = without.1.thin(after(0)).await.unwrap();
     assert_eq!((thinned.commits, thinned.kept), (0, 40), "{thinned:?}");
 
-    // Without the repository nothing proves what is compact: it is named as such.
+    // Without the repository nothing proves compact commits: the report names them.
     for table in ["snapshots", "records"] {
         fs::remove_dir_all(with.0.path().join(table)).unwrap();
         fs::remove_dir_all(with.0.path().join("_heads").join(table)).unwrap();
@@ -113,7 +113,8 @@ async fn what_two_writers_have_stored_is_made_compact_twice() {
     assert!(report.compact >= 60, "{report:?}");
 }
 
-/// Histories with missing commits, repositories at any time, several writers and several thinnings are proved after each.
+/// Histories with missing commits, repositories at any time, several writers and several thinnings are proved after every
+/// step.
 #[tokio::test]
 async fn whatever_was_made_compact_is_proved() {
     for seed in 0..24 {
@@ -165,7 +166,7 @@ async fn a_changed_value_of_a_compact_commit_is_refused() {
     ];
     for (table, column, code, edit) in edits {
         let (mut writers, (folder, archive)) = (Writers::new(1, 5), archive());
-        // One commit, so that no later one is refused for what it continues.
+        // One commit, so that no later one is refused because of its predecessor.
         let frames = [writers.commit(0)];
         writers.import(&archive, &frames, "stream", 0).await;
         assert_eq!(archive.thin(after(0)).await.unwrap().commits, 1);

@@ -12,7 +12,7 @@ use atproto::syntax::{Did, Tid};
 use crypto::{Curve, SecretKey};
 use wireproof_archive::{Archive, ArchivedEvent, Table, VerifyOptions, Wal, WalOptions, WorkId};
 
-/// The points, each with the passage at which the process ends.
+/// The points, with the passage at which the process ends.
 const POINTS: [(&str, u64); 15] = [
     ("archive/wal-written", 1),
     ("archive/wal-written", 3),
@@ -70,7 +70,7 @@ fn the_table_has_every_crash_point_of_the_sources() {
     assert_eq!(named, POINTS.iter().map(|(name, _)| (*name).to_owned()).collect());
 }
 
-/// What the test runs in another process: without a crash point it stores and seals everything.
+/// The part that the test runs in another process: without a crash point it stores and seals everything.
 #[tokio::test]
 async fn a_run_seals_every_event() {
     let given = std::env::var_os("WIREPROOF_CRASH_FOLDER");
@@ -110,7 +110,7 @@ async fn run(folder: &Path) {
         drop(sender);
         assert!(stored.iter().all(|result| result.is_ok()));
         cursor = *group.end();
-        // The source learns of it later than the log: what it was not told, it sends again.
+        // The source learns of it later than the log: it sends unconfirmed events again.
         if cursor % (EVENTS / 4) == 0 {
             fs::write(folder.join("cursor"), cursor.to_string()).unwrap();
         }
@@ -143,7 +143,7 @@ impl Commit {
     }
 }
 
-/// The commits of all events, the same in each process.
+/// The commits of all events, the same in every process.
 fn commits() -> Vec<Commit> {
     let mut accounts = ["did:web:alice.test", "did:web:bob.test"].map(|did| {
         let secret = SecretKey::from_bytes(Curve::K256, &[did.len() as u8; 32]).unwrap();
@@ -183,7 +183,7 @@ fn event(seq: i64, frame: &[u8]) -> ArchivedEvent<'_> {
     }
 }
 
-/// What the tables hold, but for the numbers of the archive itself: all of it proved, in compact form.
+/// The rows of the tables without the archive's own numbers: all of them proved, in compact form.
 async fn digest(folder: &Path) -> Vec<(Option<String>, Option<i64>, Vec<u8>)> {
     let archive = Archive::open(folder.join("archive").to_str().unwrap()).unwrap();
     let mut rows = Vec::new();

@@ -1,4 +1,4 @@
-//! Files that decode to far more than they are: each is refused before anything of it is decoded, and all others are proved.
+//! Files that decode to far more than their size: they are refused before anything is decoded, and all others are proved.
 
 mod common;
 

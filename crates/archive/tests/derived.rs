@@ -1,4 +1,4 @@
-//! What is derived from frames is refused where it says something else: rows of `ops`, and columns of `events`.
+//! Values derived from frames are refused where they differ: rows of `ops`, and columns of `events`.
 
 mod common;
 

@@ -195,7 +195,7 @@ async fn a_key_that_the_account_did_not_have_is_refused() {
         account.store_history(&archive, 100).await;
         let report = verify(&archive).await;
         assert_eq!(report.refused, BTreeMap::from([("archive/key".to_owned(), 4)]), "{report:?}");
-        // What is right is proved all the same.
+        // Correct rows are proved all the same.
         assert_eq!((report.proved, report.proved_snapshots), (2, 0), "{report:?}");
     }
 }

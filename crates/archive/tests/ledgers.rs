@@ -1,4 +1,4 @@
-//! Ledgers of backfills: what is read back, in which order, and what is refused.
+//! Ledgers of backfills: the rows read back, their order, and the refusals.
 
 mod common;
 

@@ -20,7 +20,7 @@ const NOW: i64 = 1_782_864_000_000_000;
 /// Versions after which the log has a checkpoint.
 const CHECKPOINT: u64 = 50;
 
-/// An archive in a folder, whose table of events has a version for each event.
+/// An archive in a folder, whose table of events has one version per event.
 struct Made {
     folder: tempfile::TempDir,
 }
@@ -213,7 +213,7 @@ async fn a_checkpoint_that_says_other_than_the_entries_is_found() {
     assert_eq!(report.refused.get("archive/checkpoint"), Some(&1), "{findings:?}");
 }
 
-/// Every operation of an archive by its name, and what came of it.
+/// Every operation of an archive by its name, and its result.
 async fn run_all(archive: &Archive) -> Vec<(&'static str, Result<(), ArchiveError>)> {
     let subject = Subject::Account("did:web:account1.test".to_owned());
     vec![
@@ -351,8 +351,8 @@ async fn a_log_that_is_not_whole_is_an_error_of_every_operation_and_nothing_is_w
     }
 }
 
-/// Whatever is gone of a log: what can still be read is read whole, and all else is an error; no row is lost by what is written then.
-/// At full length (`WIREPROOF_SOAK`), every two files.
+/// Whatever is gone of a log: a read is complete or an error, and later writes lose no row. At full length (`WIREPROOF_SOAK`), every
+/// two files.
 #[tokio::test(start_paused = true)]
 async fn any_files_of_a_log_that_are_gone_are_an_error_or_make_no_difference() {
     let count = CHECKPOINT as i64 + 3;
@@ -408,7 +408,7 @@ async fn files_that_no_log_names_stay_however_old_they_are_and_are_counted() {
     let made = Made::with_events(3).await;
     let day = made.folder.path().join("events/day=2026-07-01");
     let [one, ..] = &files(&day)[..] else { panic!("files of events") };
-    // What was put back from a copy, and what somebody else keeps there.
+    // Files put back from a copy, and files that somebody else keeps there.
     let rows = fs::read(one).unwrap();
     let name = one.file_name().unwrap().to_str().unwrap();
     let others = [
@@ -443,7 +443,7 @@ mod links {
 
     use super::*;
 
-    /// A folder of somebody else, with files whose names are those of an archive, and links to it.
+    /// A folder of somebody else, holding files with an archive's names, and links to it.
     struct Linked {
         made: Made,
         private: tempfile::TempDir,
@@ -484,7 +484,7 @@ mod links {
             symlink(self.private.path().join(to), self.made.folder.path().join(at)).unwrap();
         }
 
-        /// Runs everything, and checks that what is behind the links is as it was.
+        /// Runs everything, and checks that the targets of the links did not change.
         async fn run(&self, name: &str) -> Vec<(&'static str, Result<(), ArchiveError>)> {
             let results = run_all(&self.made.open()).await;
             assert!(Self::content(self.private.path()) == self.before, "{name}");

@@ -8,7 +8,7 @@ use common::archive;
 use common::writers::{Writers, after, received};
 use wireproof_archive::{Archive, ArchivedEvent, JUDGE, Replay, Subject, WorkId};
 
-/// What a replay shows of an event.
+/// The part of an event that a replay shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Shown {
     number: i64,
@@ -43,7 +43,7 @@ fn reopen(folder: &tempfile::TempDir) -> Archive {
 }
 
 /// Stores commits of three accounts by several writers, which seal at the same times: half of the events arrive with another
-/// one. Each writer has a file a day, and each account is written by one of them.
+/// one. A writer has a file a day, and an account has one writer.
 async fn seal_of_several_writers(archive: &Archive) -> usize {
     let mut writers = Writers::new(6, 11);
     for (work, day) in [0, 0, 1, 1].into_iter().enumerate() {
@@ -163,7 +163,7 @@ async fn a_replay_shows_nothing_of_an_account_that_is_erased_or_hidden_meanwhile
     }
     archive.hide(&Subject::Account(second), "a test", received(2)).await.unwrap();
     archive.erase(&first, "deleted", received(2)).await.unwrap();
-    // A replay looks at the archive each second.
+    // A replay looks at the archive every second.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     let frames =
         |shown: Vec<&Shown>| shown.into_iter().map(|shown| shown.frame.clone()).collect::<Vec<_>>();

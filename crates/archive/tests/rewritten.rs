@@ -88,7 +88,7 @@ async fn verify(archive: &Archive) -> (VerifyReport, Vec<Finding>) {
     (report, findings)
 }
 
-/// An archive with full and compact commits and repositories of one day, in several files of each table.
+/// An archive with full and compact commits and repositories of one day, in several files per table.
 async fn made() -> (tempfile::TempDir, Archive, Writers) {
     let (mut writers, (folder, archive)) = (Writers::new(5, 11), archive());
     (0..5).for_each(|account| drop(writers.commit(account)));

@@ -171,7 +171,7 @@ async fn a_client_that_takes_nothing_is_dropped_and_the_others_get_every_event()
         dropped = timeout(LIMIT, dropped) => dropped.expect("the client that takes nothing is dropped"),
         () = reading.answer_pings() => panic!("the client that has everything is dropped"),
     }
-    // What it had not taken was not sent, but for what the sockets hold.
+    // Events that it had not taken were not sent, except for the sockets' buffers.
     let sent = serving.metrics.sent.load(Relaxed);
     assert!((600..1_000).contains(&sent), "{sent}");
     // One that has everything and answers pings stays.
@@ -247,7 +247,7 @@ async fn clients_get_nothing_more_of_an_account_that_is_erased() {
     let served = Archive::open(folder.path().to_str().unwrap()).unwrap();
     let mut options = ServeOptions::default();
     options.poll_interval = Duration::from_millis(20);
-    // No client is disconnected for what it does not take meanwhile.
+    // No client is disconnected for events that it does not take meanwhile.
     options.idle_timeout = LIMIT * 10;
     let serving = Serving::start(served, options).await;
     let mut client = serving.connect(32 << 10).await;

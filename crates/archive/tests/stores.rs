@@ -1,5 +1,5 @@
 //! Object stores that misbehave: a store without conditional puts is refused, and answers with other bytes end no process.
-//! Addresses, and what the environment says of them.
+//! Addresses, and the environment's settings for them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use wireproof_archive::{
     Table, VerifyOptions, WorkId,
 };
 
-/// What a store in memory does wrong.
+/// The fault of a store in memory.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// Puts replace what is there.
+    /// Puts replace existing objects.
     IgnoresConditions,
-    /// Each range has a byte less than it says.
+    /// Every range has a byte less than it says.
     ShortRanges,
     /// Of a put that was carried out, the answer is lost.
     LosesAnswers,

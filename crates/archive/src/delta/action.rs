@@ -108,7 +108,7 @@ pub(crate) struct Txn {
     pub(crate) last_updated: Option<i64>,
 }
 
-/// The origin of the entry; other programs state what they like. Its id tells an entry of this writer from an equal one
+/// The origin of the entry. Other programs put any fields here. Its id tells an entry of this writer from an equal one
 /// of another.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]

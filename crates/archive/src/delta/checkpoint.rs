@@ -130,7 +130,7 @@ pub(super) fn write(actions: &[Action]) -> Result<Vec<u8>, ArchiveFault> {
     Ok(file)
 }
 
-/// The column with a member of each object.
+/// The column with one member of the objects.
 fn member_column(field: &Field, objects: &[Option<&Value>]) -> ArrayRef {
     let values: Vec<Option<&Value>> = objects
         .iter()
@@ -195,7 +195,7 @@ fn text_lists(values: &[Option<&Value>]) -> ArrayRef {
     Arc::new(lists.finish())
 }
 
-/// The columns of a checkpoint by the protocol: one for each kind of action.
+/// The columns of a checkpoint by the protocol: one per kind of action.
 fn schema() -> Schema {
     let text = |name: &str| Field::new(name, DataType::Utf8, true);
     let long = |name: &str| Field::new(name, DataType::Int64, true);

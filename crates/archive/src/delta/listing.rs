@@ -13,9 +13,9 @@ use crate::walk::StoredObject;
 pub(super) struct Listing {
     /// The versions with an entry, and its size in bytes.
     pub(super) commits: BTreeMap<u64, u64>,
-    /// The complete checkpoints: the files of each version, by name.
+    /// The complete checkpoints: the names of their files, by version.
     checkpoints: BTreeMap<u64, Vec<String>>,
-    /// The parts of checkpoints by version and number of parts, with the number of each part.
+    /// The parts of checkpoints by version and number of parts: part number and file.
     parts: BTreeMap<(u64, u32), BTreeMap<u32, String>>,
     /// Whether `_last_checkpoint` is there.
     pub(super) has_last_checkpoint: bool,
@@ -135,7 +135,7 @@ const UUID_LEN: usize = 36;
 /// The protocol counts versions with 64 bits and a sign.
 const MAX_VERSION: u64 = i64::MAX as u64;
 
-/// Parts of a checkpoint: 10 million files for each would be more than any table has.
+/// Parts of a checkpoint. At 10 million files in a part, no table needs more.
 const MAX_PARTS: u32 = 10_000;
 
 #[cfg(test)]

@@ -135,7 +135,7 @@ impl Log {
             version: u64,
         }
         let path = format!("{}/{LAST_CHECKPOINT}", self.folder());
-        // It is replaced by each checkpoint: in a moment without it, a newer one is there.
+        // Every checkpoint replaces it: while it is missing, a newer checkpoint exists.
         let Some(json) = self.storage.get(&path).await? else { return Ok(()) };
         let last: LastCheckpoint = serde_json::from_slice(&json).map_err(|error| {
             ArchiveError::new(&*path, ArchiveFault::Log(format!("names no checkpoint: {error}")))
@@ -146,7 +146,7 @@ impl Log {
         Err(ArchiveError::new(path, ArchiveFault::MissingVersion(last.version)))
     }
 
-    /// Reads entries, several at a time: an object store answers each after some time.
+    /// Reads entries, several at a time: an object store answers slowly.
     async fn read_entries(
         &self,
         snapshot: &mut Snapshot,
@@ -297,7 +297,7 @@ impl Log {
         Err(ArchiveError::new(&*self.table, ArchiveFault::Contention(MAX_ATTEMPTS)))
     }
 
-    /// Remembers the version that was committed, and writes a checkpoint of each fiftieth one.
+    /// Remembers the version that was committed, and writes a checkpoint of every fiftieth one.
     async fn remember(&self, snapshot: &Snapshot, entry: &[u8]) -> Result<(), ArchiveError> {
         let version = snapshot.next_version - 1;
         let id = snapshot.metadata.as_ref().map(|metadata| metadata.id.clone());
@@ -440,7 +440,7 @@ fn read_action(line: usize, json: &[u8]) -> Result<Option<Action>, ArchiveFault>
     }
     let is_info = value.contains_key("commitInfo");
     match serde_json::from_value(value.into()) {
-        // Programs state in it what they like.
+        // Programs put any fields in it.
         Err(_) if is_info => Ok(Some(Action::CommitInfo(CommitInfo::default()))),
         action => action.map(Some).map_err(failed),
     }

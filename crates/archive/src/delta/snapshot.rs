@@ -16,7 +16,7 @@ pub(crate) struct Snapshot {
     pub(crate) files: BTreeMap<String, Add>,
     /// The files that were removed, by path within the table's folder, and when.
     pub(crate) removed: BTreeMap<String, i64>,
-    /// The last version of each application.
+    /// The last version of every application.
     pub(crate) txns: BTreeMap<String, i64>,
     /// The programs that added files and are not this one, by path.
     pub(crate) writers: BTreeMap<String, String>,

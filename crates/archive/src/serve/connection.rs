@@ -134,7 +134,7 @@ impl Connection {
                         self.socket.ping()?;
                     }
                 }
-                // What a client says has no meaning here.
+                // Messages of a client have no meaning here.
                 ready = self.socket.wait(!is_free) => {
                     ready?;
                     self.send()?;

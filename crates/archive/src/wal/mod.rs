@@ -9,7 +9,7 @@
 //! | `wal.lock` | the lock of the folder |
 //! | `writer` | the name of this writer in the tables' logs |
 //! | `00000000000000000042.wal` | segment 42 |
-//! | `00000000000000000042.sealed` | what the events of segment 42 were: a hash of each |
+//! | `00000000000000000042.sealed` | hashes of the events of segment 42 |
 
 pub(crate) mod record;
 mod repeats;

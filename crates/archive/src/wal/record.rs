@@ -9,12 +9,12 @@
 //! | each group: the salt | 8 |
 //! | … length of its records | 4, little-endian |
 //! | … CRC-32C of its records | 4, little-endian |
-//! | … records | each: length in 4 bytes, little-endian, and the fields below |
+//! | … records | length in 4 bytes, little-endian, and the fields below |
 //!
 //! | field of a record | bytes |
 //! |---|---|
 //! | arrival, received, seq (0: none) | 8 each, little-endian |
-//! | did, host, kind, verdict, key, judge | each: length in 2 bytes, little-endian, and UTF-8; an empty did or key is none |
+//! | did, host, kind, verdict, key, judge | length in 2 bytes, little-endian, and UTF-8; an empty did or key is none |
 //! | frame | the rest |
 //!
 //! One sync makes one group durable. The last one may be incomplete after a crash; a damaged one that others follow was

@@ -27,7 +27,7 @@ pub(super) fn segments(folder: &Path) -> io::Result<Vec<Segment>> {
         let name = path.file_name().and_then(|name| name.to_str());
         let number = name.and_then(segment_number);
         if number.is_some() {
-            // A segment is cut off and deleted: not what is behind a link.
+            // Segments are truncated and deleted: never the target of a link.
             refuse_link(&path)?;
         }
         segments.extend(number.map(|number| Segment { number, path }));

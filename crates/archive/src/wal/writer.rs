@@ -1,4 +1,4 @@
-//! The open segment: events are gathered into groups, and one thread writes and syncs each group.
+//! The open segment: events are gathered into groups, and one thread writes and syncs the groups.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -88,7 +88,7 @@ struct Shared {
     /// Size in bytes of all segments.
     unsealed_bytes: AtomicU64,
     max_unsealed_bytes: u64,
-    /// The events of each segment.
+    /// The events by segment.
     segments: Mutex<BTreeMap<u64, SegmentEvents>>,
 }
 

@@ -1,6 +1,6 @@
 //! Archives in temporary folders, and what their files hold.
 
-// Each test program uses some of it.
+// Every test program uses some of it.
 #![allow(dead_code)]
 
 pub(crate) mod changed_file;
