@@ -266,7 +266,7 @@ async fn write_lines(
         written
             .map_err(|why| Failure::Refused(format!("{why}; `archive verify` names the file")))?;
         out.write_all(&line).map_err(failed)?;
-        // At a rate, a reader waits for each line.
+        // At a rate, a reader waits for every line.
         if args.rate.0.is_some() {
             out.flush().map_err(failed)?;
         }
@@ -279,7 +279,7 @@ async fn write_lines(
     Ok(summary)
 }
 
-/// Passes each event on, at a rate; returns the number of events that are stored without their frame.
+/// Passes the events on, at a rate; returns the number of events stored without a frame.
 async fn each(
     archive: Archive,
     args: &ReplayArgs,

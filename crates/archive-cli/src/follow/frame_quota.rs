@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// What was stored and dropped of each host on its last day.
+/// The frames of every host that were stored and dropped on its last day.
 #[derive(Debug, Default)]
 pub(super) struct FrameQuota {
     days: Mutex<HashMap<String, HostDay>>,

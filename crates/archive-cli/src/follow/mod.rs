@@ -1,7 +1,7 @@
 //! `wireproof archive follow`: stores the verified events of a stream in an archive.
 //!
 //! ```text
-//! hosts ── Firehose ── Printer::event on each worker ── EventsToArchive ── Wal ── Archive::seal, on a thread
+//! hosts ── Firehose ── Printer::event on the workers ── EventsToArchive ── Wal ── Archive::seal, on a thread
 //!              │ <──────────────── ack ──────────── once an event is synced ┘
 //! ```
 
@@ -230,7 +230,7 @@ impl LineRecipient for EventsToArchive {
             let key = &resynced.key;
             let host = &*resynced.host;
             let archived = vec![ArchivedRepository { repository, key, host, fetched }];
-            // What is not acknowledged is fetched again: the same revision twice is one.
+            // An unacknowledged repository is fetched again: a repeated revision counts once.
             match self.runtime.block_on(self.archive.seal_repositories(archived, None)) {
                 Ok(_) => ack.done(),
                 Err(error) if error.is_temporary() && !self.unstored.is_stopping() => {
