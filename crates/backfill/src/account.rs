@@ -81,7 +81,7 @@ impl BackfillRun {
         };
         match (&account.inactive, key) {
             (Some(status), _) if list.has_host(&host) => Ok(inactive(did, status)),
-            // It has moved, and the list that has said so is that of its old host.
+            // It has moved, and the list is its old host's.
             (Some(_), _) => Ok(Outcome::Present),
             _ if !self.selection.has_host(&host) => Ok(Outcome::Excluded),
             _ if !list.has_host(&host) => Ok(Outcome::Elsewhere),

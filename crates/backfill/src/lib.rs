@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A page of a list is the unit of work: its repositories are in the tables of the archive before its row is in the ledger, which
-//! lies beside them. So a run that ends at any time goes on with the page after the last row, and takes from that page what
+//! lies next to them. So a run that ends at any time goes on with the page after the last row, and takes from that page what
 //! the tables do not have yet.
 //!
 //! [`Backfill`] is the library call; `wireproof backfill` is the same with arguments.

@@ -57,7 +57,7 @@ pub(crate) struct AccountPage {
 }
 
 impl Source {
-    /// The lists, and of those that the relay names each host once.
+    /// The lists. A host that the relay names twice has one list.
     pub(crate) async fn lists(
         &self,
         client: &PacedClient,
@@ -252,7 +252,7 @@ impl ListedAccount {
     }
 }
 
-/// What a sweep has seen of a list: one that repeats accounts, or makes them up, does not end by itself.
+/// The part of a list that a sweep has seen: a list that repeats or invents accounts never ends by itself.
 #[derive(Debug, Default)]
 pub(crate) struct SeenAccounts {
     keys: HashSet<[u8; 16]>,
@@ -302,17 +302,17 @@ const PAGE_ACCOUNTS: u16 = 1000;
 /// Pages in a row without a new account after which a list is given up.
 const MAX_IDLE_PAGES: usize = 32;
 
-/// Pages in a row without an account of the host after which a list is given up: each account of them is looked up in the
-/// directory.
+/// Pages in a row without an account of the host after which a list is given up: every account of them costs a look-up in
+/// the directory.
 const MAX_STRANGE_PAGES: usize = 8;
 
-/// Maximum number of accounts of a list: of the largest host several times as many as it has.
+/// Maximum number of accounts of a list: several times as many as the largest host has.
 const MAX_ACCOUNTS: usize = 10_000_000;
 
 /// Maximum number of hosts of a relay.
 const MAX_HOSTS: usize = 100_000;
 
-/// Attempts at a page, and the delay before the second; it grows with each.
+/// Attempts at a page, and the delay before the second; it grows every time.
 const ATTEMPTS: u32 = 3;
 const RETRY: Duration = Duration::from_secs(1);
 

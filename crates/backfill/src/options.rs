@@ -42,7 +42,7 @@ pub struct BackfillOptions {
     pub max_bytes_in_use: Option<u64>,
     /// Time before the second sweep, if an account or a list failed; before the third, six times as much. 30 seconds.
     pub retry_delay: Duration,
-    /// Limits of each download.
+    /// Limits of one download.
     pub limits: Limits,
     /// A contact for the operators of the hosts. Required for public hosts.
     pub contact: ContactArgs,
@@ -180,7 +180,7 @@ impl Backfill {
         let named: Vec<Url> = options.hosts.iter().chain(&options.relay).cloned().collect();
         let network = Network::open_with_contact(&options.network, &options.contact, &named)?;
         let ledger = Ledger::new(&archive, &options.name)?;
-        // Collections share accounts, each of which is fetched for the first list that has it.
+        // Collections share accounts: an account is fetched for the first list that has it.
         let concurrent_lists =
             if options.collections.is_empty() { options.concurrent_lists } else { 1 };
         let pace = options.pace()?;

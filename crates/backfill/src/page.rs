@@ -128,7 +128,7 @@ impl PageWork<'_> {
                     place.count();
                 }
                 changed = place.changed() => if let Err(fault) = changed {
-                    // What was fetched is kept: the next sweep over the list does not fetch it again.
+                    // Fetched repositories are kept: the next sweep over the list does not fetch them again.
                     self.store_all(&mut done).await?;
                     self.finish_storing().await?;
                     return Err(PageError::List(fault));
@@ -224,8 +224,8 @@ impl PageWork<'_> {
     }
 }
 
-/// Has any stored revision do for the accounts of a later sweep: what they have written since their first one is in the stream.
-/// An account that failed needs the one that its host lists.
+/// Accepts any stored revision for the accounts of a later sweep: their writes since the first sweep are in the stream. An
+/// account that failed needs the revision that its host lists.
 fn accept_stored_revisions(accounts: &mut [ListedAccount], failed: &HashSet<String>) {
     let is_done = |account: &&mut ListedAccount| !failed.contains(account.did.as_str());
     accounts.iter_mut().filter(is_done).for_each(|account| account.rev = None);

@@ -254,7 +254,7 @@ const SLICE: Duration = Duration::from_secs(30);
 /// Accounts that a list does in a slice at least. A host that is overloaded is asked every two seconds.
 const MIN_DONE_IN_SLICE: u64 = 12;
 
-/// Lists that are suspended at a time: each has a page in memory, and renews its lease.
+/// Lists that are suspended at a time: a suspended list has a page in memory, and renews its lease.
 const MAX_SUSPENDED: usize = 256;
 
 #[cfg(test)]
@@ -268,7 +268,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3600);
 
-    /// Lists whose accounts each take a minute, until the floor ends them.
+    /// Lists that take a minute per account, until the floor ends them.
     fn start_slow_lists(places: &Arc<Places>, prompt: &PromptLists, count: usize) {
         for _ in 0..count {
             let mut prompt = prompt.list();

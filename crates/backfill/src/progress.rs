@@ -1,4 +1,4 @@
-//! The progress of a run: counts of all lists, and messages of each.
+//! The progress of a run: counts over all lists, and messages per list.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;

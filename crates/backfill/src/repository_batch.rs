@@ -62,8 +62,8 @@ impl RepositoryBatch {
 }
 
 impl BackfillRun {
-    /// Verifies the repositories of a batch, and stores the proved ones. The same repositories are stored once, also if
-    /// the process has ended between the two tables.
+    /// Verifies the repositories of a batch, and stores the proved ones. The same repositories are stored once, even if
+    /// the process ended between the two tables.
     pub(crate) fn store(
         &self,
         batch: &RepositoryBatch,

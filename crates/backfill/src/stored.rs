@@ -1,4 +1,5 @@
-//! The newest revision of each repository in the archive, by account: 32 bytes each, and the overhead of the map.
+//! The newest revision of every repository in the archive, by account: 32 bytes per account, and the overhead of
+//! the map.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

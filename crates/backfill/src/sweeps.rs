@@ -144,8 +144,8 @@ impl BackfillRun {
         }
     }
 
-    /// Sweeps over the lists until nothing is left that may change. A sweep over lists that were read waits for those that are
-    /// being read, but not for those that are behind: they go on by themselves.
+    /// Sweeps over the lists until nothing is left that may change. A sweep over lists that were read waits for lists that are
+    /// being read, but not for lists that are behind: they continue alone.
     async fn sweeps(self: Arc<Self>, lists: Vec<Arc<AccountList>>) -> Result<(), Failure> {
         let swept = |list| SweptList {
             list,
@@ -160,14 +160,14 @@ impl BackfillRun {
         let mut last_read = Instant::now();
         loop {
             if rounds >= summary::MAX_SWEEPS {
-                // Lists that were behind end one by one, and each round reads the revisions of the whole archive.
+                // Lists that were behind end one by one, and every round reads the revisions of the whole archive.
                 sleep(LATE_ROUND_PAUSE.saturating_sub(last_read.elapsed())).await;
             }
             let sweeps = due.iter().map(|list| list.sweeps).max().unwrap_or_default();
             if sweeps > 0 && self.has_trouble(&due).await? {
                 sleep(self.retry_delay * 6_u32.pow(sweeps - 1)).await;
             }
-            // Other processes may have stored what this one did not.
+            // Other processes may have stored repositories that failed here.
             self.read_stored().await?;
             rounds += 1;
             last_read = Instant::now();
