@@ -1,4 +1,4 @@
-//! What every long run needs: a stop signal, the clock, locks of files, and the places at which tests end a process.
+//! Parts of every long run: a stop signal, the clock, locks of files, and the places at which tests end a process.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
-//! An exclusive lock beside a file, and whether a path still names the file that was opened.
+//! An exclusive lock next to a file, and whether a path still names the file that was opened.
 //!
-//! A process that deletes or replaces an open file does not disturb those that have it open: they would go on
-//! writing to a file without a name. So the identity of a file is compared before every write.
+//! A process that deletes or replaces an open file does not disturb the processes that have it open: they would go
+//! on writing to a file without a name. So the identity of a file is compared before every write.
 
 use std::fs::{self, File, Metadata, TryLockError};
 use std::io;
@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 pub struct LockError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The fault of the file.
     #[source]
     pub fault: LockFault,
 }
 
-/// What is wrong with a file.
+/// A fault of a locked file.
 #[derive(Debug, thiserror::Error)]
 pub enum LockFault {
     /// Another process has the lock.
@@ -40,8 +40,8 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock of the file at `path`: a lock file beside it, as the locks on the file itself may be those of a
-    /// library that writes it.
+    /// Takes the lock of the file at `path`: a lock file next to it, as a library that writes the file may use locks
+    /// on the file itself.
     ///
     /// # Errors
     /// If another process has the lock, or the lock file cannot be created.
