@@ -8,7 +8,7 @@
 //! | [`json`] | the JSON form of DAG-CBOR values |
 //! | [`printable`] | untrusted text with its invisible characters escaped |
 //! | [`wrapping`] | byte order marks and compression, named in errors |
-//! | [`car`] | archives of blocks, each checked against its CID |
+//! | [`car`] | archives of blocks, checked against their CIDs |
 //!
 //! ```
 //! use wireproof::codec::cid::{Cid, Codec};

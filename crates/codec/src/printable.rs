@@ -47,7 +47,7 @@ fn write_escaped(
 }
 
 /// Whether a character has no glyph of its own, or changes how its neighbours are displayed: controls,
-/// formats, line separators, and those that Unicode calls default-ignorable.
+/// formats, line separators, and default-ignorable characters.
 pub fn is_invisible(letter: char) -> bool {
     let after = INVISIBLE.partition_point(|(_, last)| *last < letter);
     INVISIBLE.get(after).is_some_and(|(first, _)| *first <= letter)
@@ -128,7 +128,7 @@ const fn lead(letter: char) -> u8 {
     letter.encode_utf8(&mut [0; 4]).as_bytes()[0]
 }
 
-/// The escape of JSON: one for each unit of UTF-16.
+/// The escape of JSON: one per unit of UTF-16.
 fn push_escape(json: &mut Vec<u8>, letter: char) {
     let mut escape = String::new();
     for unit in letter.encode_utf16(&mut [0; 2]) {

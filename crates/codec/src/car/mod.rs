@@ -1,4 +1,4 @@
-//! CAR v1: archives of blocks, each with its CID.
+//! CAR v1: archives of blocks with their CIDs.
 //!
 //! | part | bytes |
 //! |---|---|

@@ -159,7 +159,7 @@ const BATCH: usize = 256;
 /// The blocks of most frames: room for more is 12 KiB, which take as long to clear as a block to hash.
 const FEW: usize = 16;
 
-/// Compares the SHA-256 of each block with its CID, many at a time, and sets [`Block::proof`].
+/// Compares the SHA-256 hashes of blocks with their CIDs, many at a time, and sets [`Block::proof`].
 ///
 /// # Errors
 /// At the first block whose data does not match its CID.
@@ -288,7 +288,7 @@ fn section(
 #[derive(Clone, Copy, Debug)]
 pub struct Roots<'a> {
     first: Option<CidRef<'a>>,
-    /// The items of the root array, each checked to be a link.
+    /// The items of the root array, all checked to be links.
     items: &'a [u8],
     len: usize,
 }

@@ -48,7 +48,7 @@ pub struct BlockBatch {
     bytes: Vec<u8>,
     /// Bytes from the start of the archive to `bytes`.
     offset: u64,
-    /// Each span is one of a section in `bytes` that was read before.
+    /// A span is the place of a section in `bytes` that was read before.
     spans: Vec<Span>,
 }
 
@@ -314,7 +314,7 @@ impl<R: Read> Buffered<R> {
                 return Err(error);
             }
             if self.filled == self.buffer.len() {
-                // Grows with what has arrived, whatever length is claimed.
+                // Grows with the bytes that arrived, whatever length is claimed.
                 let arrived = self.offset.min(BATCH_BYTES as u64) as usize;
                 let room = arrived.max(2 * self.filled).max(FIRST_READ_BYTES);
                 self.buffer.resize(room.min(len.max(BATCH_BYTES)), 0);

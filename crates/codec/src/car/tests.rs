@@ -277,7 +277,7 @@ fn a_stream_is_read_ahead_by_one_batch() {
     assert!((60_000..90_000).contains(&read), "{read} bytes");
 }
 
-/// The numbers of blocks in each batch.
+/// The numbers of blocks in the batches.
 fn batch_lens(bytes: &[u8]) -> Vec<usize> {
     let mut reader = StreamReader::new(bytes, &Options::default()).unwrap();
     std::iter::from_fn(|| reader.next_batch().unwrap()).map(|batch| batch.len()).collect()

@@ -1,4 +1,4 @@
-//! Counting the items of each kind, by which decoders in benchmarks prove that they did the same work.
+//! Counts items by kind. With the counts, decoders in benchmarks prove that they did the same work.
 
 use std::cell::Cell;
 
@@ -8,7 +8,7 @@ use super::scan::{self, Entries, Sink};
 use super::value::{Value, WideInteger};
 use crate::cid::CidRef;
 
-/// The numbers of items of each kind in an item and everything inside it.
+/// The numbers of items by kind in an item and everything inside it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ItemCounts {
     /// Maps.

@@ -27,7 +27,7 @@ pub fn encode(value: &Value<'_>) -> Result<Vec<u8>, EncodeError> {
     Ok(encoder.into_bytes())
 }
 
-/// Appends items one by one, each in its canonical form. The caller is responsible for the order of map
+/// Appends items one by one in canonical form. The caller is responsible for the order of map
 /// keys and for the counts of containers.
 ///
 /// ```
@@ -152,7 +152,7 @@ impl Encoder {
         self.head(item::ARRAY, count as u64)
     }
 
-    /// Appends the head of a map; `count` keys in canonical order must follow, each with its value.
+    /// Appends the head of a map; `count` keys in canonical order must follow, with their values.
     #[inline]
     pub fn map(&mut self, count: usize) -> &mut Self {
         self.head(item::MAP, count as u64)

@@ -2,7 +2,7 @@
 //! readers.
 //!
 //! Every function takes the rest of the input and returns what it read and the new rest. The position is
-//! passed by value, in registers: in a struct behind a reference it would go through memory at each step,
+//! passed by value, in registers: in a struct behind a reference it would go through memory at every step,
 //! and scanning takes 1.4 times as long. For the same reason the result of a function that is not inlined
 //! is taken apart and rebuilt: passed on whole, it would force the usual path through memory too.
 //!
@@ -54,7 +54,7 @@ pub(super) fn fail<T>(rest: &[u8], reason: Reason) -> Result<T, ItemError> {
     Err(ItemError::new(rest.len(), reason))
 }
 
-/// What was read, and the rest.
+/// The item, and the rest of the input.
 pub(super) type Read<'a, T> = Result<(T, &'a [u8]), ItemError>;
 
 /// Reads the number in a head. The caller has examined the kind in its first byte.

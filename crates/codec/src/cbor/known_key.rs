@@ -3,10 +3,10 @@
 /// A key in its encoded form, ready to be compared. See [`Entries::next`](super::Entries::next).
 #[derive(Clone, Debug)]
 pub struct KnownKey {
-    /// The first eight encoded bytes (head, then text, then zeros) as a big-endian number, and those that count.
+    /// The first eight encoded bytes (head, then text, then zeros) as a big-endian number and its mask.
     word: u64,
     mask: u64,
-    /// The next eight, and those that count.
+    /// The next eight and their mask.
     second: u64,
     second_mask: u64,
     /// The encoded key.

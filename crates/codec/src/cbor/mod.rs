@@ -60,5 +60,5 @@ pub use scan::{Entries, Sink, build, build_prefix, validate, validate_prefix};
 pub use value::{DuplicateKey, Map, Value, WideInteger};
 
 /// The most containers inside each other; a scalar alone has depth 0. Of the other readers of DAG-CBOR that have a limit, the lowest
-/// is as high, so what they read is read here: `docs/decisions/strictness.md`.
+/// is as high, so this one reads everything that they read: `docs/decisions/strictness.md`.
 pub const MAX_DEPTH: u32 = 127;

@@ -1,4 +1,4 @@
-//! The strict scanner: reads one item of any kind, checks every rule, and passes what it reads to a [`Sink`],
+//! The strict scanner: reads one item of any kind, checks every rule, and passes items to a [`Sink`],
 //! which builds values, counts them, or does nothing.
 
 use kernels::utf8;
@@ -73,7 +73,7 @@ pub fn build_prefix<'a, S: Sink<'a>>(
 /// The receiver of the items that the scanner reads: it builds the values of another language or library without a
 /// [`Value`](super::Value) between. See [`build`].
 ///
-/// Each item is written to a slot that exists already: an item returned by value would be built on the stack and copied,
+/// Items are written to slots that exist already: an item returned by value would be built on the stack and copied,
 /// and a scan that builds values takes 1.1 times as long.
 pub trait Sink<'a>: Copy {
     /// The destination of an item.
@@ -104,7 +104,7 @@ pub trait Sink<'a>: Copy {
     fn bytes(self, slot: &mut Self::Slot, bytes: &'a [u8]);
     /// A link to another block.
     fn link(self, slot: &mut Self::Slot, cid: CidRef<'a>);
-    /// An array of `count` items: calls `read` once for each, in order, and returns its error.
+    /// An array of `count` items: calls `read` once per item, in order, and returns its error.
     ///
     /// # Errors
     /// The first error of `read`.
@@ -114,7 +114,7 @@ pub trait Sink<'a>: Copy {
         count: usize,
         read: impl FnMut(usize, &mut Self::Slot) -> Result<(), ItemError>,
     ) -> Result<(), ItemError>;
-    /// A map of `count` entries: calls [`Entries::next`] or another of its methods once for each, and returns its error.
+    /// A map of `count` entries: calls [`Entries::next`] or another of its methods once per entry, and returns its error.
     ///
     /// # Errors
     /// The first error of `entries`.
@@ -234,7 +234,7 @@ impl<'a, S: Sink<'a>> Entries<'a, S> {
 struct Nesting {
     /// The number of containers.
     depth: u32,
-    /// Bytes that those containers need after it, at least one for each item.
+    /// Bytes that those containers need after it, at least one per item.
     reserved: usize,
 }
 

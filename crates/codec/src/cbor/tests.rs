@@ -37,7 +37,7 @@ fn assert_matches_reference(input: &[u8]) {
     }
 }
 
-/// Keys of all lengths, among them those that the tests of key order have.
+/// Keys of all lengths, among them the keys of the tests of key order.
 fn known_keys() -> Vec<KnownKey> {
     let texts = [
         "",
@@ -58,7 +58,7 @@ fn known_keys() -> Vec<KnownKey> {
     texts.into_iter().chain(long.iter().map(|text| &**text)).filter_map(KnownKey::new).collect()
 }
 
-/// The keys of all maps in `value`, each after the keys inside its value.
+/// The keys of all maps in `value`; a key comes after the keys inside its value.
 fn add_keys(value: &Value<'_>, keys: &mut Vec<String>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| add_keys(item, keys)),
@@ -255,7 +255,7 @@ fn ten_million_levels_are_rejected_on_a_small_stack() {
 
 #[test]
 fn stated_counts_allocate_no_more_than_the_input_could_fill() {
-    // Each array states as many items as bytes are left; only the first one can be true.
+    // Every array states as many items as bytes are left; only the first one can be true.
     let mut input = Vec::new();
     for left in (0..60u32).map(|level| 1_000_000 - 5 * (level + 1)) {
         input.push(0x9a);

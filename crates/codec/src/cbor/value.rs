@@ -147,5 +147,5 @@ impl<'a> Map<'a> {
 }
 
 /// The most entries of a map that is searched linearly: most records have fewer, and their keys mostly
-/// differ in length, which costs one comparison each.
+/// differ in length, which costs one comparison per entry.
 const LINEAR_UP_TO: usize = 8;

@@ -137,7 +137,7 @@ mod tests {
     use crate::cid::{Cid, Codec};
     use crate::json;
 
-    /// The JSON of a value and that of its encoding, which must be the same.
+    /// The JSON of a value. The JSON of its encoding must be the same.
     fn both_ways(value: &Value<'_>) -> String {
         let encoded = cbor::encode(value).unwrap();
         let mut appended = b"before".to_vec();

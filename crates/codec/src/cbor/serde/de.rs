@@ -40,7 +40,7 @@ trait Source<'de>: Sized {
     fn skip(self) -> Result<(), SerdeError>;
 }
 
-/// What an item turned out to be. A container is yet to be read.
+/// The item that was found. A container is yet to be read.
 enum Item<'de, C> {
     Null,
     Boolean(bool),
@@ -62,7 +62,7 @@ trait Container<'de> {
 
     /// The number of items or values that are yet to be read.
     fn left(&self) -> usize;
-    /// The next key. Called before each [`child`](Self::child) of a map.
+    /// The next key. Called before every [`child`](Self::child) of a map.
     fn key(&mut self) -> Result<&'de str, SerdeError>;
     /// The next item or value. Called at most [`left`](Self::left) times.
     fn child(&mut self) -> Result<Self::Child<'_>, SerdeError>;

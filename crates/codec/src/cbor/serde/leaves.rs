@@ -1,7 +1,7 @@
 //! Links and byte strings in serde's data model, which has neither links nor `{"$bytes": …}`.
 //!
 //! Both travel as newtype structs with a name that the serializers of this crate know. To any other
-//! format they are what is inside: an object with one key in human-readable formats, bytes elsewhere.
+//! format they are their content: an object with one key in human-readable formats, bytes elsewhere.
 //! Reading accepts every form in which such a value may arrive, because serde buffers the content of
 //! untagged and internally tagged enums and forgets the format it came from.
 

@@ -14,7 +14,7 @@
 //! | maps with text keys, structs | map in canonical order | object |
 //! | enums | as serde's attributes define: `"Variant"`, `{"Variant": …}`, `{"$type": "…", …}` | the same |
 //!
-//! Text, bytes and links can be borrowed from what is read (`&str`, `&[u8]`, [`Bytes`], `CidRef`).
+//! Text, bytes and links can be borrowed from the input (`&str`, `&[u8]`, [`Bytes`], `CidRef`).
 //! `Vec<u8>` is a sequence of numbers to serde: use [`ByteBuf`]. A field that may be absent needs
 //! `#[serde(default, skip_serializing_if = "Option::is_none")]`, because `None` alone is written as null.
 //!
@@ -110,7 +110,7 @@ pub use leaves::{ByteBuf, Bytes};
 /// Reads a `T` from a value. Text, bytes and links may be borrowed from the value's input.
 ///
 /// # Errors
-/// If the value does not have the shape of `T`: what was expected, and the path to it.
+/// If the value does not have the shape of `T`; the error names the expected shape and the path.
 pub fn from_value<'a, T: Deserialize<'a>>(value: &Value<'a>) -> Result<T, SerdeError> {
     de::from_value(value)
 }
@@ -119,7 +119,7 @@ pub fn from_value<'a, T: Deserialize<'a>>(value: &Value<'a>) -> Result<T, SerdeE
 ///
 /// # Errors
 /// If `input` is not one canonical item, as [`decode`](super::decode) reports it, or does not have the
-/// shape of `T`: what was expected, and the path to it.
+/// shape of `T`; the error names the expected shape and the path.
 pub fn from_slice<'a, T: Deserialize<'a>>(input: &'a [u8]) -> Result<T, SerdeError> {
     de::from_slice(input).map_err(|error| match validate(input) {
         Err(not_canonical) => SerdeError::new(SerdeFault::Decode(not_canonical)),

@@ -23,7 +23,7 @@ impl<'a> ToValue<'a> {
         Self { arena, depth: 0 }
     }
 
-    /// The serializer for what is inside a container here.
+    /// The serializer for the content of a container here.
     fn inside(self) -> Result<Self, SerdeError> {
         if self.depth < MAX_DEPTH {
             return Ok(Self { depth: self.depth + 1, ..self });

@@ -9,7 +9,7 @@ use super::*;
 use crate::cbor::{self, MAX_DEPTH, Map, Reason, WideInteger, decode};
 use crate::cid::{AnyCid, Cid, CidRef, Codec};
 
-/// Any item, owned: what the data model can hold, through serde alone.
+/// Any item of the data model, owned, through serde alone.
 #[derive(Clone, Debug, PartialEq)]
 enum Tree {
     Null,
@@ -163,7 +163,7 @@ enum Tagged {
     Nested { inner: Vec<Tagged> },
 }
 
-/// serde buffers what a tagged enum of this kind writes.
+/// serde buffers the fields of a tagged enum of this kind.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "$type")]
 enum TaggedNewtype {
