@@ -97,7 +97,7 @@ fn many_schnorr(items: &[SchnorrItem]) {
     assert!(schnorr::verify_many(&checks).iter().all(Result::is_ok));
 }
 
-/// A signature by a key of its own, in the form that each library takes.
+/// A signature by a key of its own in the forms that the libraries take.
 struct Item {
     digest: Digest,
     signature: [u8; 64],

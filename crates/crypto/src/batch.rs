@@ -14,7 +14,7 @@ use crate::signature::{self, SignatureFault, SignatureVerdict};
 /// A signature to verify by the strict rules of repository data.
 #[derive(Clone, Copy, Debug)]
 pub struct SignatureCheck<'a> {
-    /// What was signed.
+    /// The signed message or its digest.
     pub signed: SignedData<'a>,
     /// r and s, 64 bytes if well formed.
     pub signature: &'a [u8],
@@ -22,7 +22,7 @@ pub struct SignatureCheck<'a> {
     pub key: KeyRef<'a>,
 }
 
-/// What was signed, hashed or not.
+/// A signed message, hashed or not.
 #[derive(Clone, Copy, Debug)]
 pub enum SignedData<'a> {
     /// The message.
@@ -40,10 +40,10 @@ pub enum KeyRef<'a> {
     Compressed(CompressedKey),
 }
 
-/// Verifies each signature. Curves may be mixed; the verdict of a check has the check's index.
+/// Verifies every signature. Curves may be mixed; the verdict of a check has the check's index.
 ///
-/// Every verdict is that of [`PublicKey::verify_digest`], or [`SignatureFault::Key`] where a compressed
-/// key is not a point.
+/// Verdicts equal the results of [`PublicKey::verify_digest`], or [`SignatureFault::Key`] where a
+/// compressed key is not a point.
 ///
 /// ```
 /// use wireproof::crypto::{
@@ -88,8 +88,8 @@ pub fn verify_many_cached(
     verify_batch(checks, Some(cache), verdicts, lanes::are_faster);
 }
 
-/// Writes the verdicts on malformed signatures, then verifies the rest: those of a curve in lanes if `use_lanes`
-/// returns `true` for their number, otherwise by its library.
+/// Writes the verdicts on malformed signatures, then verifies the rest: signatures of a curve in lanes if
+/// `use_lanes` returns `true` for their number, otherwise by its library.
 pub(crate) fn verify_batch(
     checks: &[SignatureCheck<'_>],
     mut cache: Option<&mut KeyCache>,
@@ -147,7 +147,7 @@ fn verify_in_lanes<C: kernel::Curve>(
     kernel::verify_ecdsa_many(&items, found);
 }
 
-/// The digest of each check; the messages among them are hashed together.
+/// The digests of the checks; messages are hashed together.
 fn digests(checks: &[SignatureCheck<'_>]) -> Vec<Digest> {
     let messages: Vec<&[u8]> = checks.iter().filter_map(|check| check.signed.message()).collect();
     let mut hashed = sha256::digest_many(&messages).into_iter();

@@ -16,7 +16,7 @@ pub(crate) fn are_faster(count: usize) -> bool {
     count >= kernel::Backend::best().faster_from()
 }
 
-/// Whether the kernel verifies these few signatures faster than a library, each by itself, with the tables of their keys.
+/// Whether the kernel verifies these few signatures one by one, with the tables of their keys, faster than a library.
 pub(crate) fn are_faster_for<C: StoredCurve, K: LaneCheck<C>>(
     checks: &[K],
     cache: Option<&KeyCache>,
@@ -39,7 +39,7 @@ pub(crate) trait LaneCheck<C: kernel::Curve> {
     fn verify_by_library(&self) -> SignatureVerdict;
 }
 
-/// Writes the verdict that `run` finds for each signature to its index, one chunk at a time, with the
+/// Writes the verdicts that `run` finds to the signatures' indexes, one chunk at a time, with the
 /// keys that the cache has tables of. The keys of valid signatures are recorded in the cache.
 pub(crate) fn verify<C: StoredCurve, K: LaneCheck<C>>(
     checks: &[K],

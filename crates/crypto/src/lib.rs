@@ -19,12 +19,12 @@
 //! |---|---|
 //! | `secp256k1` (default) | K-256 and BIP-340 by libsecp256k1, a C library |
 //! | `aws-lc` (default) | P-256 verification by AWS-LC, a C and assembly library |
-//! | `pure-rust` | the crates `k256` and `p256` for each curve that has no C library enabled |
+//! | `pure-rust` | the crates `k256` and `p256` for curves without an enabled C library |
 //! | `signing` | secret keys; P-256 is signed by `p256` in every configuration |
 //!
 //! A feature never changes a verdict. No type of another crate is part of this interface.
 //!
-//! Nothing here draws random bytes. The nonce of a signature is that of RFC 6979; the caller supplies the
+//! Nothing here draws random bytes. The nonce of a signature follows RFC 6979; the caller supplies the
 //! bytes of secret keys and the auxiliary randomness of BIP-340.
 //!
 //! ```

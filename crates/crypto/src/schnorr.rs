@@ -128,7 +128,7 @@ impl fmt::Debug for SecretKey {
 /// A signature to verify.
 #[derive(Clone, Copy, Debug)]
 pub struct SignatureCheck<'a> {
-    /// What was signed, of any length; for Nostr an event's id.
+    /// The signed message, of any length; for Nostr an event's id.
     pub message: &'a [u8],
     /// r and s, 64 bytes if well formed.
     pub signature: &'a [u8],
@@ -145,10 +145,10 @@ pub enum KeyRef<'a> {
     Bytes(&'a [u8; 32]),
 }
 
-/// Verifies each signature; the verdict of a check has the check's index.
+/// Verifies every signature; the verdict of a check has the check's index.
 ///
-/// Every verdict is that of [`XOnlyKey::verify`], or [`SignatureFault::Key`] where the bytes are not a
-/// key.
+/// Verdicts equal the results of [`XOnlyKey::verify`], or [`SignatureFault::Key`] where the bytes are
+/// not a key.
 pub fn verify_many(checks: &[SignatureCheck<'_>]) -> Vec<SignatureVerdict> {
     let mut verdicts = vec![Ok(()); checks.len()];
     verify_many_into(checks, &mut verdicts);
@@ -218,9 +218,9 @@ fn verify_in_lanes(
     kernel::verify_schnorr_many(&items, found);
 }
 
-/// The challenge of each check: the tagged hash of r, key and message.
+/// The challenges of the checks: the tagged hash of r, key and message.
 ///
-/// Gathers the hashed bytes first, because SHA-256 in lanes reads each message from one slice.
+/// Gathers the hashed bytes first, because SHA-256 in lanes reads a message from one slice.
 fn challenges(checks: &[WellFormed<'_>]) -> Vec<Digest> {
     let tag = sha256::digest(b"BIP0340/challenge");
     let len = |check: &WellFormed<'_>| 128 + check.message.len();

@@ -11,7 +11,7 @@ use crate::public_key::PublicKey;
 
 /// A secret key on K-256 or P-256.
 ///
-/// Signing is deterministic: the nonce is that of RFC 6979, and s is low.
+/// Signing is deterministic: the nonce follows RFC 6979, and s is low.
 #[derive(Clone)]
 pub struct SecretKey(Secret);
 

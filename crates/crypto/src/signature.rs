@@ -1,8 +1,8 @@
-//! What a signature must be before any key is involved: length, ranges, a low s.
+//! Checks of a signature without its key: length, ranges, a low s.
 
 use crate::curve::Curve;
 
-/// Why a signature is rejected. Faults of the signature alone come before those that need the key.
+/// Why a signature is rejected. Faults of the signature alone come before faults that need the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignatureFault {

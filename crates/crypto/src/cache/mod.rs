@@ -5,7 +5,7 @@
 //! is CLOCK: a key that was found again gets a second chance, a key that was not has none, so a flood of
 //! new keys evicts other new keys first.
 //!
-//! What is stored of a key grows with its valid signatures: nothing, then its point or a small table of multiples, then a
+//! The stored data of a key grows with its valid signatures: nothing, then its point or a small table of multiples, then a
 //! larger table ([`enlarged`]). A table costs as much time as it saves in some dozens of signatures of a batch, or in two or
 //! three that are verified alone, so a key that appears once gets none.
 
@@ -58,7 +58,7 @@ struct Entry {
     enlarged: Option<Place>,
 }
 
-/// What is stored of a key.
+/// The stored data of a key.
 #[derive(Debug)]
 enum EntryState {
     /// The key signed something once.
@@ -83,9 +83,8 @@ pub struct CacheStats {
 }
 
 impl KeyCache {
-    /// An empty cache of at most `budget_bytes`: three quarters are for keys, one for each
-    /// [`ENTRY_BYTES`](Self::ENTRY_BYTES), and a quarter for the larger tables of the busiest.
-    /// Keep `seed` secret from peers that choose keys.
+    /// An empty cache of at most `budget_bytes`: three quarters are for keys, one per [`ENTRY_BYTES`](Self::ENTRY_BYTES),
+    /// and a quarter for the larger tables of the busiest. Keep `seed` secret from peers that choose keys.
     pub fn new(budget_bytes: usize, seed: [u8; 16]) -> Self {
         let for_tables = budget_bytes / 4;
         Self {
@@ -207,8 +206,7 @@ impl KeyCache {
         entry.uses
     }
 
-    /// Records that each of these keys without a table signed something in lanes, and makes the tables of those
-    /// that had done so before.
+    /// Records that the keys without a table signed something in lanes. A key that had done so before gets its table.
     pub(crate) fn record_valid(&mut self, keys: &[CompressedKey]) {
         let due: Vec<CompressedKey> =
             keys.iter().copied().filter(|key| self.record(*key)).collect();
@@ -264,7 +262,7 @@ impl KeyCache {
     }
 
     /// Advances the clock hand past the first entry that was not found since the last pass. Terminates,
-    /// because it clears the mark of each entry it passes.
+    /// because it clears the mark of every entry it passes.
     fn next_victim(&mut self) -> usize {
         loop {
             let at = self.hand;

@@ -140,7 +140,7 @@ fn assert_enlarged_is_consistent(cache: &KeyCache) {
 #[test]
 fn the_table_of_a_key_grows_with_its_valid_signatures() {
     let mut cache = cache_with_room(1 << 20);
-    // A key of each curve.
+    // One key per curve.
     for number in [0, 1] {
         let mut grown = Vec::new();
         for uses in 1..=LARGE_USES {
@@ -203,7 +203,7 @@ fn the_more_larger_tables_there_are_the_longer_each_may_be_unused() {
     for number in [0, 2, 4, 6] {
         sign(&mut cache, number, MEDIUM_USES);
     }
-    // With this key, there were 64 uses since the first: sixteen for each table.
+    // With this key, there were 64 uses since the first: sixteen per table.
     sign(&mut cache, 8, MEDIUM_USES);
     assert_eq!(size_of_table(&cache, 8), Some(TableSize::Small));
     sign(&mut cache, 10, MEDIUM_USES);
@@ -222,7 +222,7 @@ fn a_table_in_use_keeps_its_room() {
         assert_eq!(size_of_table(&cache, 0), Some(TableSize::Medium), "after key {number}");
         assert_enlarged_is_consistent(&cache);
     }
-    // It needs more room than there is, and keeps what it has.
+    // It needs more room than there is, and keeps its table.
     sign(&mut cache, 0, LARGE_USES);
     assert_eq!(size_of_table(&cache, 0), Some(TableSize::Medium));
     assert_enlarged_is_consistent(&cache);
