@@ -1,4 +1,4 @@
-//! Persistent state: the cursor of each stream, and the key and chain state of each account.
+//! Persistent state: the cursors of streams, and the keys and chain states of accounts.
 //!
 //! [`Store`] is one SQLite file. One thread writes it; requests that arrive while it writes share the
 //! next transaction. [`StoreState`] is its [`ChainState`](verify::sync::ChainState):

@@ -20,7 +20,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use verify::sync::AccountState;
 
-/// The account states in memory, in shards with a lock each.
+/// The account states in memory, in shards with their own locks.
 #[derive(Debug)]
 pub(crate) struct Overlay {
     shards: [Mutex<Shard>; SHARDS],

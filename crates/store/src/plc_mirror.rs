@@ -7,7 +7,7 @@
 //! | `refused` | an operation that breaks a rule: its number, its DID, the code of the rule, and a message |
 //!
 //! The operations of a page and its last number are stored in one transaction. So after any end of the process the
-//! mirror continues after the last page that was stored: without a gap, and without a repetition. Each row of
+//! mirror continues after the last page that was stored: without a gap, and without a repetition. Every row of
 //! `operation` has a checksum, as SQLite has none.
 
 use std::collections::BTreeMap;

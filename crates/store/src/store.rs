@@ -94,7 +94,7 @@ impl Store {
         let rows = accounts.iter().map(|(did, account)| (did.as_ref().into(), *account));
         let (cursors, mut rows): (_, Vec<(Box<str>, AccountState)>) =
             (cursors.collect(), rows.collect());
-        // In the order of the table, each of its pages is read and changed once.
+        // In table order, a page is read and changed only once.
         rows.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         tracing::trace!(target: "wireproof::store", accounts = rows.len(), "checkpoint");
         self.0.writer.write(Change::Checkpoint { cursors, accounts: rows })?;
@@ -246,7 +246,7 @@ impl Store {
     }
 }
 
-/// The [`ChainState`] of a [`Store`]. Each judge has its own; all of them see the same states.
+/// The [`ChainState`] of a [`Store`]. Every judge has its own; all see the same states.
 ///
 /// States stored here are only in memory until [`Store::checkpoint`] writes them.
 #[derive(Debug)]

@@ -8,15 +8,15 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use crate::checksum::Checksum;
 use crate::database::StoreFault;
 
-/// Streams with a sequence number each, in the order of their names.
+/// Streams with a sequence number, in the order of their names.
 pub(crate) type Seqs = Vec<(String, u64)>;
 
 /// The rows of both tables.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
-    /// The last handled event of each stream.
+    /// The last handled event of every stream.
     pub(crate) cursors: Seqs,
-    /// A sequence number for each stream that no printed event exceeds.
+    /// A sequence number per stream that no printed event exceeds.
     pub(crate) printed: Seqs,
 }
 

@@ -251,7 +251,7 @@ fn a_damaged_page_is_an_error() {
     assert!(matches!(fault, StoreFault::Damaged(_)), "{fault}");
 }
 
-/// What a file says.
+/// The content of a file.
 #[derive(Clone, Debug, PartialEq)]
 struct Contents {
     cursors: Vec<(String, u64)>,
@@ -304,7 +304,7 @@ fn used(number: u64) -> AccountState {
     }
 }
 
-/// Opens a copy of the file with these bytes. No panic, and no contents other than those of the original: at most
+/// Opens a copy of the file with these bytes. No panic, and no contents that the original lacks: at most,
 /// a key is missing.
 fn check_damaged(bytes: &[u8], original: &Contents) -> bool {
     let dir = tempfile::tempdir().unwrap();
@@ -549,7 +549,7 @@ fn checkpoint_with_log(main: &[u8], log: &[u8]) -> u64 {
     checkpoint_of(&open(&path))
 }
 
-/// The checkpoint in the file: that of the cursor, which must be that of every account.
+/// The checkpoint in the file: the cursor's. Every account must have the same one.
 fn checkpoint_of(store: &Store) -> u64 {
     let seq = store.cursor(STREAM).unwrap().unwrap_or(0);
     let mut accounts = store.chain_state().unwrap();
@@ -603,7 +603,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a disk does to a file: places and lengths are fractions of the file in 1/65,536.
+/// Damage of a disk to a file: places and lengths are fractions of the file in 1/65,536.
 #[derive(Clone, Copy, Debug)]
 enum Damage {
     Bit(u16, u8),
@@ -647,7 +647,7 @@ impl Damage {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// However a file is damaged, it is an error, or the cursors and states are those that were stored.
+    /// However a file is damaged, it is an error, or the cursors and states are as stored.
     #[test]
     fn a_damaged_file_is_an_error_or_unchanged(damage in damage()) {
         static USED: std::sync::LazyLock<(Vec<u8>, Contents)> = std::sync::LazyLock::new(|| {
@@ -664,8 +664,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// However states are stored, checkpointed, dropped from memory and read again, the results are those
-    /// of a plain map, and after a restart those of a map of what was checkpointed.
+    /// However states are stored, checkpointed, dropped from memory and read again, the results equal a plain
+    /// map's, and after a restart those in a map of the checkpointed states.
     #[test]
     fn accounts_are_a_map(steps in prop::collection::vec(step(), 1..200)) {
         let dir = tempfile::tempdir().unwrap();

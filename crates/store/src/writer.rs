@@ -1,5 +1,6 @@
-//! The writer thread: it takes all waiting requests, writes them in one transaction, and replies to each.
-//! If the transaction fails, the requests are retried one by one, so that each gets its own result.
+//! The writer thread: it takes all waiting requests, writes them in one transaction and replies to them.
+//! If the transaction fails, the requests are retried one by one, so that every request gets its own
+//! result.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
