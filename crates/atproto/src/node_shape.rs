@@ -6,8 +6,8 @@
 //! child   f6, or d8 2a 58 25 00 01 71 12 20 digest
 //! ```
 //!
-//! Up to 23 entries, lengths below 256, links of 36 bytes. What has this shape is canonical DAG-CBOR; whether the keys
-//! ascend and the prefixes are whole is left to those who read them, as is every other shape.
+//! Up to 23 entries, lengths below 256, links of 36 bytes. A block of this shape is canonical DAG-CBOR. Its reader
+//! checks that the keys ascend and the prefixes are whole, and parses every other shape.
 
 use codec::cid::Codec;
 use codec::{Cid, CidRef};

@@ -59,9 +59,9 @@ impl<'a> SigningBytes<'a> {
     }
 }
 
-/// The SHA-256 of each, in order.
+/// The SHA-256 digests, in order.
 ///
-/// Copies the bytes first, because the hash lanes take each message as one slice.
+/// Copies the bytes first, because the hash lanes take a message as one slice.
 pub fn digest_many(commits: &[SigningBytes<'_>]) -> Vec<Digest> {
     let mut gathered = Vec::with_capacity(commits.iter().map(SigningBytes::len).sum());
     for commit in commits {

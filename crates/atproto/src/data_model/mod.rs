@@ -311,7 +311,7 @@ impl<'p> ItemPath<'p> {
     }
 }
 
-/// Bytes of a path after which no further key is written, and bytes written of each key.
+/// Bytes of a path after which no further key is written, and bytes written of one key.
 const MAX_PATH_BYTES: usize = 200;
 
 const TYPE: &str = "$type";

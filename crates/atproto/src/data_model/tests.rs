@@ -6,7 +6,7 @@ use super::*;
 
 const COLLECTION: &str = "app.test.post";
 
-/// The fault of a record with these entries in JSON beside its `$type`.
+/// The fault of a record with these entries in JSON next to its `$type`.
 fn flagged(entries: &str) -> Option<(DataFault, String)> {
     let arena = Bump::new();
     let text = format!(r#"{{"$type": "{COLLECTION}", {entries}}}"#);
@@ -18,7 +18,7 @@ fn fault_and_path(checked: Result<(), DataError>) -> Option<(DataFault, String)>
     checked.err().map(|error| (error.fault, error.item_path.into()))
 }
 
-/// The fault of a record with an item under `n` beside its `$type`.
+/// The fault of a record with an item under `n` next to its `$type`.
 fn flagged_item(n: impl FnOnce(&mut Encoder)) -> Option<(DataFault, String)> {
     let mut record = Encoder::new();
     record.map(2).text("n");

@@ -89,7 +89,7 @@ fn decode_unhashed<'a>(
     payload::read(header, reader, options, arena)
 }
 
-/// Hashes the blocks of all events together, and rejects each event with a wrong one.
+/// Hashes the blocks of all events together, and rejects events with a wrong one.
 fn check_hashes<'a>(
     frame: impl Fn(usize) -> &'a [u8],
     batch: &mut [Result<Event<'a>, FrameError>],

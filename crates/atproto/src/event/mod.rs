@@ -47,7 +47,7 @@ pub use error::{FrameError, FrameFault};
 pub struct Options {
     /// Skips hashing: a block is then whatever its CID claims. For frames that were checked before.
     pub trust_hashes: bool,
-    /// The SHA-256 back end, for measurements; `None` selects the fastest for each batch. Decoding panics
+    /// The SHA-256 back end, for measurements; `None` selects the fastest for every batch. Decoding panics
     /// if this machine does not support the forced one.
     pub hash_backend: Option<sha256::Backend>,
     /// Whether blocks are decoded into values.
@@ -310,7 +310,7 @@ impl Action {
 /// The blocks of an event by CID, found at a cost that stays linear in the event, whatever its blocks.
 #[derive(Clone, Debug)]
 pub enum BlockIndex<'a, R = Vec<&'a Block<'a>>> {
-    /// Few enough blocks to compare each.
+    /// Few enough blocks to compare all.
     Unsorted(&'a [Block<'a>]),
     /// The blocks sorted by CID; of equal CIDs the first in the event comes first.
     Sorted(R),
@@ -338,7 +338,7 @@ impl<'a, R: AsRef<[&'a Block<'a>]>> BlockIndex<'a, R> {
         }
     }
 
-    /// The block named `cid`, as [`get`](Self::get) without a call for each comparison.
+    /// The block named `cid`, as [`get`](Self::get) without a call per comparison.
     #[inline]
     pub fn get_sha256(&self, cid: &Cid) -> Option<&'a Block<'a>> {
         // Arrays of a constant length are compared inline.
@@ -369,10 +369,10 @@ fn sort_by_cid(blocks: &mut [&Block<'_>]) {
     blocks.sort_unstable_by_key(|block| (block.cid, std::ptr::from_ref(*block).addr()));
 }
 
-/// Up to this many blocks, comparing each costs less than sorting them.
+/// Up to this many blocks, comparing all costs less than sorting them.
 const UNSORTED_BLOCKS: usize = 64;
 
-/// The index of the first item whose key an earlier item has: a commit may name each path once.
+/// The index of the first item whose key an earlier item has: a commit may name a path only once.
 pub fn first_duplicate<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Option<usize> {
     if items.len() <= UNSORTED_ITEMS {
         let is_duplicate =
@@ -386,7 +386,7 @@ pub fn first_duplicate<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Option<
     duplicates.map(|pair| pair[1]).min()
 }
 
-/// Up to this many items, comparing each with all others costs less than sorting.
+/// Up to this many items, comparing all pairs costs less than sorting.
 const UNSORTED_ITEMS: usize = 8;
 
 impl<'a> Event<'a> {

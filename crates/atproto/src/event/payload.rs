@@ -1,4 +1,4 @@
-//! Reading payloads: the fields of each message in one pass over its map, and the CAR slice in it.
+//! Reading payloads: the fields of a message in one pass over its map, and the CAR slice in it.
 
 use bumpalo::Bump;
 use bumpalo::collections::Vec as ArenaVec;
@@ -205,7 +205,7 @@ fn nullable<'a, T, E>(
     if reader.take_null() { Ok(None) } else { Ok(Some(read(reader)?)) }
 }
 
-/// Assigns to each operation the block of its record.
+/// Assigns the blocks of records to their operations.
 fn assign_records<'a>(
     ops: &mut [RepoOp<'a>],
     blocks: &'a [Block<'a>],
@@ -406,7 +406,7 @@ fn block_index<'a>(
     BlockIndex::Sorted(sorted)
 }
 
-/// Up to this many comparisons, looking at each block costs less than sorting.
+/// Up to this many comparisons, looking at every block costs less than sorting.
 const UNSORTED_PAIRS: usize = 256;
 
 /// Initial capacity for the blocks of an event: most commits have seven to twelve.

@@ -8,8 +8,8 @@ use super::tree::check_key;
 use super::{BlockSource, Tree, TreeError, TreeFault};
 
 impl Tree {
-    /// Builds the tree of `records`, which are sorted by key, each key once. Keys and nodes are hashed
-    /// many at once.
+    /// Builds the tree of `records`, which are sorted by key without duplicates. Keys and nodes are
+    /// hashed many at once.
     ///
     /// # Errors
     /// If a key is not greater than the one before, empty or longer than
@@ -70,7 +70,7 @@ impl Tree {
 /// [`Tree::insert`]. The tree is the same either way.
 ///
 /// The price is a flush: it closes one node a layer, and the append after it hashes the changed nodes
-/// beside the right edge. With the root computed after every 100th append, an append takes 230 ns
+/// next to the right edge. With the root computed after every 100th append, an append takes 230 ns
 /// instead of 370 for [`Tree::insert`]; with a lookup after every 20th, the flushes cost more than the
 /// buffer saves (Zen 5). Records in no order, or read back after every few, belong in [`Tree::insert`];
 /// records that are all in memory belong in [`Tree::from_sorted`].
@@ -216,7 +216,7 @@ impl AppendBuffer {
         Ok(())
     }
 
-    /// Adds what is buffered and closes the right edge; returns the root.
+    /// Adds the buffered records and closes the right edge; returns the root.
     fn finish(mut self, arena: &mut Arena) -> NodeId {
         arena.append_all(&mut self.edge, &mut self.entries);
         arena.close_right_edge(self.edge)

@@ -29,7 +29,7 @@ pub enum TreeFault {
     /// A key does not lie between its neighbors in the tree, or was given out of order.
     #[error("a key is out of order")]
     Order,
-    /// A key is in another layer than that of its hash.
+    /// A key is not in the layer of its hash.
     #[error("a key is in another layer than that of its hash")]
     Layer,
     /// A node of layer 0 has a child.

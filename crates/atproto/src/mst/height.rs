@@ -14,7 +14,7 @@ pub fn key_height(key: &[u8]) -> u8 {
     height_of(&sha256::digest(key))
 }
 
-/// The layer of each key, in order, hashed together.
+/// The layers of the keys, in order, hashed together.
 pub fn key_heights(keys: &[&[u8]]) -> Vec<u8> {
     let mut heights = Vec::with_capacity(keys.len());
     let mut digests = vec![[0; 32]; keys.len().min(KEY_BATCH)];

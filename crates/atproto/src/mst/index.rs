@@ -23,11 +23,11 @@ use super::arena::{Arena, RecordRef};
 pub(super) struct Index {
     // buckets.len() is a power of two
     buckets: Vec<Bucket>,
-    /// The number of records, with those that are left out.
+    /// The number of records, including omitted records.
     len: usize,
 }
 
-/// What an index knows of a key.
+/// The answer of an index about a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// The record at the key.
@@ -107,7 +107,7 @@ impl Index {
         checked(self.candidate(hash(key)), arena, key)
     }
 
-    /// As [`Index::find`] for each of these keys, interleaved.
+    /// As [`Index::find`] for these keys, interleaved.
     pub(super) fn find_many(&self, arena: &Arena, keys: &[&[u8]], found: &mut Vec<Found>) {
         let mut hashes = [0; INTERLEAVED];
         for keys in keys.chunks(INTERLEAVED) {
@@ -135,7 +135,7 @@ impl Index {
         hash as usize & (self.buckets.len() - 1)
     }
 
-    /// The first record whose tag is that of the hash.
+    /// The first record whose tag equals the hash's.
     #[inline(always)]
     fn candidate(&self, hash: u64) -> Found {
         let bucket = &self.buckets[self.bucket_of(hash)];

@@ -25,7 +25,7 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
     }
 }
 
-/// A tree that is read often, also while it changes: for servers of record reads, and joins of one repository
+/// A tree that is read often, even while it changes: for servers of record reads, and joins of one repository
 /// against another. It finds a record, or that there is none, in two cache lines instead of a search.
 ///
 /// The price is paid in [`Tree::indexed`]: every node that is not loaded is loaded, every node is visited and

@@ -1,10 +1,9 @@
 //! The tree before a commit, found by undoing the commit's operations in the tree after it.
 //!
 //! A commit carries the nodes that its operations touched, its covering proof. In the tree of these
-//! nodes each operation is checked (a created or updated record is there, a deleted one is not) and
-//! undone, in any order. The root of the resulting tree is that from which the commit started: the
-//! caller compares it with the one it knows. If the result is one subtree that did not come with the
-//! commit, its CID is returned; only that comparison shows whether it is a root.
+//! nodes every operation is checked (a created or updated record is there, a deleted one is not) and undone, in any order.
+//! The resulting root is the one from which the commit started: the caller compares it with the one it knows. If the result
+//! is one subtree that did not come with the commit, its CID is returned; only that comparison shows whether it is a root.
 //!
 //! Commits are processed in batches, so that the data to hash (keys of the nodes that were read, changed nodes of
 //! a layer) fills the hash lanes, and the memory is reused by the next batch. There are two ways: an arena of
@@ -134,9 +133,9 @@ pub struct Inverter {
 /// The state of a commit in its batch.
 struct CommitState {
     root: NodeId,
-    /// The index of the first of its heights: that of the root's first key, then of each deleted key.
+    /// The index of the first of its heights: the height of the root's first key, then of every deleted key.
     heights_at: usize,
-    /// Its nodes among those that were loaded.
+    /// Its nodes among the loaded ones.
     nodes: Range<usize>,
     result: Result<(), InversionError>,
 }
@@ -247,7 +246,7 @@ impl Inverter {
             return Ok(());
         }
         let Self { arena, path, .. } = self;
-        // What the commits before this one have searched must not decide which nodes are read.
+        // Searches of earlier commits must not decide which nodes are read.
         path.forget_search();
         let Inversion { source, ops, .. } = commit;
         let root = &mut state.root;
@@ -311,7 +310,7 @@ impl Inverter {
         for (node, error) in self.arena.height_checks().mismatches(&heights) {
             while commits.next_if(|commit| commit.nodes.end <= node).is_some() {}
             let commit = commits.peek_mut().expect("each node belongs to a commit");
-            // This error takes precedence over those that follow from the node.
+            // This error takes precedence over errors that follow from the node.
             commit.result = Err(in_tree(None, error));
         }
     }
@@ -329,8 +328,7 @@ impl RecordOp<'_> {
     }
 }
 
-/// Adds the keys of a commit whose heights are needed first: that of the root's first key, or an empty one, then
-/// of each deleted key.
+/// Adds the keys of a commit whose heights are needed first: the root's first key, or an empty one, then every deleted key.
 fn push_known_keys<'k, 'a: 'k, S: BlockSource<'a>>(
     commit: &Inversion<'_, 'k, S>,
     keys: &mut Vec<&'k [u8]>,

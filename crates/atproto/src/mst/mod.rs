@@ -16,7 +16,7 @@
 //! |---|---|
 //! | [`Tree`] | records by path and by range, edits and their root, proofs |
 //! | [`Builder`] | a tree from many records in ascending order |
-//! | [`IndexedTree`] | many lookups, also while the tree changes |
+//! | [`IndexedTree`] | many lookups, even while the tree changes |
 //! | [`diff`](fn@diff) | the records and nodes that differ between two trees |
 //! | [`inversion`] | the tree before a commit, by undoing its operations |
 //! | [`node`] | the block of a node, read and written |
@@ -58,8 +58,8 @@ pub use indexed::IndexedTree;
 pub use range::Range;
 pub use tree::Tree;
 
-/// Blocks by CID. An implementation vouches that each block has the hash in its CID: trees do not hash
-/// what they read.
+/// Blocks by CID. An implementation vouches that the blocks have the hashes in their CIDs: trees do not
+/// hash blocks that they read.
 pub trait BlockSource<'a> {
     /// The block named `cid`, if the source has it.
     fn block(&self, cid: &Cid) -> Option<&'a [u8]>;

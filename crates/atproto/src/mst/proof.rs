@@ -9,8 +9,8 @@ use super::{BlockSource, Tree, TreeError};
 
 impl<'a, S: BlockSource<'a>> Tree<S> {
     /// The CIDs of the nodes that prove the creation, update or deletion of `keys`, where this is the tree
-    /// afterwards: the nodes on the paths to each key, to the greatest key below it and to the least above
-    /// it. With these nodes alone the changes can be undone, see [`inversion`](super::inversion).
+    /// afterwards: the nodes on the paths to every key, to the greatest key below it and to the least
+    /// above it. With these nodes alone the changes can be undone, see [`inversion`](super::inversion).
     ///
     /// # Errors
     /// If a node that has to be read is missing or breaks a rule.
@@ -21,7 +21,7 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
         Ok(self.covering_nodes(keys)?.into_keys().collect())
     }
 
-    /// As [`covering_proof`](Self::covering_proof), with the block of each node.
+    /// As [`covering_proof`](Self::covering_proof), with the nodes' blocks.
     ///
     /// # Errors
     /// If a node that has to be read is missing or breaks a rule.
@@ -43,7 +43,7 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
             let found = self.search(key)?;
             proof.extend(self.path.nodes().map(|node| (self.arena.cid(node), node)));
             // A key that is absent has its neighbors on its path, and one that is there may have
-            // them at the ends of the subtrees beside it.
+            // them at the ends of the subtrees next to it.
             if let Some(index) = found {
                 self.add_edge(index, Edge::Last, &mut proof)?;
                 self.add_edge(index + 1, Edge::First, &mut proof)?;

@@ -49,7 +49,7 @@ pub const KNOWN_ROOTS: [(&str, &str); 11] = [
     ("3ft 3fx 3fz 4fd", "bafyreig4jv3vuajbsybhyvb7gggvpwh2zszwfyttjrj6qwvcsp24h6popu"),
 ];
 
-/// A whole tree: the blocks of its nodes by CID, and the keys and children of each node.
+/// A whole tree: the blocks of its nodes by CID, and their keys and children.
 #[derive(Clone, Debug, Default)]
 pub struct Built {
     root: Option<Cid>,
@@ -61,7 +61,7 @@ pub struct Built {
 #[derive(Clone, Debug)]
 struct Node {
     left: Option<Cid>,
-    /// Each key with the child after it.
+    /// The keys with the children after them.
     entries: Vec<(Vec<u8>, Option<Cid>)>,
 }
 
@@ -87,7 +87,7 @@ fn height(key: &[u8]) -> u8 {
     ((8 * zero_bytes + more_zeros) / 2) as u8
 }
 
-/// The block of a node: each key with its value and the child after it, whole prefixes shared.
+/// The block of a node: keys with their values and the children after them, whole prefixes shared.
 pub fn encode_node(left: Option<&Cid>, entries: &[(&[u8], &AnyCid, Option<Cid>)]) -> Vec<u8> {
     let mut out = Encoder::new();
     out.map(2).text("e").array(entries.len());
@@ -104,7 +104,7 @@ pub fn encode_node(left: Option<&Cid>, entries: &[(&[u8], &AnyCid, Option<Cid>)]
 }
 
 impl Built {
-    /// The CID of the root: what a commit calls `data`.
+    /// The CID of the root: `data` in a commit.
     pub fn root(&self) -> Cid {
         self.root.expect("every tree has a root")
     }

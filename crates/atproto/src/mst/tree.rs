@@ -52,8 +52,8 @@ impl Tree {
 impl<S> Tree<S> {
     /// The tree with this root, of which the source may lack nodes. Nothing is read yet.
     ///
-    /// Nodes that are read later are checked against every rule that they can show: those of each node, that
-    /// its keys lie between those of its parent, and that each key has the height of its layer.
+    /// Nodes that are read later are checked against every rule that they can show: the rules of one node,
+    /// that its keys lie between its parent's keys, and that they have the height of its layer.
     pub fn load_partial(root: Cid, source: S) -> Self {
         let mut arena = Arena::default();
         let root = arena.stub(root, 0);
@@ -64,7 +64,7 @@ impl<S> Tree<S> {
         Self { arena, root, source, path: Path::default() }
     }
 
-    /// The CID of the root: what a commit calls `data`.
+    /// The CID of the root: `data` in a commit.
     pub fn root(&mut self) -> Cid {
         self.arena.hash_dirty([self.root]);
         self.arena.cid(self.root)
@@ -158,7 +158,7 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
         self.arena.check_heights()
     }
 
-    /// Loads every node that is not loaded, in key order, and calls `visit` with each node.
+    /// Loads every node that is not loaded, in key order, and calls `visit` with every node.
     pub(super) fn load_all(
         &mut self,
         mut visit: impl FnMut(&Arena, NodeId) -> Result<(), TreeError>,

@@ -1,4 +1,4 @@
-//! Operations as JSON: one struct has the fields of all types, each optional, so that every field is
+//! Operations as JSON: one struct has the fields of all types, all optional, so that every field is
 //! accounted for.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use super::{
     AccountData, LegacyCreate, Operation, OperationFault, Service, UnsignedOperation, Update,
 };
 
-/// The fields of an operation: each present one has its kind, and none is repeated.
+/// The fields of an operation: all present ones have their kinds, and none is repeated.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Fields {

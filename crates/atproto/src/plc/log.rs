@@ -19,7 +19,7 @@ use crate::syntax::{DatetimeBuf, DidBuf};
 /// A log in one of its two forms. Its content is not verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Log {
-    /// With the statements of the directory on each operation.
+    /// With the statements of the directory on every operation.
     Audit(Vec<AuditEntry>),
     /// The operations in effect, alone.
     Plain(Vec<Operation>),
@@ -172,8 +172,8 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for List<'_, T> {
 /// Limits for operations and logs. The error names the exceeded limit.
 ///
 /// The specification allows 7,500 bytes an operation and 5 rotation keys, none repeated; but the directory
-/// accepts 10, and valid logs exist with a repeated key and without any. The defaults are those of the
-/// directory, and for bytes those of the specification.
+/// accepts 10, and valid logs exist with a repeated key and without any. The defaults follow the directory, and
+/// for bytes the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {

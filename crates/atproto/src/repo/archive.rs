@@ -6,7 +6,7 @@
 //! has the start of those with the same first bits.
 //!
 //! ```text
-//! directory   0   3   5   6 …          by the first bits of the digest: about four entries each
+//! directory   0   3   5   6 …          by the first bits of the digest: about four entries per start
 //!             │   │   │
 //! entries     ………│……│…│…               digest[..4] ‖ offset, sorted
 //! ```
@@ -26,9 +26,9 @@ use super::prefetch::Prefetcher;
 
 /// The blocks of a CAR by CID: hashed, indexed, and not copied.
 ///
-/// Blocks may be in any order and repeated. Those with a CID of another kind than version 1, DAG-CBOR or
-/// raw, SHA-256 are counted but not found: nothing in a repository's tree can link to them. The memory is
-/// that of the archive and nine bytes a block.
+/// Blocks may be in any order and repeated. Blocks with a CID of another kind than version 1, DAG-CBOR or raw,
+/// SHA-256 are counted but not found: nothing in a repository's tree can link to them. Memory holds the archive
+/// and nine bytes a block.
 #[derive(Clone, Debug)]
 pub struct Archive<'a> {
     bytes: &'a [u8],
@@ -104,7 +104,7 @@ impl<'a> Archive<'a> {
         Self::read_visiting(bytes, options, &mut |_| (), on_fault)
     }
 
-    /// As [`Archive::read_with`], and calls `visit` with every sound block while it is cached: each copy of a
+    /// As [`Archive::read_with`], and calls `visit` with every sound block while it is cached: every copy of a
     /// repeated one, in the order of the archive.
     ///
     /// # Errors
@@ -156,7 +156,7 @@ impl<'a> Archive<'a> {
         self.blocks
     }
 
-    /// The distinct blocks: repeated ones once, and each one that is not found by CID.
+    /// The distinct blocks: repeated ones once, and all that are not found by CID.
     pub fn distinct(&self) -> BlockTotals {
         self.unique
     }
@@ -328,10 +328,10 @@ fn check_batch(mut batch: &mut [Block<'_>], on_fault: OnFault<'_>) -> Result<(),
     Ok(())
 }
 
-/// The positions of the blocks of an archive by CID, each once.
+/// The positions of the blocks of an archive by CID, without duplicates.
 #[derive(Clone, Debug)]
 struct Index {
-    /// Sorted by the first four bytes of the digest, then by CID. Each offset is that of a checked section.
+    /// Sorted by the first four bytes of the digest, then by CID. All offsets are of checked sections.
     entries: Vec<IndexEntry>,
     /// The index of the first entry whose digest begins with these bits, and at last the end.
     starts: Vec<u32>,
@@ -343,7 +343,7 @@ struct Index {
 type IndexEntry = u64;
 
 impl Index {
-    /// Sorts the entries of `archive`, and calls `repeated` with each further copy of a block.
+    /// Sorts the entries of `archive`, and calls `repeated` with every further copy of a block.
     fn new(archive: &[u8], mut entries: Vec<IndexEntry>, mut repeated: impl FnMut(&[u8])) -> Self {
         entries.sort_unstable();
         let cid_at = |entry: IndexEntry| section_at(archive, entry).0;
@@ -402,9 +402,9 @@ impl Index {
         get_same_prefix(archive, &bucket[first..], cid)
     }
 
-    /// Prefetches what looking these up will read. Each lookup makes three dependent memory accesses; here
-    /// those of many lookups overlap. A walk over 51,000 nodes and 192,000 records in no order takes 55 ms
-    /// with this, and 80 ms without (Zen 5, two busy cores).
+    /// Prefetches the memory that looking these up will read. A lookup makes three dependent memory accesses;
+    /// here the accesses of many lookups overlap. A walk over 51,000 nodes and 192,000 records in no order takes
+    /// 55 ms with this, and 80 ms without (Zen 5, two busy cores).
     fn prefetch(&self, archive: &[u8], cids: &[Cid]) {
         let start = |cid: &Cid| (u64::from(digest_prefix(cid)) >> self.shift) as usize;
         for cids in cids.chunks(PREFETCH_BATCH) {
@@ -457,7 +457,7 @@ fn section_at(archive: &[u8], entry: IndexEntry) -> (CidRef<'_>, &[u8]) {
     CidRef::from_prefix(body).expect("a checked CID")
 }
 
-/// Average number of entries for each start in the directory: with fewer, the directory would be larger than
+/// Average number of entries per start in the directory: with fewer, the directory would be larger than
 /// the entries.
 const BUCKET_ENTRIES: usize = 4;
 

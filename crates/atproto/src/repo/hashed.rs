@@ -1,8 +1,8 @@
 //! Hashed batches of an archive, in its order: on the thread that reads them, or on several that share the work.
 //!
-//! With several threads each takes the next batch from the splitter, and hashes it. The reader takes the batches in
-//! order; while the one that it needs is being hashed elsewhere, it hashes a later one. So with two threads both are
-//! busy, whatever the reader does with a batch.
+//! With several threads, a free one takes the next batch from the splitter and hashes it. The reader takes the
+//! batches in order; while the one that it needs is being hashed elsewhere, it hashes a later one. So with two
+//! threads both are busy, whatever the reader does with a batch.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -18,7 +18,7 @@ use super::archive::{ArchiveEnd, ArchiveSplitter};
 pub struct HashedBatch<'a> {
     /// The blocks, none after a wrong hash.
     pub blocks: Vec<Block<'a>>,
-    /// The result of the caller's check of each block.
+    /// The results of the caller's checks of the blocks.
     pub passed: Vec<bool>,
     /// The end of the archive after this batch, or its first fault.
     pub end: Option<ArchiveEnd>,
@@ -28,7 +28,7 @@ pub struct HashedBatch<'a> {
 pub type NextBatch<'n, 'a> = &'n mut dyn FnMut(&mut HashedBatch<'a>);
 
 impl<'a> ArchiveSplitter<'a> {
-    /// Calls `read` with a source of hashed batches, of whose blocks each went through `check`, where its bytes are
+    /// Calls `read` with a source of hashed batches. Blocks go through `check` while their bytes are
     /// cached. An archive from 4 MiB is hashed on up to this number of threads, the caller's among them.
     pub fn with_hashed<T>(
         self,
@@ -218,7 +218,7 @@ impl Drop for PanickedOnDrop<'_, '_> {
 /// Length in bytes from which threads cost less than they save.
 const SHARED_FROM_BYTES: usize = 4 << 20;
 
-/// Batches a thread between reading and splitting: some 300 KiB each.
+/// Batches a thread between reading and splitting: some 300 KiB a batch.
 const WINDOW: u64 = 4;
 
 #[cfg(test)]
@@ -246,7 +246,7 @@ mod tests {
         block.data[3].is_multiple_of(2)
     }
 
-    /// Offset and check of each block, and the end.
+    /// Offsets and checks of the blocks, and the end.
     type Read = (Vec<(u64, bool)>, Result<(), CarError>);
 
     fn read(archive: &[u8], threads: usize) -> Read {

@@ -6,8 +6,8 @@
 //! | [`Repository`] | a commit and the records of its tree |
 //! | [`RepositoryWriter`] | a repository that is changed, committed and exported |
 //!
-//! An archive may have its blocks in any order, repeat them, and have others besides. After reading, each
-//! block is known to match its CID, and the commit is known to be one. The tree is checked when it is
+//! An archive may have its blocks in any order, repeat them, and have other blocks. After reading, all
+//! blocks are known to match their CIDs, and the commit is known to be one. The tree is checked when it is
 //! walked; the signature is not checked here.
 //!
 //! Source: the repository specification, "CAR File Serialization".
@@ -136,7 +136,7 @@ impl<'a> Repository<'a> {
         self.block
     }
 
-    /// All blocks, including those that the commit does not reach.
+    /// All blocks, including blocks that the commit does not reach.
     pub fn archive(&self) -> &Archive<'a> {
         &self.archive
     }

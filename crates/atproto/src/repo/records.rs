@@ -1,4 +1,4 @@
-//! The records of a repository, and its export in streamable order: the commit, then each node before its
+//! The records of a repository, and its export in streamable order: the commit, then every node before its
 //! records and children, in the order of their keys.
 
 use std::io::{self, Write};
@@ -118,8 +118,8 @@ pub enum ExportError {
 }
 
 impl Repository<'_> {
-    /// Writes the repository in streamable order: only the blocks that its commit reaches, each once.
-    /// Source: the repository specification, "CAR File Serialization".
+    /// Writes the repository in streamable order: only the blocks that its commit reaches, without
+    /// duplicates. Source: the repository specification, "CAR File Serialization".
     ///
     /// The bytes depend on the repository alone, not on the archive from which it was read.
     ///
@@ -134,7 +134,7 @@ impl Repository<'_> {
         Ok(car.into_inner())
     }
 
-    /// Calls `visit` for each block below the commit, in streamable order.
+    /// Calls `visit` for every block below the commit, in streamable order.
     fn for_each_block<E: From<RepoError>>(
         &self,
         mut visit: impl FnMut(&Cid, &[u8]) -> Result<(), E>,

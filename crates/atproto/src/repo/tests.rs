@@ -1,4 +1,4 @@
-//! Tests of reading exports in any order, of rejecting what is not one, and of writing them again.
+//! Tests of reading exports in any order, of rejecting other archives, and of writing exports again.
 
 use codec::AnyCid;
 use codec::car::{CarFault, Writer};

@@ -51,7 +51,7 @@ pub struct RepositoryWriter {
     did: DidBuf,
     tree: Tree,
     records: RecordStore,
-    /// Paths changed since the last commit, each with the record it had there.
+    /// Paths changed since the last commit, with their records there at that time.
     staged: BTreeMap<Box<str>, Option<AnyCid>>,
     head: Option<Head>,
 }
@@ -298,7 +298,7 @@ impl RepositoryWriter {
         UnsignedCommit { did: self.did.as_str(), rev, data, prev: None }
     }
 
-    /// One operation for each path whose record is another than at the last commit.
+    /// One operation per path whose record changed since the last commit.
     fn operations(&mut self) -> Result<Vec<WrittenOp>, WriteError> {
         let mut ops = Vec::with_capacity(self.staged.len());
         for (path, prev) in &self.staged {
@@ -359,7 +359,7 @@ impl PreparedCommit {
     }
 }
 
-/// A signed commit, with what its event carries.
+/// A signed commit, with the fields of its event.
 #[derive(Clone, Debug)]
 pub struct WrittenCommit {
     did: DidBuf,
@@ -373,11 +373,11 @@ pub struct WrittenCommit {
     car: Vec<u8>,
 }
 
-/// What a commit did to one record.
+/// The operation of a commit on one record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WrittenOp {
-    /// What was done.
+    /// The kind of change.
     pub action: Action,
     /// The record's path, `collection/rkey`.
     pub path: Box<str>,
@@ -403,7 +403,7 @@ impl WrittenCommit {
         self.data
     }
 
-    /// The operations, one for each path that changed, in the order of paths.
+    /// The operations, one per changed path, in the order of paths.
     pub fn ops(&self) -> &[WrittenOp] {
         &self.ops
     }
@@ -422,7 +422,7 @@ impl WrittenCommit {
     /// stream, `time` a datetime of the protocol.
     ///
     /// # Errors
-    /// If the operations or the CAR slice exceed what an event may carry: 200 operations and 2,000,000
+    /// If the operations or the CAR slice exceed the limits of an event: 200 operations and 2,000,000
     /// bytes. Send [`to_sync_frame`](Self::to_sync_frame) then; consumers fetch the repository.
     pub fn to_frame(&self, seq: i64, time: &str) -> Result<Vec<u8>, WriteError> {
         let limits = event::Options::default();
@@ -474,7 +474,7 @@ impl WrittenOp {
     }
 }
 
-/// Records by CID, each kept while a path or a staged change needs it.
+/// Records by CID, kept while a path or a staged change needs them.
 #[derive(Clone, Debug, Default)]
 struct RecordStore(HashMap<AnyCid, StoredRecord>);
 

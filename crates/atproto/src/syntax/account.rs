@@ -10,8 +10,8 @@
 //! At most 2,048 bytes. Percent encodings are not checked, and letters keep their case. Any method is well
 //! formed; the AT Protocol resolves `plc` and `web`.
 //!
-//! A handle is a domain name: two labels or more, of letters, digits and hyphens, 1 to 63 bytes each and no
-//! hyphen first or last; the last label starts with a letter; 253 bytes at most. Case is insignificant.
+//! A handle is a domain name: two labels or more, of letters, digits and hyphens, 1 to 63 bytes a label and
+//! no hyphen first or last; the last label starts with a letter; 253 bytes at most. Case is insignificant.
 //!
 //! An at-identifier that starts with `did:` must be a DID, any other a handle.
 

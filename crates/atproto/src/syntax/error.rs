@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-/// A text is malformed: what it should be, the broken rule, and where.
+/// A text is malformed: the expected kind, the broken rule, and the place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("not {kind}: at byte {offset}, {rule}")]
 pub struct SyntaxError {
-    /// What the text, or the malformed part of it, should be.
+    /// The expected kind of the text, or of the malformed part.
     pub kind: SyntaxKind,
     /// The broken rule.
     pub rule: SyntaxRule,
@@ -67,7 +67,7 @@ impl fmt::Display for SyntaxKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum SyntaxRule {
-    /// It is too long, or does not end where it must; the offset is that of the first extra byte.
+    /// It is too long, or does not end where it must; the offset points at the first extra byte.
     #[error("the text must end here")]
     TooLong,
     /// It, or a part, ends too early.
@@ -79,7 +79,7 @@ pub enum SyntaxRule {
     /// A character that is not allowed at its position.
     #[error("a character is not allowed here")]
     Symbol,
-    /// A part between two separators, or beside one, is empty.
+    /// A part between two separators, or next to one, is empty.
     #[error("a part is empty")]
     EmptyPart,
     /// A part is longer than a part may be.

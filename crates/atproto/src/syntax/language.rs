@@ -54,7 +54,7 @@ fn check_language(text: &str) -> Result<(), SyntaxError> {
     }
 }
 
-/// The subtags, each with its offset.
+/// The subtags with their offsets.
 fn subtags(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.split('-').scan(0, |start, subtag| {
         let at = *start;

@@ -1,6 +1,6 @@
 //! Identifiers and other small texts: checking them and splitting them into parts.
 //!
-//! | borrowed | owned | what it is |
+//! | borrowed | owned | meaning |
 //! |---|---|---|
 //! | [`Did`] | [`DidBuf`] | an account: `did:plc:…`, `did:web:…` |
 //! | [`Handle`] | [`HandleBuf`] | a domain name that names an account |
@@ -16,9 +16,9 @@
 //! | [`Tid`] | the same | a revision or record key with a time in it; [`tid::TidClock`] generates them |
 //!
 //! A value of one of these types is well formed, so it is checked once. The borrowed forms are `Copy` and
-//! come from `parse`, which reads each byte once; the owned forms come from `str::parse`, from a `String`,
-//! or from `to_buf`. All display, compare, sort and hash as their text does (a [`Tid`], whose order is the
-//! same, as its number), and `serde` writes and reads them as text.
+//! come from `parse`, which reads every byte once; the owned forms come from `str::parse`, from a
+//! `String`, or from `to_buf`. All display, compare, sort and hash as their text does (a [`Tid`], whose
+//! order is the same, as its number), and `serde` writes and reads them as text.
 //!
 //! Nothing is trimmed, and letters keep their case: where the specification defines a normal form there is
 //! a `to_normalized`. The error is a [`SyntaxError`]: the kind of text, the rule, the byte.

@@ -87,7 +87,7 @@ fn check_nsid(text: &str) -> Result<(), SyntaxError> {
     check_nsid_name(bytes, start)
 }
 
-/// Checks the rules of a name beyond those of a label.
+/// Checks the rules of a name beyond a label's rules.
 #[inline(always)]
 fn check_nsid_name(bytes: &[u8], start: usize) -> Result<(), SyntaxError> {
     if !LETTER.contains(bytes[start]) {

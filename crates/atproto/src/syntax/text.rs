@@ -145,7 +145,7 @@ macro_rules! text_traits {
 
 pub(super) use {text_traits, text_type};
 
-/// A set of characters: a union of classes, one bit each.
+/// A set of characters: a union of classes, one bit per class.
 #[derive(Clone, Copy)]
 pub(super) struct CharSet(u8);
 

@@ -141,7 +141,7 @@ impl<'de> Deserialize<'de> for Tid {
     }
 }
 
-/// Generates identifiers, each greater than the one before, even if the time goes backwards.
+/// Generates ascending identifiers, even if the time goes backwards.
 ///
 /// ```
 /// use wireproof::atproto::syntax::tid::TidClock;
@@ -166,8 +166,8 @@ impl TidClock {
         Self { id, last: Some(last) }
     }
 
-    /// The next identifier, at `now_micros` since 1970: that of this microsecond, or the successor of the
-    /// last one if that is greater. Only [`Tid::MAX`] is repeated.
+    /// The next identifier, at `now_micros` since 1970: the identifier of this microsecond, or the
+    /// successor of the last one if that is greater. Only [`Tid::MAX`] is repeated.
     pub fn next(&mut self, now_micros: u64) -> Tid {
         let now = Tid::new(now_micros, self.id).0;
         let least = self.last.map_or(0, |last| last.0.saturating_add(1));
@@ -182,7 +182,7 @@ const CLOCK_MASK: u16 = (1 << CLOCK_BITS) - 1;
 
 const ALPHABET: &[u8; 32] = b"234567abcdefghijklmnopqrstuvwxyz";
 
-/// The value of each character; 255 if it is not in the alphabet.
+/// The values of characters; 255 outside the alphabet.
 static VALUES: [u8; 256] = {
     let mut values = [255; 256];
     let mut value = 0;

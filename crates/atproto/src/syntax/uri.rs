@@ -7,8 +7,7 @@
 //! CIDs in the schemas' format `cid`: 8 to 256 letters, digits, `+` and `=`, of any version, base, codec
 //! and hash. Version 0, which starts with `Qmb`, is rejected, as is lower-case base32 (`b`) of bytes that are
 //! no CID, such as one of SHA-256 with another length than 32 bytes. Where a block of a repository is meant, the
-//! text must be that of a CID of version 1, DAG-CBOR or raw, SHA-256, in base32:
-//! [`to_cid`](CidText::to_cid).
+//! text must be a CID of version 1, DAG-CBOR or raw, SHA-256, in base32: [`to_cid`](CidText::to_cid).
 
 use codec::cid::CidTextError;
 use codec::{Cid, CidRef};

@@ -1,4 +1,4 @@
-//! Adding entries at the right edge of a tree, in ascending order of their keys. Each node is written
+//! Adding entries at the right edge of a tree, in ascending order of their keys. A node is written
 //! once, when it is complete, and hashed soon after ([`Arena::hash_closed`]), while its keys are cached.
 //!
 //! ```text
@@ -81,7 +81,7 @@ impl Arena {
         Some(edge)
     }
 
-    /// The last node of each layer, from the root down. `None` if one is not loaded.
+    /// The last nodes of the layers, from the root down. `None` if one is not loaded.
     fn right_edge_nodes(&self, root: NodeId) -> Option<Vec<NodeId>> {
         let mut nodes = Vec::new();
         let mut next = Some(root);
@@ -96,9 +96,9 @@ impl Arena {
         Some(nodes)
     }
 
-    /// Hashes all changed nodes below those of the right edge that are not among them. A closing node
-    /// is hashed without visiting its children, which must have their CIDs by then: those that closed
-    /// before it have, and these would not.
+    /// Hashes all changed nodes below the right edge's nodes that are not on the edge. A closing node is
+    /// hashed without visiting its children, which must have their CIDs by then: children that closed
+    /// before it have them, these would not.
     fn hash_beside(&mut self, edge: &[NodeId]) {
         let children = |id: &NodeId| {
             let entries = &self.node(*id).entries;

@@ -11,7 +11,7 @@ use crate::mst::{BlockSource, Limit, MAX_NODE_ENTRIES, TreeError, TreeFault};
 /// The path from a root to where a key is or belongs.
 #[derive(Clone, Debug, Default)]
 pub(in crate::mst) struct Path {
-    /// The nodes of the path, each with a slot: that of the next node, or of the key in the last node.
+    /// The nodes of the path, with a slot: the slot of the next node, or of the key in the last node.
     steps: Vec<(NodeId, usize)>,
     shared: SharedPrefix,
     /// Whether the key of the last search was absent and greater than all keys.
@@ -49,7 +49,7 @@ impl Path {
     }
 }
 
-/// The bounds of the child that these steps lead to, from the nearest nodes with keys on each side.
+/// The bounds of the child that these steps lead to, from the nearest nodes with keys on both sides.
 #[inline]
 fn bounds(arena: &Arena, steps: &[(NodeId, usize)]) -> KeyBounds {
     let mut bounds = KeyBounds::default();

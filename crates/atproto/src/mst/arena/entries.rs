@@ -1,8 +1,9 @@
 //! The entries of a node, stored in columns.
 //!
 //! A search compares words, then follows one child, and reads a record only where words are equal. So
-//! each has a column: together with the rest of a node, the first six entries fill two cache lines, and
-//! a search reads nothing else in four nodes of five. The others have more entries, stored elsewhere.
+//! words, children and records have their own columns: together with the rest of a node, the first six
+//! entries fill two cache lines, and a search reads nothing else in four nodes of five. The others have
+//! more entries, stored elsewhere.
 
 use super::{Child, RecordRef};
 
@@ -32,7 +33,7 @@ pub(in crate::mst) struct Entries {
     len: u16,
     /// Bytes that all keys share; the words are the eight bytes after them.
     pub(super) skip: u16,
-    /// By slot: before the first key, then after each.
+    /// By slot: before the first key, then after every key.
     children: [Child; FRONT + 1],
     records: [RecordRef; FRONT],
     // len > FRONT if there are more

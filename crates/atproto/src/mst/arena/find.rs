@@ -2,12 +2,12 @@
 //!
 //! Comparing two words decides nearly always, provided that the key shares the node's first `skip` bytes.
 //! During a descent that costs nothing to know: keys between two keys share the prefix that the two share,
-//! so a key shares with a node at least what it shares with the keys on both sides of the child that was
-//! followed. Only where that is less, at the edges of the tree and in nodes that had narrower bounds when
+//! so a key shares with a node at least the bytes that it shares with the keys on both sides of the followed
+//! child. Only where that is less, at the edges of the tree and in nodes that had narrower bounds when
 //! they were made, bytes are compared.
 //!
-//! A lookup can omit that check ([`Arena::find_assuming_prefix`]): a key of the tree does share what its
-//! node shares, and the comparison with the key that is found shows whether it was one.
+//! A lookup can omit that check ([`Arena::find_assuming_prefix`]): a key of the tree does share its node's
+//! prefix, and the comparison with the key that is found shows whether it was one.
 //!
 //! In words, a key that ends is followed by zeros. This keeps the order, except that words may be equal
 //! where keys are not; then bytes are compared.
@@ -115,7 +115,7 @@ impl Arena {
         }
     }
 
-    /// Looks up `key` among the loaded nodes, also where a child does not share the bytes that the keys of
+    /// Looks up `key` among the loaded nodes, even where a child does not share the bytes that the keys of
     /// its parent share.
     pub(in crate::mst) fn look_up_exactly(&self, root: NodeId, key: &[u8]) -> Option<RecordRef> {
         let mut shared = SharedPrefix::default();
@@ -128,8 +128,8 @@ impl Arena {
         }
     }
 
-    /// As [`Arena::look_up`] for many keys, interleaved: the memory that the next step of each lookup will
-    /// read is prefetched while the others take theirs.
+    /// As [`Arena::look_up`] for many keys, interleaved: while a lookup takes a step, the memory for the
+    /// others' next steps is prefetched.
     pub(in crate::mst) fn look_up_many(
         &self,
         root: NodeId,
@@ -206,8 +206,8 @@ impl Arena {
         }
     }
 
-    /// Inserts an entry in a slot, whose child stays before it. `shared` is what its key shares with its
-    /// neighbors in the tree.
+    /// Inserts an entry in a slot, whose child stays before it. `shared` is the prefix that its key shares
+    /// with its neighbors in the tree.
     #[inline]
     pub(super) fn put(&mut self, id: NodeId, slot: usize, entry: Entry, shared: SharedPrefix) {
         let node = self.node(id);
@@ -232,7 +232,7 @@ impl Arena {
         }
     }
 
-    /// Makes the node's words start where its keys begin to differ, if the words beside `at` are equal.
+    /// Makes the node's words start where its keys begin to differ, if the words next to `at` are equal.
     #[inline]
     fn separate_words(&mut self, id: NodeId, at: usize) {
         let entries = &self.node(id).entries;
@@ -244,7 +244,7 @@ impl Arena {
     }
 
     /// Makes the node's words start where its bounds begin to differ, or its own outermost keys where there
-    /// is no bound: all keys below it, also those before its first key, share as many bytes.
+    /// is no bound: all keys below it, even before its first key, share as many bytes.
     #[inline]
     pub(super) fn reset_skip(&mut self, id: NodeId, bounds: KeyBounds) {
         let entries = &self.node(id).entries;

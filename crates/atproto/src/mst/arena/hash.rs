@@ -13,9 +13,9 @@ use crate::mst::node::Writer;
 /// Memory for hashing nodes, kept between calls.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HashScratch {
-    /// The changed nodes of each layer.
+    /// The changed nodes by layer.
     layers: Vec<Vec<NodeId>>,
-    /// The blocks of a batch of nodes, concatenated, and where each ends.
+    /// The blocks of a batch of nodes, concatenated, and their ends.
     blocks: Vec<u8>,
     ends: Vec<usize>,
     digests: Vec<Digest>,
@@ -46,7 +46,7 @@ impl Arena {
         push_in_layer(&mut self.hash_scratch.layers, height, id);
     }
 
-    /// Hashes the queued nodes of the lowest layers, as far up as each layer has `min_nodes` of them.
+    /// Hashes the queued nodes of the lowest layers, as far up as the layers have `min_nodes` of them.
     pub(in crate::mst) fn hash_closed(&mut self, min_nodes: usize) {
         let mut scratch = std::mem::take(&mut self.hash_scratch);
         for layer in 0..scratch.layers.len() {

@@ -14,7 +14,7 @@ pub(in crate::mst) struct KeyBounds {
 }
 
 impl KeyBounds {
-    /// Whether these are the bounds of a root: any other node is beside a key, since roots have keys.
+    /// Whether these are the bounds of a root: any other node is next to a key, since roots have keys.
     fn is_root(self) -> bool {
         self.prev.is_none() && self.next.is_none()
     }
@@ -56,7 +56,7 @@ struct PendingNode {
     cid: Cid,
     id: NodeId,
     height: u8,
-    /// The number of its keys, which follow those of the node loaded before.
+    /// The number of its keys, which follow the keys of the node loaded before.
     len: usize,
     /// The length of the arena's bytes before it was loaded.
     bytes_before: usize,
@@ -125,7 +125,7 @@ impl Arena {
         Ok(())
     }
 
-    /// Loads the root, whose height is that of its keys.
+    /// Loads the root, whose height is its keys' height.
     pub(in crate::mst) fn load_root<'a>(
         &mut self,
         id: NodeId,

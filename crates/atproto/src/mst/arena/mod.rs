@@ -62,7 +62,7 @@ impl RecordRef {
     pub(super) const NONE: Self = Self(0);
 }
 
-/// What is known of a node.
+/// The known state of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NodeState {
     /// Only its CID.
@@ -101,16 +101,16 @@ pub(super) struct Arena {
     nodes: Vec<Node>,
     used: usize,
     free: Vec<NodeId>,
-    /// The state of each node, by the same index: those of many nodes fill a cache line, and finding what changed reads
-    /// no others.
+    /// The nodes' states, by the same index: many states fill a cache line, and finding changed nodes reads no other
+    /// memory.
     states: Vec<NodeState>,
-    /// The CID of each node, by the same index.
+    /// The nodes' CIDs, by the same index.
     cids: Vec<Cid>,
-    /// Keys, each followed by the CID of its record.
+    /// Keys, followed by the CIDs of their records.
     bytes: Vec<u8>,
     /// CIDs of nodes that were known and then changed or dropped.
     stale: Vec<Cid>,
-    /// Reused by each load.
+    /// Reused by every load.
     key: Option<Box<KeyBuffer>>,
     height_checks: HeightChecks,
     /// Whether the owner of the arena checks the heights.
@@ -162,7 +162,7 @@ impl Arena {
         &mut self.nodes[id.index()]
     }
 
-    /// What is known of the node.
+    /// The known state of the node.
     #[inline(always)]
     pub(super) fn state(&self, id: NodeId) -> NodeState {
         self.states[id.index()]

@@ -61,7 +61,7 @@ impl<'b> Checked<'b> {
         assert_eq!(found.as_ref(), self.records.get(key));
     }
 
-    /// Checks that the returned blocks are those that are new since the last call, each once.
+    /// Checks that the returned blocks are the new ones since the last call, without duplicates.
     fn check_blocks(&mut self) {
         let new = self.builder.tree().collect_blocks();
         let before = std::mem::replace(&mut self.known, blocks_of(&self.records));
@@ -166,7 +166,7 @@ fn the_trees_of_prefixes_of_ascending_keys_equal_the_reference() {
     assert_eq!(checked.buffered, 30_000 - 1, "all but the first, which loads the root");
 }
 
-/// Nodes beside the right edge of an existing tree may not be hashed yet.
+/// Nodes next to the right edge of an existing tree may not be hashed yet.
 #[test]
 fn a_tree_built_in_no_order_is_continued_in_order() {
     let none = blocks_of(&Records::new());

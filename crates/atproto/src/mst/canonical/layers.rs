@@ -1,4 +1,4 @@
-//! The layer of each node, and the check that keys are in the layers of their hashes, for many keys together.
+//! The layers of nodes, and the check that keys are in the layers of their hashes, for many keys together.
 
 use std::ops::Deref;
 
@@ -54,12 +54,12 @@ impl Layer {
     }
 }
 
-/// Keys to be hashed together, each with the layer in which it was found.
+/// Keys to be hashed together, with the layers in which they were found.
 #[derive(Clone, Debug)]
 pub(super) struct LayerChecks<B> {
     /// The keys, concatenated.
     keys: Vec<u8>,
-    /// The end of each key.
+    /// The ends of the keys.
     ends: Vec<usize>,
     /// The nodes of the keys, in order.
     spans: Vec<Span<B>>,

@@ -13,7 +13,7 @@
 //!
 //! A [`Walk`] is a lending iterator: its items are provisional until its end, and the tree is proved when
 //! the walk has ended without a fault. It may be continued after a fault: it skips the subtree at fault and
-//! continues beside it, so that a walk to the end finds all faults. Its nodes come from a [`BlockSource`], whose
+//! continues after it, so that a walk to the end finds all faults. Its nodes come from a [`BlockSource`], whose
 //! blocks stay in memory, or as a [`Walker`] from any [`NodeSource`], which may drop a node when the walk has left it.
 //!
 //! A node is read when it is first reached and rejected when it is reached again, so the cost is linear in
@@ -97,7 +97,7 @@ pub fn faults<'a>(
     faults
 }
 
-/// The key at which a [`TreeError`] points: that of the entry at `offset` of a node's block.
+/// The key at which a [`TreeError`] points: the key of the entry at `offset` of a node's block.
 #[cold]
 pub fn key_of(block: &[u8], offset: usize) -> Option<Vec<u8>> {
     key_at(block, offset)
@@ -132,7 +132,7 @@ pub struct Walker<N: NodeSource> {
     options: TreeLimits,
     /// The nodes from the root to the current one.
     frames: Vec<Frame<N::Block>>,
-    /// The key of the last entry of each frame. Buffers of former frames are kept for reuse.
+    /// The keys of the frames' last entries. Buffers of former frames are kept for reuse.
     // frames.len() <= keys.len()
     keys: Vec<KeyBuffer>,
     /// The child to enter next.
@@ -168,8 +168,7 @@ impl<'a, S: BlockSource<'a>> Walk<'a, S> {
         Self::in_archive(root, source, &[], options)
     }
 
-    /// A walk over the tree of `root`, whose blocks are in `archive`, a CAR: visited blocks then take one bit
-    /// each.
+    /// A walk over the tree of `root`, whose blocks are in `archive`, a CAR: a visited block then takes one bit.
     pub fn in_archive(root: Cid, source: S, archive: &[u8], options: &TreeLimits) -> Self {
         Self::over(root, BlockNodes::new(source, archive), options)
     }

@@ -1,4 +1,4 @@
-//! The nodes of a walk by CID, and the set of those that it has reached.
+//! The nodes of a walk by CID, and the set of nodes that it has reached.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -9,7 +9,7 @@ use codec::Cid;
 
 use crate::mst::BlockSource;
 
-/// The nodes of a tree, which a walk asks for in its order, each before those below it. As a [`BlockSource`], an
+/// The nodes of a tree, which a walk asks for in its order, a node before the nodes below it. As a [`BlockSource`], an
 /// implementation vouches for the hashes.
 pub trait NodeSource {
     /// The block of a node: borrowed, or owned and cheap to clone. The walk drops it when it has left the node.
@@ -66,8 +66,8 @@ impl<'a, S: BlockSource<'a>> NodeSource for BlockNodes<'a, S> {
 }
 
 /// A set of blocks that [`Cid`]s name, identified by their addresses. Of an archive, two such blocks start more than 32
-/// bytes apart, because the 36 bytes of its CID are before each. Blocks under shorter CIDs may be nearer: nothing links to
-/// them, and they must not be added.
+/// bytes apart, because the 36 bytes of a CID are before a block. Blocks under shorter CIDs may be nearer: nothing links
+/// to them, and they must not be added.
 #[derive(Clone, Debug)]
 pub struct BlockSet {
     /// Address of the archive.
@@ -79,8 +79,8 @@ pub struct BlockSet {
 }
 
 impl BlockSet {
-    /// The empty set. Blocks of `archive`, a CAR, cost a 256th of its length whatever their number; others
-    /// cost an entry in a set each.
+    /// The empty set. Blocks of `archive`, a CAR, cost a 256th of its length whatever their number; another block costs an
+    /// entry in a set.
     pub fn for_archive(archive: &[u8]) -> Self {
         let bits = vec![0; archive.len().div_ceil(64 * BYTES_PER_BIT)];
         Self { start: archive.as_ptr() as usize, bits, others: BTreeSet::new() }
@@ -97,7 +97,7 @@ impl BlockSet {
         }
     }
 
-    /// Adds a block that a [`Cid`] names; returns whether it is new. Only the address counts, also of an empty block.
+    /// Adds a block that a [`Cid`] names; returns whether it is new. Only the address counts, even of an empty block.
     #[inline]
     pub fn insert(&mut self, block: &[u8]) -> bool {
         let address = block.as_ptr() as usize;
@@ -114,5 +114,5 @@ impl BlockSet {
     }
 }
 
-/// Blocks that a [`Cid`] names start farther apart than this: each has the 36 bytes of its CID before it.
+/// Blocks that a [`Cid`] names start farther apart than this: a block has the 36 bytes of its CID before it.
 const BYTES_PER_BIT: usize = 32;

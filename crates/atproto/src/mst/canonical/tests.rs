@@ -1,5 +1,5 @@
-//! Tests that sound trees are walked in key order, and that each broken rule is reported with its node and
-//! offset.
+//! Tests that sound trees are walked in key order, and that every broken rule is reported with its node
+//! and offset.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,7 +74,7 @@ fn value() -> Cid {
     Cid::of(Codec::DagCbor, b"a record")
 }
 
-/// Ascending keys, one of each of these heights.
+/// Ascending keys, one per height.
 fn keys<const N: usize>(heights: [u8; N]) -> [String; N] {
     let mut numbers = 0..;
     heights.map(|height| {
@@ -398,7 +398,7 @@ fn limits_end_the_walk() {
     let records = limit(TreeLimits { max_records: 2, ..options });
     assert_eq!(records, TreeFault::Limit(Limit::Records));
     assert!(check(root, &blocks, &TreeLimits { max_nodes: 3, max_records: 3 }).is_ok());
-    // Not one fault for each record, or node, beyond the limit.
+    // Not one fault per record, or node, beyond the limit.
     for few in [TreeLimits { max_records: 1, ..options }, TreeLimits { max_nodes: 1, ..options }] {
         assert_eq!(faults(root, &blocks, &few, 1000).len(), 1);
     }

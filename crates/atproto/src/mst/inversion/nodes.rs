@@ -1,4 +1,4 @@
-//! Nodes that are edited in their bytes: each is a copy of its block, and a table of where its entries are.
+//! Nodes that are edited in their bytes: a node is a copy of its block, and a table of its entries' places.
 //!
 //! ```text
 //! block   a2 61 65 80+n   entry …   61 6c link
@@ -24,7 +24,7 @@ use crate::node_shape::{self, MAX_USUAL_ENTRIES};
 pub(super) struct Nodes {
     nodes: Vec<Node>,
     entries: Vec<Entry>,
-    /// Copies of blocks; those of earlier versions are unused.
+    /// Copies of blocks; copies of earlier versions are unused.
     bytes: Vec<u8>,
     keys: Keys,
 }
@@ -45,7 +45,7 @@ pub(super) enum Child {
 struct Node {
     /// Its block, in the bytes of all nodes.
     block: Range<usize>,
-    /// Its entries, in those of all nodes.
+    /// Its entries, in the entries of all nodes.
     entries: Range<usize>,
     left: Child,
     layer: u8,
@@ -94,7 +94,7 @@ impl Nodes {
         Mark { nodes, keys, entries: self.entries.len(), bytes: self.bytes.len() }
     }
 
-    /// Removes what was added since `mark`.
+    /// Removes everything added since `mark`.
     pub(super) fn truncate(&mut self, mark: Mark) {
         self.nodes.truncate(mark.nodes);
         self.entries.truncate(mark.entries);
@@ -107,7 +107,7 @@ impl Nodes {
         self.bytes.len() + self.keys.bytes.len()
     }
 
-    /// Whether each key is in the layer of its hash. All keys are hashed together.
+    /// Whether the keys are in the layers of their hashes. All keys are hashed together.
     pub(super) fn keys_in_layer(&self) -> Vec<bool> {
         let keys: Vec<&[u8]> = (0..self.keys.ends.len()).map(|key| self.keys.get(key)).collect();
         let heights = key_heights(&keys);
@@ -493,11 +493,11 @@ fn head_len(number: usize) -> usize {
     1 + usize::from(number >= 24) + usize::from(number > 255)
 }
 
-/// Keys, each with the layer that it must have.
+/// Keys, with the layers that they must have.
 #[derive(Clone, Debug, Default)]
 struct Keys {
     bytes: Vec<u8>,
-    /// Where each ends.
+    /// Where the keys end.
     ends: Vec<usize>,
     layers: Vec<u8>,
 }

@@ -24,7 +24,7 @@ use crate::mst::{BlockSource, key_heights};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Splicer {
     nodes: Nodes,
-    /// The changed nodes of each layer.
+    /// The changed nodes by layer.
     layers: Vec<Vec<NodeId>>,
     digests: Vec<Digest>,
 }
@@ -40,7 +40,7 @@ struct Undone {
 }
 
 impl Splicer {
-    /// The roots of the trees before these commits, in order; `None` of those that the arena has to invert.
+    /// The roots of the trees before these commits, in order; `None` for commits that the arena has to invert.
     pub(super) fn invert_batch<'a, S: BlockSource<'a>>(
         &mut self,
         commits: &[Inversion<'_, '_, S>],
@@ -142,7 +142,7 @@ impl Splicer {
         agrees.then_some((id, position))
     }
 
-    /// Undoes an operation at the place of its key; `height` is that of a deleted key.
+    /// Undoes an operation at the place of its key; `height` is the height of a deleted key.
     fn undo_op<'a>(
         &mut self,
         op: &RecordOp<'_>,
@@ -276,7 +276,7 @@ impl Splicer {
         self.nodes.read(block, self.nodes.layer(id).checked_sub(1)?, Some((id, slot)))
     }
 
-    /// Hashes the changed nodes of these commits, those of a layer together.
+    /// Hashes the changed nodes of these commits, one layer at a time.
     fn hash_changed(&mut self, commits: &[Option<Undone>]) {
         let Self { nodes, layers, digests } = self;
         layers.iter_mut().for_each(Vec::clear);
@@ -300,6 +300,6 @@ impl Splicer {
     }
 }
 
-/// Bytes of blocks and keys in memory after which the arena inverts: blocks are copied with each edit, and without
+/// Bytes of blocks and keys in memory after which the arena inverts: blocks are copied with every edit, and without
 /// shared prefixes the keys of a hostile node can be twenty times as long as its block.
 const MAX_BYTES: usize = 16 << 20;

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! `l` is the child before the first key, `t` the child after a key, `v` the record. All fields are
-//! required, and no others are allowed. The rules checked here are those that one block can break: canonical
-//! DAG-CBOR, whole prefixes, ascending keys, links of the right kind. The layer of the keys, and that they
-//! lie between those of the parent, is checked where the parent is known.
+//! required, and no others are allowed. The rules checked here can be broken by one block: canonical
+//! DAG-CBOR, whole prefixes, ascending keys, links of the right kind. The layer of the keys, and their place
+//! between the parent's keys, are checked where the parent is known.
 //!
 //! ```
 //! use wireproof::atproto::mst::node::{KeyBuffer, Node};
@@ -215,13 +215,13 @@ pub enum NodeFault {
     /// The block is not canonical DAG-CBOR.
     #[error("{0}")]
     Cbor(Reason),
-    /// The maps are not exactly {e, l} and {k, p, t, v}, each field of its kind.
+    /// The maps are not exactly {e, l} and {k, p, t, v}, with fields of the right kinds.
     #[error("a node is a map of e and l, and an entry one of k, p, t and v")]
     Shape,
     /// A link to a child names something other than DAG-CBOR under SHA-256.
     #[error("a child must be DAG-CBOR under SHA-256")]
     Link,
-    /// The stated prefix is not the whole of what the key shares with the one before it.
+    /// The stated prefix is shorter than the prefix that the key shares with the one before it.
     #[error("the prefix must be all that the key shares with the one before it")]
     Prefix,
     /// The stated length of the prefix is negative.

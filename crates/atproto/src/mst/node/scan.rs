@@ -13,7 +13,7 @@ use crate::node_shape::{self, usual_entry};
 /// A parsed item, and the rest of the input.
 type Parsed<'a, T> = Result<(T, &'a [u8]), NodeError>;
 
-/// Parses a node, and calls `visit` with each entry and its key.
+/// Parses a node and calls `visit` with its entries and their keys.
 #[inline]
 pub(in crate::mst) fn scan<'a>(
     block: &'a [u8],

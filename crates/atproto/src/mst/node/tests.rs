@@ -166,7 +166,7 @@ fn every_field_is_required_and_no_other_is_allowed() {
     }
     let whole = block(&[raw(0, b"a")], None);
     let entry = &whole[4..whole.len() - 3];
-    // Each field of the entry left out in turn: k is 4 bytes long, p and t 3.
+    // Every field of the entry left out in turn: k is 4 bytes long, p and t 3.
     let k = &entry[1..5];
     let p = &entry[5..8];
     let t = &entry[8..11];

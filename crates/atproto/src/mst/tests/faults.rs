@@ -120,7 +120,7 @@ fn a_child_below_the_leaves_is_rejected() {
     let below = forger.node(None, &[(&b, None)]);
     let root = forger.node(None, &[(&a, Some(below))]);
     assert_rejected(&forger, root, &a, TreeFault::BelowLeaves);
-    // Beside other keys, and before them.
+    // Between other keys, and before them.
     let [a, b, c] = forged_keys([0, 0, 0]);
     let below = forger.node(None, &[(&c, None)]);
     let root = forger.node(None, &[(&a, None), (&b, Some(below))]);
@@ -195,7 +195,7 @@ fn an_empty_node_and_a_root_without_keys_are_rejected() {
 
 #[test]
 fn shared_subtrees_are_rejected_before_they_multiply() {
-    // Each layer links twice to the one below: 2^30 paths from the root.
+    // Every layer links twice to the one below: 2^30 paths from the root.
     let keys = keys_of_heights(&(1..8).flat_map(|height| [height, height]).collect::<Vec<_>>());
     let mut forger = Forger::default();
     let [leaf] = forged_keys([0]);

@@ -110,8 +110,8 @@ fn operations_that_disagree_with_the_tree_are_rejected_by_their_index() {
 
 #[test]
 fn operations_are_undone_in_any_order_even_if_each_has_to_wait_for_the_next() {
-    // The nodes beside `a` have one entry too many to be merged before `b` is removed, and those beside `b` before
-    // `c` is removed.
+    // The nodes next to `a` have one entry too many to be merged before `b` is removed, and the nodes next to `b`
+    // before `c` is removed.
     let (half, low) = (MAX_NODE_ENTRIES / 2, MAX_NODE_ENTRIES / 2);
     let heights =
         [&vec![1; half][..], &[2], &vec![0; low], &[1], &vec![0; low + 1], &vec![1; half]];
@@ -133,7 +133,7 @@ fn operations_are_undone_in_any_order_even_if_each_has_to_wait_for_the_next() {
 
 #[test]
 fn a_batch_beyond_the_memory_limit_is_processed_in_parts() {
-    // Without shared prefixes the keys of each commit take 9 MB; two reach the limit.
+    // Without shared prefixes the keys of a commit take 9 MB; two reach the limit.
     let mut keys: Vec<Vec<u8>> = (0u32..)
         .map(|number| [vec![b'k'; MAX_KEY_BYTES - 8], format!("{number:08}").into_bytes()].concat())
         .filter(|key| key_height(key) == 0)

@@ -9,7 +9,7 @@ use super::support::*;
 use crate::mst::reference::Built;
 use crate::mst::*;
 
-/// A source that records what is read.
+/// A source that records the reads.
 struct Recording<'b> {
     blocks: BTreeMap<Cid, &'b [u8]>,
     read: RefCell<BTreeSet<Cid>>,
@@ -58,14 +58,14 @@ fn a_lookup_reads_the_nodes_on_its_path_whatever_was_looked_up_before() {
 fn a_removal_does_not_read_a_subtree_that_stays_as_it_is() {
     // The heights of the keys, the removed one, and the number of nodes that are read.
     for (heights, removed, nodes) in [
-        // The only child beside the key moves to the other side of it.
+        // The only child next to the key moves to the other side of it.
         (&[0, 1, 1][..], 1, 1),
         (&[1, 1, 0], 1, 1),
         (&[2, 0, 1], 2, 2),
         // It becomes the root; its own children stay.
         (&[0, 1, 2], 2, 2),
         (&[2, 1, 0], 0, 2),
-        // Of two children, those that become neighbors are merged.
+        // Of two children, the ones that become neighbors are merged.
         (&[2, 0, 1, 2, 1, 0], 3, 3),
         (&[2, 1, 0, 2, 0, 1], 3, 5),
     ] {

@@ -22,7 +22,7 @@ fn known_sets_of_records_have_their_known_roots() {
     }
 }
 
-/// Several layers of many nodes each, with keys of several lengths.
+/// Several layers of many nodes, with keys of several lengths.
 #[test]
 fn fifty_thousand_records_make_one_tree_in_order_out_of_order_and_at_once() {
     let value: Cid = KNOWN_VALUE.parse().unwrap();

@@ -15,7 +15,7 @@ use crate::mst::reference::Built;
 
 type Source<'b> = BTreeMap<Cid, &'b [u8]>;
 
-/// Inverts commits in both ways, and returns the roots of those that were spliced.
+/// Inverts commits in both ways, and returns the roots of the spliced commits.
 #[track_caller]
 fn check(commits: &[Inversion<'_, '_, &Source<'_>>]) -> Vec<Option<Cid>> {
     let mut inverter = Inverter::new();
@@ -211,11 +211,11 @@ fn a_commit_that_is_left_to_the_arena_takes_no_memory_from_those_after_it() {
     assert!(spliced[..MANY].iter().all(Option::is_none) && spliced[MANY].is_some());
 }
 
-/// What is wrong with a commit.
+/// The fault of a commit.
 #[derive(Clone, Debug)]
 enum Fault {
     None,
-    /// Nodes that are missing, by their number modulo that of all.
+    /// Nodes that are missing, by their number modulo the number of all nodes.
     Missing(Vec<usize>),
     /// A byte of a node that is changed.
     Byte {
@@ -351,7 +351,7 @@ fn what_one_commit_searched_does_not_decide_which_nodes_of_the_next_are_read() {
     let [a, b, c, d, e] = forged_keys([0, 0, 1, 1, 0]);
     let mut forger = Forger::default();
     let left = forger.node(None, &[(&a, None), (&b, None)]);
-    // A key of layer 1 in layer 0, beside the path of the commit.
+    // A key of layer 1 in layer 0, next to the path of the commit.
     let wrong = forger.node(None, &[(&d, None)]);
     let root = forger.node(Some(left), &[(&c, Some(wrong))]);
     let flat = forger.node(None, &[(&a, None), (&b, None)]);

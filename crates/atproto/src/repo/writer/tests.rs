@@ -60,8 +60,8 @@ fn records_of(export: &[u8]) -> BTreeMap<String, Vec<u8>> {
 }
 
 proptest! {
-    /// Whatever is written, each commit leads back to the tree before it, its successor names it, and
-    /// the export holds exactly the records.
+    /// Whatever is written, every commit leads back to the tree before it, its successor names it,
+    /// and the export holds exactly the records.
     #[test]
     fn every_commit_inverts_to_the_tree_before(
         commits in proptest::collection::vec(
