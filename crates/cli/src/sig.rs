@@ -100,7 +100,7 @@ fn signature(text: &str) -> Result<Vec<u8>, Failure> {
     }
     let bytes = files::read(path)?;
     let digits = str::from_utf8(&bytes).ok().and_then(|text| key::parse_hex(text.trim()));
-    // 64 bytes are a signature, also if all of them are ASCII digits.
+    // 64 bytes are a signature, even if all of them are ASCII digits.
     Ok(digits.filter(|_| bytes.len() != 64).unwrap_or(bytes))
 }
 

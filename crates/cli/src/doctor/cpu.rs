@@ -1,4 +1,4 @@
-//! `wireproof doctor cpu`: the back end of each kernel.
+//! `wireproof doctor cpu`: the back ends of the kernels.
 
 use clap::Args;
 use kernels::cpu::{self, Kernel};

@@ -167,8 +167,8 @@ fn check_id(line: &VerifiedLine) -> Result<(), RefusedLine> {
     if is_same { Ok(()) } else { Err(differs("the id is of another line")) }
 }
 
-/// The keys of a line that its blocks do not tell: whether a record is new, whether operations are left out, and what
-/// is only around the blocks.
+/// The keys of a line that its blocks do not prove: whether a record is new, whether operations are left out, and
+/// keys outside the blocks.
 fn not_in_blocks(line: &VerifiedLine) -> Vec<&'static str> {
     let has_put = line.ops.iter().any(|op| op.action != Some(Action::Delete));
     let keys = [
@@ -236,7 +236,8 @@ fn prove_ops(line: &VerifiedLine, slice: &[u8], key: &PublicKey) -> Result<(), R
 }
 
 impl Op {
-    /// Compares the operation with those of a commit: an update of a record that the consumer did not select is a deletion.
+    /// Compares the operation with a commit's operations: an update of a record that the consumer did not select is a
+    /// deletion.
     fn compare_claim(&self, claims: &[RepoOp<'_>]) -> Result<(), RefusedLine> {
         let path = &self.path;
         let claim = claims.iter().find(|of| of.path == path);

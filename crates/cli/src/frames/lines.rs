@@ -1,7 +1,7 @@
 //! `wireproof frames verify-lines`: proves the lines of `follow --proof` again, without a network unless keys are looked up.
 //!
 //! The proof of a line is a slice of its repository: the signed commit, the tree nodes on the paths of the operations, and
-//! the records; or the frame, which has such a slice and is judged as a whole. Each operation is proved as the state of its
+//! the records; or the frame, which has such a slice and is judged as a whole. Every operation is proved as the state of its
 //! path at that commit, and compared with the line.
 
 use std::collections::BTreeSet;

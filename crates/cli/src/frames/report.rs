@@ -33,7 +33,7 @@ pub(super) struct FramesReport {
     /// Records of verified commits that break the data model. They are not refused.
     flagged: FlaggedRecords,
     sequence: Sequence,
-    /// Whether each gap of the sequence is a finding.
+    /// Whether every gap of the sequence is a finding.
     #[serde(skip)]
     lists_gaps: bool,
 }
@@ -72,7 +72,7 @@ struct FrameFinding<'a> {
 }
 
 impl FramesReport {
-    /// A report in which each gap of the sequence is a finding if `lists_gaps` is set.
+    /// A report in which every gap of the sequence is a finding if `lists_gaps` is set.
     pub(super) fn new(lists_gaps: bool) -> Self {
         Self { lists_gaps, ..Self::default() }
     }
@@ -152,7 +152,7 @@ impl FramesReport {
 }
 
 /// The rule by which an event is refused or ignored, or that broke its account's chain: its code, its row
-/// and what was found.
+/// and the finding.
 fn broken_rule<'o>(outcome: &'o Outcome<'_>) -> Option<(&'static str, u8, &'o dyn Display)> {
     match outcome {
         Outcome::Rejected(why) => Some((why.code(), why.row(), why)),

@@ -89,7 +89,7 @@ fn is_packed(format: Format) -> bool {
     matches!(format, Format::CapnpPacked | Format::CapnpSchemaPacked)
 }
 
-/// What is wrong with the id or the signature.
+/// The fault of the id or the signature.
 fn fault(event: &Event<'_>) -> Option<String> {
     event.verify().err().map(|fault| fault.to_string())
 }
@@ -104,7 +104,7 @@ pub(super) fn event_document(
     struct EventDocument {
         format: String,
         bytes: usize,
-        /// What is wrong with the id or the signature.
+        /// The fault of the id or the signature.
         fault: Option<String>,
         event: serde_json::Value,
         part_count: usize,
@@ -132,7 +132,7 @@ struct PartDocument {
     offset: usize,
     bytes: usize,
     field: String,
-    /// What the bytes are: `layout`, `integer`, `text` or `hex`.
+    /// The kind of bytes: `layout`, `integer`, `text` or `hex`.
     kind: &'static str,
     value: String,
 }

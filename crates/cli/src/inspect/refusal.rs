@@ -125,7 +125,7 @@ impl From<BrokenInput> for InspectError {
     }
 }
 
-/// Bytes shown on each side of the offset.
+/// Bytes shown on both sides of the offset.
 const AROUND: usize = 16;
 
 #[cfg(test)]

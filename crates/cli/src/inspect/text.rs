@@ -278,5 +278,5 @@ fn optional(out: &mut dyn Write, name: &str, value: Option<impl Display>) -> io:
 const MAX_KINDS: usize = 100;
 /// Offset of the first frame of a file: after the count and its own length.
 pub(super) const FIRST_FRAME: usize = 4 + LENGTH_BYTES;
-/// Bytes of the length before each frame.
+/// Bytes of the length before a frame.
 pub(super) const LENGTH_BYTES: usize = 4;

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::files;
 use crate::log::{self, Level};
 
-/// Writes the events into a new folder beside `path`, which gets this name when it is complete.
+/// Writes the events into a new folder next to `path`, which gets this name when it is complete.
 pub(super) fn run(args: &ConvertArgs, path: &Path) -> Result<(), Failure> {
     if !is_free(path).map_err(Failure::file(path))? {
         return Err(database_failure(path)(DatabaseError::Exists));
@@ -55,7 +55,8 @@ fn is_free(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// What was stored, and how many events the database cannot hold; each of them is named.
+/// Counts of stored events, and the number of events that the database cannot hold, named in
+/// warnings.
 fn write(
     args: &ConvertArgs,
     path: &Path,

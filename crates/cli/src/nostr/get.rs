@@ -57,7 +57,7 @@ impl Wanted {
         (self.numbers.len(), self.ids.len()) != (numbers, ids)
     }
 
-    /// What is missing, for a message.
+    /// The missing event, for a message.
     fn missing(&self) -> Option<String> {
         let missing = match (self.numbers.first(), self.ids.first()) {
             (Some(number), _) => format!("no event {number}"),
@@ -87,7 +87,7 @@ fn indexed(args: &GetArgs) -> Result<Option<IndexedReader<File>>, Failure> {
     let Some(file) = open().map_err(Failure::file(&args.file))? else { return Ok(None) };
     match IndexedReader::open(file) {
         Ok(reader) => Ok(Some(reader)),
-        // What is intact is found without an index.
+        // Intact events are found without an index.
         Err(LookupError::Damaged(_)) => Ok(None),
         Err(LookupError::Io(error)) => Err(Failure::file(&args.file)(error)),
         Err(error) => Err(Failure::refused(&args.file, error)),

@@ -1,4 +1,5 @@
-//! Keys and ids as people have them: 64 hexadecimal digits, or the names of NIP-19 (`npub1…`, `note1…`), also as `nostr:` URIs.
+//! Keys and ids as people have them: 64 hexadecimal digits, or the names of NIP-19 (`npub1…`, `note1…`), with or without
+//! `nostr:`.
 
 use bech32::Bech32;
 use bech32::primitives::decode::CheckedHrpstring;
@@ -49,7 +50,7 @@ fn bytes_of(prefix: &str, text: &str) -> Option<[u8; 32]> {
     decoded(prefix, text)?.try_into().ok()
 }
 
-/// The first value of type 0 in a name with several values, each after its type and length.
+/// The first value of type 0 in a name with several values, after its type and length.
 fn first_of(prefix: &str, text: &str) -> Option<[u8; 32]> {
     let bytes = decoded(prefix, text)?;
     let mut rest = &*bytes;
@@ -63,7 +64,7 @@ fn first_of(prefix: &str, text: &str) -> Option<[u8; 32]> {
     None
 }
 
-/// Bytes of a name that are read; one of Nostr has at most some relays beside the id.
+/// Bytes of a name that are read; one of Nostr has at most some relays after the id.
 const MAX_BYTES: usize = 4096;
 
 #[cfg(test)]

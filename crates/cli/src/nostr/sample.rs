@@ -48,7 +48,7 @@ impl SampleArgs {
     }
 }
 
-/// A random sample: of each stratum the events whose ids have the smallest hashes under the seed.
+/// A random sample: the events of every stratum whose ids have the smallest hashes under the seed.
 ///
 /// Beyond the maximum the largest stratum loses the event with the largest hash. So the strata have equal parts, but for those
 /// with fewer events, and which events are in the sample depends on the seed and the events, not on their order.
@@ -57,7 +57,7 @@ struct Sample {
     /// Maximum number of events.
     max: usize,
     strata: BTreeMap<u16, BTreeMap<Hash, Kept>>,
-    /// The number of events of each stratum and its largest hash; the last one loses the next event.
+    /// The strata's numbers of events and largest hashes; the last one loses the next event.
     by_len: BTreeSet<(usize, Hash, u16)>,
     /// Events in the sample, and their size in bytes.
     len: usize,

@@ -34,7 +34,7 @@ pub(super) fn sizes(args: &SizesArgs, output: Output) -> Result<(), Failure> {
 struct SizesSummary {
     /// Events read.
     events: u64,
-    /// Each with the events in its sums, and those that it cannot hold.
+    /// The formats, with the events in their sums, and the events that they cannot hold.
     formats: Vec<FormatSizes>,
 }
 
@@ -212,7 +212,7 @@ fn description(criterion: Criterion) -> &'static str {
     }
 }
 
-/// How the sums of formats that cannot hold every event relate to those of the others.
+/// How the sums of formats that cannot hold every event relate to the other formats' sums.
 const SAME_EVENTS: &str =
     "Each format's sums are of the events that it can hold; `of json` compares the same events.\n";
 

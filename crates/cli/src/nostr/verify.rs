@@ -72,9 +72,9 @@ fn verify(
 struct Judged<'i> {
     file: &'i Path,
     entries: Vec<JudgedEntry>,
-    /// What is damaged of a container, in the place of entries.
+    /// The damage of a container, in the place of entries.
     damage: Option<Damage>,
-    /// What may be emitted, one entry after the other.
+    /// The lines that may be emitted, one per entry.
     lines: Vec<u8>,
     /// Why nothing follows.
     end: Option<InputError>,
@@ -158,8 +158,8 @@ fn verdicts(events: &[Event<'_>], args: &VerifyArgs) -> Vec<Result<ControlChars,
     events.iter().map(|event| event.verify_in(args.ids, &mut scratch)).collect()
 }
 
-/// Appends the JSON of an entry: what was read, or an event of another layout. A record that is no event has none. Control
-/// characters of an event are escaped; those of a line that is no event at a terminal.
+/// Appends the JSON of an entry: the text that was read, or the JSON of an event in another layout. A record that is not
+/// an event has none. Control characters of events are escaped; in other lines only at a terminal.
 fn append_line(entry: &Entry<'_>, is_terminal: bool, lines: &mut Vec<u8>) {
     let start = lines.len();
     match (entry.json, entry.event) {
@@ -218,7 +218,7 @@ impl<W: Write> Taker<W> {
                 emitted.write_all(line)?;
             }
         }
-        // What is verified does not wait for the next group.
+        // Verified events do not wait for the next group.
         Ok(self.emitted.as_mut().map_or(Ok(()), Write::flush)?)
     }
 

@@ -1,4 +1,4 @@
-//! `wireproof plc mirror`: reads the export of a directory, verifies each operation, and stores it.
+//! `wireproof plc mirror`: reads the export of a directory, and verifies and stores every operation.
 
 use std::path::PathBuf;
 use std::time::Duration;

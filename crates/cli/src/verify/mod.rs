@@ -2,7 +2,7 @@
 //!
 //! | file | |
 //! |---|---|
-//! | `args` | the arguments, and what they name: a file, an account or a record |
+//! | `args` | the arguments, which name a file, an account or a record |
 //! | `signer` | the key that must have signed |
 //! | `stream` | the proof of an archive that is read as it comes |
 //! | `report` | the result as text and as JSON |
@@ -88,7 +88,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Verifies every input, each on a thread of several.
+/// Verifies every input, on several threads.
 fn verify_many(inputs: Inputs<'_>, args: &VerifyArgs, output: Output) -> Result<(), Failure> {
     args::check_batch_options(args)?;
     let session = Session::new(args, false)?;
@@ -271,7 +271,7 @@ impl From<RepositoryRejection> for ProofError {
     }
 }
 
-/// Runs the stages up to the first that fails, and times each.
+/// Runs and times the stages up to the first that fails.
 fn verify_stages<'a>(
     archive: &'a [u8],
     signer: &Signer,

@@ -243,7 +243,7 @@ impl ProofReport {
     }
 }
 
-/// What the command says of a repository: what nobody is known to have signed is not proved.
+/// The command's word for a repository: without a known signer it is not proved.
 pub(super) fn proof_word(signature_checked: bool) -> &'static str {
     if signature_checked { "proved" } else { "consistent, signature not checked" }
 }

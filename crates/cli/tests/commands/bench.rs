@@ -1,4 +1,5 @@
-//! `wireproof bench` with peers that must be built first, by tools that are shell scripts: what is printed, and when.
+//! `wireproof bench` with peers that must be built first, by tools that are shell scripts: the output, and its
+//! timing.
 
 #![cfg(unix)]
 

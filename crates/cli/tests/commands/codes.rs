@@ -1,4 +1,4 @@
-//! The page of codes and the JSON Schemas list each code of the program, and no other.
+//! The page of codes and the JSON Schemas list every code of the program, and no other.
 //!
 //! Codes are the texts in functions named `code` or `…_code`, in constants named `…_CODE`, and the variants of `Code` that are used.
 
@@ -44,7 +44,7 @@ fn the_hostile_set_has_codes_of_the_page() {
     assert!(codes.len() > 50 && codes.is_subset(&listed), "{:?}", codes.difference(&listed));
 }
 
-/// The codes in the first column of the tables. Each row has three columns that are not empty.
+/// The codes in the first column of the tables. Every row has three columns that are not empty.
 fn rows(page: &str) -> impl Iterator<Item = &str> {
     let rows = page.lines().filter(|line| line.starts_with("| `"));
     rows.map(|row| {

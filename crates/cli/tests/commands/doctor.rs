@@ -1,4 +1,4 @@
-//! `doctor cpu` and `--backend`: what is in use, and that results do not depend on it.
+//! `doctor cpu` and `--backend`: the back end in use, and that results do not depend on it.
 
 use std::path::Path;
 

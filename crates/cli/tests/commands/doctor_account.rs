@@ -1,4 +1,4 @@
-//! `doctor DID|HANDLE`: what is wrong with an account, with each fault of its hosts and of the state.
+//! `doctor DID|HANDLE`: the faults of an account, for every fault of its hosts and of the state.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -17,7 +17,7 @@ use verify::sync::{AccountState, Head, SyncState};
 
 use crate::{command, json as document_of, stderr, stdout};
 
-/// The server of the first account, that of the handles, and the relay.
+/// The server of the first account, the server of the handles, and the relay.
 const PDS: Server = Server::Pds(0);
 const OTHER_PDS: Server = Server::Pds(1);
 const RELAY: Server = Server::Relay(0);
@@ -52,7 +52,7 @@ fn doctor(sim: &Simulation, who: &str, args: &[&str]) -> (i32, Vec<String>, Valu
     let findings = report["findings"].as_array().unwrap().iter();
     let codes: Vec<String> = findings.map(|of| of["code"].as_str().unwrap().to_owned()).collect();
     assert_eq!(report["healthy"], codes.is_empty(), "{report}");
-    // The message names what the report says.
+    // The message names the codes of the report.
     assert!(codes.iter().all(|code| stderr(&ended).contains(code)), "{}", stderr(&ended));
     (code, codes, report)
 }
@@ -390,7 +390,7 @@ fn the_reference_and_the_schema_list_each_code_of_a_finding() {
     assert_eq!(codes_between(&read("docs/formats/schemas/doctor.json"), '"'), codes);
 }
 
-/// The codes of findings in a text, each between two `quote`s.
+/// The codes of findings in a text, between `quote`s.
 fn codes_between(text: &str, quote: char) -> BTreeSet<&str> {
     let layers = ["identity", "handle", "server", "relay", "state"];
     let is_code = |part: &&str| {

@@ -1,4 +1,4 @@
-//! Parts of the command that are programs of their own, or built with a feature only: without it each says how to get it, and their
+//! Parts of the command that are programs of their own, or built with a feature only: without it they say how to get it, and their
 //! help is the same.
 
 use std::path::{Path, PathBuf};

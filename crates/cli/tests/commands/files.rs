@@ -404,8 +404,8 @@ fn a_bench_of_ourselves_proves_equal_work_in_every_row_of_every_task_and_prints_
         let row = rows.iter().find(is_it).unwrap_or_else(|| panic!("no {variant}"));
         assert_eq!(row["unit"], unit);
     }
-    // Signatures have three, frames are decoded and judged, those of many accounts judged only; events stand in one file, and
-    // some of them by kind and by class in one each.
+    // Signatures have three corpora. Frames are decoded and judged, frames of many accounts only judged. Events are in one
+    // file, and some of them by kind and by class in files of their own.
     assert_eq!(results["corpora"].as_array().unwrap().len(), 12);
     assert_eq!(results["unavailable"], Value::Array(Vec::new()));
 }

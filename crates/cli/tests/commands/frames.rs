@@ -87,7 +87,7 @@ fn identity(seq: i64, did: &str, time: &str, handle: Option<&str>) -> Vec<u8> {
     Event::Identity(Identity { seq, did, time, handle }).to_frame()
 }
 
-/// Index and code of each finding.
+/// Indexes and codes of the findings.
 fn codes(report: &Value) -> Vec<(u64, &str)> {
     let findings = report["findings"].as_array().unwrap().iter();
     findings.map(|of| (of["index"].as_u64().unwrap(), of["code"].as_str().unwrap())).collect()
@@ -169,7 +169,7 @@ fn commits_after_a_deactivation_are_inactive_until_the_account_is_active_again()
         assert_eq!(count(&report, "event/inactive"), inactive as u64, "{report}");
         let listed = codes(&report).into_iter().filter(|(_, code)| *code == "event/inactive");
         assert_eq!(listed.count(), inactive);
-        // What was ignored is missing from the chain.
+        // Ignored events are missing from the chain.
         let broken = codes(&report).into_iter().any(|(_, code)| code == "event/since");
         assert_eq!(broken, active_again.is_some(), "{report}");
     }

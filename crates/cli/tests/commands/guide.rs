@@ -27,7 +27,7 @@ fn results(command: &mut Command) -> Value {
     serde_json::from_str(&stdout(command.args(["--json", "-"]))).unwrap()
 }
 
-/// Variant, parity, and whether there is a speed, of each row of a peer.
+/// Variant, parity, and whether there is a speed, of a peer's rows.
 fn rows<'r>(results: &'r Value, peer: &str) -> Vec<(&'r str, &'r str, bool)> {
     let rows = results["rows"].as_array().unwrap().iter().filter(|row| row["peer"] == peer);
     let text = |row: &'r Value, name: &str| row[name].as_str().unwrap();

@@ -7,8 +7,8 @@
 //! | `codes` | the codes of the program, the page and the schemas |
 //! | `config` | precedence of flags, environment and files; `config show` |
 //! | `doctor` | `doctor cpu`, `--backend` |
-//! | `features` | what is built with a feature only |
-//! | `doctor_account` | `doctor DID` with each fault of a simulated network |
+//! | `features` | parts built with a feature only |
+//! | `doctor_account` | `doctor DID` with every fault of a simulated network |
 //! | `frames` | `frames verify` |
 //! | `keys` | `key`, `sig verify` |
 //! | `proofs` | `verify`, `repo`, `plc verify` on files |

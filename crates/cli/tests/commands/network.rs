@@ -306,7 +306,7 @@ fn records_of_an_account_are_listed_and_printed_by_name_once_they_are_proved() {
     let (path, cid) = records[3];
     let (collection, _) = path.split_once('/').unwrap();
 
-    // Every form of the name is the same record, with one slice for each.
+    // Every form of the name is the same record, with one slice per form.
     let uri = format!("at://{did}/{path}");
     let record = stdout(&network.run(&["get", &uri]).success());
     let parsed: Value = serde_json::from_str(&record).unwrap();

@@ -334,7 +334,7 @@ fn with_blocks(bytes: &[u8], is_kept: impl Fn(usize, &[u8]) -> bool) -> Vec<u8> 
     writer.into_inner()
 }
 
-/// The slice that proves what is at a path: commit, nodes on the path, and the record if there is one.
+/// The slice that proves the content of a path: commit, nodes on the path, and the record if there is one.
 fn slice(made: &Made, path: &str) -> PathBuf {
     let bytes = fs::read(&made.car).unwrap();
     let repository = Repository::read(&bytes, &car::Options::default()).unwrap();

@@ -1,4 +1,4 @@
-//! Archives of many small repositories: they share files, and no command holds something of each file.
+//! Archives of many small repositories: they share files, and no command keeps memory per file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::{json, peak_bytes, run, text};
 
-/// Repositories of three records, a file for each, and the keys of their accounts.
+/// Repositories of three records, a file per repository, and the keys of their accounts.
 struct Repositories {
     folder: TempDir,
     cars: Vec<PathBuf>,
@@ -44,7 +44,7 @@ impl Repositories {
     }
 }
 
-/// What a command may take.
+/// The memory that a command may take.
 const MAX_BYTES: u64 = 256 << 20;
 
 #[test]
@@ -88,6 +88,6 @@ fn an_archive_with_files_for_each_repository_is_verified_and_compacted_within_th
 /// Repositories that share two files.
 const PART_LEN: u64 = 4_096;
 
-/// Two files for each took 0.23 MB.
+/// Two files per repository took 0.23 MB.
 const COUNT: u64 = 1_500;
 const FILES: u64 = 250;

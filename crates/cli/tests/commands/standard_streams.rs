@@ -144,7 +144,7 @@ fn two_inputs_from_standard_input_are_exit_code_2() {
     ] {
         let mut command = inputs.command(args);
         let assert = command.write_stdin(fs::read(inputs.path(input)).unwrap()).assert().code(2);
-        // Of several targets each has its line among the results.
+        // Several targets have their lines among the results.
         let printed = stdout(&assert) + &stderr(&assert);
         assert!(printed.contains("standard input is one input"), "{args}: {printed}");
     }

@@ -1,4 +1,4 @@
-//! What happens to accounts, and what a table hides and deletes for it.
+//! Changes of accounts, and the rows that a table then hides or deletes.
 
 use simnet::servers::{AccountStatus, Server, Simulation};
 

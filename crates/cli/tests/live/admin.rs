@@ -1,4 +1,4 @@
-//! `follow --admin`: who may use the API, and what its commands change.
+//! `follow --admin`: the users of the API, and the effects of its commands.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -133,7 +133,7 @@ fn an_account_is_selected_from_the_next_event_on_also_after_a_kill() {
     let args = ["--dids", &*second];
     let (mut running, address) = serve(&sim, dir.path(), &args);
     running.wait_for_stderr("connected");
-    // Each writes a commit by its rotation, and has an `#identity` event.
+    // Both write a commit by their rotation and have an `#identity` event.
     let write_and_take = |running: &mut Running| {
         let before = sim.last_seq(Server::Relay(0)) as u64;
         (0..2).for_each(|account| sim.rotate_key(account));
@@ -203,7 +203,7 @@ fn accounts_with_a_history_get_that_of_a_collection_that_is_added_and_once_also_
     assert_eq!(tables.query(&of("1")), i64::try_from(count(post)).ok());
     let added = document(&address, &["collections", "add", "app.bsky.feed.*"]);
     assert_eq!(added["changed"], 1);
-    // The change is stored, and the histories that were not delivered yet are those of the next run.
+    // The change is stored, and the next run delivers the remaining histories.
     running.kill();
     let (running, address) = serve(&sim, dir.path(), &args);
     let likes = of("collection = 'app.bsky.feed.like' AND NOT live");
@@ -218,7 +218,7 @@ fn accounts_with_a_history_get_that_of_a_collection_that_is_added_and_once_also_
     tables.wait_for_histories(4);
     let begun = tables.query("SELECT max(generation) FROM account").unwrap();
     assert_eq!(begun, 1, "nothing was delivered as a whole again");
-    // What is selected already is not fetched again.
+    // Selected records are not fetched again.
     let fetched = sim.request_counts(Server::Pds(0));
     document(&address, &["collections", "add", "app.bsky.graph.follow"]);
     document(&address, &["collections", "remove", post]);
@@ -250,7 +250,7 @@ fn an_account_that_is_added_gets_its_history_before_its_events() {
     while document(&address, &["accounts", "status", &did])["state"] != "synchronized" {}
     sim.rotate_key(0);
     while document(&address, &["accounts", "status", &did])["last_event"]["kind"] != "commit" {}
-    // What the destination has not taken at a stop is delivered by the next run.
+    // The next run delivers the lines that the destination had not taken at a stop.
     wait_for_line(&folder, "\"kind\":\"commit\"");
     assert_eq!(running.interrupt().1, Some(130));
     let lines = file_lines(&folder);

@@ -208,7 +208,7 @@ fn a_cursor_says_where_to_begin_as_the_protocol_has_it() {
     assert_eq!(future.next(), None);
     assert_eq!(Consumer::connect(&address, &format!("?cursor={}", seqs[9])).rest().len(), 0);
     assert_eq!(Consumer::request(&address, "?cursor=x", None).err(), Some(400));
-    // A client without a cursor gets what is sealed from now on.
+    // A client without a cursor gets the events sealed from now on.
     let mut live = Consumer::connect(&address, "");
     std::thread::sleep(Duration::from_millis(500));
     archived.sim.write_commits(5);
@@ -228,7 +228,7 @@ fn hidden_and_erased_accounts_leave_neither_a_stream_nor_a_replay() {
     let without = |left_out: &[&String]| {
         all.iter().filter(|did| !left_out.contains(did)).cloned().collect::<Vec<_>>()
     };
-    // The server looks at the archive each second.
+    // The server looks at the archive every second.
     let look = || std::thread::sleep(Duration::from_secs(3));
     archived.run("hide", &["--did", accounts[0]]);
     look();

@@ -1,4 +1,4 @@
-//! `archive follow`, and what the other commands make of its archive.
+//! `archive follow`, and the other commands on its archive.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -212,7 +212,7 @@ fn keys_of_archived_commits_are_compared_with_the_logs_of_the_directory() {
     #[cfg(feature = "full")]
     queries_leave_out_the_histories_of_hidden_accounts(&sim, &folder);
 
-    // What is no history of its account is named and not stored.
+    // A log that is not its account's history is named and not stored.
     let (counts, code, message) = import(&logs[1].replace("\"sig\":\"", "\"sig\":\"A"));
     assert_eq!((counts, code), ([0, 1], Some(1)), "{message}");
     let (counts, code, message) = import("{\"did\":1}");

@@ -1,5 +1,5 @@
-//! `backfill` of a simulated network, each in a process of its own: hosts of all conditions, accounts that change meanwhile, kills at
-//! random times. At the end each account is in the archive or not, as the network says.
+//! `backfill` of a simulated network, both in their own processes: hosts of all conditions, accounts that change meanwhile, kills at
+//! random times. At the end every account is in the archive or not, as the network says.
 //!
 //! 2,000 accounts on 20 hosts; 100,000 on 200 with `WIREPROOF_SOAK=1`, as `cargo xtask soak backfill` sets it.
 
@@ -304,7 +304,7 @@ impl Run<'_> {
     /// Checks that the archive has the accounts that hosts serve, at the revisions that they state, and no other; and that every
     /// account of the network is one of these, inactive, or on a dead host.
     fn check_states(&self, report: &Value) {
-        // The requests below are not paced, and not in one second with those of the run.
+        // The requests below are not paced, and not in one second with the run's requests.
         std::thread::sleep(Duration::from_secs(1));
         let hostile = self.network.hostile();
         let mut served = BTreeMap::new();
@@ -407,7 +407,7 @@ fn size_of(folder: &Path) -> u64 {
     entries.map(size).sum()
 }
 
-/// Checks what the network received: rates, answers of each condition, and that all that was to happen has happened.
+/// Checks what the network received: rates, answers of every condition, and that everything planned has happened.
 fn check_traffic(traffic: &Value, shape: &Shape, kills: u64) {
     let mut seen = BTreeSet::new();
     let count = |value: &Value| value["count"].as_u64().unwrap();

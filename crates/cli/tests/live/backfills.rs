@@ -1,4 +1,4 @@
-//! `backfill` of simulated hosts: what is in the archive at the end, and what the ledger says meanwhile.
+//! `backfill` of simulated hosts: the archive at the end, and the ledger meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -104,7 +104,7 @@ impl Backfill {
         records
     }
 
-    /// The revision and the host of each account in `snapshots`, each of which has one row.
+    /// The revisions and hosts of the accounts in `snapshots`, which have one row each.
     fn snapshots(&self) -> BTreeMap<String, (String, String)> {
         let rows = self.query("SELECT did, rev, host FROM snapshots");
         let text = |row: &Value, name: &str| row[name].as_str().unwrap().to_owned();
@@ -133,7 +133,7 @@ impl Backfill {
         records
     }
 
-    /// Checks that the archive has the network, each repository once, and proves it again.
+    /// Checks that the archive has the network, every repository once, and proves it again.
     fn check(&self) {
         assert_eq!(self.records(), self.expected());
         let snapshots = self.snapshots();
@@ -219,7 +219,7 @@ fn twenty_hosts_are_in_the_archive_once_and_the_same_command_adds_nothing() {
         (Some(0), &0.into(), &400.into())
     );
     assert_eq!(backfill.fetches(), 400);
-    // What has changed since is fetched, and nothing else.
+    // The run fetches the accounts changed since, and nothing else.
     for number in [7, 8, 9] {
         backfill.sim.write_commit_as(number);
     }
@@ -244,7 +244,7 @@ fn kills_at_any_time_lead_to_the_archive_of_an_undisturbed_run() {
         child.kill().unwrap();
         child.wait().unwrap();
         kills += 1;
-        // At each run at another place.
+        // At another place in every run.
         delay += 137;
     }
     assert!(kills >= 3, "{kills}");
@@ -282,7 +282,8 @@ fn a_killed_process_leaves_its_hosts_to_the_others() {
     assert_eq!(backfill.status()["done_list_count"], 4);
 }
 
-/// The statement of the reference: each record after the newest repository of its account and the commits since.
+/// The statement of the reference: every record after the newest repository of its account and the commits
+/// since.
 fn state() -> &'static str {
     let page = include_str!("../../../../docs/reference/backfill.md");
     page.split("```sql\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a statement")

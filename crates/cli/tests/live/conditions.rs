@@ -1,4 +1,4 @@
-//! `follow --where`: what a condition selects, what becomes a deletion, and what is counted.
+//! `follow --where`: the selected records, the deletions, and the counts.
 
 use std::collections::BTreeMap;
 

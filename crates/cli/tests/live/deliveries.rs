@@ -1,4 +1,4 @@
-//! `follow --to` and `--ack-stdin`: the outbox, its destinations, and what is refused.
+//! `follow --to` and `--ack-stdin`: the outbox, its destinations, and the refusals.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -96,7 +96,7 @@ fn the_history_of_an_account_is_in_the_table_before_its_events_and_once() {
         i64::try_from(expected.records.len()).unwrap()
     );
 
-    // Tables that were deleted: what is missing is said, and delivered again with the history.
+    // Deleted tables: a message names the missing rows, and the history is delivered again.
     fs::remove_file(&tables).unwrap();
     sim.write_commit_as(1);
     let output = follow(&sim, dir.path(), &["--dids", &*did, "--to", &*to, "--events", "1"]);

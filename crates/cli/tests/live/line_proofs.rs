@@ -130,7 +130,7 @@ fn keys_come_from_the_directory_a_log_or_a_document_too() {
         let (code, report, _) = verify(&key);
         assert_eq!((code, &report["findings"][0]["code"]), (Some(1), &"signature/no-key".into()));
     }
-    // A key that the account has replaced does not prove what it signed before.
+    // A key that the account has replaced does not prove earlier commits.
     let number = (0..sim.account_count()).find(|at| sim.account(*at).did == did).unwrap();
     sim.rotate_key(number);
     write(&[&all[0]]);
@@ -366,7 +366,7 @@ fn a_key_that_is_there_twice_unknown_or_missing_is_refused_in_every_part_of_a_li
         let is_flat = line["ops"].is_null();
         let text = line.to_string();
         assert!(text.contains(r#""createdAt":"#), "{text}");
-        // Each of these objects begins with a first member, before which another one is put.
+        // The test puts another member before the first one of these objects.
         let objects = [
             ("the line", r#"{"#, 0),
             ("the proof", r#""proof":{"#, 9),
@@ -458,7 +458,7 @@ fn what_no_proof_covers_is_named() {
 /// A record.
 const NOTE: &[u8] = b"\xa1\x65$type\x6dapp.test.note";
 
-/// The lines of a commit that creates three equal records: as one line, and a line for each.
+/// The lines of a commit that creates three equal records: as one line, and as a line per record.
 fn lines_of_three_creates(block: &[u8], keys: &Path) -> (Value, Vec<Value>) {
     let did = "did:web:three.test";
     let key = SecretKey::from_bytes(Curve::K256, &[7; 32]).unwrap();

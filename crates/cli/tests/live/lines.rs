@@ -97,7 +97,7 @@ fn events_of_every_kind_have_a_line() {
     assert!(of("commit")["rev"].is_string());
 }
 
-/// Lines of all kinds but those of a cursor and of an outbox: `info`, `resync` and `status`.
+/// Lines of all kinds that need neither a cursor nor an outbox: `info`, `resync` and `status`.
 fn lines_of_a_faulty_stream() -> Vec<Value> {
     let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());
     let relay = Server::Relay(0);

@@ -16,22 +16,22 @@
 //! | `operations` | `follow --ops`: a line an operation |
 //! | `clock` | a local clock that is behind, and accounts whose clock is ahead |
 //! | `log` | levels and forms of messages |
-//! | `nostr_comparison` | `nostr follow --negentropy`: what it fetches, and its bytes on the wire |
-//! | `nostr_deliveries` | `nostr follow --to`: what destinations have after kills, and what is refused |
+//! | `nostr_comparison` | `nostr follow --negentropy`: the events that it fetches, and its bytes on the wire |
+//! | `nostr_deliveries` | `nostr follow --to`: destinations after kills, and the refusals |
 //! | `nostr_relays` | `nostr follow`, honest and hostile relays |
 //! | `metrics` | the endpoints: metrics, health, readiness |
 //! | `packaging` | the systemd unit and the compose file |
-//! | `plc_mirrors` | `plc mirror`, and what its file answers |
+//! | `plc_mirrors` | `plc mirror`, and the answers from its file |
 //! | `readme` | the tasks of the README, as printed |
 //! | `reload` | SIGHUP |
 //! | `resets` | hosts that begin another sequence, and runs that end before their first event |
 //! | `selections` | the selection of a run as a part of its state |
 //! | `websockets` | `follow --to ws://…`: its clients |
 //! | `schemas` | every line that these tests read follows the schema of its kind |
-//! | `verify_levels` | `follow --verify-against`: what each level proves, says and refuses |
-//! | `terminal` | `follow` at a terminal: what it shows, and the state that it keeps |
+//! | `verify_levels` | `follow --verify-against`: the proofs, messages and refusals of every level |
+//! | `terminal` | `follow` at a terminal: its display, and the state that it keeps |
 //! | `tls` | streams and directories over TLS, and trusted authorities |
-//! | `files` | the files of `capture`, and those of an interrupted `verify` |
+//! | `files` | the files of `capture` and of an interrupted `verify` |
 //!
 //! Tests that need a feature are built with it: `cargo xtask stage features`.
 
@@ -144,7 +144,7 @@ fn file_lines(folder: &Path) -> Vec<Value> {
     files.iter().flat_map(|path| parsed(&std::fs::read(path).unwrap())).collect()
 }
 
-/// Each line has the schema of its kind, and is what its type reads and writes.
+/// Every line has the schema of its kind, and its type reads and writes it unchanged.
 fn parsed_line(text: &str) -> Value {
     let line = serde_json::from_str(text).unwrap();
     schemas::check("follow", &line);
@@ -190,7 +190,7 @@ impl Running {
 
     /// Waits for a line of standard error with this text.
     fn wait_for_stderr(&mut self, text: &str) -> String {
-        // By reference: what the reader holds is not lost.
+        // By reference, so that the reader's buffer is not lost.
         let mut lines = self.errors.by_ref().lines().map(Result::unwrap);
         lines.find(|line| line.contains(text)).expect("a line with this text")
     }

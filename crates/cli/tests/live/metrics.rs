@@ -63,7 +63,7 @@ fn the_sequence_numbers_that_a_host_skips_are_counted_from_the_cursor_on() {
     let mut running = Running::start(follow(&sim, dir.path(), &["--metrics", "127.0.0.1:0"]));
     let address = address(&mut running);
     running.take(20);
-    // The numbers after the cursor are those of the 20 events, and skipped ones.
+    // The numbers after the cursor belong to the 20 events, or were skipped.
     let skipped = sim.last_seq(relay) as u64 - cursor - 20;
     assert!(skipped > 0);
     let host = sim.url(relay);

@@ -1,4 +1,4 @@
-//! `nostr follow --negentropy`: what it fetches, and the bytes that this takes on the wire.
+//! `nostr follow --negentropy`: the events that it fetches, and its bytes on the wire.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -13,7 +13,7 @@ use simnet::nostr_relay::{NostrRelay, Options};
 use crate::nostr_relays::{all, corpus, follow, forged, json, output, sorted, text};
 use crate::stderr;
 
-/// A proxy in front of a relay that counts the bytes of its connections, both ways, with those of the WebSocket.
+/// A proxy in front of a relay that counts the bytes of its connections, both ways, including WebSocket framing.
 struct CountingProxy {
     port: u16,
     bytes: Arc<AtomicU64>,

@@ -1,4 +1,4 @@
-//! `nostr follow --to`: what destinations have after kills, and what is refused.
+//! `nostr follow --to`: destinations after kills, and the refusals.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -95,7 +95,7 @@ fn file_lines(folder: &Path) -> Vec<String> {
     files.iter().flat_map(|path| text(&fs::read(path).unwrap())).collect()
 }
 
-/// Points at which the process ends itself, each with its passage.
+/// Points at which the process ends itself, with the passage.
 #[cfg(debug_assertions)]
 const POINTS: [&str; 7] = [
     "outbox/committed@1",
@@ -109,7 +109,8 @@ const POINTS: [&str; 7] = [
 #[cfg(not(debug_assertions))]
 const POINTS: [&str; 0] = [];
 
-/// Runs with kills: at each point, and then at some moments. New events are published before each.
+/// Runs with kills: at every point, and then at some moments. New events are published before every
+/// kill.
 fn run_with_kills(
     relay: &NostrRelay,
     dir: &Path,
@@ -145,7 +146,7 @@ fn after_kills_at_any_moment_the_table_has_each_event_once_and_whole() {
     run_with_kills(&relay, dir.path(), &to, &POINTS, &corpus.events()[500..]);
     run(deliver(&relay, dir.path(), &to, &["--stored"]));
     assert_eq!(values(&sorted(rows(&tables))), values(&all(corpus.events())));
-    // Another state, without what was remembered: the table knows its events.
+    // Another state, which remembers nothing: the table knows its events.
     let again = tempfile::tempdir().unwrap();
     run(deliver(&relay, again.path(), &to, &["--stored"]));
     assert_eq!(rows(&tables).len(), 700);

@@ -80,7 +80,7 @@ fn stored_events_of_all_relays_are_written_once_as_they_were_sent() {
     let printed = stderr(&output);
     assert!(printed.contains(" valid, ") && printed.contains(" repeated; "), "{printed}");
     assert!(fs::read_dir(dir.path()).unwrap().next().is_none(), "no state with --stored");
-    // Six pages of 100 and the last ones, with the last second of each page again.
+    // Six pages of 100 and the last ones, with the last second of every page again.
     let requests = relays[0].requests();
     assert!(requests.iter().filter(|request| request.contains("REQ")).count() >= 6, "{requests:?}");
 }

@@ -12,7 +12,7 @@ use simnet::servers::{Fault, FaultSchedule, Server, Simulation, Spec};
 
 use crate::{schemas, stderr};
 
-/// A network with 2 operations of each account.
+/// A network with 2 operations per account.
 fn network(accounts: usize) -> Simulation {
     let spec = Spec { accounts, records: 1, jetstreams: 0, relays: 0, ..Spec::default() };
     Simulation::start(spec).unwrap()

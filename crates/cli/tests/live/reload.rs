@@ -7,7 +7,7 @@ use simnet::servers::{Server, Simulation, Spec};
 use crate::jetstream;
 use crate::{Running, follow, quiet};
 
-/// The accounts of the next `count` lines, of which each account writes some.
+/// The accounts of the next `count` lines.
 fn accounts(running: &mut Running, count: usize) -> Vec<String> {
     let lines = running.take(count);
     let mut dids: Vec<_> =
@@ -25,7 +25,7 @@ fn accounts_of_a_file_are_added_and_removed_by_a_signal() {
     let dids = format!("@{}", list.display());
     let mut running = Running::start(follow(&sim, dir.path(), &["--dids", &dids]));
     running.wait_for_stderr("connected");
-    // Each writes a commit by its rotation, and has an `#identity` event.
+    // Both write a commit by their rotation, and have an `#identity` event.
     let write = || (0..2).for_each(|account| sim.rotate_key(account));
     write();
     assert_eq!(accounts(&mut running, 2), std::slice::from_ref(&first));

@@ -203,7 +203,7 @@ fn all_dids(sim: &Simulation) -> String {
     dids.collect::<Vec<_>>().join(",")
 }
 
-/// Waits until the cursor is that of the last event.
+/// Waits until the cursor is at the last event.
 fn wait_for_cursor(dir: &std::path::Path, seq: i64) {
     let path = dir.join("state/state.sqlite");
     let has_passed = |store: StateReader| {
@@ -223,7 +223,7 @@ fn set_cursor(dir: &std::path::Path, seq: i64) {
     store.checkpoint(&cursors, &[] as &[(&str, AccountState)]).unwrap();
 }
 
-/// Stores this time as that of the newest revision of an account.
+/// Stores this time as the time of an account's newest revision.
 fn set_rev(dir: &std::path::Path, did: &str, time: SystemTime) {
     let path = dir.join("state/state.sqlite");
     let mut state = StateReader::open(&path).unwrap().account(did).unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! The selection of a run as a part of its state: what a later run adds, leaves out and changes.
+//! The selection of a run as a part of its state: additions, omissions and changes by a later run.
 
 use std::path::Path;
 use std::process::Command;

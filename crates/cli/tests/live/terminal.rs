@@ -1,4 +1,4 @@
-//! `follow` at a terminal: what it shows, and the state that it keeps.
+//! `follow` at a terminal: its display, and the state that it keeps.
 
 use std::fs::{self, File};
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! `follow --verify-against`: what each level proves, says of itself, and refuses.
+//! `follow --verify-against`: the proofs, messages and refusals of every level.
 
 use std::path::Path;
 

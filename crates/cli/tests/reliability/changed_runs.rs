@@ -28,7 +28,7 @@ fn set_ahead(state: &Path, by: u64) {
     store.checkpoint(&cursors, &[] as &[(&str, AccountState)]).unwrap();
 }
 
-/// What the tables lack, or have too much, of each account.
+/// Missing and excess records of the tables, by account.
 fn difference(found: &Tables, expected: &Records) -> Vec<String> {
     let empty = BTreeMap::new();
     let of_account = |(did, expected): (&String, &BTreeMap<String, String>)| {

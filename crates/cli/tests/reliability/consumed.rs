@@ -1,4 +1,4 @@
-//! What a consumer has stored of the events that it was given.
+//! The events that a consumer was given and stored.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::resync_records::Records;
 #[derive(Default)]
 pub(crate) struct Consumed {
     pub(crate) records: Records,
-    /// The first content of each event.
+    /// The first content of every event.
     contents: BTreeMap<String, Value>,
     /// Number of events that came again.
     pub(crate) repeated: usize,

@@ -1,8 +1,8 @@
-//! An end of the process between any two durable steps loses no event, and the next run repeats only what was
-//! not acknowledged.
+//! An end of the process between any two durable steps loses no event, and the next run repeats only
+//! unacknowledged events.
 //!
-//! The command ends itself at a named point of its code: `base::crash_point`. Each point is proved to have been
-//! reached by the file that the process writes there, and the table is proved to have all points of the sources.
+//! The command ends itself at a named point of its code: `base::crash_point`. The file that the process writes at
+//! a point proves that it was reached. The table is proved to have all points of the sources.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::event_log::EventLog;
 use crate::follow::{self, Ended, Follow, PrintedLine};
 use crate::{report, resync_records};
 
-/// What the command does when it ends.
+/// The work of the command when it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scenario {
     /// Follows a relay, without a state file before.
@@ -208,7 +208,7 @@ fn twice(sim: &Simulation, condition: impl Fn(&Follow) -> bool) -> impl FnMut(&F
     }
 }
 
-/// The stored cursor after an end: that of a copy, as reading changes the files.
+/// The stored cursor after an end, read from a copy, as reading changes the files.
 fn cursor_after_crash(point: &CrashPoint, sim: &Simulation, host: Server) -> Option<i64> {
     let copy = tempfile::tempdir().unwrap();
     for entry in fs::read_dir(point.state()).unwrap() {
@@ -359,7 +359,7 @@ fn verify_file(sim: &Simulation, path: &Path) -> bool {
     command.output().unwrap().status.success()
 }
 
-/// Every file is there whole or not at all, also where an older one is replaced.
+/// Every file is there whole or not at all, even where an older one is replaced.
 fn check_capture(point: &CrashPoint) -> usize {
     let sim = network(Spec::default());
     sim.set_write_rate(WriteRate::PerSecond(40));

@@ -70,7 +70,7 @@ fn sim() -> Simulation {
 fn start(sim: &Simulation, state: &Path) -> (Child, impl BufRead) {
     let mut command = follow::command(sim, state, &[]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // What the reader has in a buffer of its own is lost with it, too.
+    // Lines in the reader's own buffer are lost with it, too.
     let out = BufReader::new(child.stdout.take().unwrap());
     (child, out)
 }

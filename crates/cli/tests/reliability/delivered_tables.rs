@@ -11,7 +11,7 @@ use crate::follow::{self, Follow};
 use crate::resync_records::{Records, expected};
 use crate::{report, scaled};
 
-/// Points at which the process ends itself, each with its passage; others are in the tests of the outbox.
+/// Points at which the process ends itself, with the passage; others are in the tests of the outbox.
 #[cfg(debug_assertions)]
 const POINTS: [&str; 8] = [
     "outbox/committed@1",
@@ -26,7 +26,7 @@ const POINTS: [&str; 8] = [
 #[cfg(not(debug_assertions))]
 const POINTS: [&str; 0] = [];
 
-/// What the tables say.
+/// The content of the tables.
 pub(crate) struct Tables {
     pub(crate) records: Records,
     pub(crate) incomplete: i64,

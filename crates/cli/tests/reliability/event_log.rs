@@ -6,10 +6,10 @@ use simnet::servers::{EventKind, SentEvent, Server, Simulation};
 
 use crate::follow::PrintedLine;
 
-/// The events of all relays: the same events in one order, each relay with its own sequence numbers.
+/// The events of all relays: the same events in one order, with every relay's own sequence numbers.
 pub(crate) struct EventLog {
     events: Vec<SentEvent>,
-    /// Index of each event by port and sequence number.
+    /// Indexes of the events by port and sequence number.
     indexes: HashMap<(u16, i64), usize>,
 }
 
@@ -49,7 +49,7 @@ impl EventLog {
     pub(crate) fn check(&self, printed: &[PrintedLine]) -> Deliveries {
         let mut is_printed = vec![false; self.events.len()];
         let mut is_verified_at = vec![false; self.events.len()];
-        // The newest printed event of each account, in all lines and on the current connection.
+        // The newest printed event of every account, in all lines and on the current connection.
         let mut newest: HashMap<&str, usize> = HashMap::new();
         let mut on_connection: HashMap<&str, usize> = HashMap::new();
         let mut connection = None;

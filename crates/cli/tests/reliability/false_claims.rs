@@ -26,7 +26,7 @@ fn write(sim: &Simulation) {
     (0..ACCOUNTS).for_each(|account| sim.write_commit_as(account));
 }
 
-/// Follows `host` until a line of each of its events is printed, which come in any order: an account may wait for its server.
+/// Follows `host` until lines of all its events are printed, in any order: an account may wait for its server.
 fn follow_all(sim: &Simulation, state: &Path, host: Server, cursor: i64) -> Vec<PrintedLine> {
     follow_all_with(sim, state, host, cursor, &[])
 }

@@ -1,5 +1,5 @@
-//! Bytes of fetched repositories: those of all resyncs, and those of a backfill, stay within one bound on the disk whatever hosts
-//! send; lists that do not end delay no other list.
+//! Fetched repositories: the bytes of all resyncs, and of a backfill, stay within one bound on the disk
+//! whatever hosts send; lists that do not end delay no other list.
 
 use std::collections::HashMap;
 use std::fs;
@@ -51,7 +51,7 @@ fn repositories_of_a_backfill_stay_within_one_bound_until_they_are_stored() {
     let (accounts, mib) = scaled((40, 16), (400, 64));
     let spec = Spec { accounts, records: 3, pds: 2, jetstreams: 0, ..Spec::default() };
     let backfill = Backfill::new(Simulation::start(spec).unwrap());
-    // A few KiB each as they are received. In later sweeps the host sends its repositories as they are.
+    // Bombs are a few KiB when received. In later sweeps the host sends its repositories unchanged.
     let bombs = FaultSchedule::times(accounts as u64 / 2).with_amount(mib);
     backfill.sim.faults().enable(Server::Pds(0), Fault::BombRepo, bombs);
     let (max_bytes, bound) = ((mib + 4) << 20, (3 * mib) << 20);

@@ -119,7 +119,7 @@ impl Follow {
         self.memory("VmHWM:")
     }
 
-    /// Resident pages of files in bytes; they are those of the program.
+    /// Resident pages of files in bytes; they belong to the program.
     pub(crate) fn file_pages(&self) -> u64 {
         self.memory("RssFile:")
     }

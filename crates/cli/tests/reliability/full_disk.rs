@@ -1,5 +1,5 @@
-//! A full disk ends the run with exit code 4: a cursor that cannot be stored stays as it was, an output file that
-//! ends within a line is continued by the next run without a loss, and destinations get from the next run what they lack.
+//! A full disk ends the run with exit code 4: a cursor that cannot be stored stays as it was, the next run continues
+//! without loss an output file that ends within a line, and delivers the events that destinations lack.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -90,7 +90,7 @@ fn a_full_disk_under_an_outbox_ends_the_run_with_exit_code_4_and_the_next_one_de
     let ended = full.run_limited(&away, |_| false);
     assert_eq!(ended.status.code(), Some(4), "{}", ended.errors);
     assert!(last_line(&ended.errors).contains("outbox.sqlite: "), "{}", ended.errors);
-    // The webhook is given up. The tables get what they lack.
+    // The webhook is given up. The tables get the missing rows.
     let webhook = ended.errors.split([' ', ':']).find(|word| word.starts_with("webhook-"));
     let mut next = full.follow(&["--forget", webhook.unwrap(), "--to", &to]);
     full.wait_for_tables(&mut next, &tables);

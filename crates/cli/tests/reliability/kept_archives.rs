@@ -39,7 +39,7 @@ impl Scene {
         command.env("XDG_STATE_HOME", self.folder.path().join("home")).output().unwrap()
     }
 
-    /// Stores what the relay has sent since the last run.
+    /// Stores the relay's events since the last run.
     fn follow(&self, events: usize) {
         let port = self.sim.port(Server::Pds(0)).to_string();
         let (relay, plc) = (self.sim.url(Server::Relay(0)), self.sim.url(Server::Plc));
@@ -63,7 +63,7 @@ impl Scene {
         self.archive().join(table).join("_delta_log")
     }
 
-    /// The versions that the log of a table has entries of, and whether each has a checkpoint.
+    /// The versions with entries in the log of a table, and whether they have checkpoints.
     fn versions(&self, table: &str) -> BTreeMap<u64, bool> {
         let names = fs::read_dir(self.log(table)).unwrap();
         let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());

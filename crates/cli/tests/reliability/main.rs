@@ -1,18 +1,18 @@
 //! Reliability of `follow`: no event is lost.
 //!
-//! Each test runs the command as a child process against a simulated network in the test process, and
+//! Every test runs the command as a child process against a simulated network in the test process, and
 //! compares the printed lines with the events that the network sent.
 //!
 //! | module | claim |
 //! |---|---|
 //! | `changed_runs` | other selections, resets of sequences and kills in any order leave no record missing |
-//! | `crash_points` | an end between any two durable steps loses nothing and repeats what is not acknowledged |
+//! | `crash_points` | an end between any two durable steps loses nothing and repeats only unacknowledged events |
 //! | `delivered_tables` | a delivery to SQLite has every record and no event twice, through kills at any moment |
 //! | `disconnects` | every event is delivered through disconnects, host switches and a kill |
 //! | `dead_reader` | a reader that ends with lines unread loses none of them |
 //! | `slow_reader` | a slow reader slows the server down, in bounded memory |
-//! | `memory` | what waits is bounded in bytes, and so is what an account takes |
-//! | `memory_group` | what is fetched fits a container, whose temporary files are in memory too |
+//! | `memory` | waiting data is bounded in bytes, and so is an account's memory |
+//! | `memory_group` | fetched repositories fit a container, whose temporary files are in memory too |
 //! | `fetched_archives` | repositories that are received or wait stay within a bound, and lists without end delay no other |
 //! | `hostile_hosts` | no host can mute an account, or keep others from being resynced |
 //! | `resync_records` | the lines of commits and resyncs have every record |
@@ -29,7 +29,7 @@
 //! | `webhook_receivers` | a receiver of webhooks has every record, through kills of either side, failures and slow answers |
 //! | `websocket_clients` | WebSocket clients have every record, through kills of the process and of clients |
 //! | `unwritable_archive` | a full disk or a missing permission ends a command about an archive, and loses nothing |
-//! | `unusable_state` | a state that cannot be read or written is an error that names the cure, or is recovered |
+//! | `unusable_state` | a state that cannot be read or written is an error that names the fix, or is recovered |
 //!
 //! The tests are short by default; `WIREPROOF_SOAK=1`, as set by `cargo xtask soak`, runs them in full.
 

@@ -1,4 +1,5 @@
-//! Memory of `follow`: what waits for a worker or a reader is bounded in bytes, and so is what an account takes.
+//! Memory of `follow`: events that wait for a worker or a reader are bounded in bytes, and so is an account's
+//! memory.
 
 use std::time::{Duration, Instant};
 
@@ -54,8 +55,8 @@ fn peak_after(accounts: usize, commits: usize) -> u64 {
     peak
 }
 
-/// The peak of memory in bytes, in a test build without the pages of the program: how many these are depends on the
-/// optimisation of each library.
+/// The peak of memory in bytes, in a test build without the pages of the program: their number depends on the
+/// libraries' optimisation.
 fn peak(follow: &Follow) -> u64 {
     let not_counted = if cfg!(debug_assertions) { follow.file_pages() } else { 0 };
     follow.peak_memory() - not_counted

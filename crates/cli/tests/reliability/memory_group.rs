@@ -1,5 +1,5 @@
-//! A container with a limit of memory, whose files are in memory too: what is fetched fits into it, and the process is not
-//! killed.
+//! A container with a limit of memory, whose files are in memory too: fetched repositories fit into it, and the process is
+//! not killed.
 
 use std::fs;
 use std::path::{Path, PathBuf};

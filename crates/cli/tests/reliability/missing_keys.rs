@@ -44,7 +44,7 @@ fn hosts_of_one_domain_that_never_answer_delay_no_account_with_a_known_key() {
     ));
 }
 
-/// The delays of the commits of one account, each written after the one before was printed.
+/// The delays of an account's commits. A commit is written once the one before was printed.
 struct Delays {
     /// In ascending order.
     delays: Vec<Duration>,

@@ -7,10 +7,11 @@ use simnet::servers::{Fault, FaultSchedule, Server, Simulation, Spec};
 use crate::follow::{self, Follow, PrintedLine};
 use crate::report;
 
-/// The records of each account: CIDs by path.
+/// The records by account: CIDs by path.
 pub(crate) type Records = BTreeMap<String, BTreeMap<String, String>>;
 
-/// The records that follow from lines: the first line of a whole repository voids what was known of its account.
+/// The records that follow from lines: the first line of a whole repository voids earlier records of its
+/// account.
 pub(crate) fn apply(lines: &[PrintedLine]) -> Records {
     let mut accounts = Records::new();
     for line in lines {

@@ -34,7 +34,7 @@ fn all_accounts_of_servers_with_limits_get_their_history() {
     let sim = Simulation::start(spec).unwrap();
     let seconds = histories_within(&sim).as_secs_f64();
 
-    // A list and the repositories of each server; after the last window nothing needs to be waited for.
+    // A list and the repositories of one server; nothing needs to wait after the last window.
     let windows = accounts.div_ceil(pds) / limit.requests as usize;
     let least = windows as f64 * limit.window.as_secs_f64();
     let percent = 100.0 * least / seconds;

@@ -1,5 +1,5 @@
 //! A state that cannot be written or read: damaged, of a later version, without permission. The run ends with exit
-//! code 4 before its first line, and the message names the cure; or it continues where the state was.
+//! code 4 before its first line, and the message names the fix; or it continues where the state was.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -164,5 +164,5 @@ fn unprivileged(used: &UsedState) -> Command {
 
 const NOBODY: u32 = 65_534;
 
-/// What the messages about damage say.
+/// The advice in messages about damage.
 const CURE: &str = "restore it, or delete it and start at the last cursor that was reported";

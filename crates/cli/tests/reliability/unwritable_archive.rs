@@ -1,5 +1,5 @@
-//! A full disk or a folder without permission ends a command about an archive with exit code 4 and the file. What was
-//! acknowledged is in the write-ahead log, and stored once by the next run.
+//! A full disk or a folder without permission ends a command about an archive with exit code 4 and the file.
+//! Acknowledged events are in the write-ahead log, and the next run stores them once.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -17,7 +17,7 @@ use crate::resync_records::expected;
 use crate::webhook::{Request, response};
 use crate::{report, scaled};
 
-/// What the receiver does with a request.
+/// The receiver's reaction to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Answer {
     Accepted,
@@ -48,7 +48,7 @@ const FAULTS: [Answer; 4] =
 #[derive(Default)]
 struct State {
     consumed: Consumed,
-    /// The ids of the events under each idempotency key.
+    /// The ids of the events by idempotency key.
     batches: BTreeMap<String, Vec<String>>,
     /// Number of requests by answer.
     answers: BTreeMap<Answer, usize>,
@@ -56,7 +56,7 @@ struct State {
     policy: Policy,
 }
 
-/// A receiver that runs until it is killed, and stores what it was given.
+/// A receiver that runs until it is killed, and stores its events.
 struct Receiver {
     stop: Arc<AtomicBool>,
     running: JoinHandle<()>,

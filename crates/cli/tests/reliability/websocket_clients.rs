@@ -16,7 +16,7 @@ use crate::follow::{self, Follow};
 use crate::resync_records::{Records, expected};
 use crate::{report, scaled};
 
-/// A client that connects again and again, and applies each event before it acknowledges it.
+/// A client that connects again and again, and applies events before it acknowledges them.
 struct Client {
     state: Arc<Mutex<Consumed>>,
     /// Whether the client is to end the connection at its next event, without an acknowledgement.
@@ -57,7 +57,7 @@ impl Client {
         self.state.lock().unwrap().records == *records
     }
 
-    /// Ends the client. What it has stored, and its number of connections.
+    /// Ends the client. Returns its stored events and its number of connections.
     fn end(mut self) -> (Arc<Mutex<Consumed>>, usize) {
         self.stop.store(true, Ordering::Relaxed);
         self.running.take().unwrap().join().unwrap();

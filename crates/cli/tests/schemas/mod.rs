@@ -36,7 +36,7 @@ pub(crate) fn has(command: &str) -> bool {
     SCHEMAS.contains_key(&format!("{command}.json"))
 }
 
-/// A validator for each schema, by its path in the folder.
+/// The validators of the schemas, by path in the folder.
 static SCHEMAS: LazyLock<HashMap<String, Validator>> = LazyLock::new(|| {
     let files = files(&folder());
     let names = files.iter().map(|path| name(path));

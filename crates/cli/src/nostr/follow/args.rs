@@ -126,7 +126,7 @@ impl NostrFollowArgs {
         }
     }
 
-    /// The folder of the outbox and of refused events, apart from that of `follow`.
+    /// The folder of the outbox and of refused events, apart from the folder of `follow`.
     fn outbox_folder(&self) -> Result<PathBuf, Failure> {
         let folder = match &self.delivery.outbox {
             Some(folder) => folder.clone(),

@@ -257,7 +257,7 @@ fn real_events_are_stored_and_read_back_with_their_verdicts() {
     let report = json(&nostr(&["verify", text(&folder), "--json"]).success());
     let stored = report["events"].as_u64().unwrap();
     assert!(stored > 1_000 && report["valid"] == stored, "{report}");
-    // What is stored is stored again as it is.
+    // A stored event is stored again unchanged.
     let again = dir.path().join("again");
     let to = ["--to", "strfry-lmdb", "-o", text(&again)];
     let printed = stderr(&nostr(&[&["convert", text(&folder)], &to[..]].concat()).success());
@@ -358,7 +358,7 @@ fn events_with_other_bytes_are_findings_and_the_others_are_verified() {
     assert_eq!(report["findings"][0]["code"], "database/file", "{report}");
 }
 
-/// The places within long texts, which are those of events.
+/// The places within long texts, which belong to events.
 fn within_texts(bytes: &[u8]) -> Vec<usize> {
     let is_text = |byte: &u8| matches!(byte, b' '..=b'~');
     let is_within = |at: &usize| bytes[at - 48..at + 48].iter().all(is_text);

@@ -152,7 +152,7 @@ fn other_containers_of_lines_are_read_or_named_with_what_reads_them() {
     verify("b.pb.gz", &[&gzip[..], &[0; 1_000]].concat()).success();
     verify("c.pb.gz", &[&gzip[..], &[0; 7], &gzip].concat()).success();
     verify("d.pb.gz", &[&gzip[..], b"garbage"].concat()).code(1);
-    // Events without line breaks, and what is on a line with `}{` in its texts.
+    // Events without line breaks, and a line with `}{` in its texts.
     let joint: Vec<u8> = lines.iter().copied().filter(|byte| *byte != b'\n').collect();
     verify("e.jsonl", &joint).success();
     let utf16: Vec<u8> =

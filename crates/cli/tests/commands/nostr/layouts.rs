@@ -97,7 +97,7 @@ fn damage_of_a_container_is_a_finding_and_the_other_blocks_are_verified() {
     let report = json(&nostr(&["verify", text(&path), "--json"]).code(1));
     assert_eq!(report["findings"][0]["code"], "container/truncated");
     assert_eq!(report["valid"], 512);
-    // The first bytes are not those of a container.
+    // The first bytes are not a container's.
     bytes[0] = 0;
     fs::write(&path, &bytes).unwrap();
     let args = ["verify", text(&path), "--from", "container", "--json"];

@@ -1,4 +1,4 @@
-//! `nostr verify`: verdicts, filters, and what goes on to the next program.
+//! `nostr verify`: verdicts, filters, and the events passed to the next program.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -242,7 +242,7 @@ fn a_valid_event_goes_on_before_the_next_one_arrives() {
         .unwrap();
     let mut to = verify.stdin.take().unwrap();
     let mut emitted = BufReader::new(verify.stdout.take().unwrap()).lines();
-    // Each waits for the one before; with a whole group in memory this would not end.
+    // Every line waits for the one before; with a whole group in memory this would not end.
     for line in lines.lines().take(3) {
         writeln!(to, "{line}").unwrap();
         assert_eq!(emitted.next().unwrap().unwrap(), line);
