@@ -20,7 +20,7 @@ use crate::network::{Network, RELAY};
 use crate::record_writer::RecordWriter;
 use crate::records::Records;
 
-/// Follows the relay from its oldest event, and compares what is stored with the network.
+/// Follows the relay from its oldest event, and compares the stored records with the network.
 pub(crate) fn follow(network: &Network, out: &mut impl Write) -> Result<(), Failure> {
     let folder = folder();
     fs::create_dir_all(&folder)?;

@@ -1,5 +1,5 @@
 //! A demonstration on a simulated network on this machine: verifies a repository, follows commits into a SQLite file, and
-//! measures the first table of the benchmark. It is what the README builds first, so it has few dependencies.
+//! measures the first table of the benchmark. The README builds it first, so it has few dependencies.
 
 #![forbid(unsafe_code)]
 
@@ -23,7 +23,7 @@ use network::Network;
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-/// Any failure: each ends the demonstration.
+/// Any failure: it ends the demonstration.
 type Failure = Box<dyn Error + Send + Sync>;
 
 fn main() -> ExitCode {

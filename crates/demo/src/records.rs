@@ -10,7 +10,7 @@ use rusqlite::{Connection, params};
 
 use crate::Failure;
 
-/// A table with the newest version of each record.
+/// A table with the newest version of every record.
 #[derive(Debug)]
 pub(crate) struct Records(Connection);
 
