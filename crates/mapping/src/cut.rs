@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Debug)]
 pub(crate) struct Listed {
     slot: Option<&'static Slot>,
-    /// What the handler writes.
+    /// The message that the handler writes.
     _message: Box<[u8]>,
 }
 

@@ -1,4 +1,4 @@
-//! Limits of this process for what it reads from a file of strangers.
+//! Limits of this process for reading a stranger's file.
 
 use std::io;
 

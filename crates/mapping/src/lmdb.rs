@@ -7,7 +7,7 @@ use std::path::Path;
 
 use heed::{Env, EnvFlags, EnvOpenOptions, Result, WithoutTls};
 
-/// Opens the environment in `folder` for reading, beside programs with the same version of LMDB.
+/// Opens the environment in `folder` for reading, together with programs that have the same version of LMDB.
 ///
 /// # Errors
 /// If the folder has no environment of this version of LMDB, another version has it open, or its lock file cannot be written.
