@@ -1,4 +1,4 @@
-//! Files of a corpus or a capture, each with a JSON description beside it.
+//! Files of a corpus or a capture, with JSON descriptions next to them.
 
 use std::path::Path;
 

@@ -78,7 +78,7 @@ pub fn create_secret(path: &Path, make: impl FnOnce() -> String) -> Result<(), F
     if let Some(folder) = path.parent() {
         create_folder(folder)?;
     }
-    // As a whole: another process sees no file, or all of it. Its permissions are those of a secret.
+    // As a whole: another process sees no file, or all of it. Its permissions suit a secret.
     let create = || {
         let folder = path.parent().unwrap_or(Path::new("."));
         let mut file = Builder::new().prefix(".wireproof-").tempfile_in(folder)?;

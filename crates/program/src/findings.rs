@@ -114,7 +114,7 @@ impl<W: Write> Findings<W> {
 }
 
 impl Form {
-    /// What is printed before the first finding, before each other, instead of findings, and after the last.
+    /// The text before the first finding, before every other, instead of findings, and after the last.
     fn punctuation(self) -> [&'static [u8]; 4] {
         match self {
             Self::JsonLine => [b"{\"findings\":[", b",", b"{\"findings\":[],", b"],"],

@@ -4,7 +4,8 @@
 
 use clap::{Arg, Command};
 
-/// Makes the short help of each command one line an option; of a command with many options it has those that most need.
+/// Makes the short help of every command one line an option; for a command with many options it has the options that most
+/// need.
 pub(crate) fn with_short_help(command: Command) -> Command {
     let main = MAIN_OPTIONS.iter().find(|(name, _)| *name == command.get_name());
     let main = main.map(|(_, options)| *options);

@@ -8,7 +8,7 @@ use std::thread;
 
 use crate::failure::Failure;
 
-/// Calls the function of a thread with each item, and `take` with each result in the order of the items. Items are drawn
+/// Calls a thread's function with every item, and `take` with the results in the order of the items. Items are drawn
 /// as threads become free, and none far ahead of the results taken, so that few results wait.
 ///
 /// # Errors
@@ -145,7 +145,7 @@ impl<I> Drop for EndOnPanic<'_, I> {
     }
 }
 
-/// Items that may be given out for each thread before the result of the first of them is taken.
+/// Items that may be given out per thread before the result of the first of them is taken.
 const WINDOW: usize = 4;
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 //! | argument | inputs |
 //! |---|---|
 //! | a folder, where archives are expected | its files that end in `.car`, sorted by name |
-//! | `@FILE` | one a line of the file, folders too; empty lines and those that begin with `#` are skipped |
+//! | `@FILE` | one a line of the file, folders too; empty lines and lines that begin with `#` are skipped |
 //! | `@-` | one a line of standard input |
-//! | `-` | where names are expected, what `@-` is |
+//! | `-` | where names are expected, as `@-` |
 //! | any other | itself |
 
 use std::fs::{self, File};

@@ -109,7 +109,7 @@ mod system {
 pub struct Shutdown(Arc<OnceLock<Signal>>);
 
 impl Shutdown {
-    /// No signal stops what is run: its caller does.
+    /// No signal stops the run: its caller does.
     pub fn by_caller() -> Self {
         Self(Arc::default())
     }

@@ -154,7 +154,8 @@ impl InvalidBytes {
     }
 }
 
-/// The stable name of the rule that each canonical value without a JSON form breaks: it has a key `$link` or `$bytes`.
+/// The stable name of the rule that every canonical value without a JSON form breaks: it has a key `$link` or
+/// `$bytes`.
 const RESERVED_KEY: &str = "data/key";
 
 impl fmt::Display for InvalidBytes {

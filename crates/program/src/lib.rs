@@ -1,6 +1,6 @@
 //! The common parts of the programs: configuration, messages, files, clients of the network, output, exit codes.
 //!
-//! Each program defines its arguments and calls the libraries; nothing here is a command.
+//! Every program defines its arguments and calls the libraries; nothing here is a command.
 
 #![forbid(unsafe_code)]
 

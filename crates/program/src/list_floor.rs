@@ -15,12 +15,12 @@ pub struct ListFloor {
 }
 
 impl ListFloor {
-    /// Of new accounts in the time in which a host has answered requests for pages: 60 in the first minute, and 60 more in each
-    /// minute than in the one before. A page is answered within half a minute.
+    /// For new accounts, over the time in which a host answered requests for pages: 60 in the first minute, and 60 more in
+    /// every minute than in the one before. A page is answered within half a minute.
     pub const PAGES: Self = Self { unit: Duration::from_secs(60), grace_units: 0 };
 
-    /// Of new accounts that are done in all of the time: nothing in the first hour, for which a limit of a host is waited for,
-    /// then 180 within two hours, and 60 more in each hour than in the one before.
+    /// For new accounts that are done, over the whole time: none in the first hour, in which a host's limit may delay the run,
+    /// then 180 within two hours, and 60 more in every hour than in the one before.
     pub const ACCOUNTS: Self = Self { unit: Duration::from_secs(3600), grace_units: 1 };
 
     /// The number of accounts that is required after `age`.
@@ -56,7 +56,7 @@ impl ListFloor {
     }
 }
 
-/// Accounts that are required in the first unit of time, and more in each than in the one before.
+/// Accounts that are required in the first unit of time, and the increase from one unit to the next.
 const PER_UNIT: u64 = 60;
 
 #[cfg(test)]

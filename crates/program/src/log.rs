@@ -70,7 +70,7 @@ impl LogArgs {
         let _ = SETTINGS.set(Settings { level, form: self.log_form });
         // In a process with a subscriber of its own, the messages of the libraries go there.
         library_messages::pass(prints, |level, text| {
-            // If standard error is closed, what the command does remains.
+            // If standard error is closed, the command's work remains.
             let _ = print(level, text);
         });
     }

@@ -25,7 +25,7 @@ pub fn print_completions(
     output.raw(&script)
 }
 
-/// Writes a manual page for a program and for each of its commands into `folder`.
+/// Writes a manual page for a program and for its commands into `folder`.
 ///
 /// # Errors
 /// If a page cannot be written.

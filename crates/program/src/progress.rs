@@ -8,7 +8,7 @@ use indicatif::{BinaryBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::log::{self, Level};
 
-/// A line that shows the progress of one piece of work.
+/// A line that shows the progress of one task.
 pub struct ProgressLine {
     bar: ProgressBar,
     since: Instant,

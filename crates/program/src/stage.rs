@@ -139,15 +139,14 @@ impl<'s> StageTimer<'s> {
         Self { stages, since: Instant::now() }
     }
 
-    /// Records `of_first`, a part of the time since the last stage, as that of `first`, and the rest as that of
-    /// `second`.
+    /// Records `of_first`, a part of the time since the last stage, as `first`'s, and the rest as `second`'s.
     pub fn finish_both(&mut self, first: Stage, of_first: Duration, second: Stage) {
         self.stages.add(first, of_first);
         self.stages.add(second, self.since.elapsed().saturating_sub(of_first));
         self.since = Instant::now();
     }
 
-    /// Records the time since the last stage as that of `stage`.
+    /// Records the time since the last stage as `stage`'s.
     pub fn finish(&mut self, stage: Stage) {
         self.stages.add(stage, self.since.elapsed());
         self.since = Instant::now();

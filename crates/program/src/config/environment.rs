@@ -5,7 +5,7 @@ use std::env;
 
 use clap::Command;
 
-/// A warning for each variable whose name is almost that of an option. `all` has the options of all programs.
+/// Warnings about variables whose names are almost an option's. `all` has the options of all programs.
 pub(super) fn misspelt(own: &Command, all: impl FnOnce() -> Command) -> Vec<String> {
     let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let ours = names.filter(|name| name.starts_with(PREFIX)).collect::<Vec<_>>();
@@ -39,7 +39,7 @@ fn hint(name: &str, known: &BTreeSet<String>) -> Option<String> {
 
 const PREFIX: &str = "WIREPROOF_";
 
-/// Letters of a name for each that is missing, added, changed or swapped.
+/// Letters of a name per letter that is missing, added, changed or swapped.
 const LETTERS_A_FAULT: usize = 4;
 
 #[cfg(test)]

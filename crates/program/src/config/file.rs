@@ -18,7 +18,7 @@ pub(super) struct ConfigFile {
     table: Table,
 }
 
-/// How a file was found, which decides what it can set.
+/// How a file was found, which decides the options it can set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// Named by the operator.

@@ -255,7 +255,7 @@ const BACKEND: &str = "backend";
 const LOG: &str = "log";
 
 /// The options that a file in the current folder can set: sources and selections of events that are verified
-/// nevertheless, limits, and delays. None of them decides whom to trust, whether to verify, what to run, or
+/// nevertheless, limits, and delays. None of them decides whom to trust, whether to verify, which programs to run, or
 /// which files and ports to use. An option that is not listed is refused there.
 const UNTRUSTED_OPTIONS: [&str; 18] = [
     "backoff-first-ms",

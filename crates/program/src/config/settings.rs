@@ -6,7 +6,7 @@ use super::name_in_file;
 use crate::failure::Failure;
 use crate::help;
 
-/// A wireproof.toml that explains the options of the command at `path` and of the commands below it, each commented out.
+/// A wireproof.toml that explains the options of the command at `path` and of the commands below it, all commented out.
 pub(super) fn of(root: &Command, path: &[String]) -> Result<String, Failure> {
     let mut command = root;
     for (at, name) in path.iter().enumerate() {

@@ -76,7 +76,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// The description of the commands of a program: all but those of every program and the hidden ones.
+/// The description of the commands of a program: all but the commands of every program and the hidden ones.
 ///
 /// # Panics
 /// Never: the description has a JSON form.

@@ -2,7 +2,7 @@
 //!
 //! `wireproof` has the commands that most people need. Archives and the benchmark are programs of their own, found next
 //! to it or on PATH as git and cargo find theirs, and started with the same arguments: `wireproof archive verify DIR`
-//! runs `wireproof-archive archive verify DIR`. Each knows the arguments of the others from a description, for the
+//! runs `wireproof-archive archive verify DIR`. The programs know each other's arguments from a description, for the
 //! help, completions, manual pages and files of options.
 
 mod description;
@@ -25,7 +25,7 @@ pub struct Program {
     pub name: &'static str,
     /// The folder of its package in the repository.
     pub folder: &'static str,
-    /// The commands for which `wireproof` starts it, with what its help says of each.
+    /// The commands for which `wireproof` starts it, with their texts in its help.
     commands: &'static [(&'static str, &'static str)],
     /// The commands that no help names.
     hidden: &'static [&'static str],
@@ -106,7 +106,7 @@ fn command_in(arguments: &[OsString]) -> Option<&OsStr> {
 const GLOBAL_OPTIONS: [&str; 4] = ["--color", "--config", "--backend", "--log"];
 
 impl Program {
-    /// Adds the commands of the other programs to those of this one: as much of them as its help needs.
+    /// Adds the commands of the other programs to this one's, as far as its help needs them.
     pub fn with_others(&self, command: Command, arguments: &[OsString]) -> Command {
         if command_in(arguments) == Some(OsStr::new("help")) {
             return self.with_described_others(command);
@@ -132,7 +132,7 @@ impl Program {
     /// Whether the description of this program is up to date.
     ///
     /// # Errors
-    /// What to run, if it is not.
+    /// The command to run, if it is not.
     pub fn check_description(&self, command: &Command) -> Result<(), String> {
         let new = description(command);
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/programs").join(self.name);
@@ -181,7 +181,7 @@ impl Program {
         let beside = own.as_deref().and_then(Path::parent).map(Path::to_owned);
         let on_path = env::var_os("PATH").unwrap_or_default();
         let mut folders = beside.into_iter().chain(env::split_paths(&on_path));
-        // A relative folder would be that of a stranger's files.
+        // A relative folder could be among a stranger's files.
         folders
             .by_ref()
             .filter(|folder| folder.is_absolute())
