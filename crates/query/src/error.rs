@@ -7,7 +7,7 @@ use datafusion::error::DataFusionError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueryError {
-    /// The statement is not SQL, names what is not there, or would write.
+    /// The statement is not SQL, names something that is not there, or would write.
     #[error("{0}")]
     Statement(String),
     /// The archive cannot be read, or the answer does not fit in the memory and the temporary files that are allowed.

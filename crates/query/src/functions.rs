@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::prelude::SessionContext;
 
-/// A function of a row. What has no value is null: SQL goes on with the other rows.
+/// A function of a row. A missing value is null: SQL goes on with the other rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Function {
     Cid,

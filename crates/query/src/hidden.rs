@@ -1,4 +1,5 @@
-//! What the hide list leaves of a table: rows and frames are removed as they are read, below everything that a statement does.
+//! The part of a table that the hide list leaves: rows and frames are removed as they are read, below everything that a
+//! statement does.
 //!
 //! A condition above a table does not do: the engine may evaluate a cast or a function on a row before the condition that
 //! removes it, and the error, or an aggregate of the files' statistics, then shows the row. So the files are read behind a plan

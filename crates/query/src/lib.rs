@@ -1,5 +1,5 @@
-//! SQL over archives: the tables of an archive as Apache DataFusion reads them, without what the hide list names, with the
-//! records of stored frames, with functions for what engines do not know, and with views that have the columns of a lexicon.
+//! SQL over archives: the tables of an archive as Apache DataFusion reads them, without hidden rows, with the records of
+//! stored frames, with functions that engines lack, and with views that have the columns of a lexicon.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]

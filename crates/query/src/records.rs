@@ -1,4 +1,4 @@
-//! The records of operations: those that are stored apart, and those in stored frames.
+//! The records of operations: records stored apart, and records in stored frames.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -121,5 +121,5 @@ impl Hash for StoredRecord {
     }
 }
 
-/// Operations whose records are held at once: of 1 MiB each at most.
+/// Operations whose records are held at once: at most 1 MiB each.
 const BATCH_OPS: usize = 1024;

@@ -22,7 +22,7 @@ use crate::table::StoredTable;
 /// How statements are run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Bytes that sorts, joins and groups may hold; what does not fit goes to temporary files.
+    /// Bytes that sorts, joins and groups may hold; the rest goes to temporary files.
     pub memory_bytes: usize,
     /// Number of threads that read and compute at once.
     pub jobs: usize,
@@ -43,8 +43,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens a session: `events`, `ops`, `snapshots`, `records`, `hidden` and `plc_ops` with the columns that `docs/formats/archive.md` describes
-    /// and `day`; the view `current_records`; and a view for each lexicon.
+    /// Opens a session: `events`, `ops`, `snapshots`, `records`, `hidden` and `plc_ops` with the columns in `docs/formats/archive.md`
+    /// and `day`; the view `current_records`; and a view per lexicon.
     ///
     /// # Errors
     /// If the logs of the archive cannot be read, or two lexicons are of one collection.
@@ -120,7 +120,7 @@ impl Session {
     /// Runs a statement that reads: a query, `EXPLAIN`, or `SHOW`.
     ///
     /// # Errors
-    /// If it is not SQL, names what is not there, or would write.
+    /// If it is not SQL, names something that is not there, or would write.
     pub async fn sql(&self, statement: &str) -> Result<Rows, QueryError> {
         let reads = SQLOptions::new()
             .with_allow_ddl(false)
@@ -171,7 +171,8 @@ const STORE: &str = "archive://local";
 const STORED_RECORD: &str =
     "stored_record(record, cid, action, did, arrival, collection, rkey) AS record";
 
-/// The newest stored version of each record: the records of each account's last repository, and what later commits did.
+/// The newest stored versions of records: the records of the accounts' last repositories, and the changes by later
+/// commits.
 const CURRENT_RECORDS: &str = "
 WITH heads AS (SELECT did, max(rev) AS rev FROM snapshots GROUP BY did),
 versions AS (

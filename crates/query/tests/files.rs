@@ -7,7 +7,7 @@ use archive::{Archive, ArchivedEvent, JUDGE, WorkId, kind};
 use simnet::unsigned_commits::{Spec, UnsignedCommit};
 use wireproof_query::{Options, QueryError, Session};
 
-/// Archives each commit in files of its own. Returns the folder, and the accounts.
+/// Archives every commit in its own files. Returns the folder, and the accounts.
 async fn archive_of(accounts: u32) -> (tempfile::TempDir, Archive, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let archive = Archive::open(folder.path().to_str().unwrap()).unwrap();
@@ -55,7 +55,7 @@ async fn a_statement_about_an_account_opens_no_file_without_it() {
     for did in &dids {
         assert_eq!(count(&archive, &of(did)).await.unwrap(), 50);
     }
-    // Of each table one file is left, that of one account.
+    // One file per table is left, with one account.
     let kept = &dids[2];
     let mut left = 0;
     for table in ["ops", "events"] {

@@ -58,7 +58,7 @@ impl Hiding {
     }
 }
 
-/// The rows of an answer, a line each, or the message of the error.
+/// The rows of an answer, one per line, or the message of the error.
 async fn answer(archive: &Archive, sql: &str) -> Result<String, String> {
     let text = |error: QueryError| format!("{error} {error:?}");
     let session = Session::open(archive, &Options::default()).await.map_err(text)?;
