@@ -67,7 +67,7 @@ fn run_compare(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     }
 }
 
-/// Runs the plan, and prints each table as soon as its task was measured, or the JSON at the end.
+/// Runs the plan, and prints a table as soon as its task was measured, or the JSON at the end.
 fn measure(plan: &Plan, args: &RunArgs, output: Output) -> Result<(), Failure> {
     let is_stdout_json = args.json.as_deref().is_some_and(files::is_standard_stream);
     let mut progress = RunProgress::new(plan);

@@ -106,7 +106,7 @@ fn same(text: String) -> (String, String) {
     (text.clone(), text)
 }
 
-/// The time left, rounded to what a forecast can tell.
+/// The time left, rounded to the precision of a forecast.
 fn time_left(left: Duration) -> String {
     let seconds = left.as_secs();
     match seconds {

@@ -1,4 +1,4 @@
-//! Plain progress lines: one at each step of a run, and one after each interval without a step.
+//! Plain progress lines: one at every step of a run, and one after every interval without a step.
 
 use std::io::Write;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

@@ -1,4 +1,4 @@
-//! Prints the table of each task as soon as it was measured.
+//! Prints the table of a task as soon as it was measured.
 
 use ::bench::terminal::{self, Baseline};
 use ::bench::{Row, Unavailable};

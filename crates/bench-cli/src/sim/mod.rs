@@ -134,7 +134,7 @@ impl Hostility {
     }
 }
 
-/// An endless sequence of hostile cases: one set after another, each with its own accounts.
+/// An endless sequence of hostile cases: one set after another, with their own accounts.
 struct HostileCases {
     seed: u64,
     cases: std::vec::IntoIter<Case>,

@@ -48,7 +48,7 @@ impl ArchiveCorpus {
         }
     }
 
-    /// Commits of one record each, of accounts that begin with them: chains that need no repository.
+    /// Commits of one record, of accounts that begin with them: chains that need no repository.
     pub(super) fn chains(is_quick: bool) -> Result<Self, Failure> {
         let (accounts, commits) = if is_quick { (20, 20) } else { (200, 100) };
         let writers: Vec<ChainWriter> =
@@ -79,7 +79,7 @@ impl ArchiveCorpus {
         })
     }
 
-    /// The operations of the frames as a Jetstream server sends them, a line each.
+    /// The operations of the frames as a Jetstream server sends them, one per line.
     pub(super) fn jetstream_lines(&self) -> Vec<String> {
         let mut decoder = Decoder::new(Options::default());
         let mut lines = Vec::new();
@@ -115,7 +115,7 @@ impl ChainWriter {
         Ok(Self { did, key, seed, random })
     }
 
-    /// Writes a commit into each of these frames.
+    /// Writes a commit into every one of these frames.
     fn write<'f>(mut self, frames: impl Iterator<Item = &'f mut Vec<u8>>) -> Result<(), Failure> {
         let failed = |error: &dyn ToString| {
             Failure::Local(format!("a generated commit: {}", error.to_string()))

@@ -25,7 +25,7 @@ pub(super) struct Proofs {
     name: String,
     commits: u64,
     raw_bytes: u64,
-    /// Each frame compressed by zstd at level 3.
+    /// The frames, compressed one by one by zstd at level 3.
     zstd_bytes: u64,
     /// All frames compressed together.
     zstd_stream_bytes: u64,
@@ -38,13 +38,13 @@ pub(super) struct Proofs {
     /// Commits in compact form then.
     compact_commits: u64,
     repositories: Option<Repositories>,
-    /// Seconds of each pass of verdicts in batches, as `bench commit full/batch`.
+    /// Seconds per pass of verdicts in batches, as `bench commit full/batch`.
     verdict_seconds: Vec<f64>,
-    /// Seconds of each `archive verify` of the frames.
+    /// Seconds per `archive verify` of the frames.
     full_seconds: Vec<f64>,
-    /// Seconds of each `archive verify` of the compact commits and their repositories.
+    /// Seconds per `archive verify` of the compact commits and their repositories.
     compact_seconds: Vec<f64>,
-    /// Seconds of each `archive verify` of the repositories alone, if there are any.
+    /// Seconds per `archive verify` of the repositories alone, if there are any.
     repository_seconds: Vec<f64>,
 }
 
@@ -54,7 +54,7 @@ struct Repositories {
     count: u64,
     records: u64,
     car_bytes: u64,
-    /// The CARs, each compressed by zstd at level 3.
+    /// The CARs, compressed one by one by zstd at level 3.
     car_zstd_bytes: u64,
     /// The tables of snapshots and records.
     archive_bytes: u64,
@@ -250,7 +250,7 @@ impl Proofs {
         Some([self.name.clone(), number, car, zstd, archive])
     }
 
-    /// Commits a second, by the medians of the passes; ratios are computed for each pass.
+    /// Commits a second, by the medians of the passes; ratios are computed per pass.
     pub(super) fn rates_row(&self) -> [String; 6] {
         let rate =
             |commits: u64, seconds: &[f64]| format!("{:.0}", commits as f64 / median(seconds));
@@ -274,7 +274,7 @@ impl Proofs {
     }
 }
 
-/// The tables that hold what came from a stream.
+/// The tables with data from a stream.
 const EVENTS: &[Table] = &[Table::Events, Table::Ops];
 
 /// Frames judged together, as in `bench commit full/batch`.

@@ -15,7 +15,7 @@ use super::median;
 use crate::failure::Failure;
 use crate::output;
 
-/// Seconds of each query.
+/// Seconds by query.
 #[derive(Debug, Serialize)]
 pub(super) struct Queries {
     operations: u64,
@@ -26,7 +26,7 @@ pub(super) struct Queries {
     rows: Vec<Query>,
 }
 
-/// A query, and what it took from opening the archive to the last row.
+/// A query, and its time from opening the archive to the last row.
 #[derive(Debug, Serialize)]
 struct Query {
     name: &'static str,
@@ -35,7 +35,8 @@ struct Query {
     seconds: Vec<f64>,
 }
 
-/// Archives `thousands` times 1,000 operations below `folder`, and measures each query in `passes` passes.
+/// Archives `thousands` times 1,000 operations below `folder`, and measures every query in `passes`
+/// passes.
 pub(super) fn measure(
     thousands: u32,
     folder: &Path,
