@@ -5,7 +5,7 @@
 //! | [`Results`], [`Row`] | the document `results.json` |
 //! | [`Task`], [`PEER`], [`FORCED`], [`REAL`] | the names of tasks, peers and variants |
 //! | [`terminal`] | tables and summaries |
-//! | [`METHOD`], [`BIAS`] | how a run works, and what is known to be unfair |
+//! | [`METHOD`], [`BIAS`] | how a run works, and its known biases |
 //!
 //! Measuring is left to `bench`, pages and charts to `report`, which needs no codec for them.
 
@@ -30,7 +30,7 @@ pub use task::Task;
 pub use unavailable::Unavailable;
 pub use variant::FORCED;
 
-/// How a run works, and what its numbers mean: `bench/METHOD.md`.
+/// How a run works, and the meaning of its numbers: `bench/METHOD.md`.
 pub const METHOD: &str = include_str!("../../../bench/METHOD.md");
 /// The known biases of the suite: `bench/BIAS.md`.
 pub const BIAS: &str = include_str!("../../../bench/BIAS.md");

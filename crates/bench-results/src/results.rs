@@ -36,7 +36,7 @@ pub struct Results {
 /// The options of a run that its numbers depend on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Measured passes of each row.
+    /// Measured passes of a row.
     pub passes: u32,
     /// Unmeasured passes before those.
     pub warmup: u32,
@@ -117,9 +117,9 @@ pub struct Row {
     pub units: u64,
     /// Bytes of those units.
     pub bytes: u64,
-    /// Nanoseconds of each measured pass, in order.
+    /// Nanoseconds of the measured passes, in order.
     pub passes_ns: Vec<u64>,
-    /// Nanoseconds of each stage in each of those passes, for tasks with stages.
+    /// Nanoseconds of the stages in these passes, for tasks with stages.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub stages_ns: BTreeMap<String, Vec<u64>>,
     /// Units per second; `None` if a pass is missing.
@@ -146,7 +146,7 @@ pub struct Row {
     /// Valid cases that were not accepted, in the task `hostile`; `counts` covers the invalid ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_refused: Option<u64>,
-    /// The outcome of each case of the task `hostile`.
+    /// The outcomes of the cases of the task `hostile`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cases: Vec<CaseOutcome>,
     /// Whether the counts equal the counts of the corpus.
@@ -191,7 +191,7 @@ impl Row {
     }
 
     /// The group of rows that this row is ranked in: the part of the variant before the first `/`, or the whole
-    /// variant for tasks where each name is different work; then `@` and the corpus if it is a second one.
+    /// variant for tasks where every name is different work; then `@` and the corpus if it is a second one.
     pub fn group(&self) -> String {
         let (variant, corpus) = match self.variant.split_once('@') {
             Some((variant, _)) => (variant, &self.variant[variant.len()..]),
@@ -209,7 +209,7 @@ impl Row {
         variant::is_batch(&self.variant)
     }
 
-    /// How many units a call gets and what is kept, in words; `None` for one unit in each call.
+    /// How many units a call gets and what is kept, in words; `None` for one unit per call.
     pub fn batch_label(&self) -> Option<&'static str> {
         variant::batch_label(&self.task, &self.variant)
     }
@@ -302,9 +302,9 @@ impl Rate {
 pub struct Sizes {
     /// Uncompressed.
     pub raw: u64,
-    /// Each unit compressed by gzip at level 6.
+    /// The units, compressed one by one by gzip at level 6.
     pub gzip6: u64,
-    /// Each unit compressed by Zstandard at level 3.
+    /// The units, compressed one by one by Zstandard at level 3.
     pub zstd3: u64,
     /// All length-prefixed units compressed together by Zstandard at level 3.
     pub framed_zstd3: u64,
@@ -377,7 +377,7 @@ impl CaseOutcome {
     }
 }
 
-/// What a peer did with a hostile case.
+/// The reaction of a peer to a hostile case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {

@@ -33,9 +33,9 @@ impl Unavailable {
 
 /// How a reason begins if the package of a peer's source is missing.
 const NO_SOURCE: &str = "its source is not available";
-/// What stands before the path of a build's log.
+/// The text before the path of a build's log.
 const LOG: &str = "; see ";
-/// What the tools of the languages say without a network.
+/// Messages of the languages' tools without a network.
 const OFFLINE: [&str; 7] = [
     "unable to connect",
     "resolve host",

@@ -1,4 +1,5 @@
-//! What the parts of a variant's name say: one at a time or many, memory, order, index, corpus, a forced back end.
+//! The meaning of the parts of a variant's name: one at a time or many, memory, order, index, corpus, a forced
+//! back end.
 //!
 //! `bench/METHOD.md`, "Names of rows", has the same table for readers.
 
@@ -33,7 +34,8 @@ pub(crate) fn label(task: &str, part: &str) -> Option<String> {
     Some(format!("{label}{in_lanes}"))
 }
 
-/// The label of a variant's batches: how many units a call gets, and what is kept. `None` for a unit in each call.
+/// The label of a variant's batches: how many units a call gets, and the memory that is kept. `None` for one unit
+/// per call.
 pub(crate) fn batch_label(task: &str, variant: &str) -> Option<&'static str> {
     parts(variant).find(|part| part.starts_with(BATCH)).and_then(|part| known_label(task, part))
 }
@@ -90,7 +92,7 @@ const LABELS: [(&str, &str, &str); 16] = [
     ("", "@many-accounts", "100,000 accounts, a tenth of that in quick runs, 2 % on P-256"),
 ];
 
-/// What the label of a batch of signatures adds.
+/// The addition to the label of a batch of signatures.
 const LANES: &str = ", in lanes";
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::is_ours;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Baseline {
     peer: String,
-    /// `None` for the peer's fastest row of each group.
+    /// `None` for the peer's fastest row of a group.
     variant: Option<String>,
 }
 

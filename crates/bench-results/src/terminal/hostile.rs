@@ -6,7 +6,7 @@ use crate::PEER;
 use crate::results::{CaseOutcome, Expect, Outcome};
 use crate::{Row, Task};
 
-/// The matrix of cases and peers, and the sums of each peer and path.
+/// The matrix of cases and peers, and the sums by peer and path.
 pub(super) fn matrix(rows: &[&Row]) -> String {
     let (cases, valid) = (cases(rows), |case: &&CaseOutcome| case.expect != Expect::Refuse);
     let amount = speed::amount(Task::Hostile.unit(), cases.len() as u64);
@@ -16,7 +16,7 @@ pub(super) fn matrix(rows: &[&Row]) -> String {
     format!("{title}\n\n{}\n\n{}\n\n{LEGEND}", matrix_table(rows, &cases), sums(rows))
 }
 
-/// All cases, each once, path by path.
+/// All cases without duplicates, path by path.
 fn cases<'r>(rows: &[&'r Row]) -> Vec<&'r CaseOutcome> {
     let mut cases: Vec<&CaseOutcome> = Vec::new();
     for row in rows {
@@ -81,7 +81,7 @@ fn numbers(row: &Row) -> [u64; 7] {
     [invalid, refused, accepted, crashed, hung, valid, not_accepted]
 }
 
-/// One sentence for the peers that are always right, and one for each other peer.
+/// One sentence for the peers that are always right, and one per other peer.
 pub(super) fn paragraph(rows: &[&Row]) -> String {
     let (right, wrong): (Vec<&str>, Vec<&str>) = peers(rows)
         .into_iter()

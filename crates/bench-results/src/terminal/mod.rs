@@ -1,4 +1,4 @@
-//! Results as text for a terminal: of each task a table, its legend and a summary.
+//! Results as text for a terminal: per task a table, its legend and a summary.
 
 mod baseline;
 mod hostile;
@@ -48,7 +48,7 @@ pub fn of_task(rows: &[Row], baseline: Option<&Baseline>) -> String {
     format!("{tables}\n{}\n", summary::wrapped(task, &rows, baseline))
 }
 
-/// Peers without rows under a title, each with the reason; empty without peers.
+/// Peers without rows under a title, with the reasons; empty without peers.
 pub fn unavailable(title: &str, peers: &[Unavailable]) -> String {
     table::unavailable(title, peers)
 }
@@ -65,7 +65,7 @@ pub fn baseline_row<'r>(row: &Row, rows: &[&'r Row], chosen: Option<&Baseline>) 
     baseline::of_group(row, rows, chosen)
 }
 
-/// The checks that distinguish the rows of a task, each with its letter in the tables.
+/// The checks that distinguish the rows of a task, with their letters in the tables.
 pub fn checks_of(task: &str) -> Vec<Check> {
     checks::of_task(task)
 }

@@ -1,4 +1,4 @@
-//! Ratios as text: each names the row that it compares with, as in `3.10 × rust-shrike`.
+//! Ratios as text: they name the row that they compare with, as in `3.10 × rust-shrike`.
 
 use crate::Row;
 

@@ -5,7 +5,7 @@ use super::style::{Grid, PLAIN, TITLE, styled, wrap};
 use super::table::parity_of_sizes;
 use crate::{Row, Sizes, is_real, percent_of_json};
 
-/// The table of all events, simulated and real, and a table of each kind.
+/// The table of all events, simulated and real, and a table per kind.
 pub(super) fn tables(rows: &[&Row]) -> String {
     let (of_kinds, of_all): (Vec<&Row>, Vec<&Row>) =
         rows.iter().copied().partition(|row| kind_of(row).is_some());
@@ -31,7 +31,7 @@ pub(super) fn paragraph(rows: &[&Row]) -> String {
     sentences.join(" ")
 }
 
-/// A sentence for each measure of the same events.
+/// A sentence per measure of the same events.
 fn smallest(rows: &[&Row]) -> Vec<String> {
     let smallest = |name: &str, len: fn(&Sizes) -> u64| {
         let percents = rows.iter().filter_map(|row| Some((row, percent_of_json(row, rows, len)?)));
@@ -58,7 +58,7 @@ fn title(rows: &[&Row]) -> String {
     format!("nostr-size: bytes per event, over {} events{real}", thousands(events(false) as f64))
 }
 
-/// Each format, the smallest first, with its real events below the others.
+/// The formats, the smallest first, with real events below the others.
 fn all(rows: &[&Row]) -> String {
     let headings =
         ["format", "raw", "% of JSON", "gzip-6", "zstd-3", "framed zstd-3", "% of JSON", "parity"];
@@ -102,7 +102,7 @@ fn cells(row: &Row, rows: &[&Row]) -> [String; 8] {
     ]
 }
 
-/// A line for each row without some events, which names them; rows of kinds repeat those of all.
+/// A line per row without some events, which names them; rows of kinds repeat the events of all.
 fn unheld(rows: &[&Row]) -> String {
     let rows = rows.iter().filter(|row| row.unheld > 0 && kind_of(row).is_none());
     let line =

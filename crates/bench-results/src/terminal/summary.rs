@@ -1,4 +1,5 @@
-//! The summary under a table: the fastest row of each kind of work, its ratio and checks, and how even the run was.
+//! The summary under a table: the fastest row of every kind of work, its ratio and checks, and how even the run
+//! was.
 
 use protocol::checks;
 
@@ -42,7 +43,7 @@ struct Summary<'v> {
 }
 
 impl Summary<'_> {
-    /// A sentence for each kind of work, and for the first kind the checks of its fastest rows.
+    /// A sentence per kind of work, and for the first kind the checks of its fastest rows.
     fn winners(&self) -> Vec<String> {
         let known: Vec<&Work> = WORK.iter().filter(|work| work.task == self.task).collect();
         let mut sentences: Vec<String> = if known.is_empty() {
@@ -141,7 +142,7 @@ const fn work(
     Work { task, group, excludes_batches, name }
 }
 
-/// The kinds of work in summaries; other tasks have a sentence for each group.
+/// The kinds of work in summaries; other tasks have a sentence per group.
 const WORK: &[Work] = &[
     work("decode", "verified", false, "Every hash checked, batches included"),
     work("decode", "verified", true, "One frame at a time"),

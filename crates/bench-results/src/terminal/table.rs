@@ -58,7 +58,7 @@ fn title(task: &str, rows: &[&Row]) -> String {
     styled(TITLE, &title) + "\n\n"
 }
 
-/// The amount of each kind of unit in a pass; with the number of records if the unit is one whole repository.
+/// The amounts of units in a pass, by kind; with the number of records if the unit is one whole repository.
 fn amounts(rows: &[&Row]) -> Vec<String> {
     let amount = |row: &&Row| {
         let units = speed::amount(&row.unit, row.units);
@@ -148,7 +148,7 @@ fn nostr_layout(task: &str, rows: &[&Row]) -> Layout {
     }
 }
 
-/// The rows of each group, with a gap between groups.
+/// The rows by group, with a gap between groups.
 fn table(layout: Layout, rows: &[&Row], chosen: Option<&Baseline>) -> String {
     let mut grid = Grid::new(&layout.headings);
     let mut was_single = false;
@@ -175,7 +175,7 @@ fn none() -> String {
     "–".to_owned()
 }
 
-/// The rows of each group.
+/// The rows by group.
 pub(super) fn groups<'t, 'r>(rows: &'t [&'r Row]) -> impl Iterator<Item = &'t [&'r Row]> {
     rows.chunk_by(|a, b| a.group() == b.group())
 }
@@ -221,7 +221,7 @@ pub(super) fn parity_of_sizes(row: &Row) -> String {
     }
 }
 
-/// The letter of each check that is made, a dot for each that is not.
+/// The letters of the checks that are made, a dot for every check that is not.
 fn check_letters(row: &Row, checks: &[Check]) -> String {
     let letter = |(letter, check): &Check| {
         if row.checks.iter().any(|made| made == check) { *letter } else { '·' }
@@ -229,7 +229,7 @@ fn check_letters(row: &Row, checks: &[Check]) -> String {
     checks.iter().map(letter).collect()
 }
 
-/// A table of the median time of each stage, in milliseconds, or in microseconds for Nostr events; empty without stages.
+/// A table of the stages' median times, in milliseconds, or in microseconds for Nostr events; empty without stages.
 fn stages(rows: &[&Row]) -> String {
     let staged: Vec<&&Row> = rows.iter().filter(|row| !row.stages_ns.is_empty()).collect();
     if staged.is_empty() {
@@ -282,7 +282,7 @@ fn checks_legend(task: &str, rows: &[&Row]) -> String {
     legend
 }
 
-/// The label of each part of the variants' names that has one.
+/// The labels of the parts of the variants' names.
 fn names_legend(task: &str, rows: &[&Row]) -> String {
     let mut parts: Vec<&str> = rows.iter().flat_map(|row| variant::parts(&row.variant)).collect();
     parts.sort_unstable();
@@ -300,7 +300,7 @@ fn names_legend(task: &str, rows: &[&Row]) -> String {
     }
 }
 
-/// The baseline of each group.
+/// The baselines of the groups.
 fn baselines(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
     if chosen.is_none() && is_nostr(task) {
         return wrap(&format!("ratio: {RATIO}, {NOSTR_RATIO}"), INDENT) + "\n";
@@ -319,7 +319,7 @@ fn baselines(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
     }
 }
 
-/// Each different note of a peer once, with its variants.
+/// The different notes of a peer, with their variants.
 fn notes(rows: &[&Row]) -> String {
     let mut notes: Vec<(&str, String, Vec<&str>)> = Vec::new();
     for row in rows {
