@@ -57,7 +57,7 @@ fn without_markup(json: &str) -> Cow<'_, str> {
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026").into()
 }
 
-/// Replaces each placeholder by the part with its name; placeholders inside parts are left alone.
+/// Replaces placeholders by the parts with their names; placeholders inside parts are left alone.
 fn fill(skeleton: &str, parts: &[(&str, &str)]) -> String {
     let mut pieces = skeleton.split("{{");
     let mut page = pieces.next().unwrap_or_default().to_owned();

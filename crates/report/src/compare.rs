@@ -12,7 +12,7 @@ use results::terminal::Baseline;
 use crate::picture as scale;
 use crate::ratios::{Name, Ratio, Ratios};
 
-/// What to compare, and what counts as a regression.
+/// The ratios to compare, and the limit of a regression.
 #[derive(Clone, Debug)]
 pub struct CompareOptions {
     /// The baseline of ratios, instead of the default rows.
@@ -88,7 +88,7 @@ impl RunComparison {
     }
 }
 
-/// Compares the ratios of a new run with those of an old one. The rows of both are sorted.
+/// Compares the ratios of a new run with an old run's. The rows of both are sorted.
 pub fn compare(old: &Results, new: &Results, options: &CompareOptions) -> RunComparison {
     let [old_ratios, new_ratios] = [old, new].map(|run| Ratios::of(run, options.baseline.as_ref()));
     let counts = |peer: &str| {
@@ -141,7 +141,7 @@ impl fmt::Display for RowName {
 }
 
 impl fmt::Display for RunComparison {
-    /// A line for each ratio that moved and each row that was lost, and one for the others.
+    /// A line per ratio that moved and per row that was lost, and one for the others.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for LostRow { row, note, is_regression } in &self.lost {
             let note = note.as_deref().unwrap_or("no reason given").replace(char::is_control, " ");

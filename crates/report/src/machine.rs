@@ -1,4 +1,4 @@
-//! The machine of a run in words: what it is, and what limits it.
+//! The machine of a run in words, and its limits.
 
 use results::Machine;
 

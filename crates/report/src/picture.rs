@@ -1,4 +1,4 @@
-//! Scales, number formats, and pictures inside tables: bars in percent of the available width, each with its description.
+//! Scales, number formats, and pictures inside tables: bars in percent of the available width, with their descriptions.
 
 use results::Row;
 use results::terminal::{ratio as names, speed};
@@ -17,7 +17,7 @@ pub(crate) fn speed_bar(row: &Row, scale: &Scale) -> Html {
     tag("svg").attr("aria-hidden", "true").with(bar).into()
 }
 
-/// Stacked parts, each with its name.
+/// Stacked parts with their names.
 pub(crate) fn stacked_bar(parts: &[(&str, f64)], greatest: f64, words: &str) -> Html {
     let mut start = 0.0;
     let rects = parts.iter().enumerate().map(|(at, (name, size))| {
@@ -43,7 +43,7 @@ pub(crate) fn median(row: &Row) -> Option<f64> {
     row.median().map(|per_s| value(&row.unit, per_s))
 }
 
-/// The number of each of its passes.
+/// The numbers of its passes.
 pub(crate) fn passes(row: &Row) -> Vec<f64> {
     let per_s = |ns: &u64| row.units as f64 * 1e9 / (*ns).max(1) as f64;
     row.passes_ns.iter().map(|ns| value(&row.unit, per_s(ns))).collect()

@@ -1,4 +1,4 @@
-//! The ratio of each row to its baseline, with its spread.
+//! The ratios of rows to their baselines, with their spreads.
 
 use std::collections::HashMap;
 

@@ -56,7 +56,7 @@ fn not_json_or_no_results(fault: serde_json::Error) -> ReadFault {
 pub struct ReadError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The fault.
     pub fault: ReadFault,
 }
 
@@ -83,7 +83,7 @@ pub enum ReadFault {
     Field {
         /// The path to it.
         field: String,
-        /// What is wrong with it.
+        /// The fault.
         fault: serde_json::Error,
     },
 }

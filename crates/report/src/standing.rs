@@ -84,7 +84,7 @@ pub(crate) struct Means {
 }
 
 impl Means {
-    /// Of the tasks that `counts`: the mean over tasks of each task's mean over its kinds of work. `None` without one.
+    /// Of the tasks that `counts`: the mean over tasks of their means over kinds of work. `None` without one.
     pub(crate) fn of(results: &Results, counts: fn(&str) -> bool) -> Option<Self> {
         let tasks = results.rows.chunk_by(|a, b| a.task == b.task);
         let of_tasks = tasks.filter(|rows| counts(&rows[0].task)).map(all_of);
@@ -113,7 +113,7 @@ pub(crate) struct Headline {
     pub(crate) words: &'static str,
 }
 
-/// The headline works that the run has, with our standing at each.
+/// The headline works that the run has, with our standing.
 pub(crate) fn headlines(results: &Results) -> Vec<(Headline, Standing<'_>)> {
     let standing = |line: &Headline| Standing::of(rows_of(results, line.task), line.group);
     HEADLINES.iter().filter_map(|line| Some((*line, standing(line)?))).collect()

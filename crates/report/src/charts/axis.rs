@@ -2,8 +2,8 @@
 
 use results::terminal::thousands;
 
-/// Ticks from the last one up to `least` to the first one from `greatest` on: 1, 2 and 5 of each power of ten, or powers
-/// of ten alone where these would be more than [`MOST`].
+/// Ticks from the last one up to `least` to the first one from `greatest` on: 1, 2 and 5 of every power of ten, or
+/// powers of ten alone where these would be more than [`MOST`].
 pub(super) fn log_ticks(least: f64, greatest: f64) -> Vec<f64> {
     let [from, to] = [least, greatest].map(|number| number.clamp(LEAST, GREATEST));
     let to = if to > from { to } else { from * 2.0 };

@@ -1,4 +1,4 @@
-//! Bar charts: the fastest row of each peer, with a point for each pass and the ratio to a named row.
+//! Bar charts: the fastest row of every peer, with a point per pass and the ratio to a named row.
 
 use std::collections::HashSet;
 

@@ -10,7 +10,7 @@ struct Text {
     bottom: f64,
 }
 
-/// Each pair of texts that overlap, each label on a point, and each text beyond the edges.
+/// All pairs of texts that overlap, labels on points, and texts beyond the edges.
 pub(super) fn faults(svg: &str) -> Vec<String> {
     let texts: Vec<Text> = elements(svg, "text").map(text).collect();
     let (width, height) = size(svg);

@@ -1,4 +1,4 @@
-//! Charts as SVG files that are legible on light and dark backgrounds and describe themselves in words: one for each
+//! Charts as SVG files that are legible on light and dark backgrounds and describe themselves in words: one per
 //! group that several peers have, one of the stages of a repository, one of sizes and speeds of formats.
 
 mod axis;

@@ -1,4 +1,4 @@
-//! Size against speed: a point for each codec of a format, bytes per event to the right, events per second upwards on a
+//! Size against speed: a point per codec of a format, bytes per event to the right, events per second upwards on a
 //! logarithmic scale.
 
 use std::collections::HashMap;

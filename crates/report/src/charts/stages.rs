@@ -1,4 +1,4 @@
-//! The stages of a repository: a mark for each stage of each peer, on a logarithmic axis of milliseconds.
+//! The stages of a repository: a mark per stage and peer, on a logarithmic axis of milliseconds.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use super::{Chart, Drawing, axis, file, place, short, source};
 use crate::html::{Tag, tag};
 use crate::picture::{stage_names, stage_times};
 
-/// The picture of the rows of a task that have stages, the fastest of each peer; nothing if none has.
+/// The picture of the rows of a task that have stages, the fastest of every peer; nothing if none has.
 pub(super) fn chart(results: &Results, rows: &[Row]) -> Option<Chart> {
     let staged = rows.iter().filter(|row| row.is_ranked() && !row.stages_ns.is_empty());
     let staged: Vec<&Row> = staged.collect();

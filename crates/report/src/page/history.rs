@@ -1,4 +1,4 @@
-//! The ratios of each row over several runs.
+//! The ratios of rows over several runs.
 
 use results::Results;
 use results::terminal::ratio as names;
@@ -8,7 +8,7 @@ use crate::html::{Html, Tag, body, cell, framed, head, heading, row, row_heading
 use crate::picture::ratio;
 use crate::ratios::{Name, Ratios};
 
-/// A table of each task with a column for each run; empty for a single run.
+/// A table per task with a column per run; empty for a single run.
 pub(super) fn of(view: &View<'_>) -> Option<Tag> {
     (view.runs.len() > 1).then(|| {
         let text = "The ratio of each row to the named row of the same run. Speeds of different days or \

@@ -1,4 +1,4 @@
-//! The task `hostile`: the sums of each peer, with the call that was tried; a script shows the matrix of all cases.
+//! The task `hostile`: the sums by peer, with the call that was tried; a script shows the matrix of all cases.
 
 use results::{CaseOutcome, Row};
 
@@ -65,7 +65,7 @@ pub(super) fn peers<'r>(rows: &[&'r Row]) -> Vec<&'r str> {
     peers
 }
 
-/// All cases, each once, path by path.
+/// All cases without duplicates, path by path.
 pub(super) fn cases<'r>(rows: &[&'r Row]) -> Vec<&'r CaseOutcome> {
     let mut seen = std::collections::HashSet::new();
     rows.iter().flat_map(|row| &row.cases).filter(|case| seen.insert(case.name.as_str())).collect()

@@ -23,7 +23,8 @@ use crate::{Options, RAW, about, assets, machine, markdown};
 
 /// The page of the newest of these runs, with the ratios of all of them over time; `None` without a run.
 ///
-/// The rows of each run must be in the order of the report, as returned by [`read()`](crate::read()) and by a run.
+/// The rows of every run must be in the order of the report, as returned by [`read()`](crate::read()) and by a
+/// run.
 pub fn page(runs: &[Results], options: &Options) -> Option<String> {
     let mut runs: Vec<&Results> = runs.iter().collect();
     runs.sort_by(|a, b| a.started.cmp(&b.started));
@@ -40,7 +41,7 @@ struct View<'r> {
     newest: &'r Results,
     /// All runs by time, the newest last.
     runs: Vec<&'r Results>,
-    /// The ratios of each run.
+    /// The ratios by run.
     ratios: Vec<Ratios<'r>>,
 }
 
@@ -49,7 +50,7 @@ impl<'r> View<'r> {
         self.ratios.last().expect("a page has a run")
     }
 
-    /// The rows of each task, in the order of the report.
+    /// The rows by task, in the order of the report.
     fn tasks(&self) -> Vec<(&'r str, Vec<&'r Row>)> {
         let tasks = self.newest.rows.chunk_by(|a, b| a.task == b.task);
         tasks.map(|rows| (rows[0].task.as_str(), rows.iter().collect())).collect()

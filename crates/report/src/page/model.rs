@@ -1,4 +1,4 @@
-//! The data of the page's scripts: every row of the newest run, and what is common to many rows once.
+//! The data of the page's scripts: every row of the newest run, and data common to many rows once.
 
 use std::collections::HashMap;
 
@@ -40,7 +40,7 @@ struct TaskModel<'r> {
     quoted: String,
     title: &'r str,
     anchor: String,
-    /// The letter and the name of each check.
+    /// The letters and the names of the checks.
     checks: Vec<(char, &'r str)>,
     groups: Vec<GroupModel>,
     /// The distinct texts of counts and notes, which rows refer to by their index.
@@ -60,11 +60,11 @@ struct GroupModel {
     against: Option<usize>,
 }
 
-/// A row as a list, since names would be a third of the data: its peer, variant, group, units, the nanoseconds of each pass, counts,
-/// and what not every row has.
+/// A row as a list, since names would be a third of the data: its peer, variant, group, units, the nanoseconds of the passes,
+/// counts, and optional fields.
 type RowModel<'r> = (usize, &'r str, usize, u64, &'r [u64], usize, RowExtras<'r>);
 
-/// What is missing is false, empty or unknown.
+/// A missing field is false, empty or unknown.
 #[derive(Debug, Serialize)]
 struct RowExtras<'r> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -99,7 +99,7 @@ struct SizeModel<'r> {
     bytes: [f64; 4],
 }
 
-/// The hostile cases, and the outcome of each peer as a letter for each case.
+/// The hostile cases, and the outcomes of the peers as one letter per case.
 #[derive(Debug, Default, Serialize)]
 struct HostileModel<'r> {
     peers: Vec<usize>,
@@ -136,7 +136,7 @@ pub(super) fn of<'r>(view: &View<'r>) -> Model<'r> {
     }
 }
 
-/// The index of each peer, in the order in which they occur.
+/// The indexes of the peers, in the order in which they occur.
 fn peers<'r>(view: &View<'r>) -> HashMap<&'r str, usize> {
     let mut peers = HashMap::new();
     for row in &view.newest.rows {

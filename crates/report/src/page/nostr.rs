@@ -1,4 +1,5 @@
-//! The tasks of Nostr, folded into one section: a table of formats, and each task behind a heading to open.
+//! The tasks of Nostr, folded into one section: a table of formats, and every task behind a heading to
+//! open.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +38,7 @@ fn amount(rows: usize) -> String {
     if rows == 1 { "one row".to_owned() } else { format!("{rows} rows") }
 }
 
-/// A line for each format: its size, and for each work our speed and its ratio to the fastest other codec.
+/// A line per format: its size, and for every work our speed and its ratio to the fastest other codec.
 fn formats(results: &Results) -> Option<Tag> {
     let mut lines: BTreeMap<&str, [Option<&Row>; WORK.len()]> = BTreeMap::new();
     for (at, (task, _)) in WORK.into_iter().enumerate() {

@@ -1,4 +1,5 @@
-//! The peers: version, registry and source of each, and the calls that the hostile set was tried on.
+//! The peers: their versions, registries and sources, and the calls that the hostile set was tried
+//! on.
 
 use results::Results;
 

@@ -1,5 +1,5 @@
-//! The table of a task that stands without scripts: of each kind of work the best row of each peer, one unit at a time and
-//! many in a call.
+//! The table of a task that stands without scripts: for every kind of work the best rows of the peers, one unit at a time
+//! and many in a call.
 
 use std::collections::HashSet;
 
@@ -25,8 +25,8 @@ pub(super) fn of(view: &View<'_>, task: &str, rows: &[&Row]) -> Tag {
         .attr("data-task", anchor(task))
 }
 
-/// The fastest row of each peer that takes one unit at a time, and the fastest that takes many; and the fastest row that is
-/// not ranked of a peer without one. Rows are sorted by speed.
+/// The fastest row of every peer that takes one unit at a time, and the fastest that takes many; for a peer without one,
+/// its fastest unranked row. Rows are sorted by speed.
 fn best<'r>(rows: &[&'r Row]) -> Vec<&'r Row> {
     let mut seen = HashSet::new();
     let may_stand = |row: &&&Row| standing::represents(row) || !row.is_ranked();

@@ -100,7 +100,7 @@ fn corpora(view: &View<'_>) -> Tag {
     plain_table("The input files", ["corpus", "SHA-256", "bytes", "units"], 2, rows)
 }
 
-/// A plain line for each peer that could not be measured; empty if there are none.
+/// A plain line per peer that could not be measured; empty if there are none.
 pub(super) fn unavailable(view: &View<'_>) -> Option<Tag> {
     let missing = &view.newest.unavailable;
     (!missing.is_empty()).then(|| {

@@ -1,4 +1,4 @@
-//! The sizes of events in each format, and sizes against speeds.
+//! The sizes of events by format, and sizes against speeds.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::html::{
 };
 use crate::picture::{self, per_unit as each};
 
-/// Bytes per event of each format, over all simulated or all real events.
+/// Bytes per event by format, over all simulated or all real events.
 pub(super) fn by_format(results: &Results, real: bool) -> BTreeMap<&str, f64> {
     let rows = results.rows.iter().filter(|row| part(row).is_none() && is_real(row) == real);
     rows.filter_map(|row| Some((format(row), each(row, row.sizes?.raw)))).collect()

@@ -1,4 +1,4 @@
-//! The stages of a whole repository, with a stacked bar in each row.
+//! The stages of a whole repository, with a stacked bar in every row.
 
 use results::Row;
 
@@ -7,7 +7,7 @@ use crate::html::{
 };
 use crate::picture::{self, STAGES, stage_names, stage_times};
 
-/// A table of stages with a stacked bar in each row; nothing if no row has stages.
+/// A table of stages with a stacked bar in every row; nothing if no row has stages.
 pub(super) fn of(rows: &[&Row]) -> Option<Tag> {
     let staged: Vec<&Row> = rows.iter().copied().filter(|row| !row.stages_ns.is_empty()).collect();
     let names = stage_names(&staged);

@@ -1,4 +1,4 @@
-//! The top of the page: the headline figures, then a card for each headline work.
+//! The top of the page: the headline figures, then a card per headline work.
 
 use results::terminal::speed;
 use results::{Results, Row};

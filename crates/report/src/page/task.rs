@@ -1,4 +1,5 @@
-//! The section of a task: what it is, its verdict and best rows; and all rows, which a script shows when they are opened.
+//! The section of a task: its description, its verdict and best rows; and all rows, which a script shows when they are
+//! opened.
 
 use results::terminal::speed;
 use results::{Parity, Row, Task, terminal};
@@ -101,7 +102,7 @@ fn legend(task: &str, rows: &[&Row]) -> Option<Tag> {
     })
 }
 
-/// Each distinct note of a peer once, with the variants it applies to.
+/// The distinct notes of a peer, with the variants they apply to.
 pub(super) fn notes(rows: &[&Row]) -> Option<Tag> {
     let mut notes: Vec<(&str, &str, bool, Vec<&str>)> = Vec::new();
     for row in rows {

@@ -27,7 +27,8 @@ pub struct Document {
 /// `bench/results/{run}/results.json`. The rows must be in the order of the report.
 ///
 /// # Errors
-/// If a document cannot be read, its markers are unknown or do not match, or the run lacks what a document shows.
+/// If a document cannot be read, its markers are unknown or do not match, or the run lacks numbers that a document
+/// shows.
 pub fn documents(root: &Path, run: &str, results: &Results) -> Result<Vec<Document>, PublishError> {
     let mut documents = Vec::new();
     for path in markdown_files(root)? {
@@ -129,7 +130,7 @@ pub enum PublishError {
         document: String,
         /// The name in the part's markers.
         part: String,
-        /// What is wrong.
+        /// The fault.
         fault: &'static str,
     },
     /// The run has no rows for a chart.

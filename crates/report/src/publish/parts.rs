@@ -21,7 +21,7 @@ impl PublishedRun<'_> {
     /// | `headline` | the table of the README: our rows one at a time and in batches, next to the fastest other peer |
     /// | `table TASK` | the table, legend and summary of a task, as `wireproof bench` prints them |
     /// | `example TASK` | the head of that table: our best row, the best other one, and the baseline |
-    /// | `measured` | when and on what the run was made, and where its file is |
+    /// | `measured` | the time, machine and file of the run |
     /// | `run`, `date`, `machine` | a link to the run's file, its day, the machine |
     /// | `batch times`, `single times` | the least and greatest ratio of the headline |
     /// | `hostile cases` | the number of hostile inputs of the run |
@@ -91,7 +91,7 @@ impl PublishedRun<'_> {
         Some(format!("{least:.1} to {greatest:.1}"))
     }
 
-    /// The advice with a part in the place of each `{NAME}`.
+    /// The advice with a part in the place of every `{NAME}`.
     fn nostr_advice(&self) -> Option<String> {
         let (mut text, mut rest) = (String::new(), ADVICE);
         while let Some((before, after)) = rest.split_once('{') {

@@ -9,7 +9,7 @@ use crate::standing;
 /// Why a run is not published.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnpublishedRun {
-    /// Settings, rows or peers that a published run may not have or lack, each as a sentence.
+    /// Settings, rows or peers that a published run may not have or lack, one sentence per fault.
     pub faults: Vec<String>,
     /// The tasks of which more than half of the rows are uneven.
     pub uneven: Vec<UnevenTask>,
@@ -78,7 +78,7 @@ impl UnevenTask {
 }
 
 impl fmt::Display for UnpublishedRun {
-    /// A line for each fault, and a table of the uneven tasks.
+    /// A line per fault, and a table of the uneven tasks.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "this run is not published (bench/METHOD.md, “Publishing a run”)")?;
         self.faults.iter().try_for_each(|fault| writeln!(f, "- {fault}"))?;
