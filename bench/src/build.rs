@@ -79,7 +79,7 @@ const RUST_PROFILE: &str = "WIREPROOF_RUST_PROFILE";
 /// The profile that is measured.
 const MEASURED_PROFILE: &str = "release";
 
-/// The Cargo profile of the Rust runners, if it is not that which is measured.
+/// The Cargo profile of the Rust runners, if it is not the measured one.
 pub(crate) fn other_rust_profile() -> Option<String> {
     std::env::var(RUST_PROFILE).ok().filter(|profile| profile != MEASURED_PROFILE)
 }
@@ -87,7 +87,7 @@ pub(crate) fn other_rust_profile() -> Option<String> {
 /// Limits private writable memory, in KiB. Address space is no measure: Go and Node reserve much that they never use.
 const LIMIT_DATA: &str = r#"ulimit -d "$1" 2>/dev/null; shift; exec "$@""#;
 
-/// A peer that was built and has described itself; starts a process for each row or case.
+/// A peer that was built and has described itself; starts a process per row or case.
 pub(crate) struct PeerProcess {
     pub(crate) peer: String,
     pub(crate) command: LaunchCommand,
@@ -174,9 +174,9 @@ impl Builder {
         }
     }
 
-    /// All Rust runners share one target folder, and those of this repository one workspace, so that common dependencies
-    /// are resolved and built once. One call builds one runner: with several, Cargo would unify the features of their
-    /// dependencies, and a peer would not be the program that its own users build.
+    /// All Rust runners share one target folder, and this repository's own runners one workspace, so that common
+    /// dependencies are resolved and built once. One call builds one runner: with several, Cargo would unify the features of
+    /// their dependencies, and a peer would not be the program that its own users build.
     fn rust(&self, id: &str, dir: &Path, mode: Mode) -> Result<LaunchCommand, String> {
         let profile = other_rust_profile().unwrap_or_else(|| MEASURED_PROFILE.to_owned());
         let toolchain = format!("{}, {profile}", self.tool("rustc", "--version", dir)?);
@@ -240,8 +240,8 @@ impl Builder {
         Ok(LaunchCommand::new(python, dir).arg("runner.py"))
     }
 
-    /// The folder of a Python package with an extension module, as it is distributed; `module` in the runner's folder names that
-    /// of its crate.
+    /// The folder of a Python package with an extension module, as it is distributed; `module` in the runner's folder names the
+    /// folder of its crate.
     fn python_package(&self, id: &str, dir: &Path, mode: Mode) -> Result<PathBuf, String> {
         if let Some(package) = std::env::var_os(PYTHON_PACKAGE) {
             return Ok(PathBuf::from(package));

@@ -28,7 +28,7 @@ impl Checkout {
         Ok(Some(Self { variable, dir: dir.transpose()? }))
     }
 
-    /// The reason of a failed build with the cure, where the package was not to be had.
+    /// The reason of a failed build, with the fix if the package was not available.
     pub(crate) fn explain(&self, reason: String) -> String {
         match self.dir {
             Some(_) => reason,

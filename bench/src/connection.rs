@@ -98,7 +98,7 @@ impl Drop for Connection {
     }
 }
 
-/// Forwards each line until the output ends, reading fails, or the receiver is gone.
+/// Forwards lines until the output ends, reading fails, or the receiver is gone.
 fn forward_lines(stdout: ChildStdout, lines: &SyncSender<io::Result<String>>) {
     let mut stdout = BufReader::new(stdout);
     loop {

@@ -26,7 +26,7 @@ pub enum BenchError {
     Corpus {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         fault: CorpusFault,
     },
     /// A corpus folder lacks the corpus of a task.
@@ -45,7 +45,7 @@ pub enum BenchError {
     Sidecar {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         fault: serde_json::Error,
     },
     /// The accounts file of a corpus has no keys.
@@ -53,7 +53,7 @@ pub enum BenchError {
     Accounts {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         fault: AccountKeysError,
     },
     /// The sidecar file describes a corpus with another hash.
@@ -98,7 +98,7 @@ pub enum CorpusFault {
     Event {
         /// The index of the event.
         at: usize,
-        /// What is wrong with it.
+        /// The fault.
         fault: DecodeError,
     },
     /// It is not text.

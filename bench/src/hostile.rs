@@ -1,5 +1,5 @@
-//! The task `hostile`: sends each case of a set to each peer, in a separate process that may crash, hang or exhaust its
-//! memory limit without affecting other cases.
+//! The task `hostile`: sends every case of a set to every peer, in a separate process that may crash, hang or exhaust
+//! its memory limit without affecting other cases.
 //!
 //! Cases are not timed, so a few of them run at once.
 
@@ -75,7 +75,7 @@ impl CaseSet {
         self.cases.iter().filter(move |case| case.kind == kind)
     }
 
-    /// Gives each peer every case that it has a path for; returns a row for each peer and path.
+    /// Gives every peer the cases that it has a path for; returns a row per peer and path.
     pub(crate) fn run(
         &self,
         plan: &Plan,
@@ -139,7 +139,7 @@ struct CaseRunner<'p> {
 }
 
 impl CaseRunner<'_> {
-    /// The outcome of each case, in order; `finished` is called with each case and the number of finished ones.
+    /// The outcomes of the cases, in order. Calls `finished` with every case and the number of finished ones.
     fn run_all(&self, cases: &[&Case], finished: &mut dyn FnMut(u64, &Case)) -> Vec<CaseOutcome> {
         let next = Mutex::new(cases.iter().enumerate());
         let take = || next.lock().expect("no thread panics while it holds the lock").next();
@@ -236,7 +236,7 @@ const CONCURRENT_CASES: usize = 2;
 /// More than any peer needs for any case, and less than a machine can spare twice.
 const MEMORY_BYTES: u64 = 4 << 30;
 
-/// The rules whose cases a quick run includes in addition to all valid ones: some of each layer.
+/// The rules whose cases a quick run includes in addition to all valid ones: some of every layer.
 const QUICK_CODES: [&str; 8] = [
     "car/hash",
     "car/truncated",

@@ -1,8 +1,8 @@
 //! The benchmark harness: measures several implementations on the same bytes.
 //!
 //! [`run()`] takes a [`Plan`], makes or opens the corpora, builds the peers of `bench/runners`, compares the counts of
-//! their work with those of the corpora, measures them in turn, and returns [`Results`]. [`terminal`] turns those into
-//! tables and a summary. `bench/METHOD.md` describes how a run works and what it does not measure, `bench/BIAS.md`
+//! their work with the corpora's, measures them in turn, and returns [`Results`]. [`terminal`] turns them into tables
+//! and a summary. `bench/METHOD.md` describes how a run works and its limits, `bench/BIAS.md`
 //! the known biases of the suite.
 //!
 //! Printing, progress bars and arguments are left to the command.

@@ -109,7 +109,7 @@ fn thousandths(quota: u64, period: u64) -> Option<u64> {
     quota.checked_mul(1000)?.checked_div(period)
 }
 
-/// The folder of this process's control group and those of its parents, by the second version.
+/// The folder of this process's control group and its parents' folders, by the second version.
 fn groups() -> Vec<PathBuf> {
     let own = read("/proc/self/cgroup").unwrap_or_default();
     let Some(path) = own.lines().find_map(|line| line.strip_prefix("0::/")) else {

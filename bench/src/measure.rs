@@ -1,4 +1,4 @@
-//! Measures the rows of one task: proves that each does the same work, then makes passes in turn.
+//! Measures the rows of one task: proves that they do the same work, then makes passes in turn.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::corpora::{Corpus, Workload};
 use crate::{Chunks, EVEN, Parity, Plan, Progress, Rate, Row};
 use results::middle_spread;
 
-/// What measuring needs besides peers and corpora.
+/// Everything that measuring needs in addition to peers and corpora.
 pub(crate) struct Bench<'p> {
     pub(crate) plan: &'p Plan,
     pub(crate) builder: &'p Builder,
@@ -43,7 +43,7 @@ impl Bench<'_> {
         Connection::start(command.command(), self.core, log, self.plan.request_limit)
     }
 
-    /// Does each work once and compares its counts with the corpus.
+    /// Does every work once and compares its counts with the corpus.
     fn prove(&self, measurements: &mut [Measurement<'_>], progress: &mut dyn FnMut(Progress<'_>)) {
         let rows = measurements.len() as u64;
         for (row, measurement) in measurements.iter_mut().enumerate() {
@@ -75,7 +75,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Makes as many passes of each row again while the task is uneven. Every pass counts.
+    /// Makes as many passes of every row again while the task is uneven. Every pass counts.
     fn extend(&self, measurements: &mut [Measurement<'_>], progress: &mut dyn FnMut(Progress<'_>)) {
         for _ in 0..self.plan.extensions {
             if !are_uneven(measurements) {
@@ -114,7 +114,7 @@ pub(crate) fn row_count(peers: &[PeerProcess], corpora: &[Corpus]) -> u64 {
     measurements(peers, corpora).len() as u64
 }
 
-/// One variant of one peer on one corpus, with its results so far. Each has a separate process, so passes
+/// One variant of one peer on one corpus, with its results so far. It has a separate process, so passes
 /// can be interleaved without loading again.
 struct Measurement<'p> {
     peer: &'p PeerProcess,
@@ -140,7 +140,7 @@ struct Measurement<'p> {
     has_failed: bool,
 }
 
-/// A measurement for each variant of each peer on each corpus of a task.
+/// A measurement per variant, peer and corpus of a task.
 fn measurements<'p>(peers: &'p [PeerProcess], corpora: &'p [Corpus]) -> Vec<Measurement<'p>> {
     let of_peer = |peer: &'p PeerProcess| {
         corpora.iter().flat_map(move |corpus| {

@@ -1,5 +1,5 @@
-//! The peers: the programs in the runners folder and our own runner, each with the way it is built and the task that
-//! needs it first.
+//! The peers: the programs in the runners folder and our own runner, with their build steps and the task that needs them
+//! first.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -61,7 +61,7 @@ impl Language {
     }
 }
 
-/// The peers of each task, without our own runner: `bench/runners/tasks.json`.
+/// The peers by task, without our own runner: `bench/runners/tasks.json`.
 ///
 /// A peer's tasks are known before it is built, so that a run builds only the peers of its tasks, in the order of the tasks.
 struct TaskPeers(BTreeMap<String, Vec<String>>);
@@ -89,9 +89,9 @@ impl TaskPeers {
 
 /// The peers of a run.
 pub(crate) struct ChosenPeers {
-    /// Each with the index of the first task that needs it, in the order of these; our own runner first.
+    /// The peers, with the index of the first task that needs them, in the order of these; our own runner first.
     pub(crate) peers: Vec<(usize, Peer)>,
-    /// Those that cannot be built, or have no task of the plan although it names them.
+    /// Peers that cannot be built, or have no task of the plan although it names them.
     pub(crate) unavailable: Vec<Unavailable>,
 }
 
@@ -169,7 +169,7 @@ fn absent_peers(plan: &Plan, known: &[Peer], listed: &TaskPeers) -> Vec<String> 
     absent
 }
 
-/// Why the peers are missing where there is no folder of runners, and the cure.
+/// Why the peers are missing where there is no folder of runners, and the fix.
 const NO_RUNNERS: &str = "no source to build it from: give the folder bench/runners of a clone with --runners, \
     or use `cargo run --release -p wireproof-bench-cli -- bench` in a clone";
 

@@ -1,18 +1,18 @@
-//! The plan of a run: what to measure, with which peers, how often.
+//! The plan of a run: the tasks, the peers and the repetitions.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::Task;
 
-/// What to measure, with which peers, and how often.
+/// The tasks, the peers and the repetitions of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The tasks; each is measured once, in the order of the report.
+    /// The tasks; they are measured once, in the order of the report.
     pub tasks: Vec<Task>,
     /// The peers by name; `None` for all.
     pub peers: Option<Vec<String>>,
-    /// Measured passes of each row.
+    /// Measured passes of a row.
     pub passes: u32,
     /// Unmeasured passes before those.
     pub warmup: u32,
@@ -26,7 +26,7 @@ pub struct Plan {
     pub all_corpora: bool,
     /// Whether to make corpora of a tenth of the units, with lower trees.
     pub quick: bool,
-    /// The corpus of the plan's one task, or a folder with those of all tasks; `None` makes the default ones.
+    /// The corpus of the plan's one task, or a folder with the corpora of all tasks; `None` makes the default ones.
     pub corpus: Option<PathBuf>,
     /// The folder with captured data, whose `nostr/events.jsonl` has real events; `None` leaves their sizes out.
     pub fixtures: Option<PathBuf>,

@@ -84,7 +84,7 @@ pub enum Progress<'a> {
     Measured {
         /// Its rows, sorted as in the results.
         rows: &'a [Row],
-        /// The peers that its rows lack, each with what it waits for. If there are any, the task is measured again, and
+        /// The peers that its rows lack, with the builds they wait for. If there are any, the task is measured again, and
         /// these rows are not in the results.
         missing: &'a [Unavailable],
     },
@@ -93,9 +93,9 @@ pub enum Progress<'a> {
 /// Estimates the remaining time of a run from the steps it reports.
 ///
 /// The rest of a run is the builds that are left, the rest of the current task, and the tasks that have not begun. A build
-/// is expected to take as long as the others so far on average, and at first a typical time. A pass is expected to take as long as its row's last
-/// one, or as its proof before there is one. A task that has not begun is expected to take its typical time, corrected
-/// by what the finished tasks took. The caller supplies the time.
+/// is expected to take as long as the others so far on average, at first a typical time. A pass is expected to take as long as its row's
+/// last one, or as its proof before there is one. A task that has not begun is expected to take its typical time, corrected
+/// by the times of the finished tasks. The caller supplies the time.
 #[derive(Clone, Debug)]
 pub struct Forecast {
     plan: Plan,
@@ -223,7 +223,7 @@ impl Forecast {
     }
 
     /// The typical time of a task: its corpus is made, its rows start a process each, and its work is done once for the proof and
-    /// in each pass.
+    /// in every pass.
     fn typical(&self, task: Task) -> Duration {
         let Typical { rows, quick_s, slow_s } = Typical::of(task);
         let executions = f64::from(1 + self.plan.warmup + self.plan.passes);
@@ -294,7 +294,7 @@ impl CurrentTask {
     }
 }
 
-/// What a task typically takes with all peers: its rows, and seconds of one execution of those under two seconds each, and
+/// The typical work of a task with all peers: its rows, and seconds of one execution of all rows under two seconds, and
 /// of the others.
 struct Typical {
     rows: u32,

@@ -20,7 +20,7 @@ use crate::{
     machine, nostr, own, terminal,
 };
 
-/// Measures the rows of `plan` and reports each step to `progress`.
+/// Measures the rows of `plan` and reports every step to `progress`.
 ///
 /// Task by task: the peers that a task is the first to need are built, the task is measured, and its rows are
 /// reported. If the first task has peers that are not built yet, it is measured once without them before. A peer that
@@ -75,7 +75,7 @@ fn settings(plan: &Plan) -> Settings {
     }
 }
 
-/// The plan with an absolute work folder, which is created, and with each task once in the order of the report.
+/// The plan with an absolute work folder, which is created, and with every task once in the order of the report.
 fn normalized(plan: &Plan) -> Result<Plan, BenchError> {
     let work_dir = std::path::absolute(&plan.work_dir).map_err(BenchError::io(&plan.work_dir))?;
     fs::create_dir_all(&work_dir).map_err(BenchError::io(&work_dir))?;
@@ -105,7 +105,7 @@ struct BenchRun<'r> {
     progress: &'r mut dyn FnMut(Progress<'_>),
     /// Corpora that the plan names, opened before the first build so that an invalid one ends the run at once.
     given: BTreeMap<Task, Input>,
-    /// Peers that are not built yet, each with the index of the first task that needs it, in this order.
+    /// Peers that are not built yet, with the index of the first task that needs them, in this order.
     waiting: Vec<(usize, Peer)>,
     /// Builds of the run, and how many of them are finished.
     builds: u64,
@@ -117,7 +117,7 @@ struct BenchRun<'r> {
     rows: Vec<Row>,
 }
 
-/// What the peers of a task work on.
+/// The input of the peers of a task.
 #[derive(Clone)]
 enum Input {
     Corpora(Vec<Corpus>),

@@ -1,4 +1,4 @@
-//! Builds several peers at once: at most one build of each tool, and at most as many as there are cores.
+//! Builds several peers at once: at most one build per tool, and at most as many as there are cores.
 //!
 //! Builds of one tool run one after the other because they share its target folder or cache, and lock it. A build never
 //! runs while a peer is measured.
@@ -13,7 +13,7 @@ use crate::peers::Peer;
 /// The command line of a built peer, or the reason why it could not be built.
 pub(crate) type Built = Result<LaunchCommand, String>;
 
-/// Builds `peers`, beginning with the first ones, and returns the result of each.
+/// Builds `peers`, beginning with the first ones, and returns their results.
 ///
 /// `changed` is called with the peers that are being built and the number of finished ones, whenever these change.
 pub(crate) fn build_all(

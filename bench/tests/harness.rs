@@ -1,4 +1,4 @@
-//! The harness with correct and faulty runners: shell scripts in `tests/runners` that each do one thing wrong.
+//! The harness with correct and faulty runners: shell scripts in `tests/runners` that do one thing wrong each.
 
 #![cfg(unix)]
 

@@ -13,7 +13,7 @@ use wireproof_bench::{
     terminal,
 };
 
-/// A set of cases, each a file of ten bytes named after its outcome.
+/// A set of cases: files of ten bytes named after their outcomes.
 struct TestDir(TempDir);
 
 impl TestDir {

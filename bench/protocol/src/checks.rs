@@ -1,4 +1,4 @@
-//! The names of the checks of each task, each with its letter in the tables.
+//! The names of the checks of the tasks, with their letters in the tables.
 
 /// A check's letter and its name in `describe`.
 pub type Check = (char, &'static str);
@@ -21,7 +21,7 @@ pub const DECODE: [Check; 11] = [
 /// The checks of the task `sigs`.
 pub const SIGNATURES: [Check; 3] = [('S', "low-s"), ('C', "strict-cbor"), ('R', "raw-bytes")];
 
-/// The checks of the task `repo` in addition to those of the decoder.
+/// The checks of the task `repo` in addition to the decoder's.
 pub const REPOSITORY: [Check; 9] = [
     ('s', "low-s"),
     ('o', "mst-order"),
@@ -34,7 +34,7 @@ pub const REPOSITORY: [Check; 9] = [
     ('v', "record-cbor"),
 ];
 
-/// The checks of the task `commit` in addition to those of the decoder and of repositories.
+/// The checks of the task `commit` in addition to the decoder's and the repository checks.
 pub const COMMIT: [Check; 5] = [
     ('f', "event-fields"),
     ('u', "op-records"),
@@ -54,7 +54,7 @@ pub const EVENT: [Check; 7] = [
     ('L', "limits"),
 ];
 
-/// The checks of the task `nostr-validated` in addition to those of the decoder.
+/// The checks of the task `nostr-validated` in addition to the decoder's.
 pub const VALIDATED: [Check; 2] = [('i', "id"), ('s', "signature")];
 
 /// The checks that distinguish the rows of a task; empty where every peer must make the same checks.

@@ -70,7 +70,7 @@ impl Counts {
         self
     }
 
-    /// These counts and others, which replace those of the same name.
+    /// These counts and others, which replace counts of the same name.
     pub fn with_all(mut self, others: Counts) -> Self {
         self.0.extend(others.0);
         self
@@ -82,7 +82,7 @@ impl Counts {
         self
     }
 
-    /// Compares these counts with those of the corpus.
+    /// Compares these counts with the corpus's.
     pub fn compare(&self, reference: &Counts) -> CountComparison {
         let mut comparison = CountComparison::default();
         for (name, expected) in &reference.0 {

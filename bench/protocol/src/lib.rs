@@ -2,7 +2,7 @@
 //! prove equal work, the names of the checks, and the loop that serves requests.
 //!
 //! The harness, our own runner and every Rust runner share this crate, so that a name or a sum is written down once.
-//! What a task measures is left to the runners.
+//! The runners define the work of a task.
 
 #![forbid(unsafe_code)]
 
@@ -60,7 +60,7 @@ pub struct Description {
     pub version: String,
     /// The peer's programming language.
     pub language: String,
-    /// The checks of each variant of each task.
+    /// The checks by task and variant.
     pub tasks: BTreeMap<String, BTreeMap<String, Vec<String>>>,
 }
 
@@ -74,7 +74,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// One unit of each of these lengths in bytes.
+    /// Units of these lengths in bytes.
     pub fn of(lens: impl IntoIterator<Item = usize>) -> Self {
         let add = |Self { units, bytes }, len| Self { units: units + 1, bytes: bytes + len as u64 };
         lens.into_iter().fold(Self::default(), add)
@@ -119,10 +119,10 @@ impl<C: Into<Counts>> From<C> for Proof {
 pub struct Timing {
     /// Nanoseconds of the whole pass.
     pub ns: u64,
-    /// Nanoseconds of each stage, for tasks with stages.
+    /// Nanoseconds by stage, for tasks with stages.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub stages_ns: BTreeMap<String, u64>,
-    /// Nanoseconds of each [`CHUNK_UNITS`] consecutive units; the last chunk may be shorter.
+    /// Nanoseconds of every [`CHUNK_UNITS`] consecutive units; the last chunk may be shorter.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chunks_ns: Vec<u64>,
 }
@@ -148,7 +148,7 @@ pub struct Owner {
     pub now: Option<String>,
 }
 
-/// The signing key of each account as a `did:key`, by DID.
+/// The signing keys of the accounts as `did:key`, by DID.
 pub type Accounts = BTreeMap<String, String>;
 
 /// Makes text of another program fit for one line: shortened, with control characters replaced by spaces.

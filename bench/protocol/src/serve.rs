@@ -28,7 +28,7 @@ pub type Session<'s> = dyn FnMut(&mut dyn Work) + 's;
 
 /// A task with its files in memory.
 pub trait Work {
-    /// What was loaded.
+    /// The loaded data.
     fn loaded(&self) -> Loaded;
 
     /// Does the work once and counts the result.
@@ -47,9 +47,9 @@ pub trait Work {
 /// The times of the parts of a pass, for tasks that have parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// Nanoseconds of each stage.
+    /// Nanoseconds by stage.
     pub stages_ns: Vec<(Cow<'static, str>, u64)>,
-    /// Nanoseconds of each [`CHUNK_UNITS`](crate::CHUNK_UNITS) consecutive units.
+    /// Nanoseconds of every [`CHUNK_UNITS`](crate::CHUNK_UNITS) consecutive units.
     pub chunks_ns: Vec<u64>,
 }
 
@@ -77,7 +77,7 @@ impl StageClock {
         self.since = now;
     }
 
-    /// Adds the time since the last lap, such as that of freeing memory, to the last stage.
+    /// Adds the time since the last lap, such as the time of freeing memory, to the last stage.
     pub fn extend_last(&mut self) {
         if let Some((_, ns)) = self.parts.stages_ns.last_mut() {
             *ns += self.since.elapsed().as_nanos() as u64;

@@ -1,4 +1,4 @@
-//! The running counts of each task, one struct per task. The field names are the names of the protocol.
+//! The running counts of tasks, one struct per task. The field names are the names of the protocol.
 
 use serde::Serialize;
 
@@ -163,7 +163,7 @@ impl LookupCounts {
     }
 }
 
-/// A number of CIDs, and the sum of the first four digest bytes of each, as u32 BE, modulo 2³².
+/// A number of CIDs, and the sum of their first four digest bytes, as u32 BE, modulo 2³².
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checksum {
     /// The number of CIDs.
@@ -255,7 +255,7 @@ impl EventCounts {
     }
 }
 
-/// The fields of each event that a variant of the task `nostr-fields` reads.
+/// The fields of an event that a variant of the task `nostr-fields` reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventField {
     /// The kind.

@@ -18,7 +18,7 @@ impl Commit {
         Self { curve, key, bytes: unhex(bytes) }
     }
 
-    /// Valid commits, one of each curve.
+    /// Valid commits, one per curve.
     pub(super) fn good() -> [Self; 2] {
         [
             Self::new(Curve::K256, K256_KEY, K256_COMMIT),

@@ -24,7 +24,7 @@ use samples::{Sample, Samples};
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Claims {
-    /// The variants with claims, each with its claims and faults.
+    /// The variants with claims and their faults.
     pub variants: Vec<VariantClaims>,
     /// Peers that could not be built or run.
     pub unavailable: Vec<Unavailable>,
@@ -42,7 +42,7 @@ pub struct VariantClaims {
     pub variant: String,
     /// Number of claimed checks whose samples were all rejected.
     pub proved: usize,
-    /// What is wrong: a check that is claimed and not made, one that is made and not claimed, or a valid input that is rejected.
+    /// The faults: a check that is claimed and not made, one that is made and not claimed, or a valid input that is rejected.
     pub faults: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ impl Claims {
     }
 }
 
-/// Proves the claims of the peers of `plan`, for each task that the plan has.
+/// Proves the claims of the peers of `plan`, for all tasks of the plan.
 ///
 /// # Errors
 /// If a peer is unknown, or a folder cannot be written.
@@ -183,7 +183,7 @@ impl Judge<'_> {
         !Task::NOSTR.contains(&self.task)
     }
 
-    /// Whether the samples of a check reach the measured path; lines of JSON are what a runner decodes only in the format
+    /// Whether the samples of a check reach the measured path; a runner decodes lines of JSON only in the format
     /// `json`.
     fn can_be_judged(&self, check: &str) -> bool {
         match self.task {
@@ -204,7 +204,7 @@ struct Runner<'p> {
     connection: Option<Connection>,
 }
 
-/// What a peer says of a sample.
+/// A peer's answer to a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Outcome {
     Accepted,

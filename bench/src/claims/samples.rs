@@ -179,7 +179,7 @@ impl<'d> Samples<'d> {
     }
 }
 
-/// Each bad item with its check.
+/// The bad items with their checks.
 fn bad_items() -> impl Iterator<Item = (&'static str, Vec<u8>)> {
     let of_check =
         |(check, items): (_, Vec<Vec<u8>>)| items.into_iter().map(move |item| (check, item));

@@ -120,7 +120,7 @@ impl Spec {
         }
     }
 
-    /// The name of the corpus's folder, one for each specification and version of the generator.
+    /// The name of the corpus's folder, one per specification and version of the generator.
     fn folder(&self) -> String {
         let name = match self {
             Self::Frames(firehose::Spec { seed, frames, max_height }) => {

@@ -77,7 +77,7 @@ struct Workloads {
 struct TaskCorpus {
     task: Task,
     suffix: &'static str,
-    /// The names that its file may have; the first is that of the default corpus.
+    /// The names that its file may have; the first is the default corpus's.
     names: &'static [&'static str],
     /// Whether a corpus folder may lack it.
     is_optional: bool,
@@ -85,8 +85,8 @@ struct TaskCorpus {
     variants: &'static [&'static str],
 }
 
-/// The corpora of one of the plan's tasks: those that the plan names, or the default ones; and for sizes the real events
-/// of the plan's fixtures.
+/// The corpora of one of the plan's tasks: the ones that the plan names, or the default ones; and for sizes the real
+/// events of the plan's fixtures.
 pub(crate) fn of_task(
     task: Task,
     plan: &Plan,
@@ -134,7 +134,7 @@ fn named_or_default(
     }
 }
 
-/// The manifest of the hostile set: the one that the plan names, or that of the default set.
+/// The manifest of the hostile set that the plan names, or of the default set.
 pub(crate) fn hostile_manifest(
     plan: &Plan,
     progress: &mut dyn FnMut(Progress<'_>),
@@ -190,7 +190,7 @@ fn open(corpus: TaskCorpus, path: PathBuf, work_dir: &Path) -> Result<Corpus, Be
     Ok(Corpus { task, suffix, files: sidecar.files(path, work_dir)?, info, workloads, variants })
 }
 
-/// Samples some events of each kind, or of each class of size and tags, from a file without groups.
+/// Samples some events of every kind, or of every class of size and tags, from a file without groups.
 fn sample_groups(task: Task, file: &[u8]) -> Result<Vec<u8>, CorpusFault> {
     let arena = Bump::new();
     let groups = nostr::groups(file).ok_or(CorpusFault::Lines)?;
@@ -211,7 +211,7 @@ fn write_groups(task: Task, groups: &[u8], work_dir: &Path) -> Result<PathBuf, B
     Ok(path)
 }
 
-/// Splits a file into units. If no counts are stored, those of our own implementation are the reference.
+/// Splits a file into units. If no counts are stored, the counts of our own implementation are the reference.
 fn workloads(
     task: Task,
     file: &[u8],
@@ -305,7 +305,7 @@ impl Workloads {
         Self { default: records, by_variant }
     }
 
-    /// Events; each format has those that it can hold, and each format and each field may have separate counts.
+    /// Events; a format has the ones that it can hold, and formats and fields may have separate counts.
     fn of_events(task: Task, file: &[u8]) -> Result<Self, CorpusFault> {
         let arena = Bump::new();
         let groups = nostr::groups(file).ok_or(CorpusFault::Lines)?;
@@ -394,7 +394,7 @@ const FRAMES_OF_MANY_ACCOUNTS: TaskCorpus = TaskCorpus {
 };
 const NOSTR_EVENTS: &[&str] = &["nostr-events.jsonl", "events.jsonl"];
 
-/// The corpora of all timed tasks, those of a task together.
+/// The corpora of all timed tasks, grouped by task.
 const CORPORA: [TaskCorpus; 17] = [
     corpus_of(Task::Decode, FRAMES),
     corpus_of(Task::Sigs, &["signed-commits.bin"]),

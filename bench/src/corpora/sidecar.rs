@@ -10,7 +10,7 @@ use verify::identity::AccountKeys;
 
 use crate::{BenchError, Task};
 
-/// The name of the file with the key of each account.
+/// The name of the file with the keys of the accounts.
 pub const ACCOUNTS_FILE: &str = "accounts.json";
 
 /// The description of a corpus: the file of the same name that ends in `.json`.

@@ -1,8 +1,8 @@
-//! What is measured of Nostr events: their statistics, their sizes in each format, and a ranking of formats.
+//! Measurements of Nostr events: their statistics, their sizes by format, and a ranking of formats.
 //!
 //! | item | purpose |
 //! |---|---|
-//! | [`SizeTable`] | the sizes of events in each format, bare and compressed |
+//! | [`SizeTable`] | the sizes of events by format, bare and compressed |
 //! | [`Unheld`] | the events that a format cannot hold |
 //! | [`Analysis`] | statistics of kinds, sizes and tags |
 //! | [`Recommendation`] | a ranking of formats by the results of a run |

@@ -5,7 +5,7 @@
 //! | speed | geometric mean of its shares of the fastest encoder and of the fastest decoder |
 //! | size | the same of the fewest bytes, bare and as framed events under Zstandard |
 //! | validated | its share of the fastest decoding with id and signature, in batches where there are any |
-//! | tooling | our judgement of the available libraries, each with its reason |
+//! | tooling | our judgement of the available libraries, with reasons |
 //!
 //! The score is the weighted mean of the points, with a range: the scores by the slowest and by the fastest passes. Formats
 //! whose ranges overlap are not told apart by the run, so a format's rank counts only the formats whose whole range lies above
@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::own::PEER;
 use crate::{Rate, Results, Row, Task};
 
-/// The weight of each criterion.
+/// The weights of the criteria.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Weights {
     /// Encoding and decoding.
@@ -219,7 +219,7 @@ struct Measured {
 }
 
 impl Measured {
-    /// The measurements by one pass of each row; `None` without a row of the format.
+    /// The measurements by one pass of every row; `None` without a row of the format.
     fn of(format: Format, results: &Results, pass: fn(Rate) -> f64) -> Option<Self> {
         let name = format.name();
         let batch = format!("{name}/batch");
@@ -283,7 +283,7 @@ impl Measured {
     }
 }
 
-/// The best value of each measurement over all formats.
+/// The best values of the measurements over all formats.
 struct Best {
     encoded_per_s: f64,
     decoded_per_s: f64,

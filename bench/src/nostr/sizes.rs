@@ -1,4 +1,4 @@
-//! The sizes of events in each format, bare and compressed.
+//! The sizes of events by format, bare and compressed.
 
 use std::io::{self, Write};
 
@@ -45,7 +45,7 @@ struct Column {
 pub struct FormatSizes {
     /// The format's name.
     pub format: &'static str,
-    /// The events in the sums: those that the format can hold.
+    /// The events in the sums: the ones that the format can hold.
     pub events: u64,
     /// Bytes of these events.
     #[serde(flatten)]
@@ -201,7 +201,7 @@ impl Write for Counted {
     }
 }
 
-/// Rows of the task `nostr-size` for each format: over all events of each corpus, and over each kind of the first one that has
+/// Rows of the task `nostr-size` for every format: over all events of a corpus, and over every kind of the first one that has
 /// a group; none if the plan leaves out the task or our own runner.
 pub(crate) fn size_rows(plan: &Plan, corpora: &[Corpus]) -> Result<Vec<Row>, BenchError> {
     let is_chosen = plan.peers.as_ref().is_none_or(|peers| peers.iter().any(|peer| peer == PEER));
@@ -226,7 +226,7 @@ fn of_kind(events: &[Event<'_>], kind: u16) -> Vec<Row> {
     rows_of(events.iter().filter(|event| event.kind == kind), &format!("@kind-{kind}"))
 }
 
-/// A row for each format, if there are events.
+/// A row per format, if there are events.
 fn rows_of<'e>(events: impl IntoIterator<Item = &'e Event<'e>>, suffix: &str) -> Vec<Row> {
     let mut table = SizeTable::new(Format::ALL);
     events.into_iter().for_each(|event| table.add(event));

@@ -1,4 +1,5 @@
-//! Verifies commit frames as any caller does, one at a time or in batches, with an empty state before each pass.
+//! Verifies commit frames as any caller does, one at a time or in batches, with an empty state before every
+//! pass.
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -45,7 +46,7 @@ pub(super) fn open<'f>(
     })))
 }
 
-/// The reference counts of a file: those of our own verdicts, one frame at a time.
+/// The reference counts of a file: from our own verdicts, one frame at a time.
 pub(crate) fn counts(frames: &[&[u8]], accounts: &Accounts) -> Counts {
     let mut judge = judge();
     let mut state = empty_state();
@@ -199,6 +200,6 @@ const BATCH: usize = 256;
 
 const DAY_MICROS: u64 = 24 * 60 * 60 * 1_000_000;
 
-/// Memory for 6,000 keys: more than the default corpus has, and about half of those that occur in the corpus of many
+/// Memory for 6,000 keys: more than the default corpus has, and about half of the keys in the corpus of many
 /// accounts.
 const CACHE_BYTES: usize = 11 << 20;

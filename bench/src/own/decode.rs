@@ -76,7 +76,7 @@ fn validating_decoder() -> Decoder {
     Decoder::new(options)
 }
 
-/// The reference counts of a file: those of the strict decoder with every hash checked.
+/// The reference counts of a file: from the strict decoder with every hash checked.
 pub(crate) fn counts(frames: &[&[u8]]) -> Counts {
     let mut decoder = validating_decoder();
     let mut counts = FrameCounts::default();
@@ -108,7 +108,7 @@ fn is_decoded(block: &Block<'_>) -> bool {
     block.is_canonical || !block.cid.is_dag_cbor()
 }
 
-/// One decoder for all frames, which keeps its memory; each frame is decoded alone.
+/// One decoder for all frames, which keeps its memory; it decodes one frame at a time.
 struct Reused<'f> {
     frames: Vec<&'f [u8]>,
     decoder: Decoder,
@@ -205,7 +205,7 @@ impl Work for Fresh<'_> {
 /// The lower bound: hashes every block in the batches of [`Batched`] and does nothing else.
 struct HashOnly<'f> {
     loaded: Loaded,
-    /// The blocks of each batch of frames.
+    /// The blocks by batch of frames.
     batches: Vec<Vec<&'f [u8]>>,
     errors: u64,
     /// As long as the longest batch.

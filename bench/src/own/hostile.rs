@@ -7,7 +7,7 @@ use verify::sync::Outcome;
 
 use super::{Variants, commit, repo};
 
-/// The checks of a variant are those of the corresponding task with valid input.
+/// A variant makes the same checks as the corresponding task with valid input.
 pub(super) fn variants() -> Variants {
     vec![("repo".to_owned(), repo::check_names()), ("frames".to_owned(), commit::check_names())]
 }
@@ -58,7 +58,7 @@ fn verify_repo(file: &[u8], owner: &Owner) -> Result<(), String> {
     }
 }
 
-/// Verifies all frames in order; the verdict is that of the last one. A gap before it is a rejection, because its
+/// Verifies all frames in order; the last one gives the verdict. A gap before it is a rejection, because its
 /// changes are to be applied.
 fn verify_frames(file: &[u8], owner: &Owner) -> Result<(), String> {
     let frames = corpus::read(file).map_err(|error| error.to_string())?;

@@ -56,7 +56,7 @@ impl Service for OwnRunner {
     }
 }
 
-/// Variants by name, each with the checks that its measured path makes.
+/// Variants by name, with the checks that their measured paths make.
 type Variants = Vec<(String, Vec<&'static str>)>;
 
 fn variants(task: Task) -> Variants {

@@ -66,7 +66,7 @@ pub(crate) fn counts(file: &TreeRecords<'_>) -> Option<Counts> {
     Some(tree.with_all(Counts::from_fields(&operations)))
 }
 
-/// A key, and the CID of its record. Every runner owns each key that it passes to its library, so that all of them read the
+/// A key, and the CID of its record. Every runner owns the keys that it passes to its library, so that all of them read the
 /// same memory.
 type Record = (Box<[u8]>, Cid);
 
@@ -133,7 +133,7 @@ impl Work for Build {
 /// Looks keys up in a tree that was built at load.
 struct Lookups {
     tree: Tree,
-    /// One for each lookup, as in the other runners.
+    /// One per lookup, as in the other runners.
     keys: Vec<Box<[u8]>>,
     method: LookupMethod,
 }
@@ -157,7 +157,7 @@ impl Lookups {
         Ok(Self { tree, keys, method })
     }
 
-    /// Calls `visit` with each result.
+    /// Calls `visit` with every result.
     #[inline(always)]
     fn look_up(&mut self, mut visit: impl FnMut(Option<CidRef<'_>>)) {
         let Self { tree, keys, method } = self;
@@ -245,7 +245,7 @@ impl Mixed {
         Self { steps: file.operations.iter().map(step).collect() }
     }
 
-    /// Calls `found` with each record found, and `root` with each root.
+    /// Calls `found` with the records found, and `root` with the roots.
     #[inline(always)]
     fn run(
         &self,

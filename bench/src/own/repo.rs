@@ -1,4 +1,4 @@
-//! Verifies a whole repository by the stages that any caller has, each timed.
+//! Verifies a whole repository by the stages that any caller has, all timed.
 
 use std::hint::black_box;
 
@@ -98,11 +98,11 @@ impl<'f> Export<'f> {
 }
 
 impl Export<'_> {
-    /// The counts of a verified repository; records that break a rule of their own are counted beside the others.
+    /// The counts of a verified repository; records that break a rule of their own are counted separately.
     fn content(&self, whole: &WholeRepository<'_>) -> Counts {
         let mut counts = content(whole);
         if self.has_rebuild {
-            // The rebuilt root was compared with that of the commit.
+            // The rebuilt root was compared with the commit's.
             counts = counts.with("rebuilt_root", whole.commit().data.to_string());
         }
         match whole.invalid_records().records {

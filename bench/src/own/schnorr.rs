@@ -36,7 +36,7 @@ pub(super) fn open<'f>(
     })))
 }
 
-/// The reference counts of a file: those of our own verdicts, one event at a time.
+/// The reference counts of a file: from our own verdicts, one event at a time.
 pub(crate) fn counts(lines: &[&str]) -> Counts {
     count(lines.iter().map(|line| Event::read(line).and_then(|event| event.verify())))
 }

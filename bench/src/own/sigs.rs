@@ -51,7 +51,7 @@ pub(super) fn open<'f>(
     }))
 }
 
-/// The reference counts of a file: those of our own verdicts, one commit at a time.
+/// The reference counts of a file: from our own verdicts, one commit at a time.
 pub(crate) fn counts(commits: &[SignedCommit<'_>]) -> Counts {
     count(commits.iter().map(|commit| (commit.curve, commit.verify())))
 }
@@ -134,7 +134,7 @@ impl From<KeyError> for SignatureError {
     }
 }
 
-/// The input of a variant for each commit.
+/// The input of a variant for every commit.
 trait Prepared<'f>: Sized {
     /// Prepares a commit at load.
     fn prepare(commit: &SignedCommit<'f>) -> Result<Self, SignatureError>;
@@ -142,7 +142,7 @@ trait Prepared<'f>: Sized {
     /// Verifies one commit.
     fn verify(&self) -> Outcome;
 
-    /// The signature checks of many commits, each at its index.
+    /// The signature checks of many commits, at their indexes.
     fn checks(
         many: &[Result<Self, SignatureError>],
     ) -> Vec<Result<SignatureCheck<'_>, SignatureError>>;
@@ -317,7 +317,7 @@ impl<'f, P: Prepared<'f>> Batched<P> {
     }
 }
 
-/// The outcome of each check, including those that cannot be made.
+/// The outcomes of the checks, including checks that cannot be made.
 fn verify_batch(
     checks: &[Result<SignatureCheck<'_>, SignatureError>],
     cache: Option<&mut KeyCache>,
@@ -358,6 +358,6 @@ impl<'f, P: Prepared<'f>> Work for Batched<P> {
 /// Commits per call, as in a relay that catches up or starts over.
 pub(super) const BATCH: usize = 256;
 
-/// Memory for 6,000 keys, more than the default corpus has and half of those that occur in the corpus of many accounts, and for the
+/// Memory for 6,000 keys, more than the default corpus has and half of the keys in the corpus of many accounts, and for the
 /// larger tables of 700 or 100 of them.
 const CACHE_BYTES: usize = 11 << 20;

@@ -23,7 +23,7 @@ fn answers(requests: &str) -> Vec<serde_json::Value> {
     lines.map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The units and counts of each variant of `task` on `file`.
+/// The units and counts of every variant of `task` on `file`.
 fn prove_all(task: Task, file: &[u8]) -> Vec<(String, u64, serde_json::Value)> {
     prove_all_of(task, &[file])
 }
@@ -133,7 +133,7 @@ fn a_format_works_on_the_events_that_it_can_hold_and_proves_their_counts() {
     let file = nostr_sampling::json_lines(&[first, long, third]);
     for task in Task::NOSTR {
         for (variant, units, counts) in prove_all(task, file.as_bytes()) {
-            // `wireproof` rejects it because its id is that of another event.
+            // `wireproof` rejects it because its id belongs to another event.
             let is_held = !["capnp", "capnp-packed", "wireproof"]
                 .contains(&variant.split('/').next().unwrap());
             assert_eq!(units, 2 + u64::from(is_held), "{} {variant}", task.name());

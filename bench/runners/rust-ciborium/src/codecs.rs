@@ -1,4 +1,4 @@
-//! The CBOR layouts of Nostr events, and the values of tags in those that compact hexadecimal.
+//! The CBOR layouts of Nostr events, and the values of tags in layouts that compact hexadecimal.
 
 use std::fmt;
 

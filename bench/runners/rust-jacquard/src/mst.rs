@@ -1,5 +1,5 @@
 //! jacquard's trees: `add` returns a new tree that shares unchanged nodes with the previous one; `batch` calls it
-//! for each operation, after looking the key up.
+//! for every operation, after looking the key up.
 
 use std::sync::Arc;
 

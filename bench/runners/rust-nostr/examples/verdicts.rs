@@ -1,4 +1,4 @@
-//! Prints the verdict of `Event::from_json` and `verify` on each event of standard input. A line is the event's row in the table
+//! Prints the verdict of `Event::from_json` and `verify` on every event of standard input. A line is the event's row in the table
 //! of `docs/formats/nostr/json.md`, the name of a field, and the text, separated by tabs; so is the answer, with the verdict as its
 //! third part.
 

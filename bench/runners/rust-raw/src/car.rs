@@ -28,7 +28,7 @@ pub(crate) struct Block<'a> {
 }
 
 impl<'a> Car<'a> {
-    /// Reads the header; the position is then that of the first block.
+    /// Reads the header; the position is then at the first block.
     pub(crate) fn open(car: &'a [u8], arena: &'a Bump) -> Result<Self, Malformed> {
         let (header, rest) = section(car)?;
         let header = Value::decode_last(&mut Decoder::new(header), arena)?;

@@ -1,4 +1,4 @@
-//! repo-stream as documented: a CAR is loaded into memory, each block is hashed, and the records are
+//! repo-stream as documented: a CAR is loaded into memory, every block is hashed, and the records are
 //! returned in chunks, in the order of their keys.
 //!
 //! It decodes the commit but does not verify its signature, so there is no stage `signature` and no count

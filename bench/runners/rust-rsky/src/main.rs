@@ -1,5 +1,5 @@
-//! The stack of rsky's relay: ciborium reads the header, serde_ipld_dagcbor the payload into typed structs and each
-//! block into `Ipld`, and rs-car-sync takes the CAR apart.
+//! The stack of rsky's relay: ciborium reads the header, serde_ipld_dagcbor the payload into typed structs and
+//! every block into `Ipld`, and rs-car-sync takes the CAR apart.
 //!
 //! The relay itself decodes only the blocks it needs; here all are decoded, as the task requires.
 
@@ -112,7 +112,7 @@ fn count(value: &Ipld, counts: &mut DecodeCounts) {
     }
 }
 
-/// A payload: a struct for each type of event, as in rsky's relay, with borrowed fields where the relay copies.
+/// A payload: a struct per type of event, as in rsky's relay, with borrowed fields where the relay copies.
 #[expect(
     clippy::large_enum_variant,
     reason = "nearly all payloads are commits, which a box would slow down"

@@ -1,8 +1,8 @@
 //! Verifies a repository by `verify_repo` of rsky-repo, after its CAR reader, which hashes no block and accepts a
 //! truncated CAR.
 //!
-//! The stages inside `verify_repo` cannot be separated: the stage `signature` is the whole call, and `walk` reads each
-//! record's block. (rsky's relay verifies commits with other code, which is not published.)
+//! The stages inside `verify_repo` cannot be separated: the stage `signature` is the whole call, and `walk` reads
+//! every record's block. (rsky's relay verifies commits with other code, which is not published.)
 
 use ipld_core::cid::Cid;
 use rsky_repo::block_map::BlockMap;

@@ -13,8 +13,8 @@ use crate::{Task, Variant, log_error};
 pub trait Peer: Sized + 'static {
     const VARIANTS: &'static [Variant];
 
-    /// Prepares to verify the frames of these accounts, a DID and a `did:key` each. `now` is the time of verification, if
-    /// [`Self::time`] returns times or the frames come with one.
+    /// Prepares to verify the frames of these accounts, as pairs of DID and `did:key`. `now` is the time of verification,
+    /// if [`Self::time`] returns times or the frames come with one.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ fn day_after_newest<P: Peer>(frames: &Frames) -> Option<SystemTime> {
 }
 
 impl<P: Peer> Commits<P> {
-    /// Verifies all frames; `before` is called for each frame before it is verified, and its result is passed to `visit`.
+    /// Verifies all frames. Calls `before` before every frame, and passes its result to `visit`.
     fn verify_all<B>(
         &mut self,
         mut before: impl FnMut(&mut P, &[u8]) -> B,

@@ -20,7 +20,7 @@ pub trait Peer: Sized + 'static {
     ///
     /// # Errors
     ///
-    /// When any step rejects the frame. What was passed before that is not counted.
+    /// When any step rejects the frame. Values passed before that are not counted.
     fn decode<S: Sink>(&mut self, frame: &[u8], sink: &mut S) -> Result<(), BoxError>;
 }
 

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 /// The frames of some files, in memory.
 pub(crate) struct Frames {
     bytes: Vec<u8>,
-    /// Each lies within `bytes`.
+    /// All lie within `bytes`.
     ranges: Vec<Range<usize>>,
 }
 

@@ -1,6 +1,7 @@
 //! The task `hostile`: a unit is a repository or a stream that may break a rule.
 //!
-//! Each case has a separate process. Nothing here catches a panic, because it would affect the peer's users too.
+//! Every case has a separate process. Nothing here catches a panic, because it would affect the peer's users
+//! too.
 
 use protocol::{BoxError, Loaded, Owner, Parts, Proof, Work};
 

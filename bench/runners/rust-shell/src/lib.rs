@@ -1,7 +1,7 @@
-//! The shared parts of all Rust runners: a `Peer` trait for each task with its work loop, the corpus readers,
+//! The shared parts of all Rust runners: a `Peer` trait per task with its work loop, the corpus readers,
 //! the allocator, and the tests of the checks that codecs of Nostr events claim. The protocol is in the crate `protocol`.
 //!
-//! A runner implements the `Peer` trait of each task that it supports, with the calls of its libraries for one unit, and
+//! A runner implements the `Peer` trait of every task that it supports, with the calls of its libraries for one unit, and
 //! calls [`run`].
 
 pub mod commit;
@@ -116,7 +116,7 @@ pub(crate) fn catch_panic<T>(work: impl FnOnce() -> Result<T, BoxError>) -> Resu
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err("panicked".into()))
 }
 
-/// Does the work of each unit; a panic counts as an error of its unit. Without panics this costs nothing.
+/// Does the work of all units; a panic counts as an error of its unit. Without panics this costs nothing.
 pub(crate) fn catch_panics<T>(units: &[T], mut work: impl FnMut(&T)) {
     let mut next = units.iter();
     while !next.as_slice().is_empty() {

@@ -8,7 +8,7 @@
 //! | 2, …, 36 | length of the key, the key, its CID; in ascending order |
 //! | 4, 4 × that | number of indices, and the records in shuffled order |
 //! | 4, 4 × that | number of indices, and the records to look up |
-//! | 4, 9 × that | number of operations, and for each a byte (0 insert, 1 update, 2 delete, 3 look up), the index of its key and that of its CID |
+//! | 4, 9 × that | number of operations, and for each a byte (0 insert, 1 update, 2 delete, 3 look up), the indices of key and CID |
 
 use std::fmt::Display;
 use std::hint::black_box;
@@ -22,7 +22,7 @@ use crate::{Task, Variant, catch_panic};
 
 /// A library that has Merkle search trees.
 pub trait Peer: Sized + 'static {
-    /// A CID as the library represents it; its text is that of the CID.
+    /// A CID as the library represents it; its text equals the CID's.
     type Cid: Clone + Display;
     type Tree;
 
@@ -61,7 +61,7 @@ pub trait Peer: Sized + 'static {
     /// When the library fails.
     fn get(&self, tree: &mut Self::Tree, key: &str) -> Result<Option<Self::Cid>, BoxError>;
 
-    /// Makes these steps on an empty tree, and calls `seen` with each record found and each root.
+    /// Makes these steps on an empty tree, and calls `seen` with the records found and the roots.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ pub enum Step<C> {
     Root,
 }
 
-/// What a step shows.
+/// The result of a step.
 pub enum Seen<C> {
     /// The CID of a record that a lookup found.
     Record(C),
@@ -248,7 +248,7 @@ impl<P: Peer> Work for Lookups<P> {
     }
 }
 
-/// The operations with their keys, and a reading of the root after each [`ROOT_EVERY`] and after the last.
+/// The operations with their keys, and a reading of the root after every [`ROOT_EVERY`] and after the last.
 fn steps<C: Clone>(records: &[(String, C)], operations: &[Operation]) -> Vec<Step<C>> {
     let mut steps = Vec::with_capacity(operations.len() + operations.len().div_ceil(ROOT_EVERY));
     for some in operations.chunks(ROOT_EVERY) {
@@ -317,7 +317,7 @@ impl<P: Peer> Work for Mixed<P> {
 /// The number of operations from one reading of the root to the next.
 const ROOT_EVERY: usize = 100;
 
-/// Each key with its CID.
+/// The keys with their CIDs.
 fn loaded<'a>(keys: impl Iterator<Item = &'a String>) -> Loaded {
     Loaded::of(keys.map(|key| key.len() + 36))
 }

@@ -21,7 +21,7 @@ pub trait Peer: Sized + 'static {
     /// When the key cannot be read.
     fn start(variant: &str, owner: &Owner) -> Result<Self, BoxError>;
 
-    /// Verifies the repository in a CAR, stage by stage, and passes what it finds to `sink`.
+    /// Verifies the repository in a CAR, stage by stage, and passes the findings to `sink`.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl Sink for StageClock {
     fn rebuilt_root(&mut self, _: &impl Display) {}
 }
 
-/// Counts what is passed; what is not passed is left out.
+/// Counts the values passed; others are left out.
 #[derive(Default)]
 struct Counter {
     /// `blocks`, `valid`, `root`, `rebuilt_root`, where they were passed.

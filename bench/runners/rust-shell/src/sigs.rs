@@ -44,7 +44,7 @@ pub trait Peer: 'static {
     /// When it cannot be a signature.
     fn verify(message: &[u8], signature: &[u8; 64], key: &Self::Key) -> Result<bool, BoxError>;
 
-    /// Decodes a commit and says whether its signature is that of `key`.
+    /// Decodes a commit and says whether `key` signed it.
     ///
     /// # Errors
     ///
@@ -52,7 +52,7 @@ pub trait Peer: 'static {
     fn verify_commit(commit: &[u8], key: &PublicKey) -> Result<bool, BoxError>;
 }
 
-/// The variants, with the checks of a path that decodes the commit, and those of a path that does not.
+/// The variants, with the checks of a path that decodes the commit, and of a path that does not.
 pub const fn variants(full: CheckNames, decoded: CheckNames) -> [Variant; 3] {
     [
         Variant { name: "full", checks: full },

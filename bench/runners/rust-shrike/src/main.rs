@@ -31,7 +31,7 @@ fn main() -> std::io::Result<()> {
 struct Shrike {
     verify: bool,
     arena: Bump,
-    /// Whether all frames share `arena`, or each frame gets a new one.
+    /// Whether all frames share `arena`, or every frame gets a new one.
     reuse: bool,
 }
 

@@ -2,7 +2,7 @@
 //! copies them.
 //!
 //! It has no call for many records at once. A tree owns the text of its keys and takes it as a `String`, so a copy
-//! of each is made in the measured time.
+//! of every key is made in the measured time.
 
 use runner_shell::mst::{Peer, Seen, Step, VARIANTS};
 use runner_shell::{BoxError, Variant};

@@ -1,7 +1,7 @@
-//! Verifies a repository as `Repo::load_car` does, over the same public parts: the CAR is split and each block
+//! Verifies a repository as `Repo::load_car` does, over the same public parts: the CAR is split and its blocks
 //! hashed, the commit decoded and its signature verified, and the tree walked with every record looked up.
 //!
-//! `load_car`, the call of its documentation, does all but the signature in one piece and copies each block that it
+//! `load_car`, the call of its documentation, does all but the signature in one call and copies the blocks that it
 //! needs into a store; on one core of an EPYC that makes it half as long again. So the row `total` goes without,
 //! and `total/load-car` shows the call.
 
@@ -78,7 +78,7 @@ impl Peer for Shrike {
 }
 
 impl Shrike {
-    /// By the documented call, which is one piece: the stage `parse` holds the walk.
+    /// By the documented call, which cannot be divided: the stage `parse` includes the walk.
     fn load(&self, car: &[u8], sink: &mut impl Sink) -> Result<(), BoxError> {
         let repo = Repo::load_car(car)?;
         sink.ended(Stage::Parse);

@@ -126,7 +126,7 @@ pub(crate) fn counts(task: Task, events: &[Event<'_>]) -> Counts {
     }
 }
 
-/// The variants of `task` in a format, each with its reference counts if these are not the counts of the task.
+/// The variants of `task` in a format, with their reference counts if these are not the task's.
 pub(crate) fn counts_by_variant(
     task: Task,
     format: Format,
@@ -143,7 +143,7 @@ pub(crate) fn counts_by_variant(
 
 /// Events as a format holds them.
 pub(crate) struct Held<'f> {
-    /// Whether the format can hold each event.
+    /// Whether the format can hold them, event by event.
     pub(crate) is_held: Vec<bool>,
     /// The events that it can hold.
     pub(crate) events: Vec<Event<'f>>,
@@ -151,7 +151,7 @@ pub(crate) struct Held<'f> {
     pub(crate) unheld: Unheld,
 }
 
-/// Divides events into those that a format can hold and the others.
+/// Divides events into the ones that a format can hold and the others.
 pub(crate) fn held<'f>(format: Format, events: &[Event<'f>]) -> Held<'f> {
     let (mut held, mut out) = (Vec::with_capacity(events.len()), Vec::new());
     let mut unheld = Unheld::default();
@@ -234,12 +234,12 @@ impl<'f> Corpus<'f> {
 #[derive(Default)]
 struct Encoded {
     bytes: Vec<u8>,
-    /// The end of each item in `bytes`.
+    /// The ends of the items in `bytes`.
     ends: Vec<usize>,
 }
 
 impl Encoded {
-    /// Each event by itself.
+    /// The events, one by one.
     fn events(format: Format, events: &[Event<'_>]) -> Result<Self, BoxError> {
         let mut encoded = Self::default();
         for event in events {

@@ -36,7 +36,7 @@ impl Decoder {
 /// Decodes all events, timed chunk by chunk or group by group.
 pub(super) struct Decode {
     decoder: Decoder,
-    /// The name and the end of each group; `None` to time chunks.
+    /// The names and the ends of the groups; `None` to time chunks.
     groups: Option<Vec<(String, usize)>>,
 }
 

@@ -92,7 +92,7 @@ fn in_memory_order<'a>(events: &[Event<'_>], arena: &'a Bump) -> Vec<Event<'a>> 
     events.iter().zip(contents).map(event).collect()
 }
 
-/// The texts of each event's values and its content.
+/// The texts of the events' values and contents.
 fn texts<'a>(events: &[Event<'_>], arena: &'a Bump) -> &'a str {
     let mut texts = BumpString::new_in(arena);
     for event in events {

@@ -1,12 +1,13 @@
 //! Tests of a codec's claimed checks with hand-made events that break one rule each.
 //!
-//! [`assert_claims`] is the test of every runner, so that `describe` cannot drift from what the libraries do.
+//! [`assert_claims`] is the test of every runner, so that `describe` cannot drift from the libraries'
+//! behaviour.
 
 use super::work::decode_and_count;
 use super::{Codec, EventCounts, Fields, Validate};
 use crate::{BoxError, catch_panic};
 
-/// Compares the claims with what is rejected, and the counts of a valid event with its content.
+/// Compares the claims with the rejections, and the counts of a valid event with its content.
 ///
 /// # Panics
 ///
@@ -26,7 +27,7 @@ pub fn assert_claims<C: Codec>() {
     assert_batches::<C>();
 }
 
-/// Compares single fields with those of a valid event.
+/// Compares single fields with a valid event's fields.
 ///
 /// # Panics
 ///

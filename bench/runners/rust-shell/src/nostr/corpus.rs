@@ -55,7 +55,7 @@ pub(super) fn load_groups<T>(
 /// Events encoded by a codec, one after the other in one buffer.
 pub(super) struct Encoded {
     bytes: Vec<u8>,
-    /// Each lies within `bytes`.
+    /// All lie within `bytes`.
     pub(super) groups: Vec<Group<Range<usize>>>,
     pub(super) loaded: Loaded,
 }
@@ -83,7 +83,7 @@ impl Encoded {
         Ok(&self.bytes[prepared(event)?.clone()])
     }
 
-    /// Does the work of each encoded event.
+    /// Does the work of all encoded events.
     pub(super) fn each<'a, T>(
         &'a self,
         events: &[Prepared<Range<usize>>],
@@ -100,7 +100,7 @@ impl Encoded {
         self.groups.iter().for_each(|group| self.each(&group.units, &work));
     }
 
-    /// Does the work of each encoded event and times each chunk.
+    /// Does the work of all encoded events and times the chunks.
     pub(super) fn each_timed<'a, T>(
         &'a self,
         work: impl Fn(&'a [u8]) -> Result<T, BoxError>,

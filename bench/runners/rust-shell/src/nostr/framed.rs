@@ -1,8 +1,8 @@
-//! A list of events for formats without one: `[u32 LE count]`, then `[u32 LE length][event]` for each event.
+//! A list of events for formats without one: `[u32 LE count]`, then `[u32 LE length][event]` per event.
 
 use crate::BoxError;
 
-/// Encodes `events`, each by `encode`, which appends.
+/// Encodes `events` by `encode`, which appends one.
 ///
 /// # Errors
 ///
@@ -23,7 +23,7 @@ pub fn encode<E>(
     Ok(())
 }
 
-/// Decodes the events, each by `decode`.
+/// Decodes the events, one by one with `decode`.
 ///
 /// # Errors
 ///

@@ -74,7 +74,7 @@ pub trait Validate: Codec {
     /// The checks that [`validate`](Self::validate) makes.
     const CHECKS: &'static [&'static str];
 
-    /// Whether the event's id is its hash and its signature that of its author over the id.
+    /// Whether the event's id is its hash, and its author signed the id.
     ///
     /// # Errors
     ///
@@ -86,17 +86,17 @@ pub trait Validate: Codec {
 pub trait Fields: Codec {
     /// # Errors
     ///
-    /// When the library rejects what it reads, or the kind is out of range.
+    /// When the library rejects the bytes, or the kind is out of range.
     fn kind(bytes: &[u8]) -> Result<u16, BoxError>;
 
     /// # Errors
     ///
-    /// When the library rejects what it reads.
+    /// When the library rejects the bytes.
     fn pubkey(bytes: &[u8]) -> Result<[u8; 32], BoxError>;
 
     /// # Errors
     ///
-    /// When the library rejects what it reads.
+    /// When the library rejects the bytes.
     fn both(bytes: &[u8]) -> Result<(u16, [u8; 32]), BoxError>;
 }
 

@@ -18,7 +18,7 @@ use crate::{catch_panic, catch_panics, log_error};
 struct Encode<C: Codec> {
     events: Vec<Prepared<C::Event>>,
     loaded: Loaded,
-    /// Cleared for each event, so that it grows once.
+    /// Cleared for every event, so that it grows once.
     out: Vec<u8>,
 }
 
@@ -138,7 +138,7 @@ pub(super) fn decode_and_count<C: Codec>(
 /// Decodes events in lists of several lengths.
 struct Batches<C> {
     codec: PhantomData<C>,
-    /// The lists of each of [`BATCH_LENS`].
+    /// The lists by [`BATCH_LENS`].
     lists: [Vec<Batch>; 4],
     loaded: Loaded,
     /// Lines that the peer could not parse.
@@ -150,7 +150,7 @@ struct Batch {
     bytes: Vec<u8>,
 }
 
-/// Lengths of lists in events, each with the name of its stage.
+/// Lengths of lists in events, with the names of their stages.
 const BATCH_LENS: [(usize, &str); 4] = [(1, "1"), (10, "10"), (100, "100"), (1_000, "1000")];
 
 pub(super) fn load_batches<C: Codec>(_: &str, files: &[&str]) -> Result<Box<dyn Work>, BoxError> {
