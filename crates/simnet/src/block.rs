@@ -14,7 +14,7 @@ pub struct Block {
     pub cid: Cid,
     /// The data.
     pub data: Vec<u8>,
-    /// What was written into the data.
+    /// Counts of the items written into the data.
     pub counts: ItemCounts,
 }
 
@@ -23,7 +23,7 @@ pub struct Block {
 pub struct UnhashedBlock {
     /// The data.
     pub data: Vec<u8>,
-    /// What was written into the data.
+    /// Counts of the items written into the data.
     pub counts: ItemCounts,
 }
 
@@ -116,7 +116,7 @@ impl BlockWriter {
         self
     }
 
-    /// Appends the head of a map; `count` keys in canonical order must follow, each with its value.
+    /// Appends the head of a map; `count` keys in canonical order must follow, with their values.
     pub fn map(&mut self, count: usize) -> &mut Self {
         self.counts.maps += 1;
         self.counts.map_entries += count as u64;

@@ -1,7 +1,7 @@
 //! Generated files and their manifests: one description for all corpora, and one writer.
 //!
-//! A manifest is the JSON file of a corpus, with the same name in the same folder. It states what the corpus was
-//! generated from, the length and the SHA-256 of the file, and the counts that a correct reader finds.
+//! A manifest is the JSON file of a corpus, with the same name in the same folder. It states the specification
+//! of the corpus, the length and the SHA-256 of the file, and the counts that a correct reader finds.
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,6 +1,6 @@
 //! The records that an account has before the stream begins.
 //!
-//! An account writes at an even rate for three years, with a fixed share for each collection. Records
+//! An account writes at an even rate for three years, with a fixed share per collection. Records
 //! are enumerated, not stored: record `i` of a collection has a TID that follows from the seed.
 //!
 //! A tree of height 8 has some 90,000 records, of which a commit shows nine nodes. [`thinned_records`]
@@ -180,7 +180,7 @@ impl History {
     }
 }
 
-/// The share of each collection in the records of an account, per mille.
+/// The shares of collections in the records of an account, per mille.
 const SHARES: [(Collection, u64); 7] = [
     (Collection::Like, 480),
     (Collection::Post, 227),
@@ -191,7 +191,7 @@ const SHARES: [(Collection, u64); 7] = [
     (Collection::Follow, 190),
 ];
 
-/// Records at each end of a collection that are all kept.
+/// Records at both ends of a collection that are all kept.
 const DENSE_LEN: u64 = 24;
 
 /// The time for which accounts have been writing: three years.

@@ -54,7 +54,7 @@ pub struct Options {
     pub order: Order,
     /// Whether the order holds for requests with a limit too, against NIP-01: they have the newest events otherwise.
     pub ignores_newest: bool,
-    /// What the end of an answer says about further events (NIP-67).
+    /// The hint about further events at the end of an answer (NIP-67).
     pub hints: Hints,
     /// The maximum number of subscriptions of a connection.
     pub max_subscriptions: usize,
@@ -62,7 +62,7 @@ pub struct Options {
     pub requires_auth: bool,
 }
 
-/// What the end of an answer says about further stored events (NIP-67).
+/// The hint about further stored events at the end of an answer (NIP-67).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hints {
     /// Nothing.
@@ -101,7 +101,7 @@ impl Default for Options {
     }
 }
 
-/// What a relay does instead of what is right.
+/// Wrong behavior of a relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RelayFault {
     /// It sends this text, in which `{sub}` is the subscription.
@@ -119,7 +119,7 @@ struct Shared {
     /// The newest first.
     events: RwLock<Vec<Arc<StoredEvent>>>,
     published: broadcast::Sender<Arc<StoredEvent>>,
-    /// The faults of each of the next connections.
+    /// The faults of the next connections.
     scripts: Mutex<VecDeque<Script>>,
     /// Number of faults that have not happened.
     pending_faults: AtomicUsize,
@@ -128,7 +128,7 @@ struct Shared {
     sent_bytes: AtomicU64,
 }
 
-/// The faults of a connection in their order, each with the number of sent events after which it is due.
+/// The faults of a connection in their order, with the number of sent events after which they are due.
 type Script = VecDeque<(u64, RelayFault)>;
 
 #[derive(Debug)]
@@ -186,7 +186,7 @@ impl NostrRelay {
         let _ = self.shared.published.send(stored);
     }
 
-    /// Adds the faults of a connection, the next one after those that have faults already: each happens when the connection has
+    /// Adds the faults of a connection, the next one without faults so far: a fault happens when the connection has
     /// sent this many events, and sends another one or the end of the stored ones.
     pub fn inject(&self, faults: impl IntoIterator<Item = (u64, RelayFault)>) {
         let script: Script = faults.into_iter().collect();
@@ -209,7 +209,7 @@ impl NostrRelay {
         self.shared.connections.load(Ordering::Relaxed)
     }
 
-    /// Bytes of messages to clients so far, without those of the WebSocket.
+    /// Bytes of messages to clients so far, without WebSocket framing.
     pub fn sent_bytes(&self) -> u64 {
         self.shared.sent_bytes.load(Ordering::Relaxed)
     }
@@ -471,7 +471,7 @@ impl Connection {
         self.feed(format!(r#"["EVENT",{},{}]"#, json!(subscription), stored.json)).await
     }
 
-    /// Does what is wrong and due.
+    /// Carries out the faults that are due.
     async fn misbehave(&mut self, subscription: &str) -> Result<(), End> {
         while let Some((after, _)) = self.script.front()
             && *after <= self.sent
@@ -521,7 +521,7 @@ impl Connection {
     }
 }
 
-/// The filter of a request. What is malformed in it is left out.
+/// The filter of a request. Malformed parts of it are left out.
 fn filter(json: &Value) -> Filter {
     let list = |name: &str| json[name].as_array().cloned().unwrap_or_default();
     let key = |text: &Value| {

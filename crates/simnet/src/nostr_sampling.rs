@@ -14,8 +14,8 @@ pub trait EventShape {
     /// The number of tags.
     fn tags(&self) -> usize;
 
-    /// The estimated length of its JSON in bytes: 375, 1.1 times the content, and for each tag 2 and
-    /// the length of each value plus 3.
+    /// The estimated length of its JSON in bytes: 375, 1.1 times the content, and 2 per tag and the
+    /// length of every value plus 3.
     fn estimated_bytes(&self) -> usize;
 
     /// Appends the event as JSON.
@@ -189,7 +189,7 @@ impl Sampler {
         self.draw(&format!("kind-{kind}"), events, max, |event| event.kind() == kind)
     }
 
-    /// Up to `each` events of each of [`KINDS`] that occurs.
+    /// Up to `each` events of every one of [`KINDS`] that occurs.
     pub fn by_kinds<'e, E: EventShape>(
         &self,
         events: &'e [E],
@@ -199,7 +199,7 @@ impl Sampler {
         non_empty(KINDS.iter().map(|kind| (format!("kind-{kind}"), of_kind(*kind))))
     }
 
-    /// Up to `each` events of each class of size and of tags that occurs.
+    /// Up to `each` events of every class of size and of tags that occurs.
     pub fn by_categories<'e, E: EventShape>(
         &self,
         events: &'e [E],
@@ -244,14 +244,14 @@ fn non_empty<'e, E>(groups: impl Iterator<Item = (String, Vec<&'e E>)>) -> Vec<E
 /// articles.
 pub const KINDS: [u16; 7] = [0, 1, 3, 4, 7, 10002, 30023];
 
-/// The events as JSON, each followed by a line feed.
+/// The events as JSON, one per line.
 pub fn json_lines<'e, E: EventShape + 'e>(events: impl IntoIterator<Item = &'e E>) -> String {
     let mut out = Vec::new();
     write_lines(events, &mut out);
     text(out)
 }
 
-/// The events as JSON lines, each group after a line of `#` and its name.
+/// The events as JSON lines, every group after a line of `#` and its name.
 pub fn grouped_lines<E: EventShape>(groups: &[EventGroup<'_, E>]) -> String {
     let mut out = Vec::new();
     for group in groups {

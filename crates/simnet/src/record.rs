@@ -1,7 +1,7 @@
 //! Records: the bytes of the record at a path.
 //!
 //! A record is a function of its account's seed, its path and its version, so a repository is written
-//! out without storing its records. Shapes and sizes are those of the live network: a like has 212
+//! out without storing its records. Shapes and sizes follow the live network: a like has 212
 //! bytes, or 360 with a `via` field; a follow 107; a post 248 to 806.
 
 use atproto::syntax::Tid;
@@ -258,7 +258,8 @@ impl Record<'_> {
         self.posts_of_updates();
     }
 
-    /// A list with the post of another account for each update, so that each update changes the record.
+    /// A list with the post of another account for every update, so that every update changes the
+    /// record.
     fn posts_of_updates(&mut self) {
         self.out.array(self.version as usize);
         for _ in 0..self.version {

@@ -1,4 +1,4 @@
-//! Repositories: signed commits over a tree of records, and the blocks that prove each commit.
+//! Repositories: signed commits over a tree of records, and the blocks that prove the commits.
 //!
 //! A commit signs the root of the tree. Its event contains the blocks with which a reader that has only
 //! the previous root checks the operations: the new nodes, and the nodes on the paths that undoing the
@@ -27,9 +27,9 @@ use crate::tree::{Tree, TreeEntry, TreeItem};
 pub struct Repository {
     account: Account,
     tree: Tree,
-    /// The path of each key of the tree.
+    /// The paths by key of the tree.
     paths: BTreeMap<Arc<str>, RecordPath>,
-    /// The number of updates of each record that was updated.
+    /// The numbers of updates of the records that were updated.
     versions: BTreeMap<RecordPath, u64>,
     head: Block,
     rev: Tid,
@@ -200,7 +200,7 @@ impl Repository {
         car.into_inner()
     }
 
-    /// Calls `visit` for every block in streamable order: the commit, then the tree, each node before
+    /// Calls `visit` for every block in streamable order: the commit, then the tree, every node before
     /// its records and children, which follow in key order.
     pub fn for_each_block(&self, visit: &mut dyn FnMut(&Cid, &[u8])) {
         visit(&self.head.cid, &self.head.data);

@@ -32,7 +32,7 @@ pub struct Spec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BlockOrder {
-    /// The commit, then the tree, each node before its records and children.
+    /// The commit, then the tree, every node before its records and children.
     Streamable,
     /// Shuffled: a reader has to keep blocks before it reads a link to them.
     Shuffled,

@@ -21,9 +21,9 @@ pub struct Spec {
     pub seed: u64,
     /// Number of accounts.
     pub accounts: u32,
-    /// Number of commits of each account.
+    /// Number of commits per account.
     pub commits: u32,
-    /// Number of operations of each commit: at most 200 in an event.
+    /// Number of operations per commit: at most 200 in an event.
     pub operations: u32,
 }
 

@@ -1,9 +1,9 @@
 //! A stream of very many accounts: the commits of the calibrated stream, signed again by accounts that occur once or
 //! twice.
 //!
-//! A relay has more accounts than its caches of keys and states hold. Trees of that many accounts would take hours to
-//! generate, so each commit of the calibrated stream is repeated under other accounts: with another DID, signed with
-//! another key, over the same tree. Two of its commits that follow each other sometimes stay with one account, whose chain
+//! A relay has more accounts than its caches of keys and states hold. Trees for so many accounts would take hours to
+//! generate, so the commits of the calibrated stream are repeated under other accounts: with other DIDs, signed with other
+//! keys, over the same trees. Two of its commits that follow each other sometimes stay with one account, whose chain
 //! is then unbroken.
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub struct Spec {
     pub stream: StreamSpec,
     /// The number of accounts with a key; most of them do not commit in the stream.
     pub accounts: usize,
-    /// The number of times that each commit occurs.
+    /// The number of times that every commit occurs.
     pub copies: usize,
     /// The share of accounts with a P-256 key in percent; the others have a K-256 key.
     pub p256_percent: u64,
@@ -127,13 +127,13 @@ impl Corpus {
         Manifest::new(self.spec.clone(), self.counts, details, file)
     }
 
-    /// The counts that a verifier finds that keeps the state of each account: all commits are valid, and most are the first
+    /// The counts of a verifier that keeps the accounts' states: all commits are valid, and most are the first
     /// of their account.
     pub fn verdicts(&self) -> VerdictCounts {
         self.verdicts
     }
 
-    /// The key of each account as a `did:key`, by DID, of those too that do not commit.
+    /// The keys of the accounts as `did:key`, by DID, including accounts that do not commit.
     pub fn account_keys(&self) -> &BTreeMap<String, String> {
         &self.accounts
     }
@@ -160,7 +160,7 @@ impl Signers {
         Self { accounts, used: 0, random: seed.stream(u64::MAX) }
     }
 
-    /// The signer of the next commit: sometimes that of the last one, if that was of the same tree.
+    /// The signer of the next commit: sometimes the signer of the last one, if that had the same tree.
     fn of_next_commit(&mut self, is_first_of_tree: bool) -> (&str, &SigningKey) {
         if is_first_of_tree || !self.random.chance(1, 5) {
             self.used += 1;

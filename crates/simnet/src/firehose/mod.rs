@@ -1,12 +1,12 @@
 //! The calibrated firehose: a file of `#commit` frames.
 //!
 //! ```text
-//! Spec ── plan ──> accounts, and the slots of the stream in which each account commits
-//!                  └── for each account: its repository, then its commits one by one
-//! Corpus <── the frames in stream order, with counts of what was written into them
+//! Spec ── plan ──> accounts, and the slots of the stream in which the accounts commit
+//!                  └── per account: its repository, then its commits one by one
+//! Corpus <── the frames in stream order, with counts of the items in them
 //! ```
 //!
-//! Heights of trees, operations on each collection and sizes of records follow measurements of the live
+//! Heights of trees, operations by collection and sizes of records follow measurements of the live
 //! stream. Sizes of nodes and frames are not drawn: they result from real trees.
 //!
 //! ```
@@ -115,7 +115,7 @@ impl Corpus {
         &self.counts
     }
 
-    /// The counts that a verifier finds that keeps the state of each account: all commits are valid, and the first of each
+    /// The counts of a verifier that keeps the accounts' states: all commits are valid, and the first of an
     /// account is its first sighting.
     pub fn verdicts(&self) -> VerdictCounts {
         let (commits, accounts) = (self.frames.len() as u64, self.members.len() as u64);
@@ -135,7 +135,7 @@ impl Corpus {
         self.members.iter().map(|member| &member.account)
     }
 
-    /// The key of each account as a `did:key`, by DID.
+    /// The keys of the accounts as `did:key`, by DID.
     pub fn account_keys(&self) -> BTreeMap<String, String> {
         self.accounts().map(|account| (account.did().to_owned(), account.key().did_key())).collect()
     }
@@ -150,7 +150,7 @@ impl Corpus {
     }
 }
 
-/// Commits in all slots of one account; `emit` receives each frame and its index in the stream.
+/// Commits in all slots of one account; `emit` receives every frame and its index in the stream.
 fn commit_all(
     spec: &Spec,
     number: usize,

@@ -1,4 +1,4 @@
-//! The plan of a stream: its accounts, and the time and task of each commit.
+//! The plan of a stream: its accounts, and the times and tasks of their commits.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub struct Spec {
     /// The number of frames, all of them `#commit`.
     pub frames: usize,
     /// The maximum height of trees; higher ones get this height. The cost of finding keys for a layer
-    /// is four times that of the layer below.
+    /// is four times the cost for the layer below.
     pub max_height: Layer,
 }
 
@@ -95,7 +95,7 @@ pub(super) fn plan(spec: &Spec) -> Vec<Member> {
     members
 }
 
-/// The height of the tree of each frame.
+/// The heights of the frames' trees.
 fn heights(spec: &Spec, random: &mut Random) -> Vec<Layer> {
     let drawn = random.apportioned(&HEIGHTS.map(|(_, weight)| weight), spec.frames);
     drawn.into_iter().map(|index| HEIGHTS[index].0.min(spec.max_height)).collect()
@@ -117,7 +117,7 @@ fn members(spec: &Spec, heights: &[Layer]) -> Vec<Member> {
     members
 }
 
-/// The operations of each frame's commit.
+/// The operations of the frames' commits.
 fn tasks(heights: &[Layer], random: &mut Random) -> Vec<Task> {
     let drawn = random.apportioned(&TASKS.map(|(_, weight)| weight), heights.len());
     let mut tasks: Vec<Task> = drawn.into_iter().map(|index| TASKS[index].0).collect();
@@ -132,7 +132,7 @@ fn tasks(heights: &[Layer], random: &mut Random) -> Vec<Task> {
     tasks
 }
 
-/// The share of frames with a tree of each height, per mille.
+/// The shares of frames by height of the tree, per mille.
 const HEIGHTS: [(Layer, u64); 11] = [
     (1, 19),
     (3, 13),
@@ -147,7 +147,7 @@ const HEIGHTS: [(Layer, u64); 11] = [
     (12, 3),
 ];
 
-/// The share of frames with each task, per mille.
+/// The shares of frames by task, per mille.
 const TASKS: [(Task, u64); 11] = [
     (Task::Create(Collection::Like), 692),
     (Task::Create(Collection::Post), 110),
@@ -162,7 +162,7 @@ const TASKS: [(Task, u64); 11] = [
     (Task::GatedPost, 7),
 ];
 
-/// The large commits, each on a tree of at least the given height.
+/// The large commits, on trees of at least the given height.
 const LARGE_COMMITS: [(Task, Layer); 4] =
     [(Task::Burst(42), 8), (Task::Unlikes(12), 6), (Task::Burst(18), 6), (Task::Burst(9), 5)];
 

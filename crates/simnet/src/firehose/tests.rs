@@ -209,7 +209,7 @@ fn a_manifest_round_trips_through_json() {
     assert!(manifest.details.accounts.is_sorted());
 }
 
-/// Decodes each frame with its hashes checked and passes its commit on.
+/// Decodes the frames with their hashes checked and passes their commits on.
 fn for_each_commit(corpus: &Corpus, mut look: impl FnMut(&Commit<'_>)) {
     let mut decoder = Decoder::new(Options::default());
     for frame in corpus.frames() {
@@ -293,7 +293,7 @@ impl Change {
     }
 }
 
-/// The commits of each account, in order.
+/// The commits by account, in order.
 fn changes(corpus: &Corpus) -> Vec<(usize, Vec<Change>)> {
     let mut by_did: BTreeMap<String, Vec<Change>> = BTreeMap::new();
     for_each_commit(corpus, |commit| {
@@ -329,7 +329,7 @@ struct Figures {
     /// By KiB.
     sizes: BTreeMap<usize, u64>,
     blocks_per_frame: BTreeMap<usize, u64>,
-    /// Nodes, entries and bytes at each depth.
+    /// Nodes, entries and bytes by depth.
     depths: BTreeMap<usize, [u64; 3]>,
 }
 
@@ -415,7 +415,7 @@ impl Figures {
     }
 }
 
-/// The height of the tree of each account of the full stream.
+/// The heights of the trees of the full stream, by account.
 fn heights() -> &'static BTreeMap<String, usize> {
     static HEIGHTS: LazyLock<BTreeMap<String, usize>> = LazyLock::new(|| {
         let heights = FULL.accounts().enumerate().map(|(at, account)| {

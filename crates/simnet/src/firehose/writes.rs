@@ -35,7 +35,7 @@ pub(super) fn writes(
     }
 }
 
-/// A record in each of `collections` under one record key, `tid` or the next that fits.
+/// A record in every one of `collections` under one record key, `tid` or the next that fits.
 fn create(repository: &Repository, collections: &[Collection], tid: Tid) -> Vec<RecordWrite> {
     let root_height = repository.tree().root_height();
     let fits = |write: &RecordWrite| {
@@ -103,7 +103,7 @@ fn newest(repository: &Repository, collection: Collection) -> Vec<RecordPath> {
 const GATED_POST: [Collection; 3] =
     [Collection::Post, Collection::Postgate, Collection::Threadgate];
 
-/// The collections of deleted records, each as often as it is listed.
+/// The collections of deleted records, in proportion to their entries here.
 const DELETED: [Collection; 6] = [
     Collection::Like,
     Collection::Like,

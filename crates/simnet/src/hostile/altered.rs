@@ -13,7 +13,7 @@ use super::parts::commit::{Author, CommitEvent, Write, sign};
 use super::parts::tree::{Leaf, node};
 use crate::time::{DAY_MICROS, START_MICROS};
 
-/// What is added to a valid block, a map.
+/// An addition to a valid block, a map.
 #[derive(Clone, Copy, Debug)]
 pub enum Addition<'a> {
     /// An entry with a key that no verifier knows and this item as its value.

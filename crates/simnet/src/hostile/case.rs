@@ -218,7 +218,7 @@ pub struct CaseEntry {
     pub sha256: String,
 }
 
-/// The inputs of a verifier besides the file.
+/// The inputs of a verifier in addition to the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaseContext {
     /// The DID of the account.

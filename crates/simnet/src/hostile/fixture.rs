@@ -125,7 +125,7 @@ impl Fixture {
         Author::with_records(&self.account, START_MICROS, &self.existing_likes())
     }
 
-    /// Two valid commits, each of which creates a like.
+    /// Two valid commits, which create a like each.
     pub(crate) fn two_commits(&self) -> [CommitEvent; 2] {
         let mut author = self.author();
         [0, 1].map(|index| author.commit(&[Write::Create(&self.new_like(index))]))
@@ -317,7 +317,7 @@ pub(super) fn unknown_cid() -> Cid {
     Cid::of(Codec::DagCbor, b"nobody has this block")
 }
 
-/// The number of records of each account.
+/// The number of records of an account.
 pub(crate) const EXISTING_RECORDS: usize = 60;
 
 /// The time of the first like: a day before the accounts' last commit.

@@ -98,7 +98,7 @@ impl CaseSet {
         Manifest { seed: self.spec.seed, cases: self.cases.iter().map(CaseEntry::new).collect() }
     }
 
-    /// Writes the cases, each with its context, below the folder of `path`, and then the manifest to
+    /// Writes the cases with their contexts below the folder of `path`, and then the manifest to
     /// `path`.
     ///
     /// # Errors

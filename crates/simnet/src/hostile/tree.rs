@@ -420,7 +420,7 @@ fn sharing(fixture: &Fixture) -> Vec<Case> {
     ]
 }
 
-/// A tree in which each node links twice to the one below: 2ⁿ⁺¹ − 1 entries for n + 1 nodes.
+/// A tree in which every node links twice to the one below: 2ⁿ⁺¹ − 1 entries for n + 1 nodes.
 fn doubling(fixture: &Fixture, layers: usize) -> Archive {
     let leaves = fixture.low_likes(layers + 1);
     let mut builder = RepositoryBuilder::new(fixture);
@@ -432,7 +432,8 @@ fn doubling(fixture: &Fixture, layers: usize) -> Archive {
 }
 
 /// Like [`doubling`], with every key in its own layer and the leftmost path in order, so that only the
-/// repetition is invalid: eight keys per node, with the same child next to each, make 9⁴ visits to the leaves.
+/// repetition is invalid: eight keys per node, with the same child next to every key, make 9⁴ visits to the
+/// leaves.
 fn shared_in_their_layers(fixture: &Fixture) -> Archive {
     let mut likes = fixture.likes();
     let mut builder = RepositoryBuilder::new(fixture);

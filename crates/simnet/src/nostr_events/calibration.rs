@@ -1,9 +1,8 @@
 //! The measured shares of kinds and lengths of events.
 //!
-//! The shares of the kinds are those of some 200 million events of public relays, without the one
-//! kind that no specification describes; the rarer ones among them are those of a sample of 50,000.
-//! The lengths are those of 13,825 events that were read one by one; the longest article, and kind 30618, those of
-//! 6,232 published events.
+//! The shares of the kinds are from some 200 million events of public relays, without the one kind that no
+//! specification describes; the shares of rarer kinds are from a sample of 50,000. The lengths are from 13,825
+//! events that were read one by one; the longest article, and kind 30618, are from 6,232 published events.
 
 /// A kind of event.
 pub(super) struct Kind {
@@ -42,7 +41,7 @@ const fn kind(number: u16, weight: u64, bytes: [u64; 10]) -> Kind {
     Kind { number, weight, bytes: LengthQuantiles(bytes) }
 }
 
-/// All kinds; each of those that only some clients use represents many similar kinds.
+/// All kinds; a kind that only some clients use represents many similar kinds.
 pub(super) const KINDS: [Kind; 22] = [
     kind(1, 3896, [360, 430, 520, 648, 850, 1037, 1350, 2169, 9_700, 100_000]),
     kind(7, 1889, [415, 488, 488, 500, 620, 915, 1000, 1440, 1600, 1800]),

@@ -37,7 +37,7 @@ use writer::{Fill, Writer};
 pub struct Spec {
     /// The seed.
     pub seed: u64,
-    /// The number of authors; each writes at least one event if there are enough.
+    /// The number of authors; every author writes at least one event if there are enough.
     pub authors: usize,
     /// The number of events of all authors together.
     pub events: usize,
@@ -102,7 +102,7 @@ impl Corpus {
         &self.events
     }
 
-    /// The events as JSON, each followed by a line feed.
+    /// The events as JSON, one per line.
     pub fn to_file(&self) -> String {
         nostr_sampling::json_lines(&self.events)
     }
@@ -112,12 +112,12 @@ impl Corpus {
         Manifest::new(self.spec.clone(), counts, NoDetails {}, file)
     }
 
-    /// Up to 100 events of each kind that tables distinguish.
+    /// Up to 100 events of every kind that tables distinguish.
     pub fn by_kind(&self) -> Vec<EventGroup<'_, OwnedEvent>> {
         Sampler::default().by_kinds(&self.events, GROUP_EVENTS)
     }
 
-    /// Up to 100 events of each class of size and of tags.
+    /// Up to 100 events of every class of size and of tags.
     pub fn by_category(&self) -> Vec<EventGroup<'_, OwnedEvent>> {
         Sampler::default().by_categories(&self.events, GROUP_EVENTS)
     }
@@ -128,13 +128,13 @@ impl Corpus {
     }
 }
 
-/// The kind and length of each event, shuffled.
+/// The kinds and lengths of the events, shuffled.
 fn plan(events: usize, random: &mut Random) -> Vec<(u16, usize)> {
     let drawn = random.apportioned(&KINDS.each_ref().map(|kind| kind.weight), events);
     let mut lens: Vec<Vec<u64>> = Vec::with_capacity(KINDS.len());
     for (index, kind) in KINDS.iter().enumerate() {
         let count = drawn.iter().filter(|other| **other == index).count() as u64;
-        // The middle of each share, so that few events have the quantiles of many.
+        // The middles of the shares, so that few events have the quantiles of many.
         let middle = |at| (2 * at + 1) * QUANTILE_END / (2 * count);
         let mut of_kind: Vec<u64> = (0..count).map(|at| kind.bytes.at(middle(at))).collect();
         random.shuffle(&mut of_kind);
@@ -144,7 +144,7 @@ fn plan(events: usize, random: &mut Random) -> Vec<(u16, usize)> {
     drawn.into_iter().map(|index| (KINDS[index].number, len(index) as usize)).collect()
 }
 
-/// The author of each event: every author once, then the n-th of them about 1/n as often as the first; shuffled.
+/// The authors of the events: every author once, then the n-th of them about 1/n as often as the first; shuffled.
 fn authors_of(spec: &Spec, random: &mut Random) -> Vec<usize> {
     let author = |at: usize| if at < spec.authors { at } else { log_rank(spec.authors, random) };
     let mut authors: Vec<usize> = (0..spec.events).map(author).collect();

@@ -40,7 +40,7 @@ pub(super) fn profile(event: &mut EventBuilder, writer: &mut Writer<'_>) {
 
 /// Follow list (kind 3).
 pub(super) fn follows(event: &mut EventBuilder, writer: &mut Writer<'_>) {
-    // Most clients write keys only; the others write a relay and a name with each.
+    // Most clients write keys only; the others write a relay and a name with every key.
     let names = writer.random.chance(3, 10);
     if writer.random.chance(1, 4) && event.remaining() > 900 {
         let relays = [writer.relay(), writer.relay(), writer.relay()];
@@ -129,7 +129,7 @@ pub(super) fn app_data(event: &mut EventBuilder, writer: &mut Writer<'_>) {
     event.set_content(format!("[{}]", entries.join(",")));
 }
 
-/// The counts of a day: a tag for each minute, named by it.
+/// The counts of a day: a tag per minute, named by it.
 fn counts_by_minute(event: &mut EventBuilder, writer: &mut Writer<'_>) {
     for minute in 0..24 * 60 {
         let name = format!("20260101{:02}{:02}", minute / 60, minute % 60);
@@ -168,7 +168,7 @@ pub(super) fn zap_receipt(event: &mut EventBuilder, writer: &mut Writer<'_>) {
     let preimage = writer.hex32();
     let has_preimage = writer.random.chance(1, 2);
     let other = 4 * TAG_OF_ID + invoice.len() + 60;
-    // In JSON within JSON each quote takes two bytes, and there are some 50 of them.
+    // In JSON within JSON a quote takes two bytes, and there are some 50 of them.
     let bytes = event.remaining().saturating_sub(other + 50).clamp(560, 1400);
     let (request, json) = writer.embedded_event(9734, bytes);
     let about = writer.event_ref();

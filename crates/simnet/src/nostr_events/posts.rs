@@ -141,7 +141,7 @@ pub(super) fn repost(event: &mut EventBuilder, writer: &mut Writer<'_>) {
         event.tag_if_room(0, &["k", &kind]);
         return;
     }
-    // In JSON within JSON each quote takes two bytes, and there are some 40 of them.
+    // In JSON within JSON a quote takes two bytes, and there are some 40 of them.
     let (quoted, mut json) = writer.embedded_event(1, budget - 40);
     while json_len(&json) > budget + 200 {
         json = writer.embedded_event(1, budget - 100).1;
@@ -212,7 +212,8 @@ pub(super) fn article(event: &mut EventBuilder, writer: &mut Writer<'_>) {
     event.set_content(text);
 }
 
-/// The length of an article's summary: some are a large part of the article, and that of the longest is nearly all of it.
+/// The length of an article's summary: some are a large part of the article, and the longest article is nearly all
+/// summary.
 fn summary_bytes(remaining: usize, random: &mut Random) -> usize {
     match remaining {
         LONG_ARTICLE.. => (remaining - 1_000).min(LONGEST_SUMMARY),
@@ -221,7 +222,7 @@ fn summary_bytes(remaining: usize, random: &mut Random) -> usize {
     }
 }
 
-/// Repository state (kind 30618): a tag for each branch, named by it.
+/// Repository state (kind 30618): a tag per branch, named by it.
 pub(super) fn repository_state(event: &mut EventBuilder, writer: &mut Writer<'_>) {
     event.tag(&["d", writer.word()]);
     event.tag(&["HEAD", "ref: refs/heads/main"]);
@@ -243,7 +244,7 @@ const LONGEST_SUMMARY: usize = 60_000;
 /// One in this many notes has control characters.
 const NOTES_PER_CONTROL: u64 = 400;
 
-/// The control characters that JSON escapes, without NUL and those that text files have.
+/// The control characters that JSON escapes, without NUL and the ones in text files.
 const CONTROLS: [char; 28] = [
     '\u{1}', '\u{2}', '\u{3}', '\u{4}', '\u{5}', '\u{6}', '\u{7}', '\u{8}', '\u{b}', '\u{c}',
     '\u{e}', '\u{f}', '\u{10}', '\u{11}', '\u{12}', '\u{13}', '\u{14}', '\u{15}', '\u{16}',

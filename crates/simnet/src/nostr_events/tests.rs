@@ -120,7 +120,7 @@ fn events_are_in_order_of_time_and_all_differ() {
     assert!(DEFAULT.events().is_sorted_by_key(|event| event.created_at));
 }
 
-/// The lengths of the JSON of each event in bytes, ascending.
+/// The lengths of the events' JSON in bytes, ascending.
 fn lens<'e>(events: impl IntoIterator<Item = &'e OwnedEvent>) -> Vec<usize> {
     let mut lens: Vec<_> = events
         .into_iter()

@@ -30,7 +30,7 @@ pub struct UnsignedEvent {
     pub created_at: u64,
     /// The kind.
     pub kind: u16,
-    /// The tags, each a name and its values.
+    /// The tags: lists of a name and its values.
     pub tags: Vec<Vec<String>>,
     /// The content.
     pub content: String,

@@ -1,7 +1,7 @@
 //! Signed Nostr events, one JSON object a line, for tests and benchmarks of BIP-340 verification.
 //!
-//! Some hundred authors write notes, reactions, profiles, contact lists and reports; each event has
-//! its real id and a BIP-340 signature over it.
+//! Some hundred authors write notes, reactions, profiles, contact lists and reports; every event
+//! has its real id and a BIP-340 signature over it.
 //!
 //! ```
 //! use wireproof_simnet::schnorr_events::{Corpus, Spec};
@@ -29,7 +29,7 @@ use writing::{KINDS, write};
 pub struct Spec {
     /// The seed.
     pub seed: u64,
-    /// The number of authors, each with one key.
+    /// The number of authors, with one key each.
     pub authors: usize,
     /// The number of events of all authors together.
     pub events: usize,
@@ -91,7 +91,7 @@ impl Corpus {
         &self.events
     }
 
-    /// The events as JSON, each followed by a line feed.
+    /// The events as JSON, one per line.
     pub fn to_file(&self) -> String {
         self.events.iter().flat_map(|event| [event.to_json(), "\n".to_owned()]).collect()
     }

@@ -1,4 +1,4 @@
-//! The tags and content of the events of each kind.
+//! The tags and content of events by kind.
 //!
 //! References are to earlier events, so that a reader can resolve them.
 
@@ -48,7 +48,7 @@ fn contacts(random: &mut Random) -> Vec<Vec<String>> {
     (0..random.between(10, 150)).map(|_| tag(["p", &hex::encode(&random.bytes32())])).collect()
 }
 
-/// References to an event and its author, each with `grounds` unless empty.
+/// References to an event and its author, both with `grounds` unless empty.
 fn about(
     earlier: &[SignedEvent],
     random: &mut Random,
@@ -81,7 +81,7 @@ fn tag<const N: usize>(values: [&str; N]) -> Vec<String> {
     values.map(str::to_owned).to_vec()
 }
 
-/// The share of each kind, per mille. Reports are more frequent than on live relays.
+/// The shares of kinds, per mille. Reports are more frequent than on live relays.
 pub(super) const KINDS: [(u16, u64); 5] =
     [(PROFILE, 70), (NOTE, 550), (CONTACTS, 50), (REACTION, 300), (REPORT, 30)];
 

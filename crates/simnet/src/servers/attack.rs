@@ -52,13 +52,13 @@ attacks! {
     /// The first PDS and the relays send the amount of `#identity` events of accounts that do not exist, whose
     /// handles have escape sequences, bidirectional and zero-width characters.
     InvisibleText "invisible-text",
-    /// The first PDS and the relays send a `#sync` of each of the amount of `did:web` accounts below one
+    /// The first PDS and the relays send the amount of `#sync` events of different `did:web` accounts below one
     /// domain, `silent.test`, whose hosts accept connections and never answer.
     SilentHosts "silent-hosts",
 }
 
 impl Attack {
-    /// The events of the attack; `round` distinguishes its names from those of earlier rounds.
+    /// The events of the attack; `round` distinguishes its names from names of earlier rounds.
     pub(super) fn events(
         self,
         network: &NetworkState,

@@ -30,7 +30,7 @@ pub struct EventSubject {
     pub kind: EventKind,
     /// The revision of a commit or sync; empty for other kinds.
     pub rev: String,
-    /// The number of its Jetstream events: one for each operation of a commit, none for a hostile
+    /// The number of its Jetstream events: one per operation of a commit, none for a hostile
     /// frame.
     pub jetstream_events: u32,
 }
@@ -124,7 +124,7 @@ pub(super) struct JetstreamEvent {
     pub(super) body: String,
 }
 
-/// One Jetstream event for each operation of a commit, or for an event of another kind.
+/// One Jetstream event per operation of a commit, or for an event of another kind.
 fn jetstream_events(event: &NetworkEvent) -> Vec<JetstreamEvent> {
     let frame = event.to_frame(event.micros as i64);
     let mut options = Options::default();

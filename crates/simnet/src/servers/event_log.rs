@@ -17,7 +17,7 @@ pub(super) struct EventLog {
     state: RwLock<LogState>,
     /// The number of events so far; readers wait for it to grow.
     length: watch::Sender<u64>,
-    /// The position of each reader.
+    /// The positions of the readers.
     readers: Mutex<Vec<Weak<AtomicU64>>>,
     max_retained: usize,
 }
@@ -41,9 +41,9 @@ struct LogState {
 pub(super) enum Numbering {
     /// Consecutive numbers.
     Consecutive,
-    /// Numbers with gaps, like those of a relay that skips events.
+    /// Numbers with gaps, as from a relay that skips events.
     Gaps(Box<Random>),
-    /// One number for each Jetstream event.
+    /// One number per Jetstream event.
     PerJetstreamEvent,
 }
 
@@ -219,7 +219,7 @@ impl EventLog {
         reader
     }
 
-    /// The number of events not yet sent to each reader.
+    /// The numbers of events not yet sent, by reader.
     pub(super) fn backlogs(&self) -> Vec<u64> {
         let count = self.count();
         let readers = self.readers.lock().expect(UNPOISONED);

@@ -1,4 +1,4 @@
-//! Fault injection: the faults of each server, their schedules, and counts of injected faults.
+//! Fault injection: the faults of servers, their schedules, and counts of injected faults.
 //!
 //! An enabled fault is injected at passes of its injection point: connections, requests or frames of one
 //! server. A [`FaultSchedule`] selects the passes. A fault is counted when it has happened, not when it is
@@ -94,7 +94,7 @@ faults! {
     OddEntries "odd-entries" Request 0..=0,
     /// A request is redirected to an address of a private network.
     PrivateRedirect "private-redirect" Request 0..=0,
-    /// A repository is sent in pieces of 256 bytes, the amount of milliseconds apart.
+    /// A repository is sent in parts of 256 bytes, the amount of milliseconds apart.
     SlowRepo "slow-repo" Repository 20..=50,
     /// The connection ends after the amount of bytes of a repository.
     CutRepo "cut-repo" Repository 1..=4_000,
@@ -102,7 +102,7 @@ faults! {
     StalledRepo "stalled-repo" Repository 1..=4_000,
     /// A repository is followed by an endless sequence of blocks.
     EndlessRepo "endless-repo" Repository 0..=0,
-    /// A repository is followed by the amount of zeros in MiB, and compressed with gzip, also without a request for it.
+    /// A repository is followed by the amount of zeros in MiB, and compressed with gzip, even without a request for it.
     BombRepo "bomb-repo" Repository 4096..=4096,
     /// A repository has one more commit, correctly signed, whose revision is the amount of days ahead.
     FutureRepo "future-repo" Repository 365..=3650,
@@ -169,7 +169,7 @@ pub struct FaultSchedule {
     pub times: u64,
     /// The amount, in the unit of the fault; `None` draws it from the seed.
     pub amount: Option<u64>,
-    /// Whether the frames of each connection are counted separately.
+    /// Whether the frames of every connection are counted separately.
     pub per_connection: bool,
 }
 
@@ -200,7 +200,7 @@ impl FaultSchedule {
         Self { amount: Some(amount), ..self }
     }
 
-    /// The same with the frames of each connection counted separately.
+    /// The same with the frames of every connection counted separately.
     pub const fn per_connection(self) -> Self {
         Self { per_connection: true, ..self }
     }
@@ -277,7 +277,7 @@ impl Faults {
         rows.get(&(server, fault)).map_or(0, |row| row.fired)
     }
 
-    /// The number of times each fault has happened that was ever enabled.
+    /// How often the faults happened that were ever enabled.
     pub fn counts(&self) -> Vec<(Server, Fault, u64)> {
         let rows = self.0.rows.lock().expect(UNPOISONED);
         rows.iter().map(|((server, fault), row)| (*server, *fault, row.fired)).collect()

@@ -1,4 +1,4 @@
-//! The conditions of the PDSs of a network: what each does to its readers, by the seed.
+//! The conditions of the PDSs of a network: their effects on readers, by the seed.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ conditions! {
     Limited "limited" 4,
     /// It answers 60 requests in three seconds, and 429 with a page of HTML and no such header beyond.
     LimitedSilently "limited-silently" 2,
-    /// It answers each request after 50 to 400 milliseconds.
+    /// It answers every request after 50 to 400 milliseconds.
     Slow "slow" 2,
     /// It breaks off every fiftieth repository.
     Breaking "breaking" 2,
@@ -90,7 +90,7 @@ impl HostCondition {
     }
 }
 
-/// Repositories of the hostile set that break different rules, each of an account of its own.
+/// Repositories of the hostile set that break different rules, all of different accounts.
 pub(super) fn hostile_repositories(seed: u64) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     for round in 0..HOSTILE_REPOSITORIES {
@@ -109,7 +109,7 @@ pub(super) fn hostile_repositories(seed: u64) -> Vec<Case> {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Each takes a set of its own, as the cases of a set share their accounts.
+/// They come from different sets, as the cases of a set share their accounts.
 const HOSTILE_REPOSITORIES: u64 = 4;
 
 #[cfg(test)]

@@ -163,8 +163,8 @@ impl NewAccount {
     }
 }
 
-/// What is kept of an account that is derived from the seed: it has joined at the start of the stream, and nothing of it has
-/// changed since.
+/// The stored part of an account that is derived from the seed: it has joined at the start of the stream, and nothing of it
+/// has changed since.
 #[derive(Clone, Debug)]
 pub(super) struct DerivedAccount {
     pub(super) did: Arc<str>,
@@ -483,7 +483,7 @@ fn path(repository: &Repository, entry: &TreeEntry) -> RecordPath {
     repository.path(&entry.key).expect("a key of the tree")
 }
 
-/// The collections of created records, each as often as it is listed.
+/// The collections of created records, in proportion to their entries here.
 const CREATED: [Collection; 12] = [
     Collection::Like,
     Collection::Like,

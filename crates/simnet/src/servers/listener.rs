@@ -62,7 +62,7 @@ impl Listener {
     }
 }
 
-/// A port of 127.0.0.1 that no other process gets, also while nothing listens on it.
+/// A port of 127.0.0.1 that no other process gets, even while nothing listens on it.
 #[derive(Debug)]
 pub(super) struct ReservedPort {
     port: u16,
@@ -129,7 +129,7 @@ impl ServerContext {
         }
     }
 
-    /// Reads what a client sends, and answers nothing, until it closes the connection.
+    /// Reads from a client without an answer until it closes the connection.
     async fn keep_silent(mut self, stream: TcpStream) {
         let ended = async {
             let mut buffer = [0; 1024];

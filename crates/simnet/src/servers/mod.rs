@@ -14,8 +14,8 @@
 //! how often it happened, and [`Simulation`] knows the state that a reader must end with.
 //!
 //! A network of [`RepositorySizes::Realistic`] keeps some hundred bytes an account, so that it has a hundred thousand: an account and its
-//! repository are derived from the seed when they are asked for, and kept once the account has changed. What is assumed of the live
-//! network is said at each choice: the sizes of repositories and their hosts at [`RepositorySizes`] and [`Placement`], the behaviour of
+//! repository are derived from the seed when they are asked for, and kept once the account has changed. The assumptions about the live
+//! network are at the choices: the sizes of repositories and their hosts at [`RepositorySizes`] and [`Placement`], the behaviour of
 //! hosts at [`HostCondition`].
 //!
 //! Servers listen on 127.0.0.1 only. Their host name is `localhost`; handles end in `.test`, and every PDS

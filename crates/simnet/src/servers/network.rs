@@ -26,7 +26,7 @@ pub(super) struct NetworkState {
     pub(super) addresses: Addresses,
     pub(super) faults: Faults,
     pub(super) traffic: Traffic,
-    /// The condition of each PDS.
+    /// The conditions of the PDSs.
     pub(super) conditions: Vec<HostCondition>,
     pub(super) request_limits: RequestLimits,
     /// The order of the operations in the directory.
@@ -40,7 +40,7 @@ pub(super) struct NetworkState {
     jetstreams: Vec<EventLog>,
     /// Held while events are published, so that all servers send them in one order.
     clock: Mutex<WriteClock>,
-    /// How far the clocks are ahead of that of this machine, in microseconds.
+    /// How far the clocks are ahead of this machine's, in microseconds.
     skew: Arc<AtomicI64>,
     /// The dictionaries of the Jetstreams, once they are trained.
     pub(super) dictionaries: OnceLock<Dictionaries>,
@@ -67,7 +67,7 @@ impl Addresses {
 struct WriteClock {
     random: Random,
     micros: u64,
-    /// If set, the time is at least that of this machine and this, in microseconds.
+    /// If set, the time is at least this machine's plus this, in microseconds.
     skew: Option<Arc<AtomicI64>>,
 }
 
@@ -393,7 +393,7 @@ pub(super) fn now() -> u64 {
     since.map_or(0, |since| since.as_micros() as u64)
 }
 
-/// The results of `work` on each item, in input order, computed on all cores.
+/// The results of `work` on the items, in input order, computed on all cores.
 fn parallel_map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let share = items.len().div_ceil(cores).max(1);

@@ -1,8 +1,8 @@
 //! The export of the PLC directory: `/export?count=N&after=SEQ`, all operations in one order.
 //!
-//! Operations get their numbers when the export is first requested after their registration: those of the accounts by time,
-//! then the lines that a test has added. A number is never given twice, and some are skipped; but a line that is added with a
-//! number keeps it, and a directory may begin its numbers again.
+//! Operations get their numbers when the export is first requested after their registration: operations of the accounts by
+//! time, then the lines that a test has added. A number is never given twice, and some are skipped; but a line that is added
+//! with a number keeps it, and a directory may begin its numbers again.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::time::datetime;
 #[derive(Debug, Default)]
 pub(super) struct ExportLog {
     entries: Vec<ExportEntry>,
-    /// Number of numbered operations of each account.
+    /// Numbers of numbered operations by account.
     numbered: HashMap<usize, usize>,
     /// Lines that were added and have no number yet.
     added: Vec<Value>,

@@ -1,5 +1,5 @@
-//! The population of a network: how many records each account has, and which PDS it begins on. Both follow from the seed and the
-//! number of the account.
+//! The population of a network: the numbers of records of the accounts, and the PDSs on which they begin. Both follow from the
+//! seed and the account's number.
 
 use super::spec::{Placement, RepositorySizes, Spec};
 use crate::random::{Random, Seed};
@@ -48,11 +48,11 @@ fn weighted(random: &mut Random, weights: &[u64]) -> usize {
     index.expect("a number below the sum of all weights")
 }
 
-/// Of 10,000 accounts, those with 2ⁿ to 2ⁿ⁺¹ − 1 records, for each n from 0 on.
+/// Of 10,000 accounts, the ones with 2ⁿ to 2ⁿ⁺¹ − 1 records, for every n from 0 on.
 ///
 /// The distribution of the live network is not published. These are the octaves of a lognormal distribution with a median of 10
-/// records and a σ of 2.6, those below one record counted as one: 278 records on average, which make some 120 kB of an
-/// archive. Measured repositories lie where it has them: 5, 6, 8 and 23 records, 278 to 604, 2,836 to 11,585.
+/// records and a σ of 2.6, values below one record counted as one: 278 records on average, which make some 120 kB of an
+/// archive. Measured repositories agree with it: 5, 6, 8 and 23 records, 278 to 604, 2,836 to 11,585.
 const OCTAVES: [u64; 17] =
     [2680, 940, 1040, 1060, 1010, 890, 750, 570, 410, 275, 172, 100, 54, 27, 13, 6, 3];
 

@@ -1,4 +1,4 @@
-//! Limits on the requests to each PDS, in windows that begin with the first request.
+//! Limits on the requests to every PDS, in windows that begin with the first request.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

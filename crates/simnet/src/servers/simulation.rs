@@ -163,7 +163,7 @@ impl Simulation {
         &self.hostile
     }
 
-    /// The condition of each PDS.
+    /// The conditions of the PDSs.
     pub fn host_conditions(&self) -> &[HostCondition] {
         &self.network.conditions
     }
@@ -187,7 +187,7 @@ impl Simulation {
         }
     }
 
-    /// Sets the clocks of all servers ahead of that of this machine, or behind it, as if that one had jumped. The
+    /// Sets the clocks of all servers ahead of this machine's clock, or behind it, as if they had jumped. The
     /// revisions of commits follow if the network was started with a [`clock_skew`](Spec::clock_skew).
     pub fn set_clock_skew(&self, seconds: i64) {
         self.network.set_clock_skew(seconds);
@@ -319,7 +319,7 @@ impl Simulation {
         self.network.publish_all(0, guest_events(case, self.network.now()));
     }
 
-    /// Runs an attack once, of this amount; what the amount counts is said at the attack. Each call uses other
+    /// Runs an attack once, of this amount; [`Attack`] says what the amount counts. Every call uses other
     /// names.
     pub fn attack(&self, attack: Attack, amount: u64) {
         let round = self.network.attack_rounds.fetch_add(1, Ordering::Relaxed);
@@ -342,7 +342,7 @@ impl Simulation {
         self.network.export.lock().expect(UNPOISONED).restart();
     }
 
-    /// The state of each account that a complete and correct reader ends with.
+    /// The states of the accounts that a complete and correct reader ends with.
     pub fn expected_accounts(&self) -> Vec<ExpectedAccount> {
         let accounts = (0..self.account_count()).filter_map(|number| self.network.account(number));
         accounts.map(|account| expected_account(&lock(&account))).collect()
@@ -363,17 +363,17 @@ impl Simulation {
         self.network.event_log(server).map_or(0, |log| log.last_seq())
     }
 
-    /// The number of events not yet sent to each reader of a server.
+    /// The numbers of events not yet sent, by reader of a server.
     pub fn backlogs(&self, server: Server) -> Vec<u64> {
         self.network.event_log(server).map(|log| log.backlogs()).unwrap_or_default()
     }
 
-    /// The number of requests for each path of a server.
+    /// The numbers of requests to a server by path.
     pub fn request_counts(&self, server: Server) -> BTreeMap<String, u64> {
         self.server_traffic(server).requests
     }
 
-    /// What a server received and answered.
+    /// The requests and answers of a server.
     pub fn server_traffic(&self, server: Server) -> ServerTraffic {
         self.network.traffic.of(server)
     }

@@ -11,9 +11,9 @@ pub struct Spec {
     pub seed: u64,
     /// The number of initial accounts.
     pub accounts: usize,
-    /// The number of initial records of each account, or the most that one has; at least one, the profile.
+    /// The number of initial records of an account, or the most that one has; at least one, the profile.
     pub records: usize,
-    /// How many of these records each account has.
+    /// How many of these records an account has.
     pub sizes: RepositorySizes,
     /// The number of PDSs.
     pub pds: usize,
@@ -21,7 +21,7 @@ pub struct Spec {
     pub placement: Placement,
     /// The conditions of the PDSs.
     pub conditions: HostConditions,
-    /// The number of relays, each with its own sequence numbers.
+    /// The number of relays, which have their own sequence numbers.
     pub relays: usize,
     /// The number of Jetstreams.
     pub jetstreams: usize,
@@ -31,22 +31,22 @@ pub struct Spec {
     pub initial_commits: usize,
     /// The rate at which accounts write by themselves.
     pub write_rate: WriteRate,
-    /// The number of events that each server retains for replay.
+    /// The number of events that a server retains for replay.
     pub retained_events: usize,
     /// The maximum backlog of a reader in events; beyond it the reader is disconnected.
     pub max_backlog: u64,
     /// Whether version 1 of Jetstreams has times of whole seconds, so that several events have the same one.
     pub jetstream_shared_times: bool,
-    /// How far the clocks of all servers and accounts are ahead of that of this machine: commits then have
+    /// How far the clocks of all servers and accounts are ahead of this machine's: commits then have
     /// the revisions of this time, not of the simulated one. `None` for revisions of the simulated time.
     pub clock_skew: Option<Duration>,
     /// The handling of cursors by PDSs.
     pub pds_cursor_policy: CursorPolicy,
     /// The handling of cursors by relays.
     pub relay_cursor_policy: CursorPolicy,
-    /// The interval of pings to each reader.
+    /// The interval of pings to every reader.
     pub ping_interval: Duration,
-    /// The limit on requests to each PDS, beyond which it answers 429 until the next window. `None` for no limit.
+    /// The limit on requests to every PDS, beyond which it answers 429 until the next window. `None` for no limit.
     pub request_limit: Option<RequestLimit>,
 }
 
@@ -74,7 +74,7 @@ pub enum Placement {
 pub enum HostConditions {
     /// All are [`HostCondition::Steady`](super::HostCondition::Steady).
     Alike,
-    /// Each has a [`HostCondition`](super::HostCondition) of its own, by the seed.
+    /// Every PDS has a [`HostCondition`](super::HostCondition) of its own, by the seed.
     Varied,
 }
 
@@ -116,7 +116,7 @@ impl Default for Spec {
     }
 }
 
-/// The port of the first server of each kind; the others have the following ports. 0 for any free port.
+/// The port of the first server of every kind; the others have the following ports. 0 for any free port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ports {
     /// The port of the PLC directory.

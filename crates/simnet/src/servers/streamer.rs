@@ -29,7 +29,7 @@ pub(super) trait Encoding: Send {
         let _ = message;
         ControlFlow::Continue(())
     }
-    /// Whether the reader has sent what it must send before it receives events.
+    /// Whether the reader has sent the messages that it must send before it receives events.
     fn is_ready(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! Counts of what the servers received and answered.
+//! Counts of the servers' requests and answers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
@@ -18,12 +18,12 @@ pub(super) struct Traffic {
     pub(super) connections: AtomicU64,
 }
 
-/// What a server received and answered.
+/// The requests and answers of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerTraffic {
-    /// The number of requests for each path, of 10,000 paths.
+    /// The numbers of requests by path, of 10,000 paths.
     pub requests: BTreeMap<String, u64>,
-    /// The number of answers of each HTTP status.
+    /// The numbers of answers by HTTP status.
     pub answers: BTreeMap<u16, u64>,
     /// The largest number of requests within any second.
     pub peak_per_s: u64,

@@ -173,7 +173,7 @@ impl Endpoints<'_> {
         ok(with_cursor(json!({ name: entries }), cursor))
     }
 
-    /// The guests that have a repository; what the host states of it is of no repository.
+    /// The guests that have a repository; the host's statements about it fit no repository.
     fn listed_guests(&self) -> Vec<Value> {
         let guests = self.network.guests().read().expect(UNPOISONED);
         let mut dids: Vec<&String> = guests

@@ -18,7 +18,7 @@ pub(super) struct Dictionaries {
 }
 
 impl Dictionaries {
-    /// Trains the dictionaries on messages of each version.
+    /// Trains the dictionaries on messages of both versions.
     pub(super) fn train(v1: &[String], v2: &[String]) -> Self {
         Self {
             v1: Dictionary::train(V1_DICTIONARY_ID, v1),

@@ -1,8 +1,8 @@
 //! Signed commit objects and their keys, for tests and benchmarks of signature verification.
 //!
-//! Many accounts, each with a repository and one key, commit in turn; the file has the signed object and
-//! the key of each commit. An account recurs several times at varying distances, so that caching parsed
-//! keys pays as it would on a live stream:
+//! Many accounts with a repository and a key each commit in turn; the file has the signed objects and the keys of the
+//! commits. An account recurs several times at varying distances, so that caching parsed keys pays as it would on a live
+//! stream:
 //!
 //! | part | bytes |
 //! |---|---|
@@ -42,11 +42,11 @@ mod tests;
 pub struct Spec {
     /// The seed.
     pub seed: u64,
-    /// The number of accounts, each with one key.
+    /// The number of accounts, with one key each.
     pub accounts: usize,
-    /// The number of commits of each account.
+    /// The number of commits per account.
     pub commits_per_account: usize,
-    /// The number of commits in all, each by a random account; `None` for `commits_per_account` of each.
+    /// The number of commits in all, by random accounts; `None` for `commits_per_account` of every account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drawn_commits: Option<usize>,
     /// The share of accounts with a P-256 key in percent; the others have a K-256 key.
@@ -122,7 +122,7 @@ impl Corpus {
         Self { spec: spec.clone(), accounts, commits }
     }
 
-    /// Draws the account of each commit. Only accounts that are drawn are made, and their trees are not: a commit object has
+    /// Draws the accounts of the commits. Only drawn accounts are made, without their trees: a commit object has
     /// a random root.
     fn draw(spec: &Spec, count: usize, random: &mut Random) -> Self {
         let mut indices = BTreeMap::new();

@@ -16,10 +16,10 @@
 //! implementation. [`Tree`] builds the same nodes and keeps them between edits: an edit invalidates only the
 //! nodes it changes. A node is identified by its layer and its bounds, the two adjacent keys; its
 //! contents are a function of the records between them. An edit at key K therefore invalidates only nodes
-//! with K between their bounds or as a bound: one or two in each layer.
+//! with K between their bounds or as a bound: one or two per layer.
 //!
-//! Records are a sorted list with a parallel list of heights, one byte each: finding the keys of a layer
-//! between two bounds is a scan of bytes. The bytes of a node are:
+//! Records are a sorted list with a parallel list of heights, one byte per record: finding the keys of a
+//! layer between two bounds is a scan of bytes. The bytes of a node are:
 //!
 //! ```text
 //! node  := {"e": [entry, …], "l": link or null}
@@ -55,10 +55,10 @@ pub struct TreeEntry {
 pub struct Tree {
     /// Sorted by key, none twice.
     entries: Vec<TreeEntry>,
-    /// The height of each entry's key, by the same index.
+    /// The heights of the entries' keys, by the same index.
     heights: Vec<Layer>,
     root: Cid,
-    /// The nodes of each layer by their left bound; between them no two share a key.
+    /// The nodes by layer and left bound; between them no two share a key.
     nodes: Vec<BTreeMap<Bound, CachedNode>>,
     /// CIDs of nodes invalidated since the last [`Tree::rehash`].
     stale: BTreeSet<Cid>,
@@ -86,7 +86,7 @@ impl Tree {
     /// The tree of these records.
     ///
     /// # Panics
-    /// If they are not sorted by key, each key once.
+    /// If they are not sorted by key without duplicates.
     pub fn new(entries: Vec<TreeEntry>) -> Self {
         let keys: Vec<&[u8]> = entries.iter().map(|entry| entry.key.as_bytes()).collect();
         let heights = key_heights(&keys);
@@ -107,7 +107,7 @@ impl Tree {
         &self.entries
     }
 
-    /// The height of each record's key, in the same order.
+    /// The heights of the records' keys, in the same order.
     pub fn heights(&self) -> &[Layer] {
         &self.heights
     }
@@ -167,7 +167,8 @@ impl Tree {
         RehashedTree { root: self.root, new_nodes: built }
     }
 
-    /// The covering proof of `keys`, each created or deleted, each node once; see `atproto::mst::reference`.
+    /// The covering proof of `keys`, all created or deleted, without duplicate nodes; see
+    /// `atproto::mst::reference`.
     ///
     /// # Panics
     /// If the tree was edited since the last [`Tree::rehash`].
@@ -191,7 +192,7 @@ impl Tree {
         proof
     }
 
-    /// Calls `visit` for the whole tree in streamable order: each node before its records and children,
+    /// Calls `visit` for the whole tree in streamable order: every node before its records and children,
     /// which follow from left to right.
     ///
     /// # Panics
@@ -255,7 +256,7 @@ impl Tree {
         cid
     }
 
-    /// The ranges of the children of the node over `range`: one before its first key and one after each
+    /// The ranges of the children of the node over `range`: one before its first key and one after every
     /// key; some are empty.
     fn slots(&self, range: Range<usize>, layer: Layer) -> Vec<Range<usize>> {
         let mut slots = Vec::new();
@@ -336,7 +337,7 @@ pub fn key_height(key: &str) -> Layer {
     height_of(&sha256::digest(key.as_bytes()))
 }
 
-/// The layer of each key; the keys are hashed in one batch.
+/// The layers of the keys, which are hashed in one batch.
 pub fn key_heights(keys: &[&[u8]]) -> Vec<Layer> {
     sha256::digest_many(keys).iter().map(height_of).collect()
 }

@@ -1,20 +1,20 @@
 //! Records to insert into a tree and to look up, for tests and benchmarks of Merkle search trees.
 //!
-//! The keys are those of an account that has written for years, in the usual mix of collections. The
-//! file has each key with a CID, a shuffled order of insertion, the keys to look up, and operations of all kinds:
+//! The keys belong to an account that has written for years, in the usual mix of collections. The file has the keys
+//! with CIDs, a shuffled order of insertion, the keys to look up, and operations of all kinds:
 //!
 //! | part | bytes |
 //! |---|---|
 //! | count of records | 4, big-endian, as all numbers here |
 //! | each record, in ascending order of the keys | 2 of the key's length, the key, 36 of CID |
 //! | count of records, repeated | 4 |
-//! | an index into the records, for each of them, in shuffled order | 4 |
+//! | an index into the records, one per record, in shuffled order | 4 |
 //! | count of lookups | 4 |
-//! | an index into the records, for each lookup | 4 |
+//! | an index into the records, one per lookup | 4 |
 //! | count of operations | 4 |
-//! | each operation: 0 insert, 1 update, 2 delete or 3 look up; the index of the key; that of the CID | 1, 4, 4 |
+//! | each operation: 0 insert, 1 update, 2 delete or 3 look up; the index of the key; the index of the CID | 1, 4, 4 |
 //!
-//! The index of the CID is that of the key, except in an update.
+//! The index of the CID equals the key's, except in an update.
 //!
 //! ```
 //! use wireproof_simnet::tree_records::{self, Corpus, Spec};
@@ -46,7 +46,7 @@ pub struct Spec {
     pub seed: u64,
     /// The number of records.
     pub records: usize,
-    /// The number of lookups, each of an existing record.
+    /// The number of lookups, all of existing records.
     pub lookups: usize,
     /// The number of operations, on a tree that is empty before the first.
     pub operations: usize,
@@ -164,7 +164,7 @@ pub struct TreeCounts {
     pub lookups: u64,
     /// Lookups that found a record.
     pub found: u64,
-    /// The sum, modulo 2³², of the first four bytes, big-endian, of each digest found.
+    /// The sum, modulo 2³², of the first four bytes, big-endian, of the digests found.
     pub lookup_checksum: u32,
     /// The counts of the operations.
     #[serde(flatten)]
@@ -179,7 +179,7 @@ pub type Record<'a> = (&'a [u8], Cid);
 pub struct TreeRecords<'a> {
     /// The records, in ascending order of the keys.
     pub records: Vec<Record<'a>>,
-    /// The index of each record once, in shuffled order.
+    /// The index of every record once, in shuffled order.
     pub shuffled: Vec<u32>,
     /// The indices of the records to look up.
     pub lookups: Vec<u32>,
@@ -188,7 +188,7 @@ pub struct TreeRecords<'a> {
 }
 
 /// Parses a file. `None` unless it holds exactly the records, orders and operations it states: keys ascend, the
-/// shuffled order has each record once, each lookup and operation is of a record.
+/// shuffled order has every record once, lookups and operations are of records.
 pub fn read(file: &[u8]) -> Option<TreeRecords<'_>> {
     let (count, mut rest) = split_number(file)?;
     let mut records = Vec::new();
@@ -213,7 +213,7 @@ fn split_record(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
     Some(((key, Cid::from_bytes(cid)?), rest))
 }
 
-/// Splits off a count and that many indices, each below `bound`.
+/// Splits off a count and so many indices, all below `bound`.
 fn split_indices(bytes: &[u8], bound: u32) -> Option<(Vec<u32>, &[u8])> {
     let (count, rest) = split_number(bytes)?;
     let (indices, rest) = rest.split_at_checked(4 * count as usize)?;

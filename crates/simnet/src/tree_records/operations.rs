@@ -47,7 +47,7 @@ pub struct OperationCounts {
     pub operations: u64,
     /// The CID of the last root, as text.
     pub last_root: String,
-    /// The sum, modulo 2³², of the first four bytes, big-endian, of the digest of each root that is read.
+    /// The sum, modulo 2³², of the first four bytes, big-endian, of the digests of the roots that are read.
     pub root_checksum: u32,
     /// Lookups that found a record.
     pub hits: u64,

@@ -56,7 +56,7 @@ impl Archive {
         self.sections.retain(|section| section.cid != cid.as_bytes());
     }
 
-    /// The bytes of the header, and of each section.
+    /// The bytes of the header and of the sections.
     pub(crate) fn parts(&self) -> Vec<Vec<u8>> {
         let header = delimited(&self.header.encode());
         let sections = self.sections.iter().map(Section::to_bytes);

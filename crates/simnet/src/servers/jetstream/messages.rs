@@ -58,7 +58,7 @@ pub(super) struct NumberedEvent<'e> {
     pub(super) event: &'e JetstreamEvent,
 }
 
-/// The Jetstream events of a log entry, each with its own sequence number and microsecond.
+/// The Jetstream events of a log entry, with their own sequence numbers and microseconds.
 pub(super) fn numbered(entry: &LogEntry) -> impl Iterator<Item = NumberedEvent<'_>> {
     entry.event.jetstream_events().iter().enumerate().map(|(at, event)| NumberedEvent {
         did: &entry.event.subject.did,
