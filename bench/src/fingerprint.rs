@@ -29,7 +29,7 @@ fn add(path: &Path, name: &Path, state: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// The names in a folder, in order, without what tools write there.
+/// The names in a folder, in order, without the files that tools write there.
 pub(crate) fn sources_in(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir)? {

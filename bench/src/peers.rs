@@ -131,7 +131,7 @@ pub(crate) fn without_task(id: &str) -> Unavailable {
     Unavailable { peer: id.to_owned(), reason }
 }
 
-/// Our own runner, and those in the runners folder in alphabetical order.
+/// Our own runner, and the runners folder's in alphabetical order.
 fn known_peers(plan: &Plan) -> Result<Vec<Peer>, BenchError> {
     let mut peers = match &plan.runners {
         Some(runners) => peers_in(runners)?,

@@ -14,7 +14,7 @@ pub struct Plan {
     pub peers: Option<Vec<String>>,
     /// Measured passes of a row.
     pub passes: u32,
-    /// Unmeasured passes before those.
+    /// Unmeasured passes before them.
     pub warmup: u32,
     /// How often a task whose rows are [uneven](crate::is_uneven) gets as many measured passes again.
     pub extensions: u32,

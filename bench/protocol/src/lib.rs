@@ -69,7 +69,7 @@ pub struct Description {
 pub struct Loaded {
     /// Units of work in the files.
     pub units: u64,
-    /// Bytes of those units alone.
+    /// Bytes of these units alone.
     pub bytes: u64,
 }
 

@@ -122,7 +122,7 @@ struct Connection<L, W> {
 }
 
 impl<L: Iterator<Item = io::Result<String>>, W: Write> Connection<L, W> {
-    /// Loads, serves the requests for the loaded work, and returns the request after those.
+    /// Loads, serves the requests for the loaded work, and returns the request after them.
     fn load(&mut self, service: &impl Service, load: &Load) -> io::Result<Option<Request>> {
         let mut next = Ok(None);
         if let Err(error) = service.load(load, &mut |work| next = self.work(work)) {

@@ -177,8 +177,8 @@ impl Judge<'_> {
         self.task == Task::Sigs && check != "low-s" && !self.variant.starts_with("full")
     }
 
-    /// Whether every check has samples. Those of Nostr formats are proved where the codec is, since a runner encodes the events
-    /// itself.
+    /// Whether every check has samples. Claims of Nostr formats are proved where the codec is, since a runner encodes the
+    /// events itself.
     fn needs_samples(&self) -> bool {
         !Task::NOSTR.contains(&self.task)
     }

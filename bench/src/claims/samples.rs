@@ -19,7 +19,7 @@ pub(super) struct Sample {
     pub(super) name: String,
     /// The files that a runner loads.
     pub(super) files: Vec<PathBuf>,
-    /// Those of the same sample as a case of the task `hostile`, where that task must reject it and its own need not.
+    /// The files of the same sample as a case of the task `hostile`, where that task must reject it and its own need not.
     pub(super) hostile_files: Option<Vec<PathBuf>>,
 }
 

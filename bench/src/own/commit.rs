@@ -1,5 +1,4 @@
-//! Verifies commit frames as any caller does, one at a time or in batches, with an empty state before every
-//! pass.
+//! Verifies commit frames as any caller does, one at a time or in batches, with an empty state before every pass.
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -102,7 +101,7 @@ pub(super) fn gap(outcome: &Outcome<'_>) -> Option<String> {
 pub(super) struct Keys(HashMap<String, CompressedKey>);
 
 impl Keys {
-    /// The keys of `accounts`, without those that cannot be parsed.
+    /// The keys of `accounts`, without unparsable ones.
     pub(super) fn of(accounts: &Accounts) -> Self {
         let parse = |(did, key): (&String, &String)| {
             Some((did.clone(), CompressedKey::from_did_key(key).ok()?))

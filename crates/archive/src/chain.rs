@@ -1,8 +1,7 @@
 //! Proves commits by their operations: a commit must have signed the tree that its operations make of the previous one.
 //!
 //! A chain begins at a repository in the table `records`, or at the empty one, and its commits continue the revision that
-//! they name as `since`. The beginning of a chain needs no proof of its own: a signature covers the whole
-//! tree.
+//! they name as `since`. The beginning of a chain needs no proof of its own: a signature covers the whole tree.
 
 use atproto::event::{Action, Commit};
 use atproto::mst::{Tree, TreeError};

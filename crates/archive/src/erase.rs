@@ -31,7 +31,7 @@ pub struct Erased {
     pub uncommitted_files: u64,
 }
 
-/// The files of a table that have an account, and those without it.
+/// The files of a table that have an account, and the files without it.
 struct Rewrite {
     files: Replacement,
     rows: u64,

@@ -123,7 +123,7 @@ impl FrameRecords {
                 let Some(indices) = wanted.get(&(dids.value(row), arrivals.value(row))) else {
                     continue;
                 };
-                // What cannot be decoded has no operations in the table.
+                // Frames that cannot be decoded have no operations in the table.
                 let Ok(Event::Commit(commit)) = decoder.decode(frames.value(row)) else { continue };
                 for &index in indices {
                     found[index] = record_of(&commit, &ops[index]);

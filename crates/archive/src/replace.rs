@@ -13,7 +13,7 @@ use crate::table::Table;
 use crate::table_scan::Selection;
 use crate::uploads;
 
-/// Files of a table, and those in their place.
+/// Files of a table, and the files in their place.
 #[derive(Clone, Debug)]
 pub(crate) struct Replacement {
     pub(crate) old: Vec<Add>,

@@ -272,7 +272,7 @@ impl RowScan {
     }
 }
 
-/// The records of operations, those from frames where they are not stored apart.
+/// The records of operations, from frames where they are not stored apart.
 async fn with_frame_records(
     rows: &RecordBatch,
     records: &FrameRecords,

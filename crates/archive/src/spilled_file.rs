@@ -1,4 +1,4 @@
-//! Events of a file of `events` in order of arrival, in temporary files, and those files that are in use.
+//! Events of a file of `events` in order of arrival, in temporary files, and the files that are in use.
 //!
 //! The events are in one file, and an index of them in order of arrival in another one; both are mapped. Readers of the
 //! same file of the table share them, and the last ones stay for the next reader.

@@ -1,7 +1,7 @@
 //! Deletes the leftovers of processes that ended early.
 //!
-//! A file is deleted by its name: one that a `remove` of the log names, or that was announced and never committed. What else is in
-//! the folders stays.
+//! A file is deleted by its name: one that a `remove` of the log names, or that was announced and never committed. Other files in
+//! the folders stay.
 
 use std::path::Path as FilePath;
 use std::{fs, io};

@@ -47,7 +47,7 @@ impl Selection {
 
 /// Whether a file can have rows of an account, by the bounds that the log states.
 pub(crate) fn can_have(add: &Add, did: &str) -> bool {
-    // What another program states of its file is not relied upon: an account that is to be erased may be in it.
+    // Statistics of another program are not trusted: an account that is to be erased may be in the file.
     content_hash(&add.path).is_none()
         || add.stats().dids().is_none_or(|(first, last)| first <= did && did <= last)
 }
@@ -153,7 +153,7 @@ impl Archive {
 }
 
 /// A place that is not after the first row of a file, and its greatest account, by the statistics in the log. Accounts
-/// that are null have no bounds, and what another program states of its file is not relied upon.
+/// that are null have no bounds, and statistics of another program are not trusted.
 fn bounds<C: Columns>(add: &Add) -> (Key, Option<Box<str>>) {
     let stats = add.stats();
     let start = Key { did: None, number: i64::MIN, text: None };

@@ -53,7 +53,7 @@ pub struct VerifyReport {
     /// Number of versions of the tables' logs.
     pub versions: u64,
     /// Number of files that another program wrote, by its name and operation. Their rows are proved by their content; nothing proves
-    /// those without a signature.
+    /// rows without a signature.
     pub rewritten: BTreeMap<String, u64>,
     /// Number of Parquet files in the tables' folders that no log names: from a writer that is at work or has ended, or
     /// put there by someone else.

@@ -30,7 +30,7 @@ enum Content {
 }
 
 impl Archive {
-    /// Checks the files of all tables. Returns the paths of those whose rows cannot be read.
+    /// Checks the files of all tables. Returns the paths of files whose rows cannot be read.
     pub(crate) async fn check_files(
         &self,
         selection: &Selection,

@@ -1,4 +1,4 @@
-//! What brings an erased account back: nothing but a later event, and its own server's word.
+//! Only a later event and the word of its own server bring an erased account back.
 
 mod common;
 

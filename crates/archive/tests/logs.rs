@@ -70,7 +70,7 @@ impl Made {
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Every file but those in `_heads` that remember a version, and its content.
+    /// The files and their content, without the files in `_heads` that remember a version.
     fn content(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let paths = files(self.folder.path()).into_iter();
         paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect()

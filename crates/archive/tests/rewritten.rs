@@ -1,5 +1,5 @@
-//! Files that another program wrote, as the `OPTIMIZE` of a Delta engine does, and files that are not what their names say: their
-//! rows are proved by their content, the writer is named, and all other files are proved.
+//! Files that another program wrote, as the `OPTIMIZE` of a Delta engine does, and files whose content contradicts their names:
+//! their rows are proved by their content, the writer is named, and all other files are proved.
 
 mod common;
 

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A page of a list is the unit of work: its repositories are in the tables of the archive before its row is in the ledger, which
-//! lies next to them. So a run that ends at any time goes on with the page after the last row, and takes from that page what
-//! the tables do not have yet.
+//! lies next to them. So a run that ends at any time goes on with the page after the last row, and takes from that page the
+//! repositories that the tables lack.
 //!
 //! [`Backfill`] is the library call; `wireproof backfill` is the same with arguments.
 

@@ -80,7 +80,7 @@ pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// An open file by its path, and what distinguishes it from a file that takes its place.
+/// An open file by its path and its identity, which differs from a file in its place.
 #[derive(Debug)]
 pub struct OpenFile {
     path: PathBuf,

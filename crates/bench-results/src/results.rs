@@ -38,7 +38,7 @@ pub struct Results {
 pub struct Settings {
     /// Measured passes of a row.
     pub passes: u32,
-    /// Unmeasured passes before those.
+    /// Unmeasured passes before them.
     pub warmup: u32,
     /// Milliseconds that a pass lasts at least, by repeating the work; `None` for one execution a pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,7 +115,7 @@ pub struct Row {
     pub unit: String,
     /// Units in a pass.
     pub units: u64,
-    /// Bytes of those units.
+    /// Bytes of these units.
     pub bytes: u64,
     /// Nanoseconds of the measured passes, in order.
     pub passes_ns: Vec<u64>,
@@ -209,7 +209,7 @@ impl Row {
         variant::is_batch(&self.variant)
     }
 
-    /// How many units a call gets and what is kept, in words; `None` for one unit per call.
+    /// The units per call and the memory that is kept, in words; `None` for one unit per call.
     pub fn batch_label(&self) -> Option<&'static str> {
         variant::batch_label(&self.task, &self.variant)
     }

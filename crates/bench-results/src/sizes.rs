@@ -8,7 +8,7 @@ pub fn is_real(row: &Row) -> bool {
 }
 
 /// A size of a row as a percentage of the same events as JSON; `None` if neither the row nor the other `rows` of its task
-/// have the size of those.
+/// have the JSON size.
 pub fn percent_of_json(row: &Row, rows: &[&Row], len: fn(&Sizes) -> u64) -> Option<f64> {
     let corpus = row.variant.find('@').map_or("", |at| &row.variant[at..]);
     let is_json = |it: &&&Row| it.variant.strip_prefix("json") == Some(corpus);

@@ -55,7 +55,7 @@ impl Task {
         Self::Hostile,
     ];
 
-    /// The tasks of a default run: those whose rows are quoted most, and that together take some minutes.
+    /// The tasks of a default run: their rows are quoted most, and together they take some minutes.
     pub const DEFAULT: [Self; 8] = [
         Self::Decode,
         Self::Sigs,

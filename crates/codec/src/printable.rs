@@ -76,8 +76,8 @@ fn is_escaped(letter: char) -> bool {
     letter >= '\u{7f}' && is_invisible(letter)
 }
 
-/// The offset of the first escaped character from the byte `at` on. Few characters are decoded: those with the first byte
-/// of an invisible one.
+/// The offset of the first escaped character from the byte `at` on. Few characters are decoded: only characters with the
+/// first byte of an invisible one.
 fn first_escaped(json: &[u8], mut at: usize) -> Option<usize> {
     loop {
         at += plain_ascii_len(&json[at..]);

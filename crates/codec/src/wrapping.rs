@@ -2,7 +2,7 @@
 //!
 //! Readers of CAR, DAG-CBOR and JSON reject such a file in any case; these signs let them name the reason.
 
-/// What stands before, or around, the content of a file.
+/// The wrapping before, or around, the content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Wrapping {

@@ -19,8 +19,8 @@ pub fn open_read_only(folder: &Path, max_tables: u32) -> Result<Env<WithoutTls>>
     open(options, EnvFlags::READ_ONLY, folder)
 }
 
-/// Bytes that are mapped beyond the file, for what another program adds until it is read: a multiple of every size of a page. The file
-/// itself may state any size.
+/// Bytes that are mapped beyond the file, for data that another program adds before the read: a multiple of every size of a page. The
+/// file itself may state any size.
 const MAP_BYTES: u64 = 64 << 20;
 
 /// Opens an environment of at most `max_bytes` in `folder`, which exists, for writing by this process alone. Nothing is durable

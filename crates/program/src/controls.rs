@@ -55,7 +55,7 @@ impl<W: Write> Write for EscapedJson<W> {
     }
 }
 
-/// Whether a terminal may obey a character. Those of ASCII but the last occur in JSON only between its tokens.
+/// Whether a terminal may obey a character. ASCII ones except the last occur in JSON only between its tokens.
 pub fn is_control(letter: char) -> bool {
     const DIRECTIONS: [char; 3] = ['\u{61c}', '\u{200e}', '\u{200f}'];
     matches!(letter, '\u{7f}'..='\u{9f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -192,7 +192,7 @@ pub fn to_json(value: &impl Serialize) -> Vec<u8> {
     json
 }
 
-/// Creates a folder, and those above it.
+/// Creates a folder and the folders above it.
 ///
 /// # Errors
 /// If it cannot be created.

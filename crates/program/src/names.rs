@@ -4,7 +4,7 @@ use atproto::syntax::{AtIdentifier, Nsid, RecordKey};
 
 use crate::failure::Failure;
 
-/// Parses a handle or a DID: also with spaces around it, as `@handle`, as `at://handle`, or as the URL of a profile.
+/// Parses a handle or a DID. Spaces around it, `@handle`, `at://handle` and the URL of a profile are allowed.
 ///
 /// # Errors
 /// If it is neither; with the nearest fix.

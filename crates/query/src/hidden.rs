@@ -31,8 +31,7 @@ pub(crate) fn place_columns(table: Table) -> Option<&'static [&'static str]> {
     }
 }
 
-/// Reads the rows of a plan that are shown, and of those the columns in `projection`. The plan has the place columns of its
-/// table.
+/// Reads the columns in `projection` of a plan's visible rows. The plan has the place columns of its table.
 pub(crate) fn shown(
     plan: &Arc<dyn ExecutionPlan>,
     hidden: &Arc<HideList>,

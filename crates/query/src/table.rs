@@ -91,7 +91,7 @@ impl StoredTable {
         Ok(DataSourceExec::from_data_source(config))
     }
 
-    /// A file, with the day and the accounts of its rows: those without a row of an answer are not opened.
+    /// A file, with the day and the accounts of its rows: files without a row of an answer are not opened.
     fn file(&self, stored: &StoredFile) -> PartitionedFile {
         let file_schema = self.schema.file_schema();
         let mut statistics = Statistics::new_unknown(file_schema);

@@ -1,4 +1,4 @@
-//! What statements see of hidden accounts and records: nothing, wherever an expression stands.
+//! Statements see nothing of hidden accounts and records, wherever an expression stands.
 
 use archive::{Archive, ArchivedEvent, JUDGE, Subject, WorkId, kind};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};

@@ -1,4 +1,4 @@
-//! The parts that every page shares: skeleton, style, scripts, and the policy that allows only those.
+//! The parts that every page shares: skeleton, style, scripts, and the policy that allows only these.
 
 use std::borrow::Cow;
 

@@ -112,7 +112,7 @@ pub enum RelayFault {
     Stall,
 }
 
-/// What connections share.
+/// The state that connections share.
 #[derive(Debug)]
 struct Shared {
     options: Options,

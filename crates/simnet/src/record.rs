@@ -258,8 +258,7 @@ impl Record<'_> {
         self.posts_of_updates();
     }
 
-    /// A list with the post of another account for every update, so that every update changes the
-    /// record.
+    /// A list with the post of another account for every update, so that every update changes the record.
     fn posts_of_updates(&mut self) {
         self.out.array(self.version as usize);
         for _ in 0..self.version {

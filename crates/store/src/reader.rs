@@ -56,7 +56,7 @@ impl StateReader {
         self.read(|connection| database::read_account(connection, did))
     }
 
-    /// The stored key of an account; `None` also if its row is damaged.
+    /// The stored key of an account; `None` if it is unknown or its row is damaged.
     ///
     /// # Errors
     /// If the file cannot be read.

@@ -166,7 +166,7 @@ impl Store {
         self.0.writer.write(Change::Keys(keys))
     }
 
-    /// The stored key of an account; `None` also if its row is damaged.
+    /// The stored key of an account; `None` if it is unknown or its row is damaged.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -238,7 +238,7 @@ impl Store {
         query(&reader).map_err(|fault| self.error(fault))
     }
 
-    /// An error of reading: what happened to the file, if it is not the one that was opened.
+    /// An error of reading: if the file is not the one that was opened, the error says why.
     #[cold]
     fn error(&self, fault: StoreFault) -> StoreError {
         let replaced = self.0.files.check().err();

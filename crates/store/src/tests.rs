@@ -206,7 +206,7 @@ fn a_full_disk_leaves_the_file_as_it_was_and_the_accounts_in_memory() {
     let error = store.checkpoint(&[(STREAM, 2)], &many).unwrap_err();
     assert_eq!((error.fault, error.path), (StoreFault::Full, file(&dir)));
     assert_eq!((store.cursor(STREAM), store.in_memory().1), (Ok(Some(1)), 5_000));
-    // What fits is still written.
+    // A row that fits is still written.
     store.checkpoint(&[(STREAM, 3)], &[(did(0), account(2))]).unwrap();
     drop((store, accounts));
     let store = open(&file(&dir));
@@ -665,7 +665,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     /// However states are stored, checkpointed, dropped from memory and read again, the results equal a plain
-    /// map's, and after a restart those in a map of the checkpointed states.
+    /// map, and after a restart a map of the checkpointed states.
     #[test]
     fn accounts_are_a_map(steps in prop::collection::vec(step(), 1..200)) {
         let dir = tempfile::tempdir().unwrap();

@@ -1,6 +1,5 @@
 //! The writer thread: it takes all waiting requests, writes them in one transaction and replies to them.
-//! If the transaction fails, the requests are retried one by one, so that every request gets its own
-//! result.
+//! If the transaction fails, the requests are retried one by one, so that every request gets its own result.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

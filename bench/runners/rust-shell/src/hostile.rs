@@ -1,7 +1,6 @@
 //! The task `hostile`: a unit is a repository or a stream that may break a rule.
 //!
-//! Every case has a separate process. Nothing here catches a panic, because it would affect the peer's users
-//! too.
+//! Every case has a separate process. Nothing here catches a panic, because it would affect the peer's users too.
 
 use protocol::{BoxError, Loaded, Owner, Parts, Proof, Work};
 
@@ -59,7 +58,7 @@ fn start<J: commit::Peer>(owner: Owner) -> Result<J, BoxError> {
     J::start(&[(owner.did, owner.signing_key)], now)
 }
 
-/// Verifies all frames; those before the last only set the state.
+/// Verifies all frames; the frames before the last only set the state.
 fn verify_last<J: commit::Peer>(frames: &Frames, peer: &mut J) -> Result<(), BoxError> {
     peer.reset();
     let last = frames.iter().map(|frame| peer.verify(frame)).last();

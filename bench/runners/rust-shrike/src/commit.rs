@@ -2,7 +2,7 @@
 //! or waits.
 //!
 //! An account's first commit is not undone: the verifier does so only if it has the previous state.
-//! [`ByDefault`] has the verifier's default options; [`Strict`] also refuses what those accept:
+//! [`ByDefault`] has the verifier's default options; [`Strict`] also refuses commits that they accept:
 //! operations that do not lead back to `prevData` and commits without one. Both cost the same.
 
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
 //! Encodes and decodes Nostr events as any caller does, in every format, with one arena that is reset between events; and
-//! the reference counts of those tasks.
+//! the reference counts of these tasks.
 
 mod read;
 mod validate;

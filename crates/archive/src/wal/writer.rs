@@ -51,7 +51,7 @@ impl Default for WalOptions {
     }
 }
 
-/// Why events were not stored: those before them were.
+/// Why events were not stored: earlier events were stored.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{}: {error}", path.display())]
 pub struct WalError {

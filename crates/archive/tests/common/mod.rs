@@ -1,4 +1,4 @@
-//! Archives in temporary folders, and what their files hold.
+//! Archives in temporary folders, and the content of their files.
 
 // Every test program uses some of it.
 #![allow(dead_code)]

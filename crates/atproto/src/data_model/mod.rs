@@ -1,4 +1,4 @@
-//! Checking that a record contains only what the data model allows.
+//! Checks that a record follows the data model.
 //!
 //! DAG-CBOR can encode more than the AT Protocol's data model has. A repository or an event with such a
 //! record is sound: its hash is right, and all readers see the same. So it is not rejected; the record is

@@ -148,7 +148,7 @@ impl DidDocument {
         self.signing_key.as_ref()
     }
 
-    /// The host of the account: `https://`, a name and an optional port; or what
+    /// The host of the account: `https://`, a name and an optional port; or a host that
     /// [`Options::allow_development_hosts`] allows.
     pub fn host(&self) -> Option<&str> {
         self.host.as_deref()

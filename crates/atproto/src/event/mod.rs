@@ -9,8 +9,8 @@
 //!
 //! [`Decoder`] reads frames, one or a batch at a time, into memory that it keeps between calls;
 //! blocks are hashed against their CIDs unless the options trust the hashes. A block that is not canonical
-//! DAG-CBOR is no fault of its frame: what reads the block decides, a commit or a tree node strictly, and a
-//! block that nothing reads may be anything. [`peek`] reads the kind of a
+//! DAG-CBOR is no fault of its frame. The reader of the block decides: commits and tree nodes are strict,
+//! and a block that nothing reads may be anything. [`peek`] reads the kind of a
 //! frame without its payload. [`Event::to_frame`] writes.
 //!
 //! Fields that the protocol has deprecated (`rebase`, `tooBig`, `blobs`) may be absent, as may
@@ -257,7 +257,7 @@ pub struct Block<'a> {
     pub value: Option<Value<'a>>,
     /// Whether the CID says DAG-CBOR, and the data is one canonical item of it.
     pub is_canonical: bool,
-    /// Whether the data is proved to be what `cid` names.
+    /// Whether the data is proved to match `cid`.
     pub proof: HashProof,
 }
 
@@ -364,7 +364,7 @@ impl<'a, R: AsRef<[&'a Block<'a>]>> BlockIndex<'a, R> {
     }
 }
 
-/// Sorts references to the blocks of one slice by CID, those with equal CIDs in the order of the slice.
+/// Sorts references to the blocks of one slice by CID, and equal CIDs in the order of the slice.
 fn sort_by_cid(blocks: &mut [&Block<'_>]) {
     blocks.sort_unstable_by_key(|block| (block.cid, std::ptr::from_ref(*block).addr()));
 }

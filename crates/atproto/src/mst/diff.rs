@@ -30,8 +30,7 @@ pub struct Change {
     pub new: Option<AnyCid>,
 }
 
-/// Compares `old` with `new`. Only nodes that differ, and those at the edges of differing ranges, are
-/// loaded.
+/// Compares `old` with `new`. Only nodes that differ, and nodes at the edges of differing ranges, are loaded.
 ///
 /// # Errors
 /// If a node that has to be read is missing or breaks a rule.

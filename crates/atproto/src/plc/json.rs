@@ -1,5 +1,4 @@
-//! Operations as JSON: one struct has the fields of all types, all optional, so that every field is
-//! accounted for.
+//! Operations as JSON: one struct has the fields of all types, all optional, so that every field is accounted for.
 
 use std::collections::BTreeMap;
 use std::fmt;

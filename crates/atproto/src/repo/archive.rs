@@ -3,7 +3,7 @@
 //!
 //! The index takes eight bytes a block, and one more for the directory: an entry is the first four bytes of
 //! the digest and the offset of the block's section, in one number. The entries are sorted, and the directory
-//! has the start of those with the same first bits.
+//! has the start of the entries with the same first bits.
 //!
 //! ```text
 //! directory   0   3   5   6 …          by the first bits of the digest: about four entries per start
@@ -151,7 +151,7 @@ impl<'a> Archive<'a> {
         self.roots
     }
 
-    /// The number of blocks in the archive, including repeated ones and those not found by CID.
+    /// The number of blocks in the archive, including repeated blocks and blocks not found by CID.
     pub fn block_count(&self) -> u64 {
         self.blocks
     }
@@ -423,7 +423,7 @@ impl Index {
     }
 }
 
-/// Finds the block among those whose digests begin with the same four bytes.
+/// Finds the block among the entries whose digests begin with the same four bytes.
 #[cold]
 fn get_same_prefix<'a>(archive: &'a [u8], entries: &[IndexEntry], cid: &Cid) -> Option<&'a [u8]> {
     let target = (digest_prefix(cid), cid.as_cid_ref());
@@ -457,8 +457,7 @@ fn section_at(archive: &[u8], entry: IndexEntry) -> (CidRef<'_>, &[u8]) {
     CidRef::from_prefix(body).expect("a checked CID")
 }
 
-/// Average number of entries per start in the directory: with fewer, the directory would be larger than
-/// the entries.
+/// Average number of entries per start in the directory: with fewer, the directory would be larger than the entries.
 const BUCKET_ENTRIES: usize = 4;
 
 /// Lookups that are prefetched together: more than a core has cache misses in flight.

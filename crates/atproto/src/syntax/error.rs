@@ -94,7 +94,7 @@ pub enum SyntaxRule {
     /// Too few parts.
     #[error("there are too few parts")]
     FewParts,
-    /// A part of a kind that must not follow those before it.
+    /// A part of a kind that must not follow the parts before it.
     #[error("a part is not allowed here")]
     Part,
     /// A part that must be unique is repeated.

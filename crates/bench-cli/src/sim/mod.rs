@@ -93,7 +93,7 @@ async fn serve(
     }
 }
 
-/// What `--changes` adds: a change of an account at a time.
+/// The changes of `--changes`: one change of an account at a time.
 struct Changes {
     sequence: AccountChanges,
     left: u32,
@@ -115,7 +115,7 @@ impl Changes {
     }
 }
 
-/// What `--hostile` adds: a hostile case and an attack at a time.
+/// The attacks of `--hostile`: a hostile case and an attack at a time.
 struct Hostility {
     cases: HostileCases,
     attacks: std::iter::Cycle<std::slice::Iter<'static, Attack>>,

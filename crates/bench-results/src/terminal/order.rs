@@ -17,7 +17,7 @@ pub fn sort(rows: &mut [Row]) {
     });
 }
 
-/// The rank of a group: those on the first corpus before those on the second.
+/// The rank of a group: groups on the first corpus before groups on the second.
 fn group_rank(group: &str) -> (bool, usize, String) {
     let (group, corpus) = group.split_once('@').unwrap_or((group, ""));
     let (known, name) = position(group, &GROUPS);
@@ -30,8 +30,8 @@ pub(super) fn position(name: &str, known: &[&str]) -> (usize, String) {
     (at, name.to_owned())
 }
 
-/// Checked work first, then unchecked, then what only some peers do. Of signatures, the most work first; of trees,
-/// building before lookups.
+/// Checked work first, then unchecked, then work that only some peers do. Of signatures, the most work first; of
+/// trees, building before lookups.
 const GROUPS: [&str; 21] = [
     "verified",
     "unverified",

@@ -1,5 +1,4 @@
-//! The summary under a table: the fastest row of every kind of work, its ratio and checks, and how even the run
-//! was.
+//! The summary under a table: the fastest row of every kind of work, its ratio and checks, and how even the run was.
 
 use protocol::checks;
 

@@ -25,7 +25,7 @@ pub(super) struct CapturedKeys {
 }
 
 impl CapturedKeys {
-    /// Looks up the keys of all accounts of the frames, some of them concurrently. Those not found when
+    /// Looks up the keys of all accounts of the frames, some of them concurrently. Keys not found when
     /// `stopped` completes are missing.
     pub(super) async fn look_up(
         frames: &[Bytes],

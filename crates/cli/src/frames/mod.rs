@@ -163,7 +163,7 @@ fn next_batch<'f>(frames: &mut corpus::Frames<'f>) -> Vec<&'f [u8]> {
 }
 
 /// Stores the status of an account. Without a key it has no commit to accept, so that nothing is stored for it:
-/// the accounts in memory are those with a key.
+/// the accounts in memory have a key.
 fn set_status(event: &Account<'_>, keys: &AccountKeys, state: &mut MemoryState) {
     if Did::parse(event.did).is_ok_and(|did| keys.get(did).is_some()) {
         let account = AccountState { is_active: event.active, ..state.get(event.did) };

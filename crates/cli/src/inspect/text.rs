@@ -70,7 +70,7 @@ fn write_frame(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), In
     Ok(())
 }
 
-/// Counts a type of message. Strangers name them: those after the first [`MAX_KINDS`] are counted together.
+/// Counts a type of message. Strangers name them: types after the first [`MAX_KINDS`] are counted together.
 fn count_kind(kinds: &mut BTreeMap<String, u64>, kind: String) {
     let is_listed = kinds.len() < MAX_KINDS || kinds.contains_key(&kind);
     *kinds.entry(if is_listed { kind } else { "of other types".to_owned() }).or_default() += 1;

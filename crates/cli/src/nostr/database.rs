@@ -55,8 +55,7 @@ fn is_free(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Counts of stored events, and the number of events that the database cannot hold, named in
-/// warnings.
+/// Counts of stored events, and the number of events that the database cannot hold, named in warnings.
 fn write(
     args: &ConvertArgs,
     path: &Path,

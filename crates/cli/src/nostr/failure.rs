@@ -30,7 +30,7 @@ impl From<InputError> for FileFailure {
     }
 }
 
-/// The failure, with what helps.
+/// The failure, with advice.
 pub(super) fn of_input(error: InputError) -> Failure {
     match &error {
         _ if error.is_local() => Failure::Local(error.to_string()),

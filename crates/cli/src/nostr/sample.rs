@@ -50,7 +50,7 @@ impl SampleArgs {
 
 /// A random sample: the events of every stratum whose ids have the smallest hashes under the seed.
 ///
-/// Beyond the maximum the largest stratum loses the event with the largest hash. So the strata have equal parts, but for those
+/// Beyond the maximum the largest stratum loses the event with the largest hash. So the strata have equal parts, except strata
 /// with fewer events, and which events are in the sample depends on the seed and the events, not on their order.
 struct Sample {
     seed: u64,

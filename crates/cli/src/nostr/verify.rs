@@ -332,7 +332,7 @@ impl fmt::Display for DamageFinding {
     }
 }
 
-/// What ends the reading of a database.
+/// The fault that ends the reading of a database.
 #[derive(Debug, Serialize)]
 struct EndFinding {
     file: String,

@@ -167,7 +167,7 @@ fn a_collection_is_selected_from_the_next_commit_on() {
     document(&address, &["collections", "remove", "app.bsky.feed.like", "app.bsky.feed.*"]);
     let list = document(&address, &["collections", "list"]);
     assert_eq!(list["collections"], serde_json::json!(["app.bsky.graph.*"]));
-    // Those before may have other collections.
+    // Earlier lines may have other collections.
     let before = sim.last_seq(Server::Relay(0)) as u64;
     sim.write_commits(200);
     let is_after = |line: &Value| line["seq"].as_u64().is_some_and(|seq| seq > before);

@@ -1,4 +1,4 @@
-//! `archive serve` and `archive replay`: what consumers get of an archive.
+//! `archive serve` and `archive replay`: the events that consumers get from an archive.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};

@@ -407,7 +407,7 @@ fn size_of(folder: &Path) -> u64 {
     entries.map(size).sum()
 }
 
-/// Checks what the network received: rates, answers of every condition, and that everything planned has happened.
+/// Checks the traffic of the network: rates, answers of every condition, and that everything planned has happened.
 fn check_traffic(traffic: &Value, shape: &Shape, kills: u64) {
     let mut seen = BTreeSet::new();
     let count = |value: &Value| value["count"].as_u64().unwrap();

@@ -282,8 +282,7 @@ fn a_killed_process_leaves_its_hosts_to_the_others() {
     assert_eq!(backfill.status()["done_list_count"], 4);
 }
 
-/// The statement of the reference: every record after the newest repository of its account and the commits
-/// since.
+/// The statement of the reference: every record after the newest repository of its account and the commits since.
 fn state() -> &'static str {
     let page = include_str!("../../../../docs/reference/backfill.md");
     page.split("```sql\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a statement")

@@ -205,7 +205,7 @@ fn a_reader_with_acknowledgements_gets_again_what_it_did_not_acknowledge() {
     let mut first = start();
     let printed = first.take(30);
     let mut input = first.child.stdin.take().unwrap();
-    // The tenth acknowledges those before it too; an unknown id is reported.
+    // The tenth acknowledges the ones before it too; an unknown id is reported.
     writeln!(input, "{}\nunknown", ids(&printed)[9]).unwrap();
     let warning = first.wait_for_stderr("unknown");
     assert!(warning.contains("is not the id of an event"), "{warning}");

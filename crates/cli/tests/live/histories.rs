@@ -1,4 +1,4 @@
-//! Histories of accounts: their sources, their order with events, and what hosts list wrongly.
+//! Histories of accounts: their sources, their order with events, and wrong entries in hosts' lists.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -2,7 +2,7 @@
 //!
 //! | module | |
 //! |---|---|
-//! | `archive_streams` | `archive serve` and `archive replay`: what consumers get |
+//! | `archive_streams` | `archive serve` and `archive replay`: the events that consumers get |
 //! | `archives` | `archive follow`, and the other commands about its archive |
 //! | `admin` | `follow --admin`, and the commands that use it |
 //! | `backfills` | `backfill`, and its status |

@@ -109,8 +109,7 @@ const POINTS: [&str; 7] = [
 #[cfg(not(debug_assertions))]
 const POINTS: [&str; 0] = [];
 
-/// Runs with kills: at every point, and then at some moments. New events are published before every
-/// kill.
+/// Runs with kills: at every point, and then at some moments. New events are published before every kill.
 fn run_with_kills(
     relay: &NostrRelay,
     dir: &Path,

@@ -164,7 +164,7 @@ fn each_hostile_event_is_refused_with_its_code_and_hides_no_valid_one() {
     relay.inject(faults);
     let mut command = follow(&[&relay], dir.path(), &["--stored", "--json", "--kind", "1"]);
     let output_of_all = command.output().unwrap();
-    // What cannot be read may have been an event.
+    // An unreadable message may have been an event.
     assert_eq!(output_of_all.status.code(), Some(3), "{}", stderr(&output_of_all));
     let lines: Vec<Value> = text(&output_of_all.stdout).iter().map(|line| parsed(line)).collect();
     assert_eq!(relay.pending_faults(), 0);

@@ -1,4 +1,4 @@
-//! `archive query`: what statements see of an archive.
+//! `archive query`: the rows that statements see.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
-//! Memory of `follow`: events that wait for a worker or a reader are bounded in bytes, and so is an account's
-//! memory.
+//! Memory of `follow`: events that wait for a worker or a reader are bounded in bytes, and so is an account's memory.
 
 use std::time::{Duration, Instant};
 

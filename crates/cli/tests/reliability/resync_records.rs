@@ -10,8 +10,7 @@ use crate::report;
 /// The records by account: CIDs by path.
 pub(crate) type Records = BTreeMap<String, BTreeMap<String, String>>;
 
-/// The records that follow from lines: the first line of a whole repository voids earlier records of its
-/// account.
+/// The records that follow from lines: the first line of a whole repository voids earlier records of its account.
 pub(crate) fn apply(lines: &[PrintedLine]) -> Records {
     let mut accounts = Records::new();
     for line in lines {

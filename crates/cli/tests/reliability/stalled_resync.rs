@@ -28,7 +28,7 @@ fn of_a_hundred_resyncs_one_that_stalls_delays_no_other_account() {
     let is_stalled = |_: &Follow| sim.faults().fired(SILENT, Fault::StalledRepo) > 0;
     follow.wait_until("the stalled repository", is_stalled);
 
-    // The other accounts are printed, and those in resync once their repositories have arrived.
+    // The other accounts are printed, and accounts in resync once their repositories have arrived.
     let before = follow.count() as usize;
     for _ in 0..scaled(5, 100) {
         others.iter().chain(&resyncing).for_each(|account| sim.write_commit_as(*account));

@@ -147,7 +147,7 @@ fn an_archive_without_permission_to_write_is_read_and_not_written() {
     set_modes(folder.path(), 0o755);
 }
 
-/// Sets the modes of a folder and those below it.
+/// Sets the modes of a folder and of the folders below it.
 fn set_modes(folder: &Path, mode: u32) {
     fs::set_permissions(folder, Permissions::from_mode(mode)).unwrap();
     for entry in fs::read_dir(folder).unwrap() {

@@ -13,11 +13,11 @@ use crate::cid::CidRef;
 pub struct ItemCounts {
     /// Maps.
     pub maps: u64,
-    /// Entries in those maps.
+    /// Entries in these maps.
     pub map_entries: u64,
     /// Arrays.
     pub arrays: u64,
-    /// Items in those arrays.
+    /// Items in these arrays.
     pub array_items: u64,
     /// Bytes of UTF-8 in text values and in map keys.
     pub text_bytes: u64,

@@ -1,7 +1,7 @@
 //! Reading of one head or one scalar under the canonical rules, shared by the scanner and the typed
 //! readers.
 //!
-//! Every function takes the rest of the input and returns what it read and the new rest. The position is
+//! Every function takes the rest of the input and returns the item and the new rest. The position is
 //! passed by value, in registers: in a struct behind a reference it would go through memory at every step,
 //! and scanning takes 1.4 times as long. For the same reason the result of a function that is not inlined
 //! is taken apart and rebuilt: passed on whole, it would force the usual path through memory too.

@@ -40,7 +40,7 @@ pub(super) fn skip(rest: &[u8], depth: u32) -> Result<&[u8], ItemError> {
 /// Reads an input that must be exactly one canonical item into `sink`.
 ///
 /// # Errors
-/// If it is not: what `sink` has built until then is of no use.
+/// If it is not: the result of `sink` is then incomplete.
 #[inline]
 pub fn build<'a, S: Sink<'a>>(
     input: &'a [u8],
@@ -58,7 +58,7 @@ pub fn build<'a, S: Sink<'a>>(
 /// Reads the canonical item at the start of `input` into `sink`, and returns its length in bytes.
 ///
 /// # Errors
-/// If `input` does not begin with a canonical item: what `sink` has built until then is of no use.
+/// If `input` does not begin with a canonical item: the result of `sink` is then incomplete.
 pub fn build_prefix<'a, S: Sink<'a>>(
     input: &'a [u8],
     sink: S,
@@ -234,7 +234,7 @@ impl<'a, S: Sink<'a>> Entries<'a, S> {
 struct Nesting {
     /// The number of containers.
     depth: u32,
-    /// Bytes that those containers need after it, at least one per item.
+    /// Bytes that these containers need after it, at least one per item.
     reserved: usize,
 }
 

@@ -18,7 +18,8 @@ pub enum ItemJsonError {
     Json(#[from] JsonError),
 }
 
-/// Appends the JSON of the canonical item `item` to `json`: what [`encode`](super::encode) gives for its value, without building one.
+/// Appends the JSON of the canonical item `item` to `json`: the result of [`encode`](super::encode) for its value, without building
+/// one.
 ///
 /// # Errors
 /// If `item` is not exactly one canonical item, or has no JSON form; `json` then ends with a part of the JSON.

@@ -1,4 +1,4 @@
-//! The signature libraries, and which of them computes what.
+//! The signature libraries and their tasks.
 //!
 //! | feature | K-256 and BIP-340 | P-256 verification | P-256 signing |
 //! |---|---|---|---|

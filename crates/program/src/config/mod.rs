@@ -251,7 +251,7 @@ const CONFIG: &str = "config";
 /// For tests and benchmarks of one process, not for a machine.
 const BACKEND: &str = "backend";
 
-/// The form of messages, which include those about the files.
+/// The form of messages, which include messages about the files.
 const LOG: &str = "log";
 
 /// The options that a file in the current folder can set: sources and selections of events that are verified

@@ -1,4 +1,4 @@
-//! The arguments of a program as a JSON document, from which other programs make its commands again, without what parses them.
+//! The arguments of a program as a JSON document, from which other programs make its commands again, without their parsers.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, ValueRange};
 use clap::{Arg, ArgAction, Command, ValueHint};
@@ -90,7 +90,7 @@ pub fn description(program: &Command) -> String {
 /// The commands of a description.
 ///
 /// # Panics
-/// If it is none. Those in this program are checked by tests.
+/// If it is none. Tests check the descriptions in this program.
 pub(super) fn commands(description: &str) -> Vec<Command> {
     let commands: Vec<CommandText> = serde_json::from_str(description).expect("a description");
     commands.into_iter().map(CommandText::into_command).collect()

@@ -23,8 +23,7 @@ use crate::{Options, RAW, about, assets, machine, markdown};
 
 /// The page of the newest of these runs, with the ratios of all of them over time; `None` without a run.
 ///
-/// The rows of every run must be in the order of the report, as returned by [`read()`](crate::read()) and by a
-/// run.
+/// The rows of every run must be in the order of the report, as returned by [`read()`](crate::read()) and by a run.
 pub fn page(runs: &[Results], options: &Options) -> Option<String> {
     let mut runs: Vec<&Results> = runs.iter().collect();
     runs.sort_by(|a, b| a.started.cmp(&b.started));

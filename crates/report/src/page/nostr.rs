@@ -1,5 +1,4 @@
-//! The tasks of Nostr, folded into one section: a table of formats, and every task behind a heading to
-//! open.
+//! The tasks of Nostr, folded into one section: a table of formats, and every task behind a heading to open.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! The peers: their versions, registries and sources, and the calls that the hostile set was tried
-//! on.
+//! The peers: their versions, registries and sources, and the calls that the hostile set was tried on.
 
 use results::Results;
 

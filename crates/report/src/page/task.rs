@@ -77,7 +77,7 @@ fn all_rows(task: &str, rows: usize) -> Tag {
         .with(needs_scripts())
 }
 
-/// What stands in the place of a table that a script makes.
+/// The text in the place of a table that a script makes.
 pub(super) fn needs_scripts() -> Tag {
     let raw = tag("a").attr("href", crate::RAW).text(crate::RAW);
     tag("p")

@@ -1,7 +1,7 @@
 //! The documents of a published run: every number in README, docs and charts comes from one committed run.
 //!
 //! A document is written by hand except between markers, `<!-- NAME:begin -->` and `<!-- NAME:end -->`, within a line
-//! or over several. [`documents`] replaces what stands between them; [`refusal`] says why a run may not be published.
+//! or over several. [`documents`] replaces the text between them; [`refusal`] says why a run may not be published.
 
 mod parts;
 mod refusal;

@@ -51,7 +51,7 @@ impl Spec {
 /// The description of a file of frames of many accounts.
 pub type Manifest = corpus::Manifest<Spec, FrameCounts, Verdicts>;
 
-/// What verifying the commits yields.
+/// The result of verifying the commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdicts {
     /// The counts that verifying the commits yields.

@@ -38,7 +38,7 @@ use writes::writes;
 /// The description of a file of frames.
 pub type Manifest = corpus::Manifest<Spec, FrameCounts, StreamDetails>;
 
-/// What verifying the commits of a stream needs and yields.
+/// The keys for verifying the commits of a stream, and the result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamDetails {
     /// The counts that verifying the commits yields.
@@ -180,11 +180,11 @@ pub struct FrameCounts {
     pub blocks: u64,
     /// Maps.
     pub maps: u64,
-    /// Entries in those maps.
+    /// Entries in these maps.
     pub map_entries: u64,
     /// Arrays.
     pub arrays: u64,
-    /// Items in those arrays.
+    /// Items in these arrays.
     pub array_items: u64,
     /// Bytes of UTF-8 in text values and in map keys.
     pub text_bytes: u64,

@@ -38,7 +38,7 @@ pub struct Case {
 pub enum InputKind {
     /// A CAR archive of a whole repository.
     Repo,
-    /// A file of frames; the last one is the case, those before it are valid.
+    /// A file of frames; the last one is the case, the frames before it are valid.
     Frames,
 }
 

@@ -98,8 +98,7 @@ impl CaseSet {
         Manifest { seed: self.spec.seed, cases: self.cases.iter().map(CaseEntry::new).collect() }
     }
 
-    /// Writes the cases with their contexts below the folder of `path`, and then the manifest to
-    /// `path`.
+    /// Writes the cases with their contexts below the folder of `path`, and then the manifest to `path`.
     ///
     /// # Errors
     /// If a folder cannot be created or a file cannot be written.

@@ -246,8 +246,7 @@ fn trees(fixture: &Fixture) -> Vec<Case> {
     ]
 }
 
-/// A tree in which every node links twice to the one below: its nodes, the root first, and the key in
-/// the root.
+/// A tree in which every node links twice to the one below: its nodes, the root first, and the key in the root.
 fn doubling(fixture: &Fixture, layers: usize) -> (Leaf, Vec<Section>) {
     let leaves = fixture.low_likes(layers + 1);
     let mut nodes: Vec<Section> = Vec::new();

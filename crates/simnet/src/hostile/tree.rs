@@ -432,8 +432,7 @@ fn doubling(fixture: &Fixture, layers: usize) -> Archive {
 }
 
 /// Like [`doubling`], with every key in its own layer and the leftmost path in order, so that only the
-/// repetition is invalid: eight keys per node, with the same child next to every key, make 9⁴ visits to the
-/// leaves.
+/// repetition is invalid: eight keys per node, with the same child next to every key, make 9⁴ visits to the leaves.
 fn shared_in_their_layers(fixture: &Fixture) -> Archive {
     let mut likes = fixture.likes();
     let mut builder = RepositoryBuilder::new(fixture);

@@ -205,7 +205,7 @@ pub struct EventCounts {
     pub tags: u64,
     /// Values of tags, including their names.
     pub values: u64,
-    /// Bytes of those values.
+    /// Bytes of these values.
     pub value_bytes: u64,
     /// Bytes of contents.
     pub content_bytes: u64,

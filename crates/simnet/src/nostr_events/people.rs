@@ -210,7 +210,7 @@ fn invoice(writer: &mut Writer<'_>) -> String {
 /// The length of a tag with an event id or a key, in bytes.
 const TAG_OF_ID: usize = 73;
 
-/// Application data of about the length of the counts of a day is those counts.
+/// Application data of about the length of the counts of a day consists of these counts.
 const COUNTS_BYTES: std::ops::Range<usize> = 24_000..60_000;
 
 /// The maximum number of values of a relays tag.

@@ -26,7 +26,7 @@ pub(super) enum AccountSlot {
     Derived(DerivedAccount),
 }
 
-/// What lists state of an account.
+/// The entry of an account in lists.
 #[derive(Clone, Debug)]
 pub(super) struct ListedAccount {
     pub(super) did: Arc<str>,

@@ -1,4 +1,4 @@
-//! Attacks on a follower: what hostile accounts and hosts do, beyond the faults of honest servers.
+//! Attacks on a follower by hostile accounts and hosts, beyond the faults of honest servers.
 //!
 //! An attack uses names and events that anyone can make up. Unlike a fault it has no injection point: it happens
 //! when it is requested.

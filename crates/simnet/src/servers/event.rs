@@ -30,8 +30,7 @@ pub struct EventSubject {
     pub kind: EventKind,
     /// The revision of a commit or sync; empty for other kinds.
     pub rev: String,
-    /// The number of its Jetstream events: one per operation of a commit, none for a hostile
-    /// frame.
+    /// The number of its Jetstream events: one per operation of a commit, none for a hostile frame.
     pub jetstream_events: u32,
 }
 

@@ -304,7 +304,7 @@ impl NetworkState {
         self.slot(number).map(|slot| slot.host())
     }
 
-    /// What lists state of an account.
+    /// The entry of an account in lists.
     pub(super) fn listed_account(&self, number: usize) -> Option<ListedAccount> {
         self.slot(number).map(|slot| slot.listed())
     }

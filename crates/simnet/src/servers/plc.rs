@@ -1,7 +1,6 @@
 //! The PLC directory: `/{did}`, `/{did}/data`, `/{did}/log`, `/{did}/log/audit`, `/{did}/log/last`, `/export`.
 //!
-//! Operations are signed and DIDs are the hashes of genesis operations, so the logs verify like the live
-//! directory's.
+//! Operations are signed and DIDs are the hashes of genesis operations, so the logs verify like the live directory's.
 
 use atproto::plc::AccountData;
 use serde_json::{Value, json};

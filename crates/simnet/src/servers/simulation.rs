@@ -319,8 +319,7 @@ impl Simulation {
         self.network.publish_all(0, guest_events(case, self.network.now()));
     }
 
-    /// Runs an attack once, of this amount; [`Attack`] says what the amount counts. Every call uses other
-    /// names.
+    /// Runs an attack once, of this amount; [`Attack`] gives the unit of the amount. Every call uses other names.
     pub fn attack(&self, attack: Attack, amount: u64) {
         let round = self.network.attack_rounds.fetch_add(1, Ordering::Relaxed);
         self.network.publish_all(0, attack.events(&self.network, round, amount));

@@ -49,7 +49,7 @@ impl Traffic {
         *servers.entry(server).or_default().traffic.answers.entry(status).or_default() += 1;
     }
 
-    /// What `server` received and answered.
+    /// The requests and answers of `server`.
     pub(super) fn of(&self, server: Server) -> ServerTraffic {
         let servers = self.servers.lock().expect(UNPOISONED);
         servers.get(&server).map(|counts| counts.traffic.clone()).unwrap_or_default()

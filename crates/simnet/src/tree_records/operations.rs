@@ -55,7 +55,7 @@ pub struct OperationCounts {
     pub hit_checksum: u32,
 }
 
-/// The number of operations from one reading of the root to the next; the root is also read after the last operation.
+/// The number of operations from one reading of the root to the next; the root is read after the last operation, too.
 pub const ROOT_EVERY: usize = 100;
 
 /// Draws `count` operations on the keys of `records` records.

@@ -1,7 +1,6 @@
 //! Tests of a codec's claimed checks with hand-made events that break one rule each.
 //!
-//! [`assert_claims`] is the test of every runner, so that `describe` cannot drift from the libraries'
-//! behaviour.
+//! [`assert_claims`] is the test of every runner, so that `describe` cannot drift from the libraries' behaviour.
 
 use super::work::decode_and_count;
 use super::{Codec, EventCounts, Fields, Validate};

@@ -340,7 +340,7 @@ impl Arena {
         }
     }
 
-    /// Splits a subtree in two: the keys less than `key`, and those greater.
+    /// Splits a subtree in two: the keys less than `key`, and the greater ones.
     fn split(&mut self, child: Child, key: &[u8]) -> (Child, Child) {
         let Some(id) = child else { return (None, None) };
         let (Ok(slot) | Err(slot)) = self.find(id, key, &mut SharedPrefix::default());

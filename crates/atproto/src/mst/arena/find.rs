@@ -45,7 +45,7 @@ impl SharedPrefix {
         self.prev.unwrap_or(0).min(self.next.unwrap_or(0))
     }
 
-    /// The bytes to skip in a node that has only this key: an estimate of what later keys will share.
+    /// The bytes to skip in a node that has only this key: an estimate of the prefix that later keys will share.
     fn hint(self) -> usize {
         self.prev.unwrap_or(usize::MAX).min(self.next.unwrap_or(usize::MAX))
     }

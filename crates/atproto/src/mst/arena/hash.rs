@@ -128,8 +128,8 @@ impl Arena {
         }
     }
 
-    /// Prefetches what writing the nodes after the first of these will read: their keys and the CIDs of their children
-    /// are all over the memory of the tree.
+    /// Prefetches the memory that writing the nodes after the first of these will read: their keys and the CIDs of their
+    /// children are all over the memory of the tree.
     #[inline]
     fn prefetch_for_write(&self, nodes: &[NodeId]) {
         if let Some(id) = nodes.get(2 * PREFETCHED_NODES) {

@@ -19,7 +19,7 @@ impl KeyBounds {
         self.prev.is_none() && self.next.is_none()
     }
 
-    /// These bounds, with those missing taken from `slot` of a node farther up.
+    /// These bounds, with missing ones taken from `slot` of a node farther up.
     #[inline]
     pub(super) fn or_from(self, node: &super::Node, slot: usize) -> Self {
         let Self { prev, next } = Self::default().narrowed(node, slot);

@@ -1,5 +1,4 @@
-//! Tests that sound trees are walked in key order, and that every broken rule is reported with its node
-//! and offset.
+//! Tests that sound trees are walked in key order, and that every broken rule is reported with its node and offset.
 
 use std::collections::{BTreeMap, BTreeSet};
 

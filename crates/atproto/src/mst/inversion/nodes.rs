@@ -305,7 +305,7 @@ impl Nodes {
     pub(super) fn remove_entry(&mut self, id: NodeId, index: usize) {
         let (entries, all) = (self.entries(id), self.nodes[id].entries.clone());
         let removed = entries[index];
-        // The next key shares with the one before what both share with the removed one.
+        // The next key shares with the one before the prefix that both share with the removed one.
         let (end, longer) = match entries.get(index + 1) {
             Some(next) if next.prefix_len > removed.prefix_len => {
                 (self.key_end(next), Some((next.key, removed.prefix_len)))
@@ -412,7 +412,7 @@ impl Nodes {
         }
     }
 
-    /// Replaces a part of the block with what `write` appends, and moves the entries after it.
+    /// Replaces a part of the block with the bytes that `write` appends, and moves the entries after it.
     fn splice(&mut self, id: NodeId, cut: Range<usize>, write: impl FnOnce(&mut Vec<u8>, &Keys)) {
         let Self { nodes, entries, bytes, keys } = self;
         let node = &mut nodes[id];

@@ -224,7 +224,7 @@ impl Splicer {
         }
     }
 
-    /// Drops a node that has neither an entry nor a child, and those above it that then have none.
+    /// Drops a node that has neither an entry nor a child, and the nodes above it that then have none.
     fn drop_bare_nodes(&mut self, mut id: NodeId) {
         while self.nodes.len(id) == 0
             && self.nodes.child(id, 0) == Child::None

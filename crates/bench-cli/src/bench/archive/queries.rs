@@ -35,8 +35,7 @@ struct Query {
     seconds: Vec<f64>,
 }
 
-/// Archives `thousands` times 1,000 operations below `folder`, and measures every query in `passes`
-/// passes.
+/// Archives `thousands` times 1,000 operations below `folder`, and measures every query in `passes` passes.
 pub(super) fn measure(
     thousands: u32,
     folder: &Path,

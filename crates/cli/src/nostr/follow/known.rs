@@ -50,7 +50,7 @@ impl NostrFollowArgs {
     }
 }
 
-/// What entries that were read together have.
+/// The items of entries that were read together.
 struct Found {
     items: Vec<Item>,
     refused: u64,

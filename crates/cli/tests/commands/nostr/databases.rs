@@ -168,7 +168,7 @@ fn tables_of_strfry_that_do_not_agree_are_named_with_their_codes_by_every_comman
             let printed = stderr(&nostr(args).code(1));
             assert!(printed.contains(codes[0]), "{args:?}: {printed}");
         }
-        // What agrees is taken.
+        // Consistent records are taken.
         let emitted = stdout(&nostr(&["verify", text(&folder), "--emit", "valid"]).code(1));
         let refused = usize::from(name != "index");
         assert_eq!(emitted.lines().count(), lines.len() - refused, "{name}");

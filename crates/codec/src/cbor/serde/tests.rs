@@ -98,7 +98,7 @@ impl<'de> Visitor<'de> for TreeVisitor {
     }
 }
 
-/// Asserts that typed reading accepts what `decode` accepts, and that reading and writing are inverse.
+/// Asserts that typed reading accepts the same items as `decode`, and that reading and writing are inverse.
 fn assert_reads_as_decoded(input: &[u8]) {
     let arena = Arena::new();
     let typed: Result<Tree, _> = from_slice(input);
