@@ -84,7 +84,7 @@ pub(crate) fn other_rust_profile() -> Option<String> {
     std::env::var(RUST_PROFILE).ok().filter(|profile| profile != MEASURED_PROFILE)
 }
 
-/// Limits private writable memory, in KiB. Address space is no measure: Go and Node reserve much that they never use.
+/// Limits private writable memory, in KiB. Address space does not measure it: Go and Node reserve much that they never use.
 const LIMIT_DATA: &str = r#"ulimit -d "$1" 2>/dev/null; shift; exec "$@""#;
 
 /// A peer that was built and has described itself; starts a process per row or case.

@@ -45,7 +45,7 @@ pub(crate) enum Language {
 }
 
 impl Language {
-    /// The language of the program in `dir`; `None` for a folder that is no runner, such as the shared code of a
+    /// The language of the program in `dir`; `None` for a folder without a runner, such as the shared code of a
     /// language.
     fn of(dir: &Path) -> Option<Self> {
         let entry_points = [

@@ -315,7 +315,7 @@ pub struct FieldSums {
     field: EventField,
     events: u64,
     kinds: u64,
-    /// Of the first four bytes, as u32 BE.
+    /// The sum of the first four bytes, as u32 BE.
     pubkeys: u32,
     matched: u64,
 }

@@ -93,7 +93,7 @@ const P256_COMMIT: &str = "\
     d82a5825000171122008c80d206fa804f34edc287d1d3f9f328500be294a9b4f6f68f5917d2a8cc7c4647072\
     6576f66776657273696f6e03";
 
-/// Of the same account as [`K256_COMMIT`], with an entry that the protocol does not know.
+/// A commit of the same account as [`K256_COMMIT`], with an entry that the protocol does not know.
 const EXTENDED_COMMIT: &str = "\
     a76364696478206469643a706c633a6562667678766571737468617a343634326f6c736c766c77637265766d\
     336d706b376a716968366f327363736967584029c4b5bc5703464619cd0f2fe43395369e350c8c8ca6a951e1\

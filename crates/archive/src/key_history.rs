@@ -59,7 +59,7 @@ impl Archive {
     }
 
     /// Stores the histories of did:plc accounts as they were at a time, in microseconds since 1970; histories of erased
-    /// accounts, and histories without the directory's times, are left out. Of several histories of an account the last one
+    /// accounts, and histories without the directory's times, are left out. An account's last history
     /// counts. The same work, done again, adds nothing.
     ///
     /// # Errors

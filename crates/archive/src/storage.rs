@@ -454,7 +454,7 @@ impl Storage {
         stored.await
     }
 
-    /// Deletes a file. One that does not exist is no error.
+    /// Deletes a file. A missing file is not an error.
     ///
     /// # Errors
     /// If it cannot be deleted, or is a symbolic link or behind one.

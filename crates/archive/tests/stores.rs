@@ -29,7 +29,7 @@ enum Fault {
     IgnoresConditions,
     /// Every range has a byte less than it says.
     ShortRanges,
-    /// Of a put that was carried out, the answer is lost.
+    /// A put is carried out, and its answer is lost.
     LosesAnswers,
     /// None but the age of all objects, in hours.
     Aged(u64),
@@ -212,7 +212,7 @@ async fn ranges_that_are_too_short_are_an_error_and_no_panic() {
 #[tokio::test]
 async fn what_processes_left_in_a_bucket_is_deleted_by_its_name_a_day_later_and_nothing_else() {
     let objects = Arc::<InMemory>::default();
-    // Of a put that was checked, and of a file that was not committed. The others were never announced.
+    // Leftovers of a checked put, and of a file that was not committed. The others were never announced.
     let hash = data_encoding::HEXLOWER.encode(&sha2::Sha256::digest(b"left"));
     let file = format!("day=2026-07-01/{hash}.parquet");
     let other = format!("day=2026-07-01/{}.parquet", hash.replace('a', "b"));

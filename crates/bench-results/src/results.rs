@@ -277,11 +277,11 @@ pub const EVEN: f64 = 0.2;
 /// Units per second over all measured passes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
-    /// Of the slowest pass.
+    /// The rate of the slowest pass.
     pub min: f64,
-    /// Of the middle pass; the midpoint of the two middle ones for an even number.
+    /// The rate of the middle pass; the midpoint of the two middle ones for an even number.
     pub median: f64,
-    /// Of the fastest pass.
+    /// The rate of the fastest pass.
     pub max: f64,
 }
 

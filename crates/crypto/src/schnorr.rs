@@ -97,7 +97,7 @@ pub struct SecretKey(on_k256::SchnorrSecret);
 
 #[cfg(feature = "signing")]
 impl SecretKey {
-    /// The key of these bytes, big-endian. 32 random bytes are a key but for one draw in 2¹²⁷.
+    /// The key of these bytes, big-endian. 32 random bytes are a key except in one of 2¹²⁷ draws.
     ///
     /// # Errors
     /// If the number is zero or not below the order of the curve.

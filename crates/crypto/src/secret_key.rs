@@ -22,8 +22,8 @@ enum Secret {
 }
 
 impl SecretKey {
-    /// The key of these bytes, big-endian. 32 random bytes are a key but for one draw in 2³² (P-256)
-    /// or 2¹²⁷ (K-256).
+    /// The key of these bytes, big-endian. 32 random bytes are a key except in one of 2³² (P-256) or
+    /// 2¹²⁷ (K-256) draws.
     ///
     /// # Errors
     /// If the number is zero or not below the order of the curve.

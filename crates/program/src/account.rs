@@ -183,7 +183,7 @@ pub struct AccountSummary {
 }
 
 impl AccountSummary {
-    /// Of a resolved account.
+    /// The summary of a resolved account.
     pub fn new(ResolvedAccount { account, handle, directory }: &ResolvedAccount) -> Self {
         Self {
             did: account.did().to_string(),

@@ -56,7 +56,7 @@ pub fn is_standard_stream(path: &Path) -> bool {
 /// The token in a file of `option`.
 ///
 /// # Errors
-/// If it cannot be read, or is no token.
+/// If it cannot be read, or is not a token.
 pub fn read_token(path: &Path, option: &str) -> Result<AccessToken, Failure> {
     let text = read_secret_text(path)?;
     AccessToken::new(&text).map_err(|error| Failure::Usage(format!("{option}: {error}")))

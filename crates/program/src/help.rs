@@ -1,6 +1,6 @@
 //! The help of commands: with `-h` one screen with a line an option, with `--help` everything that a command line usually sets.
 //!
-//! Of options for experts the help has only the names. `wireproof config settings` explains them.
+//! The help has only the names of options for experts. `wireproof config settings` explains them.
 
 use clap::{Arg, Command};
 

@@ -18,8 +18,7 @@ pub struct RecordPath<T = String> {
 }
 
 impl<'a> RecordPath<&'a str> {
-    /// Splits `collection/rkey`. Of a key that is no record path, all before the first slash is the
-    /// collection.
+    /// Splits `collection/rkey`. In a key that is not a record path, all before the first slash is the collection.
     pub fn split(path: &'a str) -> Self {
         let (collection, rkey) = path.split_once('/').unwrap_or((path, ""));
         Self { collection, rkey }

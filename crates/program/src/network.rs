@@ -268,7 +268,7 @@ pub fn origin(url: &Url) -> String {
 /// A rate in requests a second.
 ///
 /// # Errors
-/// If it is no number, or out of range.
+/// If it is not a number, or out of range.
 pub fn rate(text: &str) -> Result<f64, String> {
     let rate = text.parse().ok().filter(|rate| (MIN_RATE..=MAX_RATE).contains(rate));
     rate.ok_or_else(|| {

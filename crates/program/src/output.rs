@@ -44,7 +44,7 @@ impl Output {
         AutoStream::new(stdout().lock(), self.choice)
     }
 
-    /// Locks standard output for bytes that are no text, of which nothing may be stripped.
+    /// Locks standard output for bytes that are not text and must not be stripped.
     pub fn bytes(self) -> StdoutLock<'static> {
         stdout().lock()
     }

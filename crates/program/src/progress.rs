@@ -1,5 +1,5 @@
-//! A progress line on standard error, for work that takes longer than half a second; where that is no terminal,
-//! a plain line every ten seconds for downloads.
+//! A progress line on standard error, for work that takes longer than half a second; where that is not a
+//! terminal, a plain line every ten seconds for downloads.
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
@@ -24,8 +24,8 @@ impl Default for ProgressLine {
 }
 
 impl ProgressLine {
-    /// A line that stays hidden for the first half second, where standard error is no terminal, and if progress is not
-    /// to be shown.
+    /// A line that stays hidden for the first half second, where standard error is not a terminal, and without
+    /// progress output.
     pub fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let now = Instant::now();

@@ -22,7 +22,7 @@ pub fn stdin() -> Result<Stdin, Failure> {
     }
 }
 
-/// Refuses `-` as the value of paths that are no standard stream.
+/// Refuses `-` as the value of paths that cannot be a standard stream.
 ///
 /// # Errors
 /// If such a path is `-`.

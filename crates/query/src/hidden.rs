@@ -1,9 +1,9 @@
 //! The part of a table that the hide list leaves: rows and frames are removed as they are read, below everything that a
 //! statement does.
 //!
-//! A condition above a table does not do: the engine may evaluate a cast or a function on a row before the condition that
+//! A condition above a table is not enough: the engine may evaluate a cast or a function on a row before the condition that
 //! removes it, and the error, or an aggregate of the files' statistics, then shows the row. So the files are read behind a plan
-//! into which the engine can move nothing.
+//! that the engine cannot change.
 
 use std::fmt;
 use std::sync::Arc;

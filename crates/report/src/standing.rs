@@ -84,7 +84,8 @@ pub(crate) struct Means {
 }
 
 impl Means {
-    /// Of the tasks that `counts`: the mean over tasks of their means over kinds of work. `None` without one.
+    /// The means of the tasks that `counts`: the mean over tasks of their means over kinds of work. `None` without
+    /// one.
     pub(crate) fn of(results: &Results, counts: fn(&str) -> bool) -> Option<Self> {
         let tasks = results.rows.chunk_by(|a, b| a.task == b.task);
         let of_tasks = tasks.filter(|rows| counts(&rows[0].task)).map(all_of);

@@ -3,7 +3,7 @@
 /// The checksum of some fields: FNV-1a of 64 bits.
 ///
 /// Every step is a bijection, so the change of any one byte is always detected, and other faults of a disk almost
-/// always. It is no protection from a person who writes to the file.
+/// always. It does not protect from a person who writes to the file.
 #[derive(Clone, Copy, Debug)]
 pub struct Checksum(u64);
 

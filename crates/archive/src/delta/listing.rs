@@ -39,7 +39,7 @@ impl Listing {
             listing.add(name.unwrap_or_default(), object.size);
         }
         for ((version, count), parts) in std::mem::take(&mut listing.parts) {
-            // Of a writer that ended early, some parts are missing.
+            // If a writer ended early, some parts are missing.
             if (1..=count).all(|part| parts.contains_key(&part)) {
                 listing.checkpoints.entry(version).or_insert_with(|| parts.into_values().collect());
             }

@@ -9,8 +9,8 @@
 //!
 //! [`Decoder`] reads frames, one or a batch at a time, into memory that it keeps between calls;
 //! blocks are hashed against their CIDs unless the options trust the hashes. A block that is not canonical
-//! DAG-CBOR is no fault of its frame. The reader of the block decides: commits and tree nodes are strict,
-//! and a block that nothing reads may be anything. [`peek`] reads the kind of a
+//! DAG-CBOR is not a fault of its frame. The reader of the block decides: commits and tree nodes are
+//! strict, and a block that nothing reads may be anything. [`peek`] reads the kind of a
 //! frame without its payload. [`Event::to_frame`] writes.
 //!
 //! Fields that the protocol has deprecated (`rebase`, `tooBig`, `blobs`) may be absent, as may

@@ -44,7 +44,7 @@ impl Tree {
         Ok(Self::of(arena, root, ()))
     }
 
-    /// Builds the tree of `records` in any order. Of records with equal keys the last one counts, as if
+    /// Builds the tree of `records` in any order. If keys are equal, the last record counts, as if
     /// they were inserted one after the other.
     ///
     /// # Errors

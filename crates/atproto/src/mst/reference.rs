@@ -67,7 +67,7 @@ struct Node {
 
 type Record<'r> = (&'r [u8], &'r AnyCid);
 
-/// Builds the tree of `records`. Of records with equal keys the last one counts.
+/// Builds the tree of `records`. If keys are equal, the last record counts.
 pub fn build<K: AsRef<[u8]>, V: Clone + Into<AnyCid>>(records: &[(K, V)]) -> Built {
     let owned = |(key, value): &(K, V)| (key.as_ref().to_vec(), value.clone().into());
     let records: BTreeMap<Vec<u8>, AnyCid> = records.iter().map(owned).collect();

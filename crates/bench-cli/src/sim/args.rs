@@ -154,7 +154,7 @@ pub(crate) struct RecordsArg {
 fn records(text: &str) -> Result<RecordsArg, String> {
     let (sizes, number) = match text.strip_prefix("realistic") {
         Some("") => (RepositorySizes::Realistic, None),
-        // Without a colon it is no number.
+        // Without a colon it is not a number.
         Some(rest) => (RepositorySizes::Realistic, Some(rest.strip_prefix(':').unwrap_or(""))),
         None => (RepositorySizes::Equal, Some(text)),
     };

@@ -30,8 +30,8 @@ pub(super) fn position(name: &str, known: &[&str]) -> (usize, String) {
     (at, name.to_owned())
 }
 
-/// Checked work first, then unchecked, then work that only some peers do. Of signatures, the most work first; of
-/// trees, building before lookups.
+/// Checked work first, then unchecked, then work that only some peers do. For signatures, the most work first;
+/// for trees, building before lookups.
 const GROUPS: [&str; 21] = [
     "verified",
     "unverified",

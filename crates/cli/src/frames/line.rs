@@ -45,7 +45,7 @@ pub(super) enum Proof {
 
 /// An operation.
 pub(super) struct Op {
-    /// `None` for a word that is no action.
+    /// `None` for a word that is not an action.
     pub(super) action: Option<Action>,
     pub(super) path: String,
     pub(super) cid: Option<String>,
@@ -61,7 +61,7 @@ pub(super) struct Invalid {
     pub(super) bytes: Vec<u8>,
 }
 
-/// Why a text is no line.
+/// Why a text is not a line.
 #[derive(Debug)]
 pub(super) struct Malformed(pub(super) String);
 

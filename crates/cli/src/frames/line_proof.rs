@@ -336,6 +336,6 @@ fn differs(what: &str) -> RefusedLine {
 const MISSING_CODE: &str = "proof/missing";
 /// Code of a line that says something else than its proof.
 const DIFFERS_CODE: &str = "proof/differs";
-/// Code of a text that is no line, or has a key twice, unknown or missing.
+/// Code of a text that is not a line, or has a key twice, unknown or missing.
 const MALFORMED_CODE: &str = "proof/line";
 const NO_KEY_CODE: &str = "signature/no-key";

@@ -7,10 +7,10 @@
 //! |---|---|---|
 //! | frames | `00`, and more bytes | as CBOR it is the integer 0 with trailing bytes; as a CAR a header of no bytes. (The first byte of the count; a file of 2²⁴ frames needs `--as`) |
 //! | CBOR block | one canonical item without trailing bytes | a frame is two items; the length prefix of a CAR is an item with trailing bytes |
-//! | frame | a canonical map with an integer `op`, then more | the prefix of a CAR is no map with text keys |
+//! | frame | a canonical map with an integer `op`, then more | the prefix of a CAR is not a map with text keys |
 //! | CAR | a varint, then a map with the first key `roots` or `version` | |
 //!
-//! Bytes of none of them are read as CBOR, whose errors are the most precise.
+//! Other bytes are read as CBOR, whose errors are the most precise.
 
 mod json;
 mod nostr;

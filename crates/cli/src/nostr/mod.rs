@@ -115,7 +115,7 @@ pub(crate) enum NostrCommand {
 
 /// Takes the program and the arguments that run this command in another process.
 pub(crate) fn set_command(again: Vec<OsString>) {
-    // Of several calls in a process, all have the same program.
+    // All calls in a process have the same program.
     let _ = COMMAND.set(again);
 }
 

@@ -256,7 +256,7 @@ struct EventsReport {
     id_escaped: u64,
     /// Events with a wrong id or signature.
     invalid: u64,
-    /// Entries that are no event.
+    /// Entries that are not events.
     unreadable: u64,
     /// Parts of containers that are damaged, and records of databases whose tables do not agree.
     damaged: u64,

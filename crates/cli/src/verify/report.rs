@@ -37,7 +37,7 @@ pub(super) struct ProofReport {
     verified: bool,
     /// Whether all but the signature is proved.
     checked: bool,
-    /// Why there is no proof, of one input among many.
+    /// Why one input among many has no proof.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     pub(super) stages: Stages,

@@ -154,7 +154,7 @@ impl<'ast> Visit<'ast> for Codes {
         visit::visit_path(self, path);
     }
 
-    /// Documentation is no code.
+    /// Documentation is not code.
     fn visit_attribute(&mut self, _: &'ast Attribute) {}
 
     fn visit_lit_str(&mut self, text: &'ast LitStr) {

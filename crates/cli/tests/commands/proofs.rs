@@ -264,7 +264,7 @@ fn a_mistyped_key_is_exit_code_2_with_the_name_of_the_option() {
         assert!(message.starts_with(&start), "{message}");
         assert!(stdout(&assert).is_empty(), "{}", stdout(&assert));
     }
-    // A key that is one, of another account, is no mistake of typing.
+    // A valid key of another account is not a typing mistake.
     let stranger = SecretKey::from_bytes(Curve::K256, &[7; 32]).unwrap().public_key();
     made.verify(&["--key", &stranger.to_did_key()]).code(1);
 }

@@ -73,7 +73,7 @@ fn slow_down(results: &mut Value, [task, peer, variant]: [&str; 3], times: f64) 
     row["mb_per_s"] = Value::from(row["mb_per_s"].as_f64().unwrap() / times);
 }
 
-/// A row that is no baseline.
+/// A row that is not a baseline.
 const OURS: [&str; 3] = ["decode", "wireproof", "verified/arena-reuse"];
 /// The same row, as a comparison names it.
 const SHOWN: &str = "decode wireproof verified/arena-reuse";

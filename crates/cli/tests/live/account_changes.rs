@@ -91,7 +91,7 @@ fn a_deleted_account_that_comes_back_has_all_its_records_again_after_a_kill_too(
         tables.wait("the whole repository", &complete, 1);
         assert_eq!(tables.query(&kept), i64::try_from(all).ok());
         sim.write_commit_as(0);
-        // Of the stream, or of a repository that was fetched after it.
+        // Records from the stream, or from a repository that was fetched after it.
         tables.wait_for_records(&sim);
         assert_eq!(tables.query(&complete), Some(1));
     }

@@ -183,7 +183,7 @@ fn a_handle_without_an_account_is_refused_before_anything_is_stored() {
     let (code, message) = refused(follow(&sim, dir.path(), &["--dids", &file, "--to", &to]));
     assert!(message.contains("list, line 2: nobody.test: "), "{message}");
     assert_eq!(code, Some(2), "{message}");
-    // A directory that is away is no mistake of the operator.
+    // An unavailable directory is not the operator's mistake.
     sim.stop_server(Server::Plc);
     let handle = &sim.account(0).handle;
     let (code, message) = refused(follow(&sim, dir.path(), &["--dids", handle, "--to", &to]));

@@ -214,7 +214,7 @@ impl Running {
         (parsed(&rest), self.child.wait().unwrap().code())
     }
 
-    /// Waits for the end of a command whose output is no lines, and returns the exit code.
+    /// Waits for the end of a command without lines in its output, and returns the exit code.
     fn wait_for_code(mut self) -> Option<i32> {
         self.out.read_to_end(&mut Vec::new()).unwrap();
         self.child.wait().unwrap().code()

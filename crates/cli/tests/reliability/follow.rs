@@ -312,7 +312,7 @@ pub(crate) struct PrintedLine {
     pub(crate) repeated: bool,
     /// The operations: path, and CID unless it is deleted.
     pub(crate) ops: Vec<(String, Option<String>)>,
-    /// Of a resync, the number of this line among its lines, and whether it is the last.
+    /// In a resync, the number of this line among its lines, and whether it is the last.
     pub(crate) piece: Option<(u64, bool)>,
     /// Whether the lines of the repository have all its records.
     pub(crate) is_whole: bool,
@@ -364,7 +364,7 @@ impl PrintedLine {
     /// Parses a line.
     ///
     /// # Panics
-    /// If it is no line of `follow`.
+    /// If it is not a line of `follow`.
     pub(crate) fn parse(run: usize, line: &str) -> Self {
         let printed: Printed<'_> =
             serde_json::from_str(line).unwrap_or_else(|error| panic!("{line:?}: {error}"));

@@ -59,6 +59,6 @@ pub use reader::Reader;
 pub use scan::{Entries, Sink, build, build_prefix, validate, validate_prefix};
 pub use value::{DuplicateKey, Map, Value, WideInteger};
 
-/// The most containers inside each other; a scalar alone has depth 0. Of the other readers of DAG-CBOR that have a limit, the lowest
+/// The most containers inside each other; a scalar alone has depth 0. The lowest limit of other readers of DAG-CBOR
 /// is as high, so this one reads everything that they read: `docs/decisions/strictness.md`.
 pub const MAX_DEPTH: u32 = 127;

@@ -6,8 +6,8 @@
 //! | version 0 | `12 20` and 32 digest bytes |
 //! | version 1 | varint 1, varint codec, varint hash function, varint digest length, digest |
 //!
-//! A digest of SHA-256 (`12`) has 32 bytes: an identifier with a shorter or longer one is malformed. Of other
-//! hash functions no length is known here.
+//! A digest of SHA-256 (`12`) has 32 bytes: an identifier with a shorter or longer one is malformed. The lengths of other
+//! hash functions are not checked.
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -174,7 +174,7 @@ impl<'a> ItemSeed<'a> {
         }
     }
 
-    /// Rejects an object that cannot be a link or bytes either, which are no containers.
+    /// Rejects an object that is too deep even for a link or bytes, which are not containers.
     fn check_object_depth<E: de::Error>(self) -> Result<(), E> {
         if self.depth == MAX_DEPTH { Ok(()) } else { self.check_depth() }
     }

@@ -88,7 +88,7 @@ pub fn of(arguments: &[OsString]) -> &'static Program {
     PROGRAMS.iter().find(has).unwrap_or(&&WIREPROOF)
 }
 
-/// The first argument that is no global option.
+/// The first argument that is not a global option.
 fn command_in(arguments: &[OsString]) -> Option<&OsStr> {
     let mut rest = arguments.iter().skip(1);
     while let Some(argument) = rest.next() {

@@ -32,7 +32,7 @@ pub(super) struct ListedAccount {
     pub(super) did: Arc<str>,
     pub(super) status: AccountStatus,
     pub(super) rev: Tid,
-    /// Of no commit, if the repository is not kept.
+    /// The CID of the newest commit; of no commit if the repository is not kept.
     pub(super) head: Cid,
 }
 

@@ -35,7 +35,7 @@ macro_rules! conditions {
 conditions! {
     /// It answers at once, without a limit.
     Steady "steady" 8,
-    /// It answers at once, hosts repositories of the hostile set too, and its lists have odd entries. Of varied hosts the first is of
+    /// It answers at once, hosts repositories of the hostile set too, and its lists have odd entries. The first of varied hosts is of
     /// this kind.
     Hostile "hostile" 0,
     /// It answers 40 requests in two seconds, and 429 with `Retry-After` and `RateLimit-*` beyond.

@@ -290,7 +290,7 @@ impl<N: NodeSource> Walker<N> {
             children += usize::from(entry.right.is_some());
             self.layer_checks.push(key.as_bytes());
         };
-        // Of a block that is not a node, the layers of the keys that were read count for nothing.
+        // In a block that is not a node, the layers of the keys that were read do not count.
         let node = scan(&block, key, visit).map_err(|error| TreeError::node(child.cid, error))?;
         key.clear();
         if children > 1 {

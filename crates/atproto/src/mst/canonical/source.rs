@@ -31,7 +31,7 @@ pub trait NodeSource {
 pub struct BlockNodes<'a, S> {
     blocks: S,
     reached: BlockSet,
-    /// Of the blocks.
+    /// The lifetime of the blocks.
     lifetime: PhantomData<&'a [u8]>,
 }
 
@@ -65,7 +65,7 @@ impl<'a, S: BlockSource<'a>> NodeSource for BlockNodes<'a, S> {
     }
 }
 
-/// A set of blocks that [`Cid`]s name, identified by their addresses. Of an archive, two such blocks start more than 32
+/// A set of blocks that [`Cid`]s name, identified by their addresses. Two such blocks of an archive start more than 32
 /// bytes apart, because the 36 bytes of a CID are before a block. Blocks under shorter CIDs may be nearer: nothing links
 /// to them, and they must not be added.
 #[derive(Clone, Debug)]

@@ -52,7 +52,7 @@ struct Node {
     parent: Option<NodeId>,
     bounds: Bounds,
     is_changed: bool,
-    /// Of a changed node, once it is hashed.
+    /// The digest of a changed node, once it is hashed.
     digest: Digest,
 }
 
@@ -178,7 +178,7 @@ impl Nodes {
             && bounds.next.is_none_or(|next| key(last.key) < key(next))
     }
 
-    /// The bounds of the child in a slot. Of a key that was removed they may still have the bound: it is narrower.
+    /// The bounds of the child in a slot. A removed key may still be a bound: it is narrower.
     fn bounds(&self, id: NodeId, slot: usize) -> Bounds {
         let (entries, own) = (self.entries(id), self.nodes[id].bounds);
         let prev = slot.checked_sub(1).map(|index| entries[index].key);

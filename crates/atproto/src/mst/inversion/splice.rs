@@ -6,9 +6,9 @@
 //! layer.
 //!
 //! A commit is usual if its nodes have the [usual shape](crate::node_shape) and the edits need neither a split, nor a
-//! new node, nor another root. Of any other, and of one with a fault, nothing is said here: the arena inverts
-//! it, which defines the result of all. Operations are checked and undone in the same order as there, and read
-//! the same nodes.
+//! new node, nor another root. This file gives no result for other commits, and for commits with a fault: the arena
+//! inverts them, and defines the result of all. Operations are checked and undone in the same order as there, and
+//! read the same nodes.
 
 use std::cmp::Reverse;
 

@@ -20,7 +20,7 @@ struct Database {
 }
 
 impl Database {
-    /// Of a small simulated corpus, without the events that newer ones replace or others delete.
+    /// A database of a small simulated corpus, without the events that newer ones replace or others delete.
     fn make() -> Self {
         let dir = tempfile::tempdir().unwrap();
         run(&["corpus", "nostr", "--events", "300", "--out", text(dir.path())]).success();
@@ -251,7 +251,7 @@ fn real_events_are_stored_and_read_back_with_their_verdicts() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("db");
     let to = ["--to", "strfry-lmdb", "-o", text(&folder)];
-    // Two events have a tag `p` that is no id.
+    // Two events have a tag `p` that is not an id.
     let printed = stderr(&nostr(&[&["convert", text(&events)], &to[..]].concat()).code(1));
     assert!(printed.contains(", left out 2"), "{printed}");
     let report = json(&nostr(&["verify", text(&folder), "--json"]).success());
@@ -351,7 +351,7 @@ fn events_with_other_bytes_are_findings_and_the_others_are_verified() {
         assert!(report["valid"].as_u64().unwrap() >= 300 - 64, "seed {seed}: {report}");
     }
     assert!(found > 40, "{found}");
-    // Without the heads, the file is no database.
+    // Without the heads, the file is not a database.
     let mut bytes = whole;
     bytes[..2 * 4096].fill(0);
     let report = verified(&folder, &bytes);

@@ -285,7 +285,7 @@ fn control_characters_of_events_are_written_as_escapes() {
         };
         assert!(events.iter().any(|event| event["content"] == content), "{args:?}");
     }
-    // A line that is no event goes on as it is.
+    // A line that is not an event is passed on unchanged.
     let path = corpus.changed(3, |_| "no event \u{9b}".to_owned());
     let printed = stdout(&nostr(&["verify", text(&path), "--emit", "invalid"]).code(1));
     assert_eq!(printed, "no event \u{9b}\n");

@@ -20,7 +20,7 @@ pub(super) fn from_value<'de, T: Deserialize<'de>>(value: &Value<'de>) -> Result
     T::deserialize(Typed(ValueSource { value: *value, depth: 0 }))
 }
 
-/// As [`super::from_slice`]. Of several faults it may report another one than the first.
+/// As [`super::from_slice`]. It may report another fault than the first.
 pub(super) fn from_slice<'de, T: Deserialize<'de>>(input: &'de [u8]) -> Result<T, SerdeError> {
     let mut cursor = Cursor { rest: input, len: input.len() };
     let content = T::deserialize(Typed(ByteSource { cursor: &mut cursor, depth: 0 }))?;
