@@ -42,7 +42,7 @@ tally! {
 }
 
 impl DecodeCounts {
-    /// Counts a map with this number of entries; keys are counted by [`text`](Self::text).
+    /// Counts a map with this number of entries; [`text`](Self::text) counts keys.
     pub fn map(&mut self, entries: usize) {
         self.maps += 1;
         self.map_entries += entries as u64;

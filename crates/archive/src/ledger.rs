@@ -191,7 +191,7 @@ impl Ledger {
         let json = serde_json::to_vec(row).expect("text, numbers, lists and maps of text");
         let json = Bytes::from(json);
         Ok(self.storage.put_new(path, json.clone()).await?
-            // A put whose answer was lost is repeated by the client, and then finds itself.
+            // The client repeats a put whose answer was lost, and the repeated put finds the first.
             || self.storage.get(path).await?.is_some_and(|found| found == json))
     }
 

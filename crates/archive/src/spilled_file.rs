@@ -116,7 +116,8 @@ pub(crate) struct SpilledFiles {
 }
 
 impl SpilledFiles {
-    /// A file of the table, by its path in the table's folder. One that is not in use is made by `spill`, one at a time.
+    /// A file of the table, by its path in the table's folder. If it is not in use, `spill` makes it, one file at a
+    /// time.
     pub(crate) async fn get_or_spill(
         &self,
         path: &str,

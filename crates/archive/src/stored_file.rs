@@ -25,8 +25,8 @@ pub struct StoredFile {
 }
 
 impl Archive {
-    /// The files of a table as of now. They are never changed, and can be replaced by others at any time: then a file of the list
-    /// is there no longer.
+    /// The files of a table as of now. They never change, but others can replace them at any time: then a file of the list is
+    /// gone.
     ///
     /// # Errors
     /// If the log of the table cannot be read.

@@ -26,7 +26,7 @@
 //! # Ok::<(), wireproof::atproto::event::FrameError>(())
 //! ```
 //!
-//! Signatures and chains of commits are verified by `wireproof-verify`; there is no clock and no network here.
+//! `wireproof-verify` verifies signatures and chains of commits; this crate uses no clock and no network.
 
 #![forbid(unsafe_code)]
 

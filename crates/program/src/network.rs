@@ -176,7 +176,7 @@ impl<'a> LazyNetwork<'a> {
         Self { args, named, shows_downloads, opened: Mutex::new(None) }
     }
 
-    /// The clients, which are opened by the first call.
+    /// The clients, which the first call opens.
     ///
     /// # Errors
     /// If an option is not valid, or the DNS of this system cannot be used.

@@ -1,6 +1,6 @@
 //! The seeded random number generator: ChaCha with 8 rounds.
 //!
-//! Its output is fixed by the cipher, not by the version of a library: the 32-byte key is the SHA-256
+//! The cipher, not the version of a library, fixes its output: the 32-byte key is the SHA-256
 //! of `seed`, as 8 big-endian bytes, followed by a label; the 64-bit stream number separates uses under
 //! one key; words are taken in order. Choices are made with integers only, by [`Random::below`].
 

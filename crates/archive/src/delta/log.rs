@@ -285,7 +285,7 @@ impl Log {
             let version = snapshot.next_version;
             let path = self.entry_path(version);
             let is_ours = self.storage.put_new(&path, entry.clone()).await?
-                // A put whose answer was lost is repeated by the client, and then finds itself.
+                // The client repeats a put whose answer was lost, and the repeated put finds the first.
                 || self.storage.get(&path).await?.is_some_and(|found| found == entry);
             if is_ours {
                 self.apply(Arc::make_mut(snapshot), &entry)?;

@@ -23,7 +23,7 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Applies an action of an entry, which was committed by this program if `writer` is `None`.
+    /// Applies an action of an entry, which this program committed if `writer` is `None`.
     pub(super) fn apply(
         &mut self,
         action: Action,

@@ -206,7 +206,7 @@ fn type_error(fault: DataFault) -> DataError {
     ItemPath::WHOLE.below(PathSegment::Key(TYPE)).error(fault)
 }
 
-/// Checks an item. Its depth is limited by the codec.
+/// Checks an item. The codec limits its depth.
 fn check_item(item: &Value<'_>, path: &ItemPath<'_>) -> Result<(), DataError> {
     match item {
         Value::Null | Value::Boolean(_) | Value::Integer(_) | Value::Text(_) | Value::Bytes(_) => {

@@ -225,7 +225,7 @@ fn a_delete_may_lack_the_cid_that_is_null_and_other_operations_may_not() {
     }
 }
 
-/// The payload of a commit with all deprecated fields, of which `blobs` is written by the function.
+/// The payload of a commit with all deprecated fields; the function writes `blobs`.
 fn with_deprecated(write_blobs: impl FnOnce(&mut Encoder)) -> Encoder {
     let mut payload = Encoder::new();
     let (cid, data) = record(0);

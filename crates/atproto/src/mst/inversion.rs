@@ -6,7 +6,7 @@
 //! is one subtree that did not come with the commit, its CID is returned; only that comparison shows whether it is a root.
 //!
 //! Commits are processed in batches, so that the data to hash (keys of the nodes that were read, changed nodes of
-//! a layer) fills the hash lanes, and the memory is reused by the next batch. There are two ways: an arena of
+//! a layer) fills the hash lanes, and the next batch reuses the memory. There are two ways: an arena of
 //! loaded trees, which inverts every commit and defines the result and the error, and before it `splice`,
 //! which edits the bytes of nodes, several times as fast, and leaves unusual commits to the arena.
 //!

@@ -16,7 +16,7 @@
 //!     the nodes on the path to the least key above K
 //! ```
 //!
-//! It shares no code with [`Tree`](super::Tree): nodes are written by the general encoder.
+//! It shares no code with [`Tree`](super::Tree): the general encoder writes nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -216,7 +216,7 @@ enum Length {
     TooLong(Option<String>),
 }
 
-/// Reads the next line; `None` at the end. The memory is bounded by `max_bytes`, whatever the length of the line.
+/// Reads the next line; `None` at the end. `max_bytes` bounds the memory, whatever the length of the line.
 fn read_line(
     input: &mut impl BufRead,
     line: &mut Vec<u8>,

@@ -196,7 +196,7 @@ fn a_flag_takes_precedence_over_the_environment_and_a_file() {
         let message = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
         assert!(message.contains(path), "{message}");
     };
-    // The folder of the checkout may be locked by another run.
+    // Another run may have locked the checkout's folder.
     let work_dir = dir.path().display().to_string();
     let bench = ["bench", "decode", "--peers", "wireproof", "--work-dir", &work_dir];
     refused(wireproof(&dir, &bench), "of the file");

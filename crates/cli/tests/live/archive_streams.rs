@@ -112,7 +112,7 @@ impl Consumer {
         loop {
             match self.0.read() {
                 Ok(Message::Binary(frame)) => return Some(frame.to_vec()),
-                // The answer to a close is sent by the next call.
+                // The next call sends the answer to a close.
                 Ok(Message::Close(_)) => drop(self.0.flush()),
                 Err(_) => return None,
                 Ok(_) => {}

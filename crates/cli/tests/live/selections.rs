@@ -70,7 +70,7 @@ impl Scene {
     }
 }
 
-/// The state that an ended run left: complete accounts cannot be seen by a reader before the next run has compared them.
+/// The state that an ended run left: a reader cannot see complete accounts before the next run has compared them.
 fn outdated(dir: &Path) -> i64 {
     let outbox = dir.join("state").join("outbox").join("outbox.sqlite");
     let outbox = rusqlite::Connection::open(outbox).unwrap();

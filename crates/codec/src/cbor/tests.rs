@@ -284,7 +284,7 @@ fn a_reader_that_expects_another_kind_reports_what_it_expected() {
     assert_eq!(Reader::new(b"\x80").map().err(), expected(ItemKind::Map));
     let text = Reader::new(b"\x60").integer().unwrap_err().to_string();
     assert!(text.contains("integer"), "{text}");
-    // An item that breaks a rule itself is reported by that rule.
+    // An item that breaks a rule itself is reported with that rule.
     let broken = Some(DecodeError { offset: 0, reason: Reason::NotMinimal });
     assert_eq!(Reader::new(&hex("1800")).text().err(), broken);
 }

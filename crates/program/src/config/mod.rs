@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A file can set the flags that the environment can set, under their names; anything else is refused. The
-//! values become the defaults of the flags, so that flags and files are checked by the same code.
+//! values become the defaults of the flags, so that the same code checks flags and files.
 //!
 //! The current folder may be a stranger's, such as an unpacked archive. Its file can set only the options of
 //! `UNTRUSTED_OPTIONS`: options that decide about trust, programs to run, and files to read or write are refused there.

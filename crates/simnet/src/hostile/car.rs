@@ -154,7 +154,7 @@ fn hashes(fixture: &Fixture, valid: &ValidRepository) -> Vec<Case> {
     ]
 }
 
-/// Truncated files; a file cut between two blocks is detected by the tree only.
+/// Truncated files; only the tree detects a file cut between two blocks.
 fn cuts(fixture: &Fixture, valid: &ValidRepository) -> Vec<Case> {
     let parts = valid.archive.parts();
     let kept = |sections: usize| parts[..=sections].concat();

@@ -80,13 +80,13 @@ faults! {
     ErrorFrame "error-frame" Frame 0..=0,
     /// The stream ends with a close frame.
     Close "close" Frame 0..=0,
-    /// A request is answered by 429 and a `Retry-After` of the amount, in seconds.
+    /// The server answers a request with 429 and a `Retry-After` of the amount, in seconds.
     RequestTooMany "429" Request 1..=1,
-    /// A request is answered by 429 with a page of HTML, and without a header that says for how long.
+    /// The server answers a request with 429 and a page of HTML, without a header that says for how long.
     RequestTooManyUnstated "429-unstated" Request 0..=0,
     /// A request is answered after the amount of milliseconds.
     LateAnswer "late-answer" Request 50..=400,
-    /// A request is answered by 503, with a page of HTML for a body.
+    /// The server answers a request with 503 and a page of HTML.
     RequestUnavailable "503" Request 0..=0,
     /// A host states a revision of an account that is the amount of days older than the current one.
     OldRev "old-rev" Request 1..=30,

@@ -60,7 +60,7 @@ impl Arena {
         self.hash_scratch = scratch;
     }
 
-    /// Empties the queue; its nodes are hashed by the next [`hash_dirty`](Self::hash_dirty).
+    /// Empties the queue; the next [`hash_dirty`](Self::hash_dirty) hashes its nodes.
     pub(in crate::mst) fn forget_closed(&mut self) {
         self.hash_scratch.layers.iter_mut().for_each(Vec::clear);
     }
