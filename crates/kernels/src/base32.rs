@@ -36,7 +36,7 @@ fn eight_symbols([a, b, c, d, e]: &[u8; 5]) -> [u8; 8] {
     let halves = (bits >> 20) << 32 | bits & 0xf_ffff;
     let quarters = (halves & 0x000f_fc00_000f_fc00) << 6 | halves & 0x0000_03ff_0000_03ff;
     let values = (quarters & 0x03e0_03e0_03e0_03e0) << 3 | quarters & 0x001f_001f_001f_001f;
-    // A byte of 1 for each value that is a digit: adding makes its high bit.
+    // A byte of 1 for every value that is a digit: adding makes its high bit.
     let digits = (values + EACH * (128 - LETTERS)) >> 7 & EACH;
     let shift = u64::from(b'a') + LETTERS - u64::from(b'2');
     (values + EACH * u64::from(b'a') - digits * shift).to_be_bytes()
@@ -48,7 +48,7 @@ const BLOCK: usize = 40;
 /// The number of letters among the symbols.
 const LETTERS: u64 = 26;
 
-/// 1 in each byte of a word.
+/// 1 in every byte of a word.
 const EACH: u64 = u64::MAX / 255;
 
 /// Decodes `text`. `None` for foreign symbols, impossible lengths and set bits past the last byte.

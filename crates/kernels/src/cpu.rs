@@ -1,4 +1,4 @@
-//! The instruction sets that kernels may use, and what each kernel runs on here.
+//! The instruction sets that kernels may use, and the back end of every kernel here.
 //!
 //! Every kernel takes the fastest back end that the processor has. [`limit_to`] keeps a process to less, for tests and
 //! benchmarks; results do not depend on it.
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::{append, hex, json, secp256k1, sha256, utf8};
 
-/// Instruction sets, each with those before it on the same architecture.
+/// Instruction sets; every set includes the earlier ones of its architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Plain Rust.
@@ -128,7 +128,7 @@ pub struct Kernel {
     pub available: Vec<&'static str>,
 }
 
-/// What each kernel with more than one back end runs on.
+/// The back ends in use, for kernels that have more than one.
 pub fn kernels() -> Vec<Kernel> {
     let sha256: Vec<_> = sha256::Backend::available().map(sha256::Backend::name).collect();
     let sha256_of = |name, count| Kernel {

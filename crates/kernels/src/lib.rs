@@ -26,7 +26,7 @@
 //! | [`base32`] | lower-case base32, both ways |
 //! | [`hex`] | lower-case hexadecimal, both ways |
 //! | [`json`] | the prefix of a text that JSON needs no escape for |
-//! | [`append`] | many short pieces appended without a call for each |
+//! | [`append`] | many short pieces appended without a call per piece |
 //! | [`prefetch`] | prefetch hints |
 //! | [`cpu`] | the back ends in use, and a limit to them |
 //! | [`varint`] | minimal LEB128 integers |

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-/// The rows of a benchmark, each of which does the same number of things.
+/// The rows of a benchmark, all of which do the same number of things.
 pub(crate) struct Rows<'a> {
     rows: Vec<Row<'a>>,
     things: usize,
@@ -13,12 +13,12 @@ struct Row<'a> {
     /// The index of the row that it is compared with.
     baseline: usize,
     run: Box<dyn FnMut() + 'a>,
-    /// Nanoseconds for each thing, of each round.
+    /// Nanoseconds per thing, one entry a round.
     times_ns: Vec<f64>,
 }
 
 impl<'a> Rows<'a> {
-    /// No rows yet; each will do `things` things.
+    /// No rows yet; all will do `things` things.
     pub(crate) fn new(things: usize) -> Self {
         Self { rows: Vec::new(), things }
     }
@@ -34,7 +34,7 @@ impl<'a> Rows<'a> {
         self.rows.push(Row { name: name.into(), baseline, run, times_ns: Vec::new() });
     }
 
-    /// Runs all rows in turn, `rounds` times, and prints for each thing the median and the best of the rounds, in CPU time where the
+    /// Runs all rows in turn, `rounds` times, and prints per thing the median and the best of the rounds, in CPU time where the
     /// system tells it, and both as ratios to the baseline's.
     pub(crate) fn print(mut self, rounds: usize) {
         for _ in 0..rounds {

@@ -1,7 +1,7 @@
-//! Short pieces appended to a byte vector without a call for each piece.
+//! Short pieces appended to a byte vector without a call per piece.
 //!
-//! [`append`] chooses the back end once for all [`Pieces`], whose code is compiled for each back end.
-//! With AVX-512, a piece of up to 64 bytes is loaded and stored by one masked instruction each, and no
+//! [`append`] chooses the back end once for all [`Pieces`], whose code is compiled once per back end.
+//! With AVX-512, a piece of up to 64 bytes is loaded and stored by one masked instruction, and no
 //! branch depends on its length. Fewer instructions a piece leave more of them in flight, so cache
 //! misses overlap: that is most of the gain.
 
@@ -110,7 +110,7 @@ impl Appender {
         self.with_vec(|vec| vec.extend_from_slice(bytes));
     }
 
-    /// Appends two lower-case hexadecimal digits for each byte.
+    /// Appends two lower-case hexadecimal digits per byte.
     #[inline(always)]
     pub fn hex(&mut self, bytes: &[u8]) {
         #[cfg(target_arch = "x86_64")]
@@ -202,7 +202,7 @@ const STEP: usize = 64;
 #[cfg(test)]
 mod tests;
 
-/// The back end beside the portable one, if it is used.
+/// The back end other than the portable one, if it is used.
 pub(crate) fn fast_back_end() -> Option<&'static str> {
     #[cfg(target_arch = "x86_64")]
     if x86_avx512::is_available() {

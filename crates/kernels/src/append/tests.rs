@@ -27,7 +27,7 @@ fn appended_to<T>(
     (result, appended.to_vec())
 }
 
-/// Whether each back end is the wide one.
+/// For every back end, whether it is the wide one.
 fn back_ends() -> &'static [bool] {
     #[cfg(target_arch = "x86_64")]
     if x86_avx512::is_available() {

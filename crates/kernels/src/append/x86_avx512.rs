@@ -23,7 +23,7 @@ pub(super) fn copy(bytes: &[u8], spare: &mut [MaybeUninit<u8>; STEP]) {
     store(load(bytes), spare);
 }
 
-/// Writes two digits for each byte to the start of `spare`.
+/// Writes two digits per byte to the start of `spare`.
 ///
 /// # Panics
 /// If the bytes are longer than half a step.

@@ -12,7 +12,7 @@ pub(super) struct Coordinates<C: Curve> {
     pub(super) y: Y<C>,
 }
 
-/// What is known of a y.
+/// The y of a point, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Y<C: Curve> {
     Given(Field<C>),

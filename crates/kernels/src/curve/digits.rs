@@ -19,10 +19,10 @@ use super::modular::{Modulus, Residue, Scalar, add, carrying_add};
 /// Bits of a digit of u2. A key's table has half of 2ʷ rows.
 pub(super) const KEY_WINDOW: usize = 5;
 
-/// Digits of u2: 52 for 257 bits, or 26 for each half, of 129 bits.
+/// Digits of u2: 52 for 257 bits, or 26 per half, of 129 bits.
 pub(super) const KEY_DIGITS: usize = 52;
 
-/// Bits of a digit of u1. Each of the generator's tables has half of 2ʷ rows: with ten bits all of them fit into a second-level
+/// Bits of a digit of u1. The generator's tables have half of 2ʷ rows each: with ten bits all of them fit into a second-level
 /// cache of a megabyte, with twelve they would need three.
 pub(super) const GENERATOR_WINDOW: usize = 10;
 
@@ -34,12 +34,12 @@ pub(super) const fn parts<C: Curve>() -> usize {
     if C::BETA.is_some() { 2 } else { 1 }
 }
 
-/// Digits of each part of u2.
+/// Digits per part of u2.
 pub(super) const fn digits_a_part<C: Curve>() -> usize {
     KEY_DIGITS / parts::<C>()
 }
 
-/// The digits of one verification, each as the w bits above: digit value 2·bits − (2ʷ − 1).
+/// The digits of one verification, stored as the w bits above: digit value 2·bits − (2ʷ − 1).
 #[derive(Clone, Debug)]
 pub(super) struct Digits {
     /// Of u1, least significant first.

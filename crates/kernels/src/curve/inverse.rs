@@ -1,8 +1,8 @@
 //! Inverses modulo an odd number, by division steps.
 //!
 //! Bernstein and Yang, "Fast constant-time gcd computation and modular inversion" (CHES 2019): the pair f = M, g = x is
-//! reduced to f = ±1, g = 0 by steps that look at the lowest bits only. Sixty-two steps at a time are done on one word of
-//! each number, and their matrix is applied to the whole numbers, and modulo M to the pair d, e, for which
+//! reduced to f = ±1, g = 0 by steps that look at the lowest bits only. Sixty-two steps at a time are done on one word
+//! of both numbers, and their matrix is applied to the whole numbers, and modulo M to the pair d, e, for which
 //!
 //! ```text
 //! d·x ≡ f,  e·x ≡ g  (mod M)        so that in the end ±d is the inverse of x
@@ -167,7 +167,7 @@ fn words_of(limbs: &Limbs) -> Words {
     [l0 | l1 << 62, l1 >> 2 | l2 << 60, l2 >> 4 | l3 << 58, l3 >> 6 | l4 << 56]
 }
 
-/// The inverse of an odd word modulo 2⁶²: right in three bits, and in twice as many after each round.
+/// The inverse of an odd word modulo 2⁶²: right in three bits, and in twice as many after every round.
 fn inverse_of_word(odd: u64) -> u64 {
     (0..5)
         .fold(odd, |inverse, _| inverse.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(inverse))))

@@ -56,7 +56,7 @@ use table::GeneratorTables;
 #[expect(private_bounds, reason = "sealed: only this module can name these traits")]
 pub trait Curve: Parameters + InLanes {}
 
-/// What the arithmetic has to know of a curve.
+/// The parameters of a curve that the arithmetic needs.
 trait Parameters: Copy + Eq + Debug + 'static {
     /// The prime of the field.
     type P: Prime;
@@ -104,7 +104,7 @@ pub enum Key<'a, C: Curve> {
     Compressed(&'a [u8; 33]),
     /// BIP-340: x, standing for the point with even y.
     XOnly(&'a [u8; 32]),
-    /// Both coordinates. Whether they are those of a point is checked, which is less work than to compute y.
+    /// Both coordinates. Checked to be a point of the curve, which is less work than to compute y.
     Point {
         /// Big-endian, below p.
         x: &'a [u8; 32],
@@ -142,13 +142,13 @@ impl<C: Curve> Key<'_, C> {
 pub struct EcdsaItem<'a, C: Curve> {
     /// The hash of the message; any 32 bytes, taken modulo the group order.
     pub digest: &'a [u8; 32],
-    /// r and s, big-endian, each from 1 to n − 1. A high s is accepted.
+    /// r and s, big-endian, both from 1 to n − 1. A high s is accepted.
     pub signature: &'a [u8; 64],
     /// The signer's key.
     pub key: Key<'a, C>,
 }
 
-/// Writes the verdict on each ECDSA signature to `verdicts` at the same index.
+/// Writes the verdict on every ECDSA signature to `verdicts` at the same index.
 ///
 /// From [`Backend::faster_from`] signatures on this is faster than a library, and for one signature if its key has a table of
 /// [`ALONE_FROM`] or larger. The first call for a curve makes its generator's tables (0.8 megabytes).
@@ -225,7 +225,7 @@ impl Backend {
         }
     }
 
-    /// Writes the verdict on each ECDSA signature to `verdicts` at the same index.
+    /// Writes the verdict on every ECDSA signature to `verdicts` at the same index.
     ///
     /// # Panics
     /// If the two slices differ in length, or the back end is not available on this machine.
@@ -239,7 +239,7 @@ impl Backend {
         assert!(self.is_available(), "{} is not available on this machine", self.name());
     }
 
-    /// Writes the verdict on each equation to `verdicts` at the equation's index.
+    /// Writes the verdict on every equation to `verdicts` at the equation's index.
     fn check<C: Curve>(self, equations: &[Equation<'_, C>], rule: Rule, verdicts: &mut [Verdict]) {
         if C::check_many(self, equations, rule, verdicts) {
             return;

@@ -17,7 +17,7 @@ pub(super) trait Modulus: Copy + Eq + Debug + 'static {
     /// The modulus.
     const VALUE: Words;
 
-    /// The factor between a number and what the lanes hold in its place.
+    /// The factor between a number and its representation in the lanes.
     const TO_LANES: Words = ONE;
 
     /// 1/[`TO_LANES`](Self::TO_LANES).
@@ -113,7 +113,7 @@ impl<M: Modulus> Residue<M> {
         (root.square() == self).then_some(root)
     }
 
-    /// What the lanes hold in place of this number.
+    /// The representation of this number in the lanes.
     pub(super) fn to_lanes(self) -> Words {
         self.scaled(&M::TO_LANES)
     }
@@ -144,7 +144,7 @@ impl<M: Modulus> Residue<M> {
         Self::new(inverse::invert(&self.words, &M::VALUE))
     }
 
-    /// Replaces each number by its inverse, with one inversion for all (Montgomery's trick).
+    /// Replaces all numbers by their inverses, with one inversion for all (Montgomery's trick).
     ///
     /// ```text
     /// products:  1, x₀, x₀x₁, …       then from the end:  1/xᵢ = (1/x₀…xᵢ) · (x₀…xᵢ₋₁)

@@ -1,13 +1,13 @@
 //! The order in which a verification adds up the multiples that its digits select.
 //!
-//! The ladder doubles between the digits of a window, so each digit of a window has a list of multiples to add, and u1 has
+//! The ladder doubles between the digits of a window, so every digit of a window has a list of multiples to add, and u1 has
 //! another. **In sequence**, the ladder adds all of them to its sum, by mixed additions.
-//! **In rounds**, each list is added up first, as affine points: an affine addition needs half the operations of a mixed one and an
-//! inverse, which all additions of a round share. A list is distributed over sums that each add up to
-//! [`TERMS_A_SUM`] of its multiples, then neighbouring sums are added together, until one is left or the rounds have ended.
+//! **In rounds**, every list is added up first, as affine points: an affine addition needs half the operations of a mixed one and
+//! an inverse, which all additions of a round share. A list is distributed over sums that each add up to [`TERMS_A_SUM`] of its
+//! multiples, then neighbouring sums are added together, until one is left or the rounds have ended.
 //!
 //! Where u2 has two parts, the second stands for λ times the key. It has sums of its own, as far as there are enough
-//! multiples, which are multiplied by λ when they are added to those of the first.
+//! multiples, which are multiplied by λ when they are added to the sums of the first.
 
 use super::Curve;
 use super::digits::{GENERATOR_WINDOWS, digits_a_part, parts};
@@ -66,13 +66,13 @@ pub(super) enum Order {
 /// The additions of a verification.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// The multiple that each sum starts with.
+    /// The multiple that every sum starts with.
     pub(super) sums: Vec<Term>,
-    /// The additions of each round, none of which depends on another of the round.
+    /// The additions of every round, none of which depends on another of the round.
     pub(super) rounds: Vec<Vec<Addition>>,
-    /// What the ladder adds for each digit of a window, lowest digit first.
+    /// The ladder's additions for the digits of a window, lowest digit first.
     pub(super) key: Vec<Vec<Operand>>,
-    /// What the ladder adds for u1.
+    /// The ladder's additions for u1.
     pub(super) generator: Vec<Operand>,
 }
 
@@ -107,7 +107,7 @@ impl Plan {
         plan
     }
 
-    /// Plans the sum of a list. Returns what is left for the ladder to add.
+    /// Plans the sum of a list. Returns the terms that are left for the ladder.
     fn add_up(&mut self, terms: Vec<Term>, order: Order) -> Vec<Operand> {
         let parts = 1 + usize::from(terms.iter().any(|term| term.part() == 1));
         if order == Order::Sequence || terms.len() == 1 {
@@ -133,7 +133,7 @@ impl Plan {
         left.map(|source| self.operand(0, source)).collect()
     }
 
-    /// What is added for a source to something that is of this part.
+    /// The operand that adds a source to a sum of this part.
     fn operand(&self, part: usize, source: Source) -> Operand {
         let own = match source {
             Source::Term(term) => term.part(),
@@ -154,5 +154,5 @@ impl Plan {
 /// The most multiples that are added one after the other: the fewer, the fewer rounds, and the more sums are in memory.
 const TERMS_A_SUM: usize = 3;
 
-/// The most rounds, so that the additions of each are worth its inversion.
+/// The most rounds, so that a round's additions are worth its inversion.
 const ROUNDS: usize = 5;

@@ -21,8 +21,8 @@ pub struct SchnorrItem<'a> {
     pub key: Key<'a, Secp256k1>,
 }
 
-/// Writes the verdict on each BIP-340 signature to `verdicts` at the same index. The note on small batches
-/// at [`verify_ecdsa_many`](super::verify_ecdsa_many) applies.
+/// Writes the verdict on every BIP-340 signature to `verdicts` at the same index. The note on small
+/// batches at [`verify_ecdsa_many`](super::verify_ecdsa_many) applies.
 ///
 /// # Panics
 /// If the two slices differ in length.
@@ -31,7 +31,7 @@ pub fn verify_schnorr_many(items: &[SchnorrItem<'_>], verdicts: &mut [Verdict]) 
 }
 
 impl Backend {
-    /// Writes the verdict on each BIP-340 signature to `verdicts` at the same index.
+    /// Writes the verdict on every BIP-340 signature to `verdicts` at the same index.
     ///
     /// # Panics
     /// If the two slices differ in length, or the back end is not available on this machine.

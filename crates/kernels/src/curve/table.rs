@@ -2,7 +2,7 @@
 //!
 //! A window of a point Q holds Q, 3Q, 5Q, …, one [`Row`] each, so that the digit ±d of a multiplier is
 //! row ⌊d/2⌋ with the sign put on y. A table is the windows of 2⁰·Q, 2ˢ·Q, 2²ˢ·Q, …: the more it has, the fewer doublings
-//! are left. The generator has a window for each digit.
+//! are left. The generator has a window for every digit.
 
 use std::marker::PhantomData;
 
@@ -15,7 +15,7 @@ use super::{Curve, Key};
 /// The rows of a window: Q to 31·Q.
 pub(super) const KEY_ROWS: usize = 1 << (KEY_WINDOW - 1);
 
-/// Two field elements below 2²⁵⁶ in one cache line: the words of x, then those of y, as the lanes hold them.
+/// Two field elements below 2²⁵⁶ in one cache line: the words of x, then the words of y, as the lanes hold them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub(super) struct Row(pub(super) [u64; 8]);
@@ -115,7 +115,7 @@ impl<C: Curve> KeyTable<C> {
         key.cached().or_else(|| parsed.map(Self::of_point))
     }
 
-    /// [`KeyTable::new`] of each key, in SIMD lanes where this machine has them: 1 µs a key instead of 17.
+    /// [`KeyTable::new`] of every key, in SIMD lanes where this machine has them: 1 µs a key instead of 17.
     pub fn new_many(keys: &[Key<'_, C>]) -> Vec<Option<Self>> {
         if let Some(tables) = C::tables_of(keys) {
             return tables;
@@ -191,16 +191,16 @@ impl<C: Curve> std::fmt::Debug for KeyTable<C> {
     }
 }
 
-/// Rows of each of the generator's tables.
+/// Rows of a table of the generator.
 pub(super) const GENERATOR_ROWS: usize = 1 << (GENERATOR_WINDOW - 1);
 
 /// The odd multiples of the generator times a power of two.
 pub(super) type GeneratorTable = Box<[Row; GENERATOR_ROWS]>;
 
-/// The tables of a generator, one for each digit of u1.
+/// The tables of a generator, one per digit of u1.
 pub(super) type GeneratorTables = [GeneratorTable; GENERATOR_WINDOWS];
 
-/// A table for each digit of u1, 32 KiB each. The first call makes them, which takes some
+/// One table of 32 KiB per digit of u1. The first call makes them, which takes some
 /// four milliseconds.
 pub(super) fn generator_tables<C: Curve>() -> &'static GeneratorTables {
     C::generator_tables().get_or_init(|| {

@@ -6,7 +6,7 @@ mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86_avx2;
 
-/// Appends two digits for each byte.
+/// Appends two digits per byte.
 ///
 /// ```
 /// let mut digits = Vec::new();
@@ -45,7 +45,7 @@ pub fn is_lower(digits: &[u8]) -> bool {
     portable::is_lower(digits)
 }
 
-/// Decodes `digits` into `bytes`. Returns whether they are lower-case digits, two for each byte; if not,
+/// Decodes `digits` into `bytes`. Returns whether they are lower-case digits, two per byte; if not,
 /// the content of `bytes` is unspecified.
 ///
 /// ```
@@ -74,7 +74,7 @@ pub fn decode_into(digits: &[u8], out: &mut Vec<u8>) -> bool {
     is_hex
 }
 
-/// The back end beside the portable one, if it is used.
+/// The back end other than the portable one, if it is used.
 pub(crate) fn fast_back_end() -> Option<&'static str> {
     #[cfg(target_arch = "x86_64")]
     if x86_avx2::is_available() {

@@ -21,7 +21,7 @@ pub(super) fn decode(digits: &[u8], bytes: &mut [u8]) -> bool {
     seen < 16
 }
 
-/// The digits of each byte.
+/// The digits of every byte.
 pub(super) const DIGITS: [[u8; 2]; 256] = {
     let mut table = [[0; 2]; 256];
     let mut byte = 0;
@@ -32,7 +32,7 @@ pub(super) const DIGITS: [[u8; 2]; 256] = {
     table
 };
 
-/// The value of each digit; 0xff for other bytes.
+/// The value of every digit; 0xff for other bytes.
 const VALUES: [u8; 256] = {
     let mut table = [0xff; 256];
     let mut value = 0;

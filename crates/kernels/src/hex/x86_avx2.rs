@@ -117,7 +117,7 @@ fn is_at_most(values: __m256i, most: i8) -> __m256i {
 fn pairs_of(values: __m256i) -> [u8; STEP] {
     let wide = _mm256_maddubs_epi16(values, _mm256_set1_epi16(0x0110));
     let packed = _mm256_packus_epi16(wide, wide);
-    // Each half was packed separately: the first and the third quarter are the bytes.
+    // The halves were packed separately: the first and the third quarter are the bytes.
     let bytes = _mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0b1000));
     let mut out = [0; STEP];
     // SAFETY: `out` is 16 writable bytes, and the store requires no alignment.

@@ -47,7 +47,7 @@ pub fn append_plain(text: &[u8], out: &mut Vec<u8>) -> usize {
     portable::append_plain(text, out)
 }
 
-/// The back end beside the portable one, if it is used.
+/// The back end other than the portable one, if it is used.
 pub(crate) fn fast_back_end() -> Option<&'static str> {
     #[cfg(target_arch = "x86_64")]
     if x86_avx2::is_available() {

@@ -78,7 +78,7 @@ fn append_short(text: &[u8], out: &mut Vec<u8>) -> usize {
     plain
 }
 
-/// Copies a step to the start of `spare`, and returns a bit for each byte that JSON must escape.
+/// Copies a step to the start of `spare`, and returns a bit for every byte that JSON must escape.
 ///
 /// # Panics
 /// If `spare` is shorter than a step.
@@ -104,7 +104,7 @@ fn plain_steps(text: &[u8]) -> usize {
     STEP * steps.len() + portable::plain_len(tail)
 }
 
-/// A bit for each byte that JSON must escape.
+/// A bit for every byte that JSON must escape.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn specials(step: &[u8; STEP]) -> u32 {

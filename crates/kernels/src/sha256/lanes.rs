@@ -25,7 +25,7 @@ pub(super) trait Engine<const N: usize> {
     }
     /// One lane's state.
     fn get(&self, lane: usize) -> [u32; 8];
-    /// Folds one block into each lane.
+    /// Folds one block into every lane.
     fn compress(&mut self, blocks: &[&Block; N]);
     /// As [`portable::pad_into`].
     #[inline]
@@ -171,14 +171,14 @@ pub(super) fn digest<E: Engine<1>>(message: &[u8]) -> Digest {
 #[repr(align(64))]
 struct Aligned([Block; 2]);
 
-/// Writes the digest of each message, computed by `E`.
+/// Writes the digest of every message, computed by `E`.
 pub(super) fn run<const N: usize, E: Engine<N>>(messages: &[&[u8]], digests: &mut [Digest]) {
     if !messages.is_empty() {
         drive::<N, E>(Fresh { messages, next: 0 }, digests);
     }
 }
 
-/// Finishes each message of `source` by `E`.
+/// Finishes every message of `source` by `E`.
 #[inline]
 pub(super) fn drive<'m, const N: usize, E: Engine<N>>(
     mut source: impl Source<'m>,
@@ -186,7 +186,7 @@ pub(super) fn drive<'m, const N: usize, E: Engine<N>>(
 ) {
     let mut engine = E::new();
     let mut lanes = [Lane::IDLE; N];
-    // Blocks that each lane has not yet folded; of an idle one, a number that never reaches zero.
+    // Blocks that a lane has not yet folded; for an idle lane, a number that never reaches zero.
     let mut left = [IDLE; N];
     let mut busy = 0;
     for (at, lane) in lanes.iter_mut().enumerate() {

@@ -58,14 +58,14 @@ pub fn digest_parts(parts: &[&[u8]]) -> Digest {
     digest(message)
 }
 
-/// Returns the SHA-256 of each message, in order.
+/// Returns the SHA-256 of every message, in order.
 pub fn digest_many(messages: &[&[u8]]) -> Vec<Digest> {
     let mut digests = vec![[0; 32]; messages.len()];
     digest_many_into(messages, &mut digests);
     digests
 }
 
-/// Writes the SHA-256 of each message to the digest of the same index, without allocating.
+/// Writes the SHA-256 of every message to the digest of the same index, without allocating.
 ///
 /// # Panics
 /// If the two slices differ in length.
@@ -150,7 +150,7 @@ impl Backend {
         ranked.iter().copied().find(|b| b.is_available()).unwrap_or(Self::Portable)
     }
 
-    /// Writes the SHA-256 of each message to the digest of the same index, by this back end.
+    /// Writes the SHA-256 of every message to the digest of the same index, by this back end.
     ///
     /// # Panics
     /// If the two slices differ in length, or the back end is not available on this machine.

@@ -9,7 +9,7 @@ use crate::hex;
 
 type DigestInto = Box<dyn Fn(&[&[u8]], &mut [Digest])>;
 
-/// Each back end that this machine can run; the ARM one runs over emulated instructions elsewhere.
+/// The back ends that this machine can run; the ARM one runs over emulated instructions elsewhere.
 fn back_ends() -> Vec<(&'static str, DigestInto)> {
     let mut list: Vec<(&'static str, DigestInto)> = Backend::available()
         .map(|b| {

@@ -120,7 +120,7 @@ fn xor3(a: __m256i, b: __m256i, c: __m256i) -> __m256i {
     _mm256_xor_si256(a, _mm256_xor_si256(b, c))
 }
 
-/// The words of eight blocks, one vector for each word.
+/// The words of eight blocks, one vector per word.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn columns(blocks: &[&Block; 8]) -> [__m256i; 16] {
@@ -153,7 +153,7 @@ fn transpose([r0, r1, r2, r3, r4, r5, r6, r7]: [__m256i; 8]) -> [__m256i; 8] {
     ]
 }
 
-/// A 4 × 4 transpose of the words in each 128-bit group of four vectors.
+/// A 4 × 4 transpose of the words in every 128-bit group of four vectors.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn transpose_groups([r0, r1, r2, r3]: [__m256i; 4]) -> [__m256i; 4] {
@@ -167,7 +167,7 @@ fn transpose_groups([r0, r1, r2, r3]: [__m256i; 4]) -> [__m256i; 4] {
     ]
 }
 
-/// Turns each big-endian word into a number.
+/// Turns big-endian words into numbers.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn swap_bytes(words: __m256i) -> __m256i {

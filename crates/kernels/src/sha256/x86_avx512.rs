@@ -21,11 +21,11 @@ pub(super) fn is_available() -> bool {
         && is_x86_feature_detected!("avx512bw")
 }
 
-/// Sixteen states in each of `K` vectors, word by word. Made only where [`is_available`] holds.
+/// Sixteen states in every one of `K` vectors, word by word. Made only where [`is_available`] holds.
 pub(super) struct Lanes<const K: usize> {
     /// `words[k][i][lane]` is word `i` of the state of lane `16·k + lane`.
     words: [[[u32; 16]; 8]; K],
-    /// A bit for each lane whose state is the one before the first block, regardless of `words`.
+    /// A bit for every lane whose state is the one before the first block, regardless of `words`.
     fresh: [u16; K],
 }
 
@@ -165,7 +165,7 @@ fn store_block(block: &mut Block, value: __m512i) {
     unsafe { _mm512_storeu_si512(block.as_mut_ptr().cast(), value) }
 }
 
-/// Repeats a step for each word of the ring, as straight code: with the sixteen schedule words in
+/// Repeats a step for every word of the ring, as straight code: with the sixteen schedule words in
 /// registers this runs 1.3 times as fast as the loop that the compiler leaves rolled.
 macro_rules! for_each_word {
     (|$t:ident| $step:expr) => {
@@ -271,8 +271,7 @@ fn xor3(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
     _mm512_ternarylogic_epi32::<0x96>(a, b, c)
 }
 
-/// Turns sixteen rows, which are blocks of sixteen big-endian words, into sixteen vectors, one for each
-/// word.
+/// Turns sixteen rows, which are blocks of sixteen big-endian words, into sixteen vectors, one per word.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn transpose(mut rows: [__m512i; 16]) -> [__m512i; 16] {
@@ -286,7 +285,7 @@ fn transpose(mut rows: [__m512i; 16]) -> [__m512i; 16] {
         let of_four = transpose_groups(&rows[4 * i..][..4]);
         quads[4 * i..][..4].copy_from_slice(&of_four);
     }
-    // What is left is a 4 × 4 transpose of 128-bit groups for each `r`.
+    // The rest is a 4 × 4 transpose of 128-bit groups for every `r`.
     let mut columns = quads;
     for r in 0..4 {
         let [q0, q1, q2, q3] = [quads[r], quads[4 + r], quads[8 + r], quads[12 + r]];
@@ -302,7 +301,7 @@ fn transpose(mut rows: [__m512i; 16]) -> [__m512i; 16] {
     columns
 }
 
-/// A 4 × 4 transpose of the words in each 128-bit group of four vectors.
+/// A 4 × 4 transpose of the words in every 128-bit group of four vectors.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn transpose_groups(rows: &[__m512i]) -> [__m512i; 4] {
@@ -317,7 +316,7 @@ fn transpose_groups(rows: &[__m512i]) -> [__m512i; 4] {
     ]
 }
 
-/// Writes sixteen states, one vector for each word, as digests.
+/// Writes sixteen states, one vector per word, as digests.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn store_digests(state: [__m512i; 8], digests: &mut [Digest; 16]) {
@@ -337,7 +336,7 @@ fn store_digests(state: [__m512i; 8], digests: &mut [Digest; 16]) {
     }
 }
 
-/// Turns each big-endian word into a number, or a number into one.
+/// Turns big-endian words into numbers, or numbers into such words.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn swap_bytes(words: __m512i) -> __m512i {

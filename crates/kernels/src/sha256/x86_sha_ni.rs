@@ -22,9 +22,9 @@ pub(super) fn is_available() -> bool {
 
 /// `N` messages interleaved. Made only where [`is_available`] holds.
 pub(super) struct Streams<const N: usize> {
-    /// Words `F E B A` of each state, low to high.
+    /// Words `F E B A` of every state, low to high.
     abef: [[u32; 4]; N],
-    /// Words `H G D C` of each state, low to high.
+    /// Words `H G D C` of every state, low to high.
     cdgh: [[u32; 4]; N],
 }
 
@@ -80,7 +80,7 @@ fn compress<const N: usize>(
     blocks: &[&Block; N],
 ) {
     let mut before = [(_mm_setzero_si128(), _mm_setzero_si128()); N];
-    // The last sixteen words of each message schedule, as a ring of four vectors.
+    // The last sixteen words of every message schedule, as a ring of four vectors.
     let mut words = [[_mm_setzero_si128(); 4]; N];
     for at in 0..N {
         before[at] = (load_words(&abef[at]), load_words(&cdgh[at]));

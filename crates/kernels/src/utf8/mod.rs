@@ -88,7 +88,7 @@ fn high_bits(chunks: &[[u8; 8]]) -> u64 {
 
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
-/// The back end beside the portable one, if it is used.
+/// The back end other than the portable one, if it is used.
 pub(crate) fn fast_back_end() -> Option<&'static str> {
     #[cfg(target_arch = "x86_64")]
     if x86_ssse3::is_available() {
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// Asserts that the dispatched form and each back end agree with the standard library.
+    /// Asserts that the dispatched form and every back end agree with the standard library.
     fn assert_all_agree(bytes: &[u8]) {
         let expected = std::str::from_utf8(bytes).is_ok();
         assert_eq!(from_utf8(bytes).is_some(), expected, "{bytes:02x?}");

@@ -84,7 +84,7 @@ fn table(faults: &[u8; 16]) -> __m128i {
     load(faults)
 }
 
-// The faults of a pair, one bit each. The names are those of the paper.
+// The faults of a pair, one bit each, with the paper's names.
 /// A leading byte, and no continuation after it.
 const TOO_SHORT: u8 = 1 << 0;
 /// A character of one byte, and a continuation after it.

@@ -8,7 +8,7 @@
 //! low  = a·b + (2¹⁰⁴ + 1.5·2⁵² − high)    exact: the bits below the exponent are the low half, plus 2⁵¹
 //! ```
 //!
-//! What is in parentheses is a third fused multiply-add, since no double has the value 2¹⁰⁴ + 1.5·2⁵², but it is the
+//! The expression in parentheses is a third fused multiply-add, since no double has the value 2¹⁰⁴ + 1.5·2⁵², but it is the
 //! product of two ([`START`]).
 //!
 //! A product with a constant c needs less: x + 2⁵² in place of x, which saves a subtraction, for 2¹⁰⁴ − 2⁵²·c in place of 2¹⁰⁴
@@ -16,30 +16,30 @@
 //!
 //! The bits of both are added up as integers, exponents included; what the exponents add is known beforehand and
 //! subtracted once a column. A low half lies between −2⁵¹ and 2⁵¹, because the high one was rounded and not cut off, so
-//! each column starts with its share of a multiple of p that is larger than what the low halves can take away.
+//! every column starts with its share of a multiple of p that is larger than what the low halves can take away.
 //! (Emmart, "Faster Modular Exponentiation Using Double Precision Floating Point Arithmetic on the GPU", ARITH 2018,
 //! §III has the two instructions, there with rounding towards zero.)
 
 /// An integer below 2⁵² is the fraction of a number from this one on, less this one.
 pub(super) const TWO_52: f64 = (1_u64 << 52) as f64;
 
-/// What the high half is added to.
+/// The addend of the high half.
 pub(super) const TWO_104: f64 = TWO_52 * TWO_52;
 
 /// Two factors of 2¹⁰⁴ + 1.5·2⁵².
 pub(super) const START: [f64; 2] = [5.0 * (1_u64 << 51) as f64, 1_801_439_850_948_199.0];
 
-/// What the high half of (2⁵² + x)·`number` is added to, to be that of x·`number`.
+/// The addend that turns the high half of (2⁵² + x)·`number` into the high half of x·`number`.
 pub(super) const fn start_by(number: u64) -> f64 {
     TWO_104 - TWO_52 * number as f64
 }
 
-/// What the low half is added to.
+/// The addend of the low half.
 pub(super) const LOW_START: f64 = 1.5 * TWO_52;
 
 /// The bits of a high half that is zero.
 pub(super) const HIGH_EXCESS: u64 = TWO_104.to_bits();
 
-/// What a column needs at its start to stay positive, in units of 2⁵². Five low halves of a product and at most two of
-/// a reduction are each at most half a unit below zero; one unit makes the start a multiple of p.
+/// The start that keeps a column positive, in units of 2⁵². Five low halves of a product and at most two of
+/// a reduction are at most half a unit below zero; one unit makes the start a multiple of p.
 pub(super) const SPARE: u64 = 5;

@@ -1,11 +1,11 @@
-//! Field elements modulo a curve's prime, one in each lane of a vector, in `G` vectors at once.
+//! Field elements modulo a curve's prime, one per lane of a vector, in `G` vectors at once.
 //!
 //! ```text
-//! value = l₀ + l₁·2⁵² + l₂·2¹⁰⁴ + l₃·2¹⁵⁶ + l₄·2²⁰⁸        one vector for each lᵢ
+//! value = l₀ + l₁·2⁵² + l₂·2¹⁰⁴ + l₃·2¹⁵⁶ + l₄·2²⁰⁸        one vector per lᵢ
 //! ```
 //!
-//! The multiplier ([`Vector::multiply`]) reads 52 bits of each factor, ignores the rest, and adds the low and high halves of
-//! the product to two columns of 64 bits. Hence three types:
+//! The multiplier ([`Vector::multiply`]) reads 52 bits of both factors, ignores the rest, and adds the low and high halves
+//! of the product to two columns of 64 bits. Hence three types:
 //!
 //! * [`Loose`]: limbs may use their 64 bits. The result of multiplications, and the terms of sums.
 //! * [`Factor`]: after [`Loose::carry`], the bits of a limb above bit 51 are in the next one as well. Can be
@@ -22,7 +22,7 @@
 //! magnitudes: an element of magnitude m has a top limb of about m·2⁴⁸ at most, a value of about
 //! m·2²⁵⁶.
 //!
-//! `G` groups run through each operation one after the other, so that the processor finds
+//! `G` groups run through every operation one after the other, so that the processor finds
 //! independent work while a group waits for its own carries.
 
 use std::ops::Deref;
@@ -32,7 +32,7 @@ use super::super::modular::{Modulus, Residue, Words, gap};
 use super::bound::{Bound, WideBound};
 use super::vector::{Vector, Work};
 
-/// The limbs of a number in each lane, least significant first.
+/// The limbs of the lanes' numbers, least significant first.
 pub(super) type Limbs<V> = [V; 5];
 
 /// The prime of a vector's curve.
@@ -57,7 +57,7 @@ pub(in crate::curve) trait Prime: Modulus {
     /// Ten columns below 2⁶³, to five limbs of the same residue (for Montgomery's form, of its quotient by 2²⁶⁰).
     fn fold<V: Vector>(columns: [V; 10]) -> Limbs<V>;
 
-    /// The largest top limb of what is folded from a number below `value`·2⁴¹⁶.
+    /// The largest top limb after folding a number below `value`·2⁴¹⁶.
     #[cfg(debug_assertions)]
     fn folded_top(value: u128) -> u64;
 
@@ -65,11 +65,11 @@ pub(in crate::curve) trait Prime: Modulus {
     /// anything but sums is made of them.
     fn settle<V: Vector>(limbs: Limbs<V>) -> Limbs<V>;
 
-    /// The largest limbs (0 to 3, and 4) of what is settled from limbs up to these.
+    /// The largest limbs (0 to 3, and 4) after settling limbs up to these.
     #[cfg(debug_assertions)]
     fn settled(limbs: [u64; 2]) -> [u64; 2];
 
-    /// Of tight limbs: what is above bit 256 (at most four bits) replaced by its residue, and carried.
+    /// Replaces the bits of tight limbs above bit 256 (at most four) by their residue, and carries.
     fn fold_top<V: Vector>(limbs: Limbs<V>) -> Limbs<V>;
 
     /// What lanes hold in place of a number below 2²⁵⁶.
@@ -78,7 +78,7 @@ pub(in crate::curve) trait Prime: Modulus {
     /// The number in whose place lanes hold this.
     fn leave<V: Vector, const G: usize>(held: &Tight<V, G>) -> Tight<V, G>;
 
-    /// A root of each lane that has one: x to the power (p + 1)/4.
+    /// A root in the lanes that have one: x to the power (p + 1)/4.
     fn root<V: Vector, const G: usize>(x: &Factor<V, G>) -> Factor<V, G>;
 }
 
@@ -183,25 +183,25 @@ impl<V: Vector, const G: usize> Factor<V, G> {
         self.limbs[0][0]
     }
 
-    /// Zero in each lane of a vector.
+    /// Zero in every lane of a vector.
     #[inline(always)]
     fn zero(&self) -> V {
         self.any_vector().splat(0)
     }
 
-    /// The number one in each lane.
+    /// The number one in every lane.
     #[inline(always)]
     pub(super) fn one(&self) -> Tight<V, G> {
         self.splat(const { limbs_of(&PrimeOf::<V>::TO_LANES) })
     }
 
-    /// The same number in each lane.
+    /// The same number in every lane.
     #[inline(always)]
     pub(super) fn number(&self, number: Residue<PrimeOf<V>>) -> Tight<V, G> {
         self.splat(limbs_of(&number.words())).enter()
     }
 
-    /// The same limbs in each lane.
+    /// The same limbs in every lane.
     #[inline(always)]
     pub(super) fn splat(&self, limbs: [u64; 5]) -> Tight<V, G> {
         let mut out = self.limbs;
@@ -267,7 +267,7 @@ impl<V: Vector, const G: usize> Tight<V, G> {
         Self(Factor { limbs, bound: Bound::REDUCED })
     }
 
-    /// The limbs of each group.
+    /// The limbs of all groups.
     #[inline(always)]
     pub(super) fn limbs(&self) -> &[Limbs<V>; G] {
         &self.0.limbs
@@ -375,7 +375,7 @@ impl<V: Vector, const G: usize> Loose<V, G> {
         out
     }
 
-    /// Carries between the limbs, so that each is below 2⁵².
+    /// Carries between the limbs, so that all are below 2⁵².
     #[inline(always)]
     pub(super) fn tighten(&self) -> Tight<V, G> {
         self.carry().tighten()
@@ -430,7 +430,7 @@ impl<V: Vector, const G: usize> Wide<V, G> {
         out.fold()
     }
 
-    /// Brings the ten columns down to five limbs. The magnitude is that of a product.
+    /// Brings the ten columns down to five limbs. The result has the magnitude of a product.
     #[inline(always)]
     pub(super) fn fold(&self) -> Loose<V, G> {
         let mut limbs = [[self.columns[0][0]; 5]; G];
@@ -495,7 +495,7 @@ impl<V: Vector, const G: usize> Tight<V, G> {
         Self(self.0.or_where(mask, &other.0))
     }
 
-    /// Each lane's number from the lane at this distance (see [`Vector::exchange`]).
+    /// Every lane's number, from the lane at this distance (see [`Vector::exchange`]).
     #[inline(always)]
     pub(super) fn exchange(&self, distance: usize) -> Self {
         Self(self.0.exchange(distance))
@@ -532,7 +532,7 @@ impl<V: Vector, const G: usize> Factor<V, G> {
         Self { limbs, bound: self.bound.or(other.bound) }
     }
 
-    /// Each lane's number from the lane at this distance (see [`Vector::exchange`]).
+    /// Every lane's number, from the lane at this distance (see [`Vector::exchange`]).
     #[inline(always)]
     pub(super) fn exchange(&self, distance: usize) -> Self {
         let mut out = *self;
@@ -544,7 +544,7 @@ impl<V: Vector, const G: usize> Factor<V, G> {
         out
     }
 
-    /// A root of each lane that has one. The caller checks whether its square is x.
+    /// A root in the lanes that have one. The caller checks whether its square is x.
     #[inline(always)]
     pub(super) fn root(&self) -> Self {
         PrimeOf::<V>::root(self)
@@ -565,7 +565,7 @@ impl<V: Vector, const G: usize> Factor<V, G> {
     }
 }
 
-/// The largest top limb of two factors whose product can be a factor. What the columns start with leaves a little less than
+/// The largest top limb of two factors whose product can be a factor. The start of the columns leaves a little less than
 /// 52 bits, and Montgomery's division adds a sixteenth.
 #[cfg(test)]
 pub(super) fn widest_top<V: Vector>() -> u64 {
@@ -642,7 +642,7 @@ pub(super) fn add_start<V: Vector, const N: usize>(mut columns: [V; N], start: [
 struct Start<V>(V);
 
 impl<V: Vector> Start<V> {
-    /// Those of a product: a multiple of p, less what [`Vector::multiply`] adds too much.
+    /// The start of a product's columns: a multiple of p, less what [`Vector::multiply`] adds too much.
     const PRODUCT: [u64; 10] = {
         let multiple = multiple_of_p_in_columns::<PrimeOf<V>>(V::SPARE);
         let mut start = [0_u64; 10];
@@ -659,7 +659,7 @@ impl<V: Vector> Start<V> {
     };
 }
 
-/// Columns 0 to 8 of a multiple of p, each from `spare` − 1 to `spare` times 2⁵².
+/// Columns 0 to 8 of a multiple of p, from `spare` − 1 to `spare` times 2⁵².
 const fn multiple_of_p_in_columns<P: Prime>(spare: u64) -> [u64; 10] {
     // The number whose nine columns are `spare`·2⁵², modulo p.
     let mut residue = Residue::<P>::ZERO;
@@ -694,7 +694,7 @@ pub(super) fn carry<V: Vector>([l0, l1, l2, l3, l4]: Limbs<V>) -> Limbs<V> {
     [l0, l1, l2, l3, l4]
 }
 
-/// Carries, and clears what was carried.
+/// Carries, and clears the carried bits.
 #[inline(always)]
 pub(super) fn carry_and_mask<V: Vector>(limbs: Limbs<V>) -> Limbs<V> {
     let mask = limbs[0].splat(MASK_52);
@@ -737,7 +737,7 @@ fn lanes_with<V: Vector>(limb: V, bits: u64) -> u8 {
     limb.and(limb.splat(bits)).nonzero_lanes()
 }
 
-/// The limbs of K·p, written so that each is at least [`LIFT`] · 2⁵² (limbs 0–3) or close to
+/// The limbs of K·p, written so that all are at least [`LIFT`] · 2⁵² (limbs 0–3) or close to
 /// K·2⁴⁸ (limb 4): a loose element can be taken from it limb by limb.
 pub(super) const fn multiple_of_p<P: Prime>(k: u64) -> [u64; 5] {
     let lift = LIFT << 52;
@@ -765,6 +765,6 @@ pub(super) const fn limbs_of([w0, w1, w2, w3]: &Words) -> [u64; 5] {
 pub(super) const MASK_52: u64 = (1 << 52) - 1;
 pub(super) const MASK_48: u64 = (1 << 48) - 1;
 
-/// The part of each limb of a [`multiple_of_p`] that is borrowed from the next. Loose elements that are
+/// The part that every limb of a [`multiple_of_p`] borrows from the next one. Loose elements that are
 /// subtracted have limbs below [`LIFT`] · 2⁵².
 pub(super) const LIFT: u64 = 64;

@@ -1,5 +1,5 @@
-//! Eight lanes of AVX-512, multiplied by IFMA: `vpmadd52luq` and `vpmadd52huq` read 52 bits of each factor, ignore the rest,
-//! and add the low or high half of the product to 64 bits.
+//! Eight lanes of AVX-512, multiplied by IFMA: `vpmadd52luq` and `vpmadd52huq` read 52 bits of both factors, ignore the
+//! rest, and add the low or high half of the product to 64 bits.
 
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
@@ -243,14 +243,14 @@ fn transpose_pairs([p0, p1, p2, p3]: [__m512i; 4]) -> [__m512i; 4] {
     [evens(even01, even23), evens(odd01, odd23), odds(even01, even23), odds(odd01, odd23)]
 }
 
-/// 128-bit groups 0 and 2 of each.
+/// 128-bit groups 0 and 2 of both vectors.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn evens(a: __m512i, b: __m512i) -> __m512i {
     _mm512_shuffle_i64x2::<0b10_00_10_00>(a, b)
 }
 
-/// 128-bit groups 1 and 3 of each.
+/// 128-bit groups 1 and 3 of both vectors.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn odds(a: __m512i, b: __m512i) -> __m512i {

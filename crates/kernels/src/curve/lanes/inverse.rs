@@ -8,7 +8,7 @@ use super::rows::write_rows;
 use super::vector::Vector;
 
 impl<V: Vector, const G: usize> Factor<V, G> {
-    /// The 1/x of each lane, and 0 of 0.
+    /// The 1/x of every lane, and 0 of 0.
     #[inline(always)]
     pub(super) fn invert(&self) -> Self {
         let tight = self.tighten();
@@ -29,7 +29,8 @@ impl<V: Vector, const G: usize> Factor<V, G> {
     }
 }
 
-/// The inverse of each lane: that of all lanes' product, times the product of the others. No lane is zero.
+/// The inverse of every lane: the inverse of all lanes' product, times the product of the others. No lane
+/// is zero.
 #[inline(always)]
 fn inverse_of_lanes<V: Vector>(number: &Factor<V, 1>) -> Factor<V, 1> {
     let (mut others, mut all) = (*number.one(), *number);
@@ -43,7 +44,7 @@ fn inverse_of_lanes<V: Vector>(number: &Factor<V, 1>) -> Factor<V, 1> {
     others.mul(&inverse_of_first(&all)).carry()
 }
 
-/// The inverse of the first lane's number, in each lane.
+/// The inverse of the first lane's number, in every lane.
 #[inline(always)]
 fn inverse_of_first<V: Vector>(number: &Factor<V, 1>) -> Tight<V, 1> {
     let mut rows = [Row::ZERO; MOST_LANES];

@@ -20,7 +20,7 @@ use super::point::{Affine, Jacobian};
 use super::terms::Terms;
 use super::vector::Engine;
 
-/// What the ladder adds.
+/// The terms that the ladder adds.
 pub(super) struct Ladder<'a, E: Engine, const G: usize> {
     pub(super) plan: &'a Plan,
     pub(super) terms: &'a Terms<'a, E, G>,
@@ -31,7 +31,7 @@ pub(super) struct Ladder<'a, E: Engine, const G: usize> {
 }
 
 impl<E: Engine, const G: usize> Ladder<'_, E, G> {
-    /// u1·G + u2·Q of each lane; Z = 0 in lanes with an exceptional addition.
+    /// u1·G + u2·Q of every lane; Z = 0 in lanes with an exceptional addition.
     #[inline(always)]
     pub(super) fn run(&self) -> Jacobian<E::Vector, G> {
         let highest = self.plan.key.len() - 1;

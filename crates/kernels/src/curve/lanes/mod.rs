@@ -71,10 +71,10 @@ pub(super) fn is_available(backend: Backend) -> bool {
     with_engine!(Secp256k1, backend, |_engine| ()).is_some()
 }
 
-/// A curve's verification in lanes. Implemented for each curve and not for all at once, so that this crate has its code: a generic
+/// A curve's verification in lanes. Implemented per curve and not for all at once, so that this crate has its code: a generic
 /// function is compiled in every crate that calls it.
 pub(super) trait InLanes: Sized {
-    /// Writes the verdict on each equation to `verdicts` at the equation's index, if the back end is one with lanes and
+    /// Writes the verdicts on the equations to `verdicts` at the equation's index, if the back end is one with lanes and
     /// available. Returns whether it did.
     fn check_many(
         backend: Backend,
@@ -85,12 +85,12 @@ pub(super) trait InLanes: Sized {
     where
         Self: Curve;
 
-    /// The table of each key by the fastest lanes here, if there are any; `None` where the bytes are not a key.
+    /// The tables of the keys by the fastest lanes here, if there are any; `None` where the bytes are not a key.
     fn tables_of(keys: &[Key<'_, Self>]) -> Option<Vec<Option<KeyTable<Self>>>>
     where
         Self: Curve;
 
-    /// The window of each point by the fastest lanes here, if there are any.
+    /// The windows of the points by the fastest lanes here, if there are any.
     fn windows_of(points: &[Affine<Self>]) -> Option<Vec<Window>>
     where
         Self: Curve;

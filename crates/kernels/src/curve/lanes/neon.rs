@@ -66,7 +66,7 @@ impl<C: Curve> Vector for Lanes<C> {
     const ROUNDS_FROM: usize = 16;
     const ROUNDS_FOR_NEW_KEYS: bool = true;
 
-    /// The instructions subtract products, so that the low half is that of a negative number.
+    /// The instructions subtract products, so that the low half is negative.
     const SPREAD_FROM: Option<TableSize> = Some(TableSize::Large);
     const LOW_EXCESS: u64 = (-LOW_START).to_bits();
     const PRODUCT_APART: bool = false;

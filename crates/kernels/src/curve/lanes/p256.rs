@@ -17,7 +17,7 @@ impl Prime for P {
     #[cfg(any(test, debug_assertions))]
     const FOLDABLE_TOP: u64 = (2 << 48) - (1 << 20);
 
-    /// At most two halves of each of the three products, and a carry.
+    /// At most two halves of every one of the three products, and a carry.
     #[cfg(any(test, debug_assertions))]
     const FOLD_TERMS: u64 = 7;
 
@@ -106,7 +106,7 @@ fn run_of_ones<V: Vector, const G: usize>(x: &Factor<V, G>) -> Factor<V, G> {
 struct Start<V>(V);
 
 impl<V: Vector> Start<V> {
-    /// Those of a reduction, less what [`Vector::multiply`] adds too much: five products into columns 4 to 9.
+    /// The start of a reduction's columns, less what [`Vector::multiply`] adds too much: five products into columns 4 to 9.
     const FOLD: [u64; 10] = {
         let low = 0_u64.wrapping_sub(V::LOW_EXCESS);
         let high = 0_u64.wrapping_sub(V::HIGH_EXCESS);

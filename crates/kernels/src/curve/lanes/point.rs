@@ -150,7 +150,7 @@ impl<V: Vector, const G: usize> Jacobian<V, G> {
         }
     }
 
-    /// Each lane's point from the lane at this distance (see [`Vector::exchange`]).
+    /// Every lane's point, from the lane at this distance (see [`Vector::exchange`]).
     #[inline(always)]
     pub(super) fn exchange(&self, distance: usize) -> Self {
         Self {

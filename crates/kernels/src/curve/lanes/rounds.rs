@@ -6,11 +6,11 @@
 //!
 //! That is 2 multiplications and a squaring, and the inverse of x₂ − x₁ takes 3 multiplications: one to multiply all differences of
 //! the round up, two to divide the inverse of the product into the inverses of its factors (Montgomery's trick). The
-//! chain of products runs through all additions of all groups, in each lane by itself; then one inversion serves all lanes
+//! chain of products runs through all additions of all groups, in every lane by itself; then one inversion serves all lanes
 //! (`inverse.rs`).
 //!
 //! **Exceptions.** Equal or opposite points have a difference of zero, which would spoil the inverses of all others. The product
-//! is zero then. Only in that case the differences are examined one by one: those that are zero are replaced by one, and
+//! is zero then. Only in that case the differences are examined one by one: the zeros are replaced by one, and
 //! their lanes are marked, so that no other signature is affected.
 
 use super::super::plan::{Addition, Plan, Source};
@@ -29,9 +29,9 @@ pub(super) struct Rounds<'a, V, const G: usize> {
 
 /// The sums of several groups.
 pub(super) struct Sums<V, const G: usize> {
-    /// Those of the first group, then those of the second, and so on.
+    /// The sums of the first group, then of the second, and so on.
     points: Vec<Affine<V, G>>,
-    /// The lanes of each group that met an exceptional addition. Their sums are meaningless.
+    /// The lanes of every group that met an exceptional addition. Their sums are meaningless.
     exceptional: Vec<[u8; G]>,
     /// The additions of a round.
     steps: Vec<Step<V, G>>,
@@ -57,7 +57,7 @@ impl<V, const G: usize> Sums<V, G> {
 }
 
 impl<'a, V: Vector, const G: usize> Rounds<'a, V, G> {
-    /// The rounds of a number of groups, each of which has to [`Start`].
+    /// The rounds of a number of groups, all of which have to [`Start`].
     #[inline(always)]
     pub(super) fn of<E: Engine<Vector = V>>(
         engine: E,
@@ -122,7 +122,7 @@ pub(super) struct Start<'s, 'a, E: Engine, const G: usize> {
     pub(super) rounds: &'s mut Rounds<'a, E::Vector, G>,
     pub(super) group: usize,
     pub(super) terms: &'s Terms<'s, E, G>,
-    /// Those of the group that starts next.
+    /// The terms of the group that starts next.
     pub(super) next: Option<&'s Terms<'s, E, G>>,
 }
 
@@ -196,7 +196,7 @@ impl<V: Vector, const G: usize> Step<V, G> {
         *product = product.mul(&self.difference).carry(); // 1 or 2
     }
 
-    /// Finishes it. `inverse` is that of the product before the step after this one.
+    /// Finishes it. `inverse` is the inverse of the product before the step after this one.
     #[inline(always)]
     fn finish(&self, sum: &mut Affine<V, G>, inverse: &mut Factor<V, G>) {
         sum.x.any_vector().apart(Finish { step: self, sum, inverse });

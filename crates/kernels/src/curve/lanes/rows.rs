@@ -1,13 +1,13 @@
 //! The conversion between rows and lanes.
 //!
-//! A lane reads its own row of its own table: a load of a cache line for each lane, then a transpose, which
+//! A lane reads its own row of its own table: a load of a cache line per lane, then a transpose, which
 //! is a third of the instructions of the gathers that would do the same.
 
 use super::super::table::Row;
 use super::field::{Limbs, MASK_52, Tight};
 use super::vector::{Engine, Vector};
 
-/// The two numbers of each lane's row.
+/// The two numbers of every lane's row.
 #[inline(always)]
 pub(super) fn read_rows<E: Engine, const G: usize>(
     engine: E,
@@ -26,7 +26,7 @@ pub(super) fn read_rows<E: Engine, const G: usize>(
     [Tight::from_limbs(first), Tight::from_limbs(second)]
 }
 
-/// Writes a row for each lane of two numbers of magnitude 1.
+/// Writes a row per lane, of two numbers of magnitude 1.
 #[inline(always)]
 pub(super) fn write_rows<V: Vector, const G: usize>(
     first: &Tight<V, G>,

@@ -1,6 +1,6 @@
 //! The field of secp256k1 in lanes: p = 2²⁵⁶ − 2³² − 977.
 //!
-//! 2²⁶⁰ ≡ [`FOLD_260`] brings the upper five columns of a product down, then 2²⁵⁶ ≡ [`FOLD_256`] what is above bit 256.
+//! 2²⁶⁰ ≡ [`FOLD_260`] brings the upper five columns of a product down, then 2²⁵⁶ ≡ [`FOLD_256`] the bits above 256.
 
 use super::super::secp256k1::P;
 use super::field::{Factor, Limbs, MASK_48, Prime, Tight, add_start, carry, carry_and_mask};
@@ -28,7 +28,7 @@ impl Prime for P {
         for i in 0..5 {
             (low[i], low[i + 1]) = V::multiply_by::<FOLD_260>(low[i], low[i + 1], upper[i]);
         }
-        // What is above bit 256: the top of limb 4, and limb 5 (below 2³⁷), below 2⁴² together.
+        // The bits above 256: the top of limb 4, and limb 5 (below 2³⁷), below 2⁴² together.
         let [l0, l1, l2, l3, l4, l5] = low;
         let above = l4.shr::<48>().plus(l5.shl::<4>());
         let (l0, l1) = V::multiply_by::<FOLD_256>(l0, l1, above);
@@ -70,7 +70,7 @@ impl Prime for P {
         *held
     }
 
-    /// The addition chain is that of `secp256k1_fe_sqrt` in libsecp256k1: runs of ones of the lengths 2, 22 and 223 in
+    /// The addition chain is taken from `secp256k1_fe_sqrt` in libsecp256k1: runs of ones of the lengths 2, 22 and 223 in
     /// (p + 1)/4, 253 squarings and 13 multiplications.
     #[inline(always)]
     fn root<V: Vector, const G: usize>(x: &Factor<V, G>) -> Factor<V, G> {
@@ -104,8 +104,8 @@ fn runs_of_ones<V: Vector, const G: usize>(
 struct Start<V>(V);
 
 impl<V: Vector> Start<V> {
-    /// Those of a reduction, less what [`Vector::multiply`] adds too much: five products into columns 0 to 5, and one into
-    /// 0 and 1.
+    /// The start of a reduction's columns, less what [`Vector::multiply`] adds too much: five products into columns 0 to
+    /// 5, and one into 0 and 1.
     const FOLD: [u64; 6] = {
         let low = 0_u64.wrapping_sub(V::LOW_EXCESS);
         let high = 0_u64.wrapping_sub(V::HIGH_EXCESS);

@@ -1,7 +1,7 @@
 //! The sum of one signature over eight lanes.
 //!
-//! With several windows of the key most additions of a signature do not depend on each other. So each lane adds up a share
-//! of the multiples, and in the end the lanes are added up.
+//! With several windows of the key most additions of a signature do not depend on each other. So every lane adds up a
+//! share of the multiples, and in the end the lanes are added up.
 //!
 //! ```text
 //! for each digit that a window serves, from the highest:
@@ -33,7 +33,7 @@ struct Selected<'a> {
     by_lambda: bool,
 }
 
-/// What each lane has added up.
+/// The sums of the lanes so far.
 struct Shares<V, const G: usize> {
     sum: Jacobian<V, G>,
     /// The lanes that have added anything. The others hold any point.
@@ -41,7 +41,7 @@ struct Shares<V, const G: usize> {
 }
 
 impl<'a, E: Engine> Single<'a, E> {
-    /// u1·G + u2·Q in each lane; Z = 0 after an exceptional addition.
+    /// u1·G + u2·Q in every lane; Z = 0 after an exceptional addition.
     #[inline(always)]
     pub(super) fn sum<const G: usize>(&self) -> Jacobian<E::Vector, 1> {
         let each = digits_a_window::<E::Curve>(self.windows.len());
@@ -59,9 +59,9 @@ impl<'a, E: Engine> Single<'a, E> {
         shares.merge()
     }
 
-    /// The multiples to add at this digit of each window.
+    /// The multiples to add at this digit of every window.
     fn terms(&self, digit: usize) -> Vec<Selected<'a>> {
-        // Every doubling leaves the opposite point, and those that follow are five a digit.
+        // Every doubling leaves the opposite point, and the later doublings are five a digit.
         let is_opposite = KEY_WINDOW * digit % 2 == 1;
         let each = digits_a_window::<E::Curve>(self.windows.len());
         let mut terms = Vec::with_capacity(2 * self.windows.len() + self.digits.generator.len());
@@ -128,7 +128,7 @@ impl<V: Vector, const G: usize> Shares<V, G> {
         self.sum = self.sum.or_where(present, &sum).or_where(first, &point.with_z_one());
     }
 
-    /// The sum of all lanes, in each lane.
+    /// The sum of all lanes, in every lane.
     #[inline(always)]
     fn merge(&self) -> Jacobian<V, 1> {
         let mut sum = self.sum.group(0);

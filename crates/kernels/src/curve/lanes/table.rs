@@ -9,7 +9,7 @@ use super::point::{self, CoZ};
 use super::rows::{read_rows, write_rows};
 use super::vector::{Engine, Vector, Work};
 
-/// The table of each key; `None` where the bytes are not a key.
+/// The tables of the keys; `None` where the bytes are not a key.
 pub(super) fn tables_of<E: Engine>(
     engine: E,
     keys: &[Key<'_, E::Curve>],
@@ -23,7 +23,7 @@ pub(super) fn tables_of<E: Engine>(
     tables
 }
 
-/// The tables of up to two vectors of keys, each with its index.
+/// The tables of up to two vectors of keys, with their indices.
 struct Tables<'a, E: Engine> {
     engine: E,
     parsed: &'a [(usize, Coordinates<E::Curve>)],
@@ -56,7 +56,7 @@ impl<E: Engine> Work for Tables<'_, E> {
     }
 }
 
-/// The window of each point.
+/// The windows of the points.
 pub(super) fn windows_of<E: Engine>(engine: E, points: &[Affine<E::Curve>]) -> Vec<Window> {
     let mut windows = Vec::with_capacity(points.len());
     for points in points.chunks(2 * E::Vector::LANES) {
@@ -96,9 +96,9 @@ fn affine_windows<V: Vector>(x: &Tight<V, 2>, y: &Tight<V, 2>) -> [Window; MOST_
     windows
 }
 
-/// The odd multiples of the key in each lane, before they are written as rows.
+/// The odd multiples of the key in every lane, before it is written as rows.
 pub(super) struct Multiples<V, const G: usize> {
-    /// X and Y of Q, 3Q, 5Q, …, each with a Z of its own.
+    /// X and Y of Q, 3Q, 5Q, …, all with a Z of their own.
     points: [[Tight<V, G>; 2]; KEY_ROWS],
     /// `ratios[i]` is Z of `points[i]`, divided by the one before (for the first: Z itself).
     ratios: [Factor<V, G>; KEY_ROWS],

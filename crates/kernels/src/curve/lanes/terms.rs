@@ -13,10 +13,10 @@ use super::rows::read_rows;
 use super::vector::{Engine, Vector, Work};
 use crate::prefetch;
 
-/// The tables and the digits of each lane.
+/// The tables and the digits of all lanes.
 pub(super) struct Terms<'a, E: Engine, const G: usize> {
     engine: E,
-    /// The windows of each lane's key. Equally many in each lane.
+    /// The windows of the lanes' keys, the same number in every lane.
     key: [&'a [Window]; MOST_LANES],
     /// Whether the windows were made just before, and are still in the processor's cache.
     is_made: bool,
@@ -25,7 +25,8 @@ pub(super) struct Terms<'a, E: Engine, const G: usize> {
 }
 
 impl<'a, E: Engine, const G: usize> Terms<'a, E, G> {
-    /// The terms of an equation in each lane. Cached tables are read in place, the windows of other keys are in `made`.
+    /// The terms of an equation in every lane. Cached tables are read in place, the windows of other keys are in
+    /// `made`.
     pub(super) fn of(
         engine: E,
         equations: &[&'a Equation<'a, E::Curve>; MOST_LANES],
@@ -99,7 +100,7 @@ impl<'a, E: Engine, const G: usize> Terms<'a, E, G> {
         select(&self.key[lane][window], digit)
     }
 
-    /// Loads a row for each lane, all of them negative where `sign` says so.
+    /// Loads a row per lane, all of them negative where `sign` says so.
     #[inline(always)]
     fn read(&self, sign: u8, row: impl Fn(usize) -> (&'a Row, bool)) -> Affine<E::Vector, G> {
         let mut negate = [sign & E::Vector::ALL; G];
@@ -138,7 +139,7 @@ impl<E: Engine, const G: usize> Work for KeyMultiple<'_, '_, E, G> {
     #[inline(always)]
     fn run(self) -> Affine<E::Vector, G> {
         let Self { terms, window, part, digit } = self;
-        // Every doubling leaves the opposite point, and those that follow are five a digit.
+        // Every doubling leaves the opposite point, and the later doublings are five a digit.
         let doublings = KEY_WINDOW * (digit % digits_a_window::<E::Curve>(terms.key[0].len()));
         let sign = if doublings % 2 == 1 { !0 } else { 0 };
         terms.read(sign, |lane| terms.key_row(lane, window, part, digit))

@@ -1,6 +1,6 @@
-//! Each operation in lanes against big integers, points against the portable ones.
+//! Every operation in lanes against big integers, points against the portable ones.
 //!
-//! Every test runs for each curve with each engine that this machine has.
+//! Every test runs for every curve with every engine that this machine has.
 
 use num_bigint::BigUint;
 
@@ -17,7 +17,7 @@ use super::table::Multiples;
 use super::vector::{Engine, Vector};
 use super::*;
 
-/// Declares tests that run a body for each curve with each engine that is here.
+/// Declares tests that run a body for every curve with every engine that is here.
 macro_rules! in_lanes {
     ($($name:ident($engine:ident) $body:block)*) => {$(
         #[test]
@@ -47,7 +47,7 @@ fn limbs_of(number: &BigUint) -> [u64; 5] {
     [0, 1, 2, 3, 4].map(|i| u64::try_from(limb(i)).expect("52 bits"))
 }
 
-/// A number in each lane.
+/// One number per lane.
 fn into_lanes<E: Engine>(engine: E, numbers: &[[u64; 5]]) -> Limbs<E::Vector> {
     let row = |[l0, l1, l2, l3, l4]: &[u64; 5]| Row([*l0, *l1, *l2, *l3, *l4, 0, 0, 0]);
     let rows: Vec<Row> = numbers.iter().map(row).collect();
@@ -69,7 +69,7 @@ fn two_groups<E: Engine>(engine: E, numbers: &[[u64; 5]]) -> [Limbs<E::Vector>; 
     [into_lanes(engine, numbers), into_lanes(engine, &backwards)]
 }
 
-/// Checks each lane of both groups against what is expected of the numbers.
+/// Checks each lane of both groups against the expected result of the numbers.
 fn assert_lanes<V: Vector>(limbs: &[Limbs<V>; 2], check: &dyn Fn(usize, [u64; 5])) {
     for i in 0..V::LANES {
         check(i, lane(&limbs[0], i));
@@ -77,7 +77,7 @@ fn assert_lanes<V: Vector>(limbs: &[Limbs<V>; 2], check: &dyn Fn(usize, [u64; 5]
     }
 }
 
-/// Tight limbs at edges: each limb at 0, 1 and its maximum, multiples of p and their neighbours, and
+/// Tight limbs at edges: every limb at 0, 1 and its maximum, multiples of p and their neighbours, and
 /// random numbers up to 2²⁶⁰.
 fn interesting<E: Engine>(_: E) -> Vec<[u64; 5]> {
     let ends = [0, 1, MASK_52 - 1, MASK_52];
@@ -318,7 +318,8 @@ in_lanes! {
         let prime = prime::<E::Curve>();
         let [to_lanes, from_lanes] = form::<E::Curve>();
         let quarter = (&prime + 1u8) / 4u8;
-        // Where the magnitude of a product grows with those of its factors, they start with a quarter of the greatest.
+        // Where the magnitude of a product grows with the magnitudes of its factors, they start with a quarter of the
+        // greatest.
         let top = if to_lanes.bit(0) { widest_top::<E::Vector>() } else { MASK_52 >> 2 };
         for a in groups(engine, &interesting(engine)) {
             let a = each(&a, |[l0, l1, l2, l3, l4]| [l0, l1, l2, l3, l4.min(top)]);
@@ -488,7 +489,7 @@ in_lanes! {
     }
 }
 
-/// The points, each over a random Z.
+/// The points, all over random Zs.
 fn with_any_z<E: Engine>(
     engine: E,
     points: &[portable::Affine<E::Curve>],
@@ -541,7 +542,7 @@ fn negation_up_to_its_bounds<E: Engine, const K: u64>(engine: E) {
         assert_lanes(one.minus::<K>(&x).limbs_as_they_are(), &|i, limbs| {
             assert_eq!(value(limbs) + value(numbers[i]), prime::<E::Curve>() * K + 1u8);
         });
-        // Even lanes of the first group, and of the second, which is in reverse, those of the same numbers.
+        // Even lanes of the first group, and the lanes of the second, which is in reverse, with the same numbers.
         let even = 0b0101_0101_u8;
         let same = if E::Vector::LANES == 1 { even } else { !even };
         let kept = x.negate_unless::<K>([even & E::Vector::ALL, same & E::Vector::ALL]);
@@ -566,7 +567,7 @@ fn point<C: Curve>(noise: &mut Noise) -> portable::Affine<C> {
     }
 }
 
-/// A random point for each lane.
+/// A random point per lane.
 fn points<E: Engine>(_: E, noise: &mut Noise) -> Vec<portable::Affine<E::Curve>> {
     (0..E::Vector::LANES).map(|_| point(noise)).collect()
 }
@@ -590,11 +591,11 @@ fn reduced<C: Curve>(row: &Row) -> portable::Affine<C> {
     portable::Affine { x: coordinate(x), y: coordinate(y) }
 }
 
-/// The largest top limb of what is folded from this product.
+/// The largest top limb after folding this product.
 fn top_of_product<E: Engine>(product: &BigUint) -> u64 {
     let is_montgomery = PrimeOf::<E::Vector>::TO_LANES != [1, 0, 0, 0];
     let quotient = if is_montgomery { product >> (260 + 208u16) } else { BigUint::ZERO };
-    // What the columns of a product start with adds a little to its quotient.
+    // The start of a product's columns adds a little to its quotient.
     let start = if is_montgomery { 2 * E::Vector::SPARE + 2 } else { 0 };
     u64::try_from(quotient).expect("a limb") + MASK_48 + start
 }

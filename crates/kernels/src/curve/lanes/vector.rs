@@ -1,4 +1,4 @@
-//! What a processor must offer to run the lanes: vectors of 64-bit words, and a multiplier of 52-bit factors.
+//! Requirements on a processor that runs the lanes: vectors of 64-bit words, and a multiplier of 52-bit factors.
 //!
 //! The code above (`field.rs`, `point.rs`, `table.rs`, `ladder.rs`) is written once, over [`Vector`]. A vector can only be
 //! made from an [`Engine`], and an engine only where the processor has its instructions, so a value of these types is the
@@ -27,14 +27,14 @@ pub(super) trait Engine: Copy {
     /// Does the work with as many vectors as eight lanes are.
     fn run_on_eight<W: WorkOnEight>(self, work: W) -> W::Output;
 
-    /// The word in each lane.
+    /// The word in every lane.
     fn splat(self, word: u64) -> Self::Vector;
 
-    /// The words of a row for each lane: vector `i` has word `i` of each row.
+    /// The words of one row per lane: vector `i` has word `i` of every row.
     fn read_rows(self, rows: &[&Row]) -> [Self::Vector; 8];
 }
 
-/// A word of 64 bits in each of [`LANES`](Self::LANES) lanes. Masks have a bit for each lane.
+/// A word of 64 bits in each of [`LANES`](Self::LANES) lanes. Masks have a bit per lane.
 pub(in crate::curve) trait Vector: Copy + 'static {
     /// The curve whose numbers the vectors hold.
     type Curve: Curve;
@@ -57,13 +57,13 @@ pub(in crate::curve) trait Vector: Copy + 'static {
     /// All lanes.
     const ALL: u8 = ((1 << Self::LANES) - 1) as u8;
 
-    /// What [`multiply`](Self::multiply) adds to the low column beside the low half.
+    /// The excess that [`multiply`](Self::multiply) adds to the low column on top of the low half.
     const LOW_EXCESS: u64;
 
-    /// What [`multiply`](Self::multiply) adds to the high column beside the high half.
+    /// The excess that [`multiply`](Self::multiply) adds to the high column on top of the high half.
     const HIGH_EXCESS: u64;
 
-    /// What a column needs at its start to stay positive, in units of 2⁵²; 0 if no half is negative.
+    /// The start that keeps a column positive, in units of 2⁵²; 0 if no half is negative.
     const SPARE: u64;
 
     /// Whether a product is a function of its own: a barrier to the compiler, which otherwise reorders the products of an
@@ -77,10 +77,10 @@ pub(in crate::curve) trait Vector: Copy + 'static {
     /// A factor of 52 bits in the form that the multiplier reads.
     type Factor: Copy;
 
-    /// The sum in each lane.
+    /// The sum in every lane.
     fn plus(self, other: Self) -> Self;
 
-    /// The difference in each lane.
+    /// The difference in every lane.
     fn minus(self, other: Self) -> Self;
 
     /// The bits that are set in both.
@@ -95,7 +95,7 @@ pub(in crate::curve) trait Vector: Copy + 'static {
     /// Shifted to the left by `BITS`.
     fn shl<const BITS: u32>(self) -> Self;
 
-    /// The same word in each lane.
+    /// The same word in every lane.
     fn splat(self, word: u64) -> Self;
 
     /// `other` in the lanes of `mask`, `self` elsewhere.
@@ -136,7 +136,7 @@ pub(in crate::curve) trait Vector: Copy + 'static {
         (low.plus(q.shl::<UP>().and(mask)), high.plus(q.and(mask).shr::<DOWN>()))
     }
 
-    /// Writes a row for each lane: word `i` of it from vector `i`.
+    /// Writes a row per lane: word `i` of it from vector `i`.
     fn write_rows(words: [Self; 8], rows: &mut [Row]);
 
     /// Does the work in a function of its own, compiled with the instructions.
@@ -146,7 +146,7 @@ pub(in crate::curve) trait Vector: Copy + 'static {
 /// A piece of work that becomes a function of its own, compiled with the instructions. A closure would not do: the compiler
 /// may leave it a function without them.
 pub(in crate::curve) trait Work {
-    /// What it returns.
+    /// The result.
     type Output;
 
     /// Does the work. `#[inline(always)]` in every implementation.
@@ -155,7 +155,7 @@ pub(in crate::curve) trait Work {
 
 /// A piece of work on eight lanes, in vectors of any size.
 pub(super) trait WorkOnEight {
-    /// What it returns.
+    /// The result.
     type Output;
 
     /// Does the work with `G` vectors. `#[inline(always)]` in every implementation.

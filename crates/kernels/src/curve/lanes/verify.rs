@@ -20,7 +20,7 @@ use super::table::{Multiples, masks};
 use super::terms::Terms;
 use super::vector::{Engine, Vector, Work, WorkOnEight};
 
-/// Writes the verdict on each equation to `verdicts` at the equation's index.
+/// Writes the verdicts on the equations to `verdicts` at the equation's index.
 ///
 /// Lanes take the same steps, so keys in different forms share no lanes. Many signatures are added up in rounds, a few in
 /// sequence.
@@ -43,7 +43,7 @@ pub(super) fn check<E: Engine>(
     engine.run(RejectOdd(&mut checks));
 }
 
-/// Which keys may share lanes: those of the same form.
+/// Which keys may share lanes: keys of the same form.
 fn form<C: Curve>(key: Key<'_, C>) -> usize {
     match key {
         Key::Compressed(_) | Key::XOnly(_) => 0,
@@ -107,7 +107,7 @@ impl<E: Engine> Checks<'_, E> {
         }
     }
 
-    /// Writes the verdicts on equations, of which each lane has the sum.
+    /// Writes the verdicts on equations, whose sums are in the lanes.
     #[inline(always)]
     fn conclude<const G: usize>(
         &mut self,
@@ -239,7 +239,7 @@ impl<E: Engine, const G: usize> Work for Chunk<'_, '_, '_, E, G> {
     }
 }
 
-/// What a chunk of signatures needs memory for, a megabyte at most.
+/// The working memory of a chunk of signatures, a megabyte at most.
 struct Memory<V, const G: usize> {
     /// The windows of keys that are not cached.
     made: Vec<Window>,
@@ -247,8 +247,8 @@ struct Memory<V, const G: usize> {
 }
 
 thread_local! {
-    /// The memory of this thread for each kind of vectors: to have it from the system anew for each batch takes longer
-    /// than rounds save.
+    /// The memory of this thread for every kind of vectors: to allocate it anew for every batch takes longer than rounds
+    /// save.
     static MEMORIES: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -288,10 +288,11 @@ impl<E: Engine> WorkOnEight for Alone<'_, '_, '_, E> {
     }
 }
 
-/// Signatures whose additions share inversions. The more, the less an inversion costs each, and the more memory is in use.
+/// Signatures whose additions share inversions. With more of them an inversion costs less per signature, and more memory is
+/// in use.
 const CHUNK: usize = 128;
 
-/// The most signatures under keys with large tables that are faster one after the other, each in all lanes.
+/// The most signatures under keys with large tables that are faster one after the other, in all lanes.
 const SINGLES: usize = 2;
 
 /// An equation for every lane that any engine has: the spare ones repeat the last.
@@ -303,7 +304,7 @@ fn spread<'e, 'a, C: Curve>(
     lanes
 }
 
-/// Loads two numbers of each equation into lanes.
+/// Loads two numbers of every equation into lanes.
 #[inline(always)]
 fn numbers_of<E: Engine, const G: usize>(
     engine: E,
@@ -396,7 +397,7 @@ impl<E: Engine> Work for RejectOdd<'_, '_, E> {
     }
 }
 
-/// A point in each lane whose y must be even for the verdict to stay valid.
+/// A point per lane whose y must be even for the verdict to stay valid.
 struct Parity<V> {
     y: Tight<V, 1>,
     /// Not zero in any lane.

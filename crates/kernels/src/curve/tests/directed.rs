@@ -32,7 +32,7 @@ fn judge_everywhere<S: Scheme>(claims: &[Claim], what: &str) -> usize {
             let few = claims.chunks(7).flat_map(|claims| verify::<S>(backend, claims, form));
             assert_eq!(Vec::from_iter(few), in_sequence, "{what}, {form:?}");
         }
-        // In threes, so that each size of table has its turn, but never more of a size than one.
+        // In threes, so that every size of table has its turn, but never more of a size than one.
         for claims in claims.chunks(3) {
             let what = format!("{what} in threes, {}", backend.name());
             assert_true(&verify::<S>(backend, claims, Form::Cached), claims, &what);
@@ -131,7 +131,7 @@ fn digits_of<C: Curve>([u1, u2]: [&BigUint; 2]) -> Digits {
     Digits::of::<C>([u1, u2].map(|number| Residue::new(words(number))))
 }
 
-/// What the ladder adds for u1, in multiples of the generator.
+/// The ladder's additions for u1, in multiples of the generator.
 fn generator_operands<C: Curve>(plan: &Plan, digits: &Digits) -> Vec<BigUint> {
     let order = order::<C>();
     let multiple = |term: Term| match term {
@@ -153,7 +153,7 @@ fn generator_operands<C: Curve>(plan: &Plan, digits: &Digits) -> Vec<BigUint> {
     plan.generator.iter().map(|operand| number(operand.source, &sums) % &order).collect()
 }
 
-/// Two claims for each addition of the ladder for u1: u2·d and the additions before come to the same point as is added, or to its
+/// Two claims per addition of the ladder for u1: u2·d and the additions before come to the same point as is added, or to its
 /// opposite.
 fn claims_with_exceptional_generator<C: Library>(plan: &Plan, noise: &mut Noise) -> Vec<Claim> {
     let (order, mut claims) = (order::<C>(), Vec::new());

@@ -14,7 +14,7 @@ use super::*;
 use libraries::Library;
 use schemes::{Ecdsa, Scheme, Schnorr};
 
-/// Declares tests that run a body with each signature scheme.
+/// Declares tests that run a body with every signature scheme.
 macro_rules! with_each_scheme {
     ($($name:ident<$scheme:ident> $body:block)*) => {$(
         #[test]
@@ -27,7 +27,7 @@ macro_rules! with_each_scheme {
     )*};
 }
 
-/// Declares tests that run a body with each curve.
+/// Declares tests that run a body with every curve.
 macro_rules! on_each_curve {
     ($($name:ident<$curve:ident> $body:block)*) => {$(
         #[test]
@@ -41,7 +41,7 @@ macro_rules! on_each_curve {
 
 use {on_each_curve, with_each_scheme};
 
-/// A stream of bytes that is the same in each run.
+/// A stream of bytes that is the same in every run.
 pub(super) struct Noise(u64);
 
 impl Noise {

@@ -1,10 +1,10 @@
-//! The plans of additions: that they add what the digits select, each once.
+//! The plans of additions: they add the multiples that the digits select, and every one once.
 
 use super::super::digits::{GENERATOR_WINDOWS, digits_a_part, parts};
 use super::super::plan::{Operand, Order, Plan, Source, Term};
 use super::*;
 
-/// The multiples of which a point is the sum, and whether each is multiplied by λ.
+/// The multiples of which a point is the sum, and whether they are multiplied by λ.
 type Summands = Vec<(Term, bool)>;
 
 fn summands(operand: Operand, sums: &[Summands]) -> Summands {

@@ -23,8 +23,8 @@ pub(super) trait Scheme {
     /// A claim whose sum is infinity.
     fn at_infinity(noise: &mut Noise) -> Claim;
 
-    /// Two valid signatures, and variants of them with a flipped bit in each part, with another key, with their halves
-    /// swapped.
+    /// Two valid signatures, and variants of them with a flipped bit in every part, with another key, with their
+    /// halves swapped.
     fn claims(noise: &mut Noise) -> [Claim; 7];
 
     /// A random number from 1 to n − 1.
