@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Time to append events, waiting for each group to be on disk.
+/// Time to append events, waiting for every group to be on disk.
 fn append(
     folder: &Path,
     together: u64,

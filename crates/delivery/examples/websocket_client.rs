@@ -1,5 +1,5 @@
-//! Speed of a WebSocket client that acknowledges each event: events a second after the first tenth, and the delay from
-//! the time of an event to its receipt.
+//! Speed of a WebSocket client that acknowledges every event: events a second after the first tenth, and the delay
+//! from the time of an event to its receipt.
 //!
 //! ```text
 //! websocket_client ws://127.0.0.1:2480/lines TOKEN_FILE COUNT
@@ -14,7 +14,7 @@ use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-/// What a client needs of a line, or of an event of the channel.
+/// The parts of a line, or of an event of the channel, that a client needs.
 #[derive(Deserialize)]
 struct Received<'l> {
     #[serde(borrow)]
@@ -42,7 +42,7 @@ async fn main() -> Result<(), Error> {
     let mut delays = Vec::new();
     while received < count {
         let mut next = socket.next().await;
-        // What has arrived is acknowledged together.
+        // Acknowledge all arrived messages together.
         while let Some(message) = next.transpose()? {
             if let Message::Text(text) = message {
                 let event: Received<'_> = serde_json::from_str(&text).expect("an object");

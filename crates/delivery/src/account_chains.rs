@@ -8,8 +8,8 @@ use futures_util::stream::FuturesUnordered;
 use crate::event::Event;
 use crate::sink::{FailureKind, SendFailure};
 
-/// Calls `send` for each event, after it has succeeded for the one before it of the same account. The first failure of an
-/// account ends its chain, so an event that is accepted has no unaccepted one of its account before it.
+/// Calls `send` for every event, after it has succeeded for the one before it of the same account. The first failure of
+/// an account ends its chain, so an event that is accepted has no unaccepted one of its account before it.
 ///
 /// # Errors
 /// If not all events are accepted. Of several failures the one that asks for the longest wait is returned.
@@ -35,7 +35,7 @@ where
     failed.map_or(Ok(()), |failure| Err(SendFailure { accepted, ..failure }))
 }
 
-/// The events of each account, in their order.
+/// The events by account, in their order.
 fn chains(events: &[Event]) -> Vec<Vec<&Event>> {
     let (mut chains, mut places) = (Vec::<Vec<&Event>>::new(), HashMap::new());
     for event in events {

@@ -39,7 +39,7 @@ pub(crate) trait ErasedSink: Send + Sync {
     fn close(&self) -> Sending<'_>;
 }
 
-/// What a sink does, and whether it is done.
+/// The future of a batch that a sink sends.
 type Sending<'a> = BoxFuture<'a, Result<(), SendFailure>>;
 
 impl<S: Sink> ErasedSink for S {

@@ -1,5 +1,5 @@
-//! Settings of a queue under which it cannot take events: each has a stable code, and its message has the setting, its value and
-//! the remedy.
+//! Settings of a queue under which it cannot take events: every fault has a stable code, and its message names the setting, its
+//! value and the remedy.
 
 use crate::sink::{FailureKind, SendFailure};
 

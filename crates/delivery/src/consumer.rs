@@ -13,7 +13,7 @@ use crate::event::Event;
 use crate::outbox::Outbox;
 use crate::window::AckWindow;
 
-/// A registered consumer that receives events. One exists for each name at a time; dropping it leaves the consumer
+/// A registered consumer that receives events. One exists per name at a time; dropping it leaves the consumer
 /// registered, and the next one starts at the first event that is not acknowledged.
 #[derive(Debug)]
 pub struct Consumer {

@@ -5,7 +5,7 @@
 //! | `outbox` | one: the identity of the outbox, the next position, and the checksum of both and of all consumers |
 //! | `batch` | the events that one transaction stored, up to [`MAX_BATCH_BYTES`]: first position, time, bytes |
 //! | `digest` | the digests of the events of a batch, and what their repetitions have: kept longer than their bytes |
-//! | `consumer` | a name, its cursor, and a bit for each position after it that may be acknowledged |
+//! | `consumer` | a name, its cursor, and a bit per position after it that may be acknowledged |
 //! | `account`, `record`, `record_count` | the records that events have brought: `known_records.rs` |
 //!
 //! SQLite's main file has no checksums. The digests are compared whenever a batch is read, and the one checksum of the
@@ -42,7 +42,7 @@ pub(crate) struct Contents {
     pub(crate) has_histories: bool,
 }
 
-/// The acknowledgements of each consumer, by its name.
+/// The acknowledgements of all consumers, by name.
 pub(crate) type Consumers = BTreeMap<Box<str>, AckWindow>;
 
 /// A batch in the file.
@@ -119,7 +119,7 @@ pub(crate) fn open_writer(
     prepare().map_err(OutboxError::at(path))
 }
 
-/// Brings a file of an earlier version to the current one: version 1 has no records, version 2 has their number in each
+/// Brings a file of an earlier version to the current one: version 1 has no records, version 2 has their number per
 /// account, version 3 has digests alone, version 4 no selection.
 fn migrate(writer: &mut Connection, version: i64) -> Result<(), OutboxFault> {
     let transaction = writer.transaction()?;

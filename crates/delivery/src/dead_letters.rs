@@ -15,7 +15,7 @@ use crate::letter_files::{self, LetterFault, LetterFiles};
 
 /// A file of refused events, one JSON object a line: `time` in microseconds since 1970, `consumer`, `id`, `account`,
 /// `position`, `attempts`, `reason`, and the payload as `event`, or as `text` where it is not JSON. At 16 MiB the file becomes a part
-/// beside it, `….ndjson.1.gz` and so on, which is compressed. Clones share it.
+/// next to it, `….ndjson.1.gz` and so on, which is compressed. Clones share it.
 #[derive(Clone, Debug)]
 pub struct DeadLetters(Arc<Inner>);
 

@@ -1,5 +1,5 @@
-//! The records that consumers have of an account, as far as events have brought them: their paths, and the start of the
-//! hash of each.
+//! The records that consumers have of an account, as far as events have brought them: their paths, and the start of
+//! their hashes.
 //!
 //! A repository that is fetched again is compared with them, so that consumers receive the difference. They change in
 //! the transaction that stores the event, so they include the effects of all stored events.
@@ -233,7 +233,7 @@ impl Outbox {
     }
 
     /// Notes accounts of a page of the list `source`, and the cursor of its next page; `None` after the last one keeps
-    /// that of the page before, where the list can be continued later. Returns the number of new accounts.
+    /// the cursor of the page before, where the list can be continued later. Returns the number of new accounts.
     ///
     /// # Errors
     /// If the file cannot be written.

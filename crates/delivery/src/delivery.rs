@@ -106,7 +106,7 @@ impl DeliveryMetrics {
         self.accepted_bytes.load(Relaxed)
     }
 
-    /// Number of batches that were not accepted as a whole, each attempt counted.
+    /// Number of batches that were not accepted as a whole, every attempt counted.
     pub fn failed_batches(&self) -> u64 {
         self.failed_batches.load(Relaxed)
     }
@@ -275,7 +275,7 @@ struct Batches {
     limits: SinkLimits,
     hasher: RandomState,
     ready: VecDeque<(u64, Event)>,
-    /// The later events of each account in a batch that is being sent, by the account's hash.
+    /// The later events of the accounts in a batch that is being sent, by the account's hash.
     waiting: HashMap<u64, Vec<Event>>,
     /// Number and size of all ready and waiting events.
     events: usize,
@@ -362,7 +362,7 @@ struct Sender {
     metrics: Arc<DeliveryMetrics>,
     /// Ends retries.
     stop: StopSignal,
-    /// One for each batch that may be sent at once.
+    /// One per batch that may be sent at once.
     permits: Semaphore,
     parked: Parked,
 }
@@ -395,7 +395,7 @@ impl Parked {
 
 /// How the attempts to send some events have ended.
 enum Attempted {
-    /// Each is accepted or set aside.
+    /// All events are accepted or set aside.
     Done,
     /// One of them is refused.
     Refused(Vec<Event>),
@@ -404,7 +404,7 @@ enum Attempted {
 }
 
 impl Sender {
-    /// Sends a batch until each event is accepted or set aside, or a stop is requested.
+    /// Sends a batch until every event is accepted or set aside, or a stop is requested.
     async fn send_batch(self: Arc<Self>, batch: HashedEvents) -> Sent {
         let (mut accounts, events): (Vec<u64>, Vec<Event>) = batch.into_iter().unzip();
         accounts.sort_unstable();

@@ -30,8 +30,8 @@ impl EventId {
         Self(format!("{}/{}", bounded(did), bounded(rev)).into())
     }
 
-    /// The id of a line about a resynced repository, `DID/rev/time/piece`. The time of the fetch in microseconds is that of
-    /// all pieces: a revision that is fetched again can have other ones.
+    /// The id of a line about a resynced repository, `DID/rev/time/piece`. All pieces have the time of the fetch, in
+    /// microseconds: a revision that is fetched again can have other pieces.
     pub fn of_resync(did: &str, rev: &str, fetched_micros: u64, piece: u64) -> Self {
         Self(format!("{}/{}/{fetched_micros}/{piece}", bounded(did), bounded(rev)).into())
     }
@@ -150,7 +150,7 @@ impl NewEvent {
         Some((&self.account, self.effects.as_ref()?))
     }
 
-    /// What a repetition has too. `digest` is that of the stored form.
+    /// The key that a repetition has too. `digest` is the digest of the stored form.
     pub(crate) fn repetition_key(&self, digest: &Digest) -> Digest {
         let compared = match &self.compared_by {
             ComparedBy::All => return *digest,
@@ -339,7 +339,7 @@ pub(crate) type Digest = [u8; 16];
 /// Maximum length of a payload in bytes.
 pub const MAX_PAYLOAD_BYTES: usize = 64 << 20;
 
-/// Maximum length of an account, and of each part of an id, in bytes. An id has at most two of them and a number.
+/// Maximum length of an account, and of every part of an id, in bytes. An id has at most two of them and a number.
 const MAX_NAME_BYTES: usize = 4096;
 
 const HEADER_BYTES: usize = 8;

@@ -189,7 +189,7 @@ impl Folder {
         if written.is_ok() || current.cut().is_ok() {
             self.current = Some(current);
         } else {
-            // What is synced keeps its lines: the file is completed as one of an earlier run.
+            // Synced lines stay: the file is completed as one of an earlier run.
             drop(current);
             self.complete_leftovers()?;
         }
@@ -226,7 +226,7 @@ impl Folder {
     fn complete_leftovers(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.path)? {
             let entry = entry?;
-            // What is behind a symbolic link is not ours to cut off.
+            // The target of a symbolic link is not ours to cut off.
             if !entry.file_type()?.is_file() {
                 continue;
             }

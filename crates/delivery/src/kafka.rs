@@ -1,4 +1,4 @@
-//! The sink of Kafka: each line is a record of a topic, and an event is accepted when all in-sync replicas have its
+//! The sink of Kafka: every line is a record of a topic, and an event is accepted when all in-sync replicas have its
 //! records.
 //!
 //! | part of a record | value |
@@ -12,7 +12,7 @@
 //! | no broker, no leader, too few replicas, no acknowledgement in time | the events are sent again |
 //! | a record that is larger than the topic allows, or that the broker refuses | the event is set aside after some attempts |
 //! | wrong credentials, missing rights, a missing topic | the start fails; a run tells it, and sends the events again |
-//! | a topic that takes no records by its settings, which are read for each connection and after each failure | the start fails; a run tells the setting, and sends the events again |
+//! | a topic that takes no records by its settings, which are read for every connection and after every failure | the start fails; a run tells the setting, and sends the events again |
 //! | a clock that is too far from the broker's | the events are sent again, and the failure tells the limit |
 //!
 //! The producer is idempotent: its own repetitions after a lost answer are stored once. What the delivery repeats,
@@ -72,7 +72,7 @@ impl SinkAddress for KafkaAddress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KafkaOptions {
-    /// Limits of the batches. One record of each account in a batch waits for its acknowledgement at a time. Default: 2,048
+    /// Limits of the batches. One record per account in a batch waits for its acknowledgement at a time. Default: 2,048
     /// events and 4 MiB a batch, 4 batches at once.
     pub batches: SinkLimits,
     /// Maximum time of an acknowledgement, with the repetitions of the producer. Default: 15 s.
@@ -181,7 +181,7 @@ impl KafkaSink {
             .producer()
             .acks(Acks::All)
             .idempotent(true)
-            // Chains of accounts wait for each acknowledgement: a batch has what comes while another one is sent.
+            // Chains of accounts wait for every acknowledgement: a batch has what comes while another one is sent.
             .linger(Duration::ZERO)
             .batch_size(BATCH_BYTES)
             .buffer_memory(BUFFER_BYTES)
@@ -213,7 +213,7 @@ impl KafkaSink {
         if self.address.brokers.has_tls {
             return Ok(());
         }
-        // This is what the client knows, without a request.
+        // The client knows this without a request.
         let known = cluster.fetch_metadata(None).await.map_err(|error| failure(&error))?;
         let is_far = |broker: &&BrokerInfo| !server_address::is_local(broker.address());
         match known.brokers.iter().find(is_far) {
@@ -370,7 +370,7 @@ impl Sink for KafkaSink {
     async fn close(&self) -> Result<(), SendFailure> {
         if let Some(connection) = self.connection.lock().await.take() {
             let options = CloseOptions::new().timeout(CLOSE_TIMEOUT);
-            // What it still holds is not acknowledged, and is sent by the next run.
+            // Events that it still holds are not acknowledged, and is sent by the next run.
             let _ = connection.producer.close_with(options).await;
         }
         Ok(())
@@ -416,7 +416,7 @@ fn is_denial(code: ErrorCode) -> bool {
     )
 }
 
-/// Whether a broker has started, and still reads what it needs to answer.
+/// Whether a broker has started, and still reads the data that it needs to answer.
 fn is_start(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::CoordinatorLoadInProgress | ErrorCode::CoordinatorNotAvailable)
 }

@@ -6,7 +6,7 @@
 //! | `record` | account, path, 16 bytes of the hash in the record's CID |
 //! | `record_count` | one: the number of rows of `record` |
 //! | `listing` | a list of accounts, and the cursor after the pages that were stored |
-//! | `selection` | at most one: what the source selects, as it was when histories were last compared with it |
+//! | `selection` | at most one: the source's selection when histories were last compared with it |
 //!
 //! At the limit of [`Options::max_records`](crate::Options::max_records) the account that exceeds it is no longer
 //! remembered: its next repository is delivered as a whole.
@@ -269,7 +269,7 @@ CREATE TABLE selection (
 ) STRICT;
 ";
 
-/// Brings the tables of version 2, which has a number of records in each account, to those of version 3.
+/// Brings the tables of version 2, which has a number of records per account, to the tables of version 3.
 pub(crate) const COUNT_TOGETHER: &str = "
 CREATE TABLE record_count (
     id INTEGER PRIMARY KEY NOT NULL,

@@ -2,7 +2,7 @@
 //! gzip.
 //!
 //! Next to `refused-hook.ndjson` the parts are `refused-hook.ndjson.1.gz` and so on, the oldest first. A part is
-//! renamed first, then compressed, then deleted, so that an end at any moment leaves each letter in one file.
+//! renamed first, then compressed, then deleted, so that an end at any moment leaves every letter in one file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -1,4 +1,4 @@
-//! Delivery of events to consumers: at least once, in order for each account, with ids that never change.
+//! Delivery of events to consumers: at least once, in order per account, with ids that never change.
 //!
 //! ```text
 //! source ── append ──> Outbox ──> Consumer ──> Delivery ──> Sink ──> receiver
@@ -9,10 +9,10 @@
 //!
 //! [`Outbox`] keeps events on disk until every registered consumer has acknowledged them. It answers the source when an
 //! event is stored, and makes it wait at a bound. A [`Consumer`] receives events from its own cursor on and acknowledges
-//! them in any order. A [`Delivery`] sends the events of a consumer to a [`Sink`] in batches: accounts side by side, each
-//! in its order, repeated until they are accepted. [`FileSink`], [`WebhookSink`] and [`SqliteSink`] are sinks, and
-//! `PostgresSink`, `KafkaSink` and `NatsSink` with the features `postgres`, `kafka` and `nats`; [`DeadLetters`] keeps what a
-//! receiver refuses. [`Sinks`] opens them by URI.
+//! them in any order. A [`Delivery`] sends the events of a consumer to a [`Sink`] in batches: accounts in parallel, the
+//! events of one in order, repeated until they are accepted. [`FileSink`], [`WebhookSink`] and [`SqliteSink`] are sinks, and
+//! `PostgresSink`, `KafkaSink` and `NatsSink` with the features `postgres`, `kafka` and `nats`; [`DeadLetters`] keeps the
+//! events that a receiver refuses. [`Sinks`] opens them by URI.
 //!
 //! ```no_run
 //! # async fn run(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
@@ -27,7 +27,7 @@
 //! let stop = StopSignal::new();
 //! let delivered = tokio::spawn(delivery.run(stop.clone()));
 //!
-//! // On a thread of the source, for each verified commit:
+//! // On a thread of the source, for every verified commit:
 //! let id = EventId::of_commit("did:web:alice.example", "3l3qp7yd2ks2y");
 //! let line = format!(r#"{{"id":"{id}","kind":"commit"}}"#);
 //! let event = NewEvent::new(id, "did:web:alice.example", line)?;
@@ -133,13 +133,12 @@
 //!
 //! # A consumer that pulls
 //!
-//! A server, such as [`WebSocketServer`], needs no [`Sink`] and no [`Delivery`]: each connection takes the
+//! A server, such as [`WebSocketServer`], needs no [`Sink`] and no [`Delivery`]: every connection takes the
 //! [`Consumer`] of its name, waits on [`Consumer::next_events`] while it has fewer than its own limit in flight, and calls
-//! [`Consumer::acknowledge`] for what the client acknowledges. A second connection by the same name is refused while the
+//! [`Consumer::acknowledge`] for the client's acknowledgements. A second connection by the same name is refused while the
 //! first is open. When a connection ends, the `Consumer` is dropped, and the next one starts at the first event that is
-//! not acknowledged. A protocol whose client expects the events of an account one after the other sends the next one of an
-//! account when the last is acknowledged, and other accounts meanwhile: the window of 65,536 positions bounds what it
-//! holds.
+//! not acknowledged. A protocol whose client expects the events of an account one after the other sends the next one when
+//! the last is acknowledged, and other accounts meanwhile: the window of 65,536 positions bounds the events that it holds.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The form in which events are sent: a line an event, or a flat line for each of its operations.
+//! The form in which events are sent: a line an event, or a flat line per operation.
 
 use events::{Body, Line, LineError};
 
@@ -16,8 +16,8 @@ pub enum LineForm {
 }
 
 impl LineForm {
-    /// Appends the lines of a payload, a line of `wireproof follow`, each with a line feed. Returns the paths of its
-    /// operations if each of them has a line: the id of that line is the event's, a slash and the path.
+    /// Appends the lines of a payload, a line of `wireproof follow`, all with a line feed. Returns the paths of its
+    /// operations if all of them have lines: the id of that line is the event's, a slash and the path.
     ///
     /// # Errors
     /// If the payload is no such line, and operations are asked for: nothing is appended.

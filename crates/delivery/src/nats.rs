@@ -1,4 +1,4 @@
-//! The sink of NATS JetStream: each line is a message of a stream, and an event is accepted with the acknowledgements of
+//! The sink of NATS JetStream: every line is a message of a stream, and an event is accepted with the acknowledgements of
 //! the stream.
 //!
 //! | part of a message | value |
@@ -13,7 +13,7 @@
 //! | no connection, no acknowledgement in time, no stream, a full stream | the events are sent again over a new connection |
 //! | a message that is larger than the server or the stream allows | the event is set aside after some attempts |
 //! | wrong credentials, another stream with these subjects, a server without JetStream | the start fails; a run tells it, and sends the events again |
-//! | a stream that takes or acknowledges no messages by its settings, which are checked for each connection | the start fails; a run tells the setting, and sends the events again |
+//! | a stream that takes or acknowledges no messages by its settings, which are checked for every connection | the start fails; a run tells the setting, and sends the events again |
 
 mod address;
 mod header_id;
@@ -73,7 +73,7 @@ impl SinkAddress for NatsAddress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NatsOptions {
-    /// Limits of the batches. One message of each account in a batch waits for its acknowledgement at a time. Default: 1,024
+    /// Limits of the batches. One message per account in a batch waits for its acknowledgement at a time. Default: 1,024
     /// events and 4 MiB a batch, 4 batches at once.
     pub batches: SinkLimits,
     /// Maximum time of an acknowledgement, and of opening a connection. Default: 30 s.

@@ -97,7 +97,7 @@ impl Default for PostgresOptions {
     }
 }
 
-/// Writes the records of accounts, or Nostr events, to a PostgreSQL database. Each event has its effect exactly once.
+/// Writes the records of accounts, or Nostr events, to a PostgreSQL database. Every event has its effect exactly once.
 #[derive(Debug)]
 pub struct PostgresSink {
     shared: Arc<Shared>,

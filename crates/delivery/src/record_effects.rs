@@ -6,7 +6,7 @@ use kernels::sha256::Digest;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordEffects {
     pub(crate) source: Source,
-    /// The paths of the records that change, each with its new hash.
+    /// The paths of the records that change, with their new hashes.
     pub(crate) changes: Vec<(Box<str>, Option<Hash>)>,
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct ServerAddress {
 }
 
 impl ServerAddress {
-    /// Parses `SCHEME://USER@HOST:PORT/PATH`. The keys after `?` are `more`, a name such as `broker` for each further
+    /// Parses `SCHEME://USER@HOST:PORT/PATH`. The keys after `?` are `more`, a name such as `broker` for every further
     /// `HOST:PORT`; `tls` with the values `true`, which is the default between machines, and `false`, which is allowed
     /// within this machine only; `roots`, `cert`, `key` and `password_file`, which name files; and others, which stay in `options`.
     ///
@@ -90,7 +90,7 @@ impl ServerAddress {
         read_secret(path).map(Some)
     }
 
-    /// The hosts and the path: the same for each user.
+    /// The hosts and the path: the same for all users.
     pub(crate) fn name(&self) -> String {
         let mut hosts = self.hosts.clone();
         hosts.sort_unstable();

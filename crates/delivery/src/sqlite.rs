@@ -85,7 +85,7 @@ impl Default for SqliteOptions {
     }
 }
 
-/// Writes the records of accounts, or Nostr events, to a SQLite file. Each event has its effect exactly once.
+/// Writes the records of accounts, or Nostr events, to a SQLite file. Every event has its effect exactly once.
 #[derive(Debug)]
 pub struct SqliteSink {
     tables: Arc<Mutex<Tables>>,

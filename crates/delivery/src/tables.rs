@@ -1,12 +1,12 @@
 //! The content of tables of records: how lines of `wireproof follow` change them, in any database.
 //!
-//! A sink reads the rows of the accounts that a batch names, applies the lines to them in memory, and writes what has
-//! changed:
+//! A sink reads the rows of the accounts that a batch names, applies the lines to them in memory, and writes the changed
+//! rows:
 //!
 //! ```text
 //! events ── ParsedEvent ──┬── rows of `event`
 //!                         └── Changes::apply ──┬── rows of `account`
-//!              rows of `account` ──┘           └── steps: rows of `record`, each once, then deletions
+//!              rows of `account` ──┘           └── steps: rows of `record`, once each, then deletions
 //! ```
 //!
 //! Only verified events change records, and, where the operator asked for no verification, unverified ones. A payload
@@ -257,7 +257,7 @@ impl<'l> Changes<'l> {
             let was_whole = account.active && account.status.is_none();
             account.active = claims.active;
             account.status = claims.status.as_deref().map(str::to_owned);
-            // What the account did meanwhile is missing until its repository is fetched again.
+            // The account's changes in the meantime are missing until its repository is fetched again.
             let is_whole = was_whole && account.status.is_none();
             account.complete &= is_whole || !account.active;
         });

@@ -3,7 +3,7 @@
 //! | header | value |
 //! |---|---|
 //! | `content-type` | `application/json`: an array of the payloads; or `application/x-ndjson`: the payload of one event a line |
-//! | `webhook-id`, `idempotency-key` | hash of the ids of the events: the same for each attempt with the same events |
+//! | `webhook-id`, `idempotency-key` | hash of the ids of the events: the same for every attempt with the same events |
 //! | `webhook-timestamp` | seconds since 1970 when the attempt was made |
 //! | `webhook-signature` | `v1,` and the HMAC-SHA-256 of `ID.TIMESTAMP.BODY` in base64 |
 //!
@@ -156,7 +156,7 @@ fn check(response: &http::Response) -> Result<(), SendFailure> {
 
 /// The id of a batch: the same for the same events in the same order.
 fn batch_id(events: &[Event]) -> String {
-    // Each with its length, so that no two lists of ids have the same bytes.
+    // Every id with its length, so that no two lists of ids have the same bytes.
     let with_len = |id: &str| [&(id.len() as u64).to_be_bytes(), id.as_bytes()].concat();
     let ids: Vec<u8> = events.iter().flat_map(|event| with_len(event.id())).collect();
     HEXLOWER.encode(&event::truncated(&sha256::digest(&ids)))

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AckWindow {
     cursor: u64,
-    // Whether each position from `cursor + 1` on is acknowledged. The first is not, and the last is.
+    // For every position from `cursor + 1` on, whether it is acknowledged. The first is not, and the last is.
     ahead: VecDeque<bool>,
 }
 
@@ -72,7 +72,7 @@ impl AckWindow {
         usize::try_from(position - self.cursor - 1).unwrap_or(usize::MAX)
     }
 
-    /// The positions beyond the cursor, a bit each.
+    /// The positions beyond the cursor, one bit each.
     pub(crate) fn to_bits(&self) -> Vec<u8> {
         let mut bits = vec![0; self.ahead.len().div_ceil(8)];
         for (at, _) in self.ahead.iter().enumerate().filter(|(_, is_acked)| **is_acked) {

@@ -39,9 +39,9 @@ pub(crate) struct Writer {
 struct NewBatch<'e> {
     batch: Batch,
     digests: Vec<Digest>,
-    /// What a repetition of each event has too.
+    /// The keys that repetitions of the events have too.
     keys: Vec<Digest>,
-    /// The effects of its events, each with its account.
+    /// The effects of its events, with their accounts.
     effects: Vec<(&'e str, &'e RecordEffects)>,
 }
 
@@ -91,7 +91,7 @@ impl Writer {
         while let Some(work) = shared.next_work() {
             let is_ending = work.is_ending;
             if !self.serve(work, shared) && is_ending {
-                // What is not stored is delivered again.
+                // Events that are not stored are delivered again.
                 break;
             }
         }

@@ -15,7 +15,7 @@ use wireproof_delivery::{
     SqliteOptions, SqliteSink, StartAt,
 };
 
-/// The points, each with the passage at which the process ends.
+/// The points, with the passage at which the process ends.
 const POINTS: [(&str, u64); 29] = [
     ("outbox/created", 1),
     ("outbox/named", 1),
@@ -93,7 +93,7 @@ fn the_table_has_every_crash_point_of_the_sources() {
     }
 }
 
-/// What the tests run in another process: without a crash point it delivers everything.
+/// The tests run this in another process: without a crash point it delivers everything.
 #[test]
 fn a_run_delivers_every_event_to_files_and_sets_the_refused_ones_aside() {
     let given = std::env::var_os("WIREPROOF_CRASH_FOLDER");
@@ -181,7 +181,7 @@ fn deliver_to_tables(outbox: &Outbox, folder: &Path, stop: &StopSignal) -> Runni
     tokio::spawn(delivery.run(stop.clone()))
 }
 
-/// The source: it stores its cursor after each fifty events. A cursor that an end has cut off is that of the start.
+/// The source: it stores its cursor after every fifty events. A cursor that was cut off counts as the start.
 fn append(outbox: &Outbox, path: &Path) {
     let cursor = fs::read_to_string(path).map_or(0, |text| text.parse().unwrap_or(0));
     for first in (cursor..EVENTS).step_by(50) {
@@ -209,7 +209,7 @@ fn stored_cursor(folder: &Path) -> u64 {
     outbox.status().consumers.first().map_or(0, |consumer| consumer.cursor)
 }
 
-/// Checks that each event was delivered or set aside, those of each account in order, and that none before the cursor
+/// Checks that every event was delivered or set aside, in order within an account, and that none before the cursor
 /// was repeated. Returns how many others were.
 fn check(folder: &Path, cursor: u64, what: &str) -> usize {
     let mut counts = BTreeMap::<String, usize>::new();
@@ -235,7 +235,7 @@ fn check(folder: &Path, cursor: u64, what: &str) -> usize {
     counts.values().sum::<usize>() - counts.len()
 }
 
-/// Checks that each event has changed the tables exactly once.
+/// Checks that every event has changed the tables exactly once.
 fn check_tables(folder: &Path, what: &str) {
     let tables = rusqlite::Connection::open(folder.join("tables.db")).unwrap();
     let count = |table: &str| {

@@ -12,7 +12,7 @@ use crate::outbox::{Outbox, StartAt};
 use crate::outbox_options::Options;
 use crate::sink::Sink;
 
-/// A sink that does what a function says, and records what it accepted.
+/// A sink that acts as a function says, and records the events that it accepted.
 struct TestSink<F> {
     limits: SinkLimits,
     respond: F,
@@ -20,12 +20,12 @@ struct TestSink<F> {
     seen: Arc<Mutex<Seen>>,
 }
 
-/// What a sink has seen.
+/// The events that a sink has seen.
 #[derive(Debug, Default)]
 struct Seen {
     /// Positions in the order in which they were accepted.
     accepted: Vec<u64>,
-    /// The last accepted position of each account.
+    /// The last accepted position of every account.
     last: BTreeMap<String, u64>,
     /// The accounts of batches that are being sent.
     busy: HashSet<String>,

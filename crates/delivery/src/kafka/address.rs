@@ -56,15 +56,15 @@ struct LoginKeys {
 }
 
 impl KafkaAddress {
-    /// Parses `kafka://USER@HOST:PORT/TOPIC`. The keys after `?` are `broker` for each further `HOST:PORT` of the same
+    /// Parses `kafka://USER@HOST:PORT/TOPIC`. The keys after `?` are `broker` for every further `HOST:PORT` of the same
     /// cluster; `tls`, `true` or, within this machine only, `false`; `roots`, a PEM file of trusted certificates
     /// instead of the system's; `cert` and `key`, PEM files of the client's certificate and its key; `password_file`,
-    /// which is read for each connection; and `sasl`: `scram-sha-512`, the default for a user, `scram-sha-256`, with
+    /// which is read for every connection; and `sasl`: `scram-sha-512`, the default for a user, `scram-sha-256`, with
     /// TLS `plain`, or, without a user, `oauthbearer` and `aws-msk-iam`.
     ///
-    /// With `oauthbearer` the token is in `token_file`, which is read for each connection, or comes from `token_endpoint`, an `https` URL, by
-    /// `client_id` and `client_secret_file`, with `scope` and `token_roots` if they are given. With `aws-msk-iam` and `region` the credentials
-    /// are those of `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN` in the environment.
+    /// With `oauthbearer` the token is in `token_file`, which is read for every connection, or comes from `token_endpoint`, an `https` URL,
+    /// by `client_id` and `client_secret_file`, with `scope` and `token_roots` if they are given. With `aws-msk-iam` and `region` the
+    /// credentials come from `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN` in the environment.
     ///
     /// # Errors
     /// A text for a person, without a password.
@@ -84,7 +84,7 @@ impl KafkaAddress {
         Ok(Self { brokers, mechanism })
     }
 
-    /// The brokers and the topic: the same for each user.
+    /// The brokers and the topic: the same for all users.
     pub fn name(&self) -> String {
         self.brokers.name()
     }
@@ -94,7 +94,7 @@ impl KafkaAddress {
         &self.brokers.path
     }
 
-    /// TLS and the user, with the password as it is in its file now. Tokens and credentials are read for each connection of the
+    /// TLS and the user, with the password as it is in its file now. Tokens and credentials are read for every connection of the
     /// client.
     pub(super) fn security(&self) -> Result<AuthConfig, String> {
         let ServerAddress { user, tls, has_tls, .. } = &self.brokers;

@@ -15,7 +15,7 @@ pub struct NatsAddress {
     login: Login,
 }
 
-/// How a client without a user and a password authenticates: by a file, which is read for each connection.
+/// How a client without a user and a password authenticates: by a file, which is read for every connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Login {
     /// As a user with a password, by a certificate, or not at all.
@@ -37,10 +37,10 @@ pub(super) enum Secret {
 impl NatsAddress {
     /// Parses `nats://USER@HOST:PORT/PREFIX`. The prefix of the subjects has tokens of `A-Z`, `a-z`, `0-9`, `-` and
     /// `_`, separated by `.`. The keys after `?` are `stream`, by default the prefix with `_` for `.`; `server` for
-    /// each further `HOST:PORT` of a cluster; `tls`, `true` or, within this machine only, `false`; `roots`, a PEM file
+    /// every further `HOST:PORT` of a cluster; `tls`, `true` or, within this machine only, `false`; `roots`, a PEM file
     /// of trusted certificates instead of the system's; `cert` and `key`, PEM files of the client's certificate and its
     /// key; and one of `password_file`, `token_file`, `creds_file` (the JWT and the seed of a user, as `nsc` writes
-    /// them) and `nkey_file` (the seed of a user). Files are read for each connection.
+    /// them) and `nkey_file` (the seed of a user). Files are read for every connection.
     ///
     /// # Errors
     /// A text for a person, without a password.
@@ -79,7 +79,7 @@ impl NatsAddress {
         Ok(Self { servers, prefix, stream, login })
     }
 
-    /// The servers, the prefix and the stream: the same for each user.
+    /// The servers, the prefix and the stream: the same for all users.
     pub fn name(&self) -> String {
         format!("{} {}", self.servers.name(), self.stream)
     }

@@ -429,7 +429,7 @@ fn a_full_disk_is_an_error_of_the_events_and_acknowledgements_make_room() {
     outbox.register("a", StartAt::Oldest).unwrap();
     let mut stored = 0;
     let error = loop {
-        // Each in a transaction of its own, so that none is queued when one fails.
+        // One transaction per event, so that none is queued when one fails.
         match outbox.append_all(events(stored..stored + 1)) {
             Ok(()) => stored += 1,
             Err(error) => break error,
@@ -553,7 +553,7 @@ enum Step {
     Append(u64),
     /// Appends an event again that was appended this many events before.
     Repeat(u64),
-    /// A consumer receives what is there.
+    /// A consumer receives the available events.
     Receive(usize),
     /// A consumer acknowledges one of the events that it has received.
     Acknowledge(usize, prop::sample::Index),
@@ -578,7 +578,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a consumer must receive, by position: the number of each event that it has not acknowledged.
+/// The events that a consumer must receive, by position: the numbers of those not yet acknowledged.
 #[derive(Clone, Debug, Default)]
 struct ModelConsumer {
     unacknowledged: BTreeMap<u64, u64>,
@@ -589,7 +589,7 @@ struct ModelConsumer {
 /// A plain outbox in memory.
 #[derive(Debug, Default)]
 struct Model {
-    /// The number of each event, by position from 1 on.
+    /// The numbers of the events, by position from 1 on.
     events: Vec<u64>,
     consumers: BTreeMap<usize, ModelConsumer>,
 }
@@ -723,8 +723,8 @@ impl Pair {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// However events are appended, received, acknowledged and reclaimed, over restarts, each consumer receives what a
-    /// plain model in memory says.
+    /// However events are appended, received, acknowledged and reclaimed, over restarts, every consumer receives the
+    /// events that a plain model in memory predicts.
     #[test]
     fn an_outbox_is_a_list_with_cursors(steps in prop::collection::vec(step(), 1..80)) {
         let dir = tempfile::tempdir().unwrap();

@@ -31,7 +31,7 @@ impl PostgresAddress {
     ///
     /// `sslrootcert` names a PEM file of trusted certificates instead of the system's; `system` stands for these.
     /// `sslcert` and `sslkey` name PEM files of the client's certificate and its key. `password_file` names the file
-    /// with the password, which is read for each connection; a password in the URI is refused, as other users of the
+    /// with the password, which is read for every connection; a password in the URI is refused, as other users of the
     /// machine see arguments.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl PostgresAddress {
         Ok(config)
     }
 
-    /// The host, port and name of the database, and the options that choose its tables: the same for each user.
+    /// The host, port and name of the database, and the options that choose its tables: the same for all users.
     pub fn name(&self) -> String {
         let hosts: Vec<String> = self.config.get_hosts().iter().map(host_name).collect();
         let ports: Vec<String> = match self.config.get_ports() {

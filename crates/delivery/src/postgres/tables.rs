@@ -1,4 +1,4 @@
-//! The tables of a [`PostgresSink`](super::PostgresSink): their rows in SQL, of which each batch takes a few statements.
+//! The tables of a [`PostgresSink`](super::PostgresSink): their rows in SQL, a few statements per batch.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

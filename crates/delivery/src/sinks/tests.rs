@@ -1,4 +1,4 @@
-//! Sinks by their schemes: those of this crate, and one that a test registers.
+//! Sinks by their schemes: the schemes of this crate, and one that a test registers.
 
 use std::collections::BTreeSet;
 use std::fs::File;

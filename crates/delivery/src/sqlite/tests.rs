@@ -204,7 +204,7 @@ async fn an_event_has_its_effect_once_however_often_it_is_sent() {
     assert_eq!(all.rows("SELECT count(*) FROM event"), ["2"]);
     assert_eq!(all.sink.stored(OUTBOX).await.unwrap(), Some(2));
     assert_eq!(all.sink.stored(OutboxIdentity([8; 16])).await.unwrap(), None);
-    // Another outbox, whose source began before: what was deleted does not come back.
+    // Another outbox, whose source began before: deleted records do not come back.
     drop(all.sink);
     let path = all.dir.path().join("events.db");
     let other = SqliteSink::open(&path, OutboxIdentity([8; 16]), SqliteOptions::default()).unwrap();

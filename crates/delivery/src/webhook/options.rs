@@ -82,7 +82,7 @@ pub enum WebhookBody {
     /// signature.
     #[default]
     Json,
-    /// JSON lines, each with a line feed.
+    /// JSON lines, all with a line feed.
     Ndjson,
 }
 
@@ -94,7 +94,7 @@ impl WebhookBody {
         }
     }
 
-    /// The body with these lines, each of which ends with a line feed.
+    /// The body with these lines, all of which end with a line feed.
     pub(super) fn of(self, lines: Vec<u8>) -> Bytes {
         match self {
             Self::Ndjson => lines.into(),

@@ -1,10 +1,9 @@
-//! The events of tap's channel: each operation of a verified line as a `record`, and what is known of an account as an
-//! `identity`.
+//! The events of tap's channel: every operation of a verified line as a `record`, and the known data of an account as an `identity`.
 //!
 //! | line | events |
 //! |---|---|
-//! | verified `commit`, or one for which no verification was asked | a `record` for each operation, with `live: true`, one after the other |
-//! | `resync` | a `record` for each operation, with `live: false`; the pieces of a repository together, after what was before it |
+//! | verified `commit`, or one for which no verification was asked | a `record` per operation, with `live: true`, one after the other |
+//! | `resync` | a `record` per operation, with `live: false`; the pieces of a repository together, after all earlier events |
 //! | `identity`; `account` of an active account | an `identity` |
 //! | `status` | an `identity` of an inactive account |
 //! | any other | none |

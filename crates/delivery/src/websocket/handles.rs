@@ -1,4 +1,4 @@
-//! Lookups of handles for the events of a channel: each checked both ways, a few at a time, within a time.
+//! Lookups of handles for the events of a channel: checked both ways, a few at a time, within a time.
 //!
 //! A handle names a host that a stranger has chosen, which may not answer. So only the account of the event waits, and
 //! beyond a number of lookups a handle counts as one that is not verified.

@@ -1,7 +1,7 @@
 //! The requests to a WebSocket server: which of them are upgraded, and the answers to the others.
 //!
-//! A consumer has one client at a time. The client of a consumer gives way to another one once it has acknowledged nothing of what it
-//! was sent for the time after which events are sent again.
+//! A consumer has one client at a time. The client of a consumer gives way to another one once it has acknowledged none of its
+//! events for the time after which events are sent again.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -44,7 +44,7 @@ pub(super) struct Seat {
 /// The state of the client of a consumer.
 #[derive(Debug, Default)]
 pub(super) struct Client {
-    /// Whether it has acknowledged nothing of what it was sent for too long.
+    /// Whether it has acknowledged none of its events for too long.
     pub(super) is_stalled: AtomicBool,
     /// Requested when it gives way.
     pub(super) gives_way: StopSignal,

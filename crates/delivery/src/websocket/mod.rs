@@ -1,7 +1,7 @@
-//! A WebSocket server: clients receive the events of consumers, and acknowledge each.
+//! A WebSocket server: clients receive the events of consumers, and acknowledge them.
 //!
 //! ```text
-//! Outbox ── Consumer ── Schedule ── Socket ──> client      one connection for each consumer
+//! Outbox ── Consumer ── Schedule ── Socket ──> client      one connection per consumer
 //!    ▲                                 │
 //!    └────────── acknowledged ─────────┘
 //! ```
@@ -11,8 +11,8 @@
 //! | `/lines?consumer=NAME` | the payload of an event | its id; several are lines of one message |
 //! | `/channel?consumer=NAME` | an event of tap | `{"type":"ack","id":NUMBER}` |
 //!
-//! An event of an account is sent when the one before it is acknowledged, and other accounts continue meanwhile. What is
-//! not acknowledged is sent again after a timeout, and to the next connection, to which a client that acknowledges nothing gives way.
+//! An event of an account is sent when the one before it is acknowledged, and other accounts continue meanwhile. Unacknowledged
+//! events are sent again after a timeout, and to the next connection, to which a client that acknowledges nothing gives way.
 
 mod channel;
 mod connection;
@@ -90,7 +90,7 @@ impl WebSocketServer {
         self.shared.metrics.clone()
     }
 
-    /// Serves clients until a stop is requested. Then connected clients have a moment to acknowledge what they have
+    /// Serves clients until a stop is requested. Then connected clients have a moment to acknowledge the events that they have
     /// received.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The server over real sockets: what clients get, what they acknowledge, and what is refused.
+//! The server over real sockets: events, acknowledgements and refusals.
 
 use std::io::ErrorKind;
 use std::path::Path;
