@@ -1,7 +1,7 @@
 //! Standard output with acknowledgements: events from the outbox, and their ids back on standard input.
 //!
-//! A line of standard input acknowledges the event with this id and all that were printed before it. What is not
-//! acknowledged is printed again by the next run.
+//! A line of standard input acknowledges the event with this id and all that were printed before it. The next run
+//! prints unacknowledged events again.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read, Write};
@@ -77,7 +77,7 @@ async fn next_batch(
     Ok(Some(printed))
 }
 
-/// The lines of an event: one, or one for each of these paths. The last of them acknowledges the event.
+/// The lines of an event: one, or one per path. The last of them acknowledges the event.
 fn printed_lines(event: &Event, paths: &[String]) -> impl Iterator<Item = PrintedLine> {
     let line = |(index, path)| {
         let id = format!("{}/{path}", event.id()).into();
@@ -123,7 +123,7 @@ impl PrintedLines {
     }
 }
 
-/// Starts the threads that read ids and write lines. Each ends when its stream is closed.
+/// Starts the threads that read ids and write lines. They end when their streams are closed.
 fn start_threads() -> io::Result<(Receiver<String>, Sender<Vec<u8>>)> {
     let (send_id, ids) = channel(MAX_QUEUED_IDS);
     let (output, lines) = channel(1);

@@ -93,8 +93,8 @@ impl Control {
         self.selection.dids.contains(did) == (edit == Edit::Remove)
     }
 
-    /// Adds or removes collections, or prefixes such as `app.bsky.graph.*`. Accounts with a history get the records of
-    /// those that are added.
+    /// Adds or removes collections, or prefixes such as `app.bsky.graph.*`. Accounts with a history get the records
+    /// of the added ones.
     pub(super) fn edit_collections(
         &self,
         edit: Edit,

@@ -149,7 +149,7 @@ impl Destinations {
         self.all.iter().any(|of| of.consumer == name)
     }
 
-    /// Starts a task for each destination, and one that reports their failures.
+    /// Starts a task per destination, and one that reports their failures.
     pub fn start(self, stop: &StopSignal, status: &Status) -> Result<Tasks, Failure> {
         let (mut tasks, mut watched) = (Tasks::default(), Vec::new());
         for OpenDestination { consumer: name, output } in self.all {
@@ -179,7 +179,7 @@ impl Destinations {
 /// The tasks of a run.
 #[derive(Default)]
 pub struct Tasks {
-    /// One for each destination.
+    /// One per destination.
     pub deliveries: JoinSet<Result<(), Failure>>,
     /// Tasks that run next to them; they end when this value is dropped.
     pub helpers: JoinSet<()>,

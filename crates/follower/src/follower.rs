@@ -24,7 +24,7 @@ use crate::stream::Start;
 
 pub use super::verify_level::VerifyLevel;
 
-/// Follows the stream of a relay or a PDS: every event verified, in order for each account, resumed after a crash.
+/// Follows the stream of a relay or a PDS: every event verified, in order per account, resumed after a crash.
 ///
 /// No option is read from the environment, nothing is printed, and no signal of the process is taken.
 /// Messages for an operator are events of `tracing` with the target `wireproof::follower`. An error names options as the
@@ -238,7 +238,7 @@ impl FollowerBuilder {
         self
     }
 
-    /// Delivers a flat line for each operation, instead of one line with all operations of a commit.
+    /// Delivers a flat line per operation, instead of one line with all operations of a commit.
     #[must_use]
     pub fn ops(mut self) -> Self {
         self.args.ops = true;
@@ -317,8 +317,8 @@ impl FollowedLine<'_> {
         events::Line::parse(self.text)
     }
 
-    /// The event need not come again. A repository has several lines and one acknowledgement, with the last: that of the others
-    /// does nothing.
+    /// The event need not come again. A repository has several lines and one acknowledgement, with the last: the others'
+    /// acknowledgements do nothing.
     pub fn acknowledge(self) {
         if let Some(ack) = self.ack {
             ack.done();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The skipped numbers of each host.
+/// The skipped numbers by host.
 #[derive(Debug, Default)]
 pub(super) struct Gaps(Mutex<BTreeMap<usize, HostGaps>>);
 
@@ -57,7 +57,7 @@ impl HostGaps {
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Skipped numbers of a first minute above which a warning is given: a busy relay skips some for each event.
+/// Skipped numbers of a first minute above which a warning is given: a busy relay skips some per event.
 const MAX_FIRST: f64 = 100_000.0;
 
 /// How many times the usual number is unusual, and the number below which none is.

@@ -1,4 +1,4 @@
-//! Histories of accounts during a run: the awaited ones are announced, and requested a few at a time for each source.
+//! Histories of accounts during a run: the awaited ones are announced, and requested a few at a time per source.
 //!
 //! ```text
 //! outbox: awaited accounts ── by source ── permit ── request ── resync ── lines, complete in the outbox
@@ -210,8 +210,7 @@ impl Histories {
         }
     }
 
-    /// Tells consumers of accounts whose history is outdated, selected or not, and returns the groups of those that are
-    /// selected.
+    /// Tells consumers of accounts whose history is outdated, selected or not, and returns the groups of the selected ones.
     fn find_outdated(&self) -> Result<Vec<Group>, OutboxError> {
         let outdated = self.outbox.histories()?.awaited()?.into_iter().filter(|of| of.is_outdated);
         for AwaitedHistory { did, .. } in outdated {
@@ -319,7 +318,7 @@ impl HistoryQueue {
         let mut tick = interval_at(Instant::now() + every, every);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let has_lists = !self.histories.listings.is_empty();
-        // Consumers know what is outdated before it is requested.
+        // Tell consumers of outdated histories before these are requested.
         let histories = self.histories.clone();
         tokio::select! {
             () = stop.requested() => return,
@@ -408,8 +407,8 @@ async fn add(histories: Arc<Histories>, dids: Vec<String>) -> Group {
     Group { server: None, are_lost: false, dids }
 }
 
-/// Histories of one source that are requested at a time. The rate at each host is the firehose's.
+/// Histories of one source that are requested at a time. The firehose limits the rate per host.
 const WINDOW: usize = 32;
 
-/// Concurrent lookups of documents, of all sources: each takes a connection to the directory.
+/// Concurrent lookups of documents, of all sources: every lookup takes a connection to the directory.
 const LOOKUPS: usize = 16;

@@ -224,7 +224,7 @@ struct CursorTracker {
     /// The stored cursors of the previous run.
     stored: Vec<Option<u64>>,
     counts: Arc<Mutex<JetstreamCounts>>,
-    /// The printed events at the cursor of each host.
+    /// The printed events at the cursors of the hosts.
     printed: Arc<Mutex<Vec<PrintedEvents>>>,
     permits: Arc<Semaphore>,
 }
@@ -296,7 +296,7 @@ impl CursorTracker {
         PendingLine { cursor, counts, printed, _permit: permit }
     }
 
-    /// The cursors, and of each stream the printed events if they have changed.
+    /// The cursors of all streams, and their printed events if these have changed.
     fn changed(&self) -> (Vec<Option<u64>>, Vec<Option<Vec<EventHash>>>) {
         let counts = lock(&self.counts);
         let printed = lock(&self.printed).iter_mut().map(PrintedEvents::take_changed).collect();

@@ -71,7 +71,7 @@ struct State {
     old: HashMap<Box<str>, DatedKey>,
     /// Changes that are not in the file yet; `None` removes a key.
     unwritten: HashMap<Box<str>, Option<StoredKey>>,
-    /// The last lookup of each account with one in progress that was not invalidated since.
+    /// The last lookup of every account with one in progress that was not invalidated since.
     valid_lookups: HashMap<Box<str>, u64>,
     /// Number of lookups so far.
     lookups: u64,

@@ -4,8 +4,8 @@
 //! `tracing`.
 //!
 //! ```text
-//! hosts ── Firehose ── Printer::event on each worker ──┬── LineWriter ── standard output
-//!              │                                       └── Outbox ── Delivery ── destination, for each of --to
+//! hosts ── Firehose ── Printer::event on every worker ──┬── LineWriter ── standard output
+//!              │                                       └── Outbox ── Delivery ── destination, for every --to
 //!              │                                              └───── WebSocketServer ── clients
 //!              │ <────────────────── ack ───────────────── once a line is taken by the reader, or stored in the outbox
 //!              └── StateJournal: cursors, account states and keys, as far as acked
@@ -121,7 +121,7 @@ pub fn run(mut args: FollowArgs) -> Result<(), Failure> {
 
 /// Keeps the resident memory of this process close to its use. Nothing but memory depends on it.
 pub fn keep_memory_small() {
-    // Many small buffers would each take part of a huge page, and make 60 MiB resident memory 100.
+    // Many small buffers would all take part of a huge page, and make 60 MiB resident memory 100.
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::disable_transparent_huge_pages(true);
     // Of 66 MiB with 500 accounts, 8 were free for less than a second.

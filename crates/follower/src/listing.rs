@@ -1,7 +1,7 @@
 //! Accounts that hosts list, as sources of histories: `listRepos` of a server, and `listReposByCollection` of a relay.
 //!
-//! The accounts of a page and its cursor are stored together, so a run that ends here goes on after that page. What a host
-//! lists is a claim: an account is fetched from the server that its own document names, and one that names none of the servers
+//! The accounts of a page and its cursor are stored together, so a run that ends here goes on after that page. A host's list
+//! is a claim: an account is fetched from the server that its own document names, and one that names none of the servers
 //! whose `listRepos` is read is left out.
 
 use std::time::Duration;
@@ -217,7 +217,7 @@ const MAX_IDLE_PAGES: usize = 32;
 /// Maximum number of new accounts that one run takes from a list.
 const MAX_ACCOUNTS: usize = 1_000_000;
 
-/// Repetitions of a request for a page, and the delay before the first; it grows with each.
+/// Repetitions of a request for a page, and the delay before the first; it grows with every repetition.
 const ATTEMPTS: u32 = 5;
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -237,7 +237,7 @@ mod tests {
 
     use super::*;
 
-    /// Serves pages; each is made of the cursor in the request.
+    /// Serves pages; every page is made from the cursor in the request.
     fn serve(page: impl Fn(Option<usize>) -> String + Send + 'static) -> Url {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());

@@ -1,8 +1,8 @@
 //! The outbox that a state folder is used with, and the level that its events are verified against: in a file of the
 //! state folder.
 //!
-//! The cursor of the state is after the events that the outbox holds. With another outbox they would be missing, and
-//! nothing else would show it. Destinations that have events of two levels would not know what they hold.
+//! The cursor of the state is after the events that the outbox holds. With another outbox they would be missing,
+//! and nothing else would show it. Destinations that have events of two levels would not know the level of an event.
 
 use std::io::{ErrorKind, Write};
 use std::path::Path;

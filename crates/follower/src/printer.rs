@@ -165,7 +165,7 @@ impl<R: LineRecipient> Printer<R> {
         Ok(())
     }
 
-    /// One line for each account, up to a number of them.
+    /// One line per account, up to a number of them.
     fn warn_of_going_back(&self, did: &str, warning: &Warning<'_>) {
         self.accounts.record_going_back(did, warning.to_string());
         let text =

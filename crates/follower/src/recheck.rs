@@ -1,4 +1,4 @@
-//! The check of all accounts of the state file after events were lost: each repository is fetched again, whatever its
+//! The check of all accounts of the state file after events were lost: every repository is fetched again, whatever its
 //! account does next.
 //!
 //! ```text
@@ -148,7 +148,7 @@ impl Recheck {
             self.lock().running.insert(did.clone(), permit);
             parts.requests.request(&did);
         }
-        // Each has ended then, or is stored as desynchronized by the second checkpoint from now on.
+        // Every one has ended then, or is stored as desynchronized by the second checkpoint from now on.
         let all = u32::try_from(WINDOW).unwrap_or(u32::MAX);
         drop(window.acquire_many(all).await);
         let mut checkpoints = self.checkpoints.subscribe();
@@ -229,7 +229,7 @@ const FILE: &str = "recheck.json";
 const VERSION: u64 = 1;
 const MAX_FILE_BYTES: usize = 64 << 10;
 
-/// Accounts that are fetched at a time, and those that are read at a time. The rate at each host is the firehose's.
+/// Accounts that are fetched at a time, and accounts that are read at a time. The firehose limits the rate per host.
 const WINDOW: usize = 32;
 const PAGE: usize = 256;
 

@@ -12,8 +12,8 @@ use super::selection::Selection;
 use super::status::Status;
 use crate::interrupt;
 
-/// Reads the lists again at each SIGHUP, forever. `changed` is called with the added and the removed accounts when the
-/// selection has changed.
+/// Reads the lists again at every SIGHUP, forever. `changed` is called with the added and the removed accounts when
+/// the selection has changed.
 pub(super) async fn on_hangup(
     dids: &[String],
     selection: &Selection,

@@ -2,11 +2,11 @@
 //!
 //! Before an event is printed, the state file has a sequence number of its stream that is not lower: the last
 //! printed one, or one reserved in advance. So after any end of a run, the next one can mark every event that
-//! the output may have had. After an orderly end, no event is marked; after a reader that ended, those that are
-//! printed again; after a crash, up to [`RESERVED`] numbers more, and twice those between two checkpoints.
+//! the output may have had. After an orderly end, no event is marked; after a reader that ended, the events that are
+//! printed again; after a crash, up to [`RESERVED`] numbers more, and twice the numbers between two checkpoints.
 //!
-//! A worker waits for the state file where nothing is reserved, as for the first event. Each checkpoint reserves enough
-//! for the time until the next.
+//! A worker waits for the state file where nothing is reserved, as for the first event. Every checkpoint reserves
+//! enough for the time until the next.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};

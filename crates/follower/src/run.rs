@@ -308,7 +308,7 @@ impl<'a> Run<'a> {
         self.follow(recipient, None).await
     }
 
-    /// Hands the lines of all events to `recipient`, until a stop is requested or `--events` is reached. Each checkpoint
+    /// Hands the lines of all events to `recipient`, until a stop is requested or `--events` is reached. Every checkpoint
     /// reserves numbers of `marks`.
     pub(super) async fn follow(
         self,
@@ -503,7 +503,7 @@ const OTHER_RESYNC_BYTES: u64 = 16 << 20;
 const RESYNC_RETRIES: u32 = 12;
 
 /// Maximum time for which events of an account wait until its history is delivered: repositories are fetched one after
-/// the other, each within five minutes.
+/// the other, every one within five minutes.
 const MAX_BACKFILL_HOLD: Duration = Duration::from_secs(600);
 
 #[cfg(test)]

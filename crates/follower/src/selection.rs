@@ -169,7 +169,7 @@ impl Filter {
 #[derive(Debug, Default)]
 pub(super) struct Names {
     pub(super) dids: HashSet<String>,
-    /// Handles, and where each was read.
+    /// Handles, and where they were read.
     pub(super) handles: Vec<(String, String)>,
 }
 

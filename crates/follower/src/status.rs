@@ -183,7 +183,7 @@ impl Status {
         self.bar.suspend(|| messages::print(level, text));
     }
 
-    /// Prints how many sequence numbers each host skipped.
+    /// Prints how many sequence numbers every host skipped.
     pub(super) fn print_skipped(&self, stats: &RunStats, metrics: &MetricsSnapshot) {
         for (host, skipped) in metrics.skipped_seqs.iter().enumerate() {
             if *skipped > 0 {

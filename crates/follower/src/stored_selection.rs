@@ -83,7 +83,7 @@ impl StoredSelection {
     }
 }
 
-/// Whether a collection, or each of a prefix, is among those with these names and prefixes.
+/// Whether these names and prefixes cover a collection, or all collections of a prefix.
 fn covers_name(names: &[String], other: &str) -> bool {
     names.iter().any(|name| {
         if name.ends_with('.') { other.starts_with(name.as_str()) } else { other == name }

@@ -41,7 +41,7 @@ pub(super) trait LineOutput: Write {
 /// Lines that are written and not acknowledged.
 #[derive(Debug)]
 pub(super) struct WrittenLines<A> {
-    /// The end of each line, in bytes from the start of the output.
+    /// The end of every line, in bytes from the start of the output.
     lines: VecDeque<(u64, A)>,
     written: u64,
     /// Since when the pipe is empty.
@@ -115,7 +115,7 @@ mod tests {
         }
     }
 
-    /// Ten lines of 32 KiB, and the numbers of those that are acknowledged.
+    /// Ten lines of 32 KiB, and the numbers of the acknowledged ones.
     fn ten_lines() -> (WrittenLines<NumberedAck>, Arc<Mutex<Vec<usize>>>) {
         let (mut lines, acked) = (WrittenLines::new(), Arc::default());
         let ack = |number| ((number + 1) * LEN, NumberedAck(number, Arc::clone(&acked)));

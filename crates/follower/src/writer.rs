@@ -37,7 +37,7 @@ struct Shared<A> {
 #[derive(Debug)]
 pub struct Lines<A> {
     bytes: Vec<u8>,
-    /// The end of each line in `bytes`, with its ack.
+    /// The ends of the lines in `bytes`, with their acks.
     acks: Vec<(usize, A)>,
 }
 
@@ -296,18 +296,18 @@ mod tests {
         }
     }
 
-    /// An output that waits for permission to write, and records what was flushed.
+    /// An output that waits for permission to write, and records the flushed bytes.
     struct StepOutput {
         allowed: Receiver<io::Result<()>>,
         written: Vec<u8>,
         flushed: Flushed,
     }
 
-    /// What was flushed.
+    /// The flushed bytes.
     type Flushed = Arc<Mutex<Vec<u8>>>;
 
     impl StepOutput {
-        /// An output, the permissions of its writes, and what it has flushed.
+        /// An output, the permissions of its writes, and its flushed bytes.
         fn new() -> (Self, Sender<io::Result<()>>, Flushed) {
             let ((allow, allowed), flushed) = (channel(), Arc::default());
             let out = Self { allowed, written: Vec::new(), flushed: Arc::clone(&flushed) };
@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(*flushed.lock().unwrap(), b"x\n".repeat(100));
     }
 
-    /// Lines of the numbers, each with its ack.
+    /// Lines of the numbers, with their acks.
     fn collected(
         numbers: std::ops::Range<u32>,
         done: &Sender<u32>,

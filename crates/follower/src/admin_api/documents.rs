@@ -193,7 +193,7 @@ pub struct LastEvent {
     pub seconds_ago: f64,
 }
 
-/// What a destination has not acknowledged of an account.
+/// The events of an account that a destination has not acknowledged.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct AccountDelivery {
     /// Its name.

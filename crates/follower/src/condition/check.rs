@@ -38,7 +38,7 @@ impl<'p> Checker<'p> {
                     if !matches!(pattern, Some(Expr::Literal(LiteralValue::String(_)))) {
                         return Err(self.error(expression, "expected a text as pattern"));
                     }
-                    // The pattern is compiled each time.
+                    // The pattern is compiled every time.
                     self.enter(expression, if loops > 0 { loops + 1 } else { 0 })?;
                 }
                 call.target.iter().try_for_each(|target| self.visit(target, loops))?;

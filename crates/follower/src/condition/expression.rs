@@ -138,7 +138,7 @@ const TEXT_VARIABLES: [&str; 5] = ["did", "rev", "action", "collection", "rkey"]
 const MAX_EXPRESSION_BYTES: usize = 16 << 10;
 
 /// Maximum size of a record in bytes, by the number of nested loops: the cost of a loop is at most the square
-/// of the size, as it may compare each part of the record with all of it.
+/// of the size, as it may compare every part of the record with all of it.
 const MAX_RECORD_BYTES: [usize; check::MAX_LOOPS + 1] = [1 << 20, 32 << 10, 4 << 10];
 
 /// An expression must fit records of this size at least, in bytes.

@@ -1,7 +1,7 @@
 //! The memory that an evaluation takes at most, by the size of the record.
 //!
-//! Sizes are sums: a constant, and for each variable of a loop a multiple of its size. All elements of a list are together as large as
-//! the list, so that a loop over a part of each element of a list makes no more than a loop over the list.
+//! Sizes are sums: a constant, and per loop variable a multiple of its size. All elements of a list are together as large as
+//! the list, so that a loop over a part of every element of a list makes no more than a loop over the list.
 
 use cel::common::ast::{ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
 
@@ -69,7 +69,7 @@ impl Made {
 /// The estimate for records of one size.
 struct Estimate<'e> {
     record: f64,
-    /// The name and the largest size of each variable that is known here.
+    /// The name and the largest size of every variable that is known here.
     loops: Vec<(&'e str, Option<&'e str>, f64)>,
 }
 
@@ -120,7 +120,7 @@ impl<'e> Estimate<'e> {
                 Size { constant: 0.0, of_variables }
             }
             None if name == "record" => Size::of(self.record),
-            // What a loop has collected is counted with its iterations.
+            // The results that a loop has collected are counted with its iterations.
             None if name.starts_with('@') => Size::default(),
             None => Size::of(MAX_TEXT_BYTES),
         }

@@ -1,6 +1,6 @@
 //! The line of JSON for an event of a firehose or a Jetstream, written straight into a buffer.
 //!
-//! `docs/formats/follow-lines.md` lists the keys, and `docs/formats/schemas/follow` has a JSON Schema of each kind.
+//! `docs/formats/follow-lines.md` lists the keys, and `docs/formats/schemas/follow` has a JSON Schema of every kind.
 
 mod event;
 mod jetstream;

@@ -139,7 +139,7 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
             }
             count += 1;
         }
-        // What the reader has at the end is skipped or deleted.
+        // The rest of the reader's records are skipped or deleted.
         resync.last = !self.has_change()?;
         resync.proof = slice.map(|slice| Proof::Blocks((&*slice.finish()).into()));
         let is_last = resync.last;

@@ -274,7 +274,7 @@ impl Page<'_, '_> {
         self.gauge("lag_seconds", "Age of the last event on arrival", lag)
     }
 
-    /// The sequence numbers that each host skipped.
+    /// The sequence numbers that the hosts skipped.
     fn skipped_seqs(&mut self, skipped: &[u64]) -> fmt::Result {
         let stats = self.stats;
         let skipped = skipped.iter().copied().chain(std::iter::repeat(0));
@@ -282,7 +282,7 @@ impl Page<'_, '_> {
         self.counters("skipped_seqs", "Sequence numbers skipped", "host", by_host)
     }
 
-    /// Connections, refusals and delays of each host, and the notices.
+    /// Connections, refusals and delays of every host, and the notices.
     fn hosts(&mut self, notices: &BTreeMap<&'static str, u64>) -> fmt::Result {
         let (stats, host_stats) = (self.stats, self.stats.host_stats());
         let hosts = || stats.hosts.iter().map(String::as_str).zip(&host_stats);
