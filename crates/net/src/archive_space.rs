@@ -5,7 +5,7 @@
 //! after the archive was verified and stored or delivered, not after it was received.
 //!
 //! ```text
-//! pool     a first grant for each archive ── grows while a share is left ── stays until the archive is dropped
+//! pool     a first grant for every archive ── grows while a share is left ── stays until the archive is dropped
 //! slots    room for a whole archive of the maximum size, one to a domain: for archives that found no room to grow
 //! ```
 //!
@@ -79,7 +79,7 @@ pub struct Space {
 }
 
 impl ArchiveSpace {
-    /// At most `max_bytes` for all archives, each of which has at most `max_archive_bytes`. There is always room for
+    /// At most `max_bytes` for all archives, of at most `max_archive_bytes` each. There is always room for
     /// one archive of that size and 16 MiB of others, even if that is more than `max_bytes`.
     pub fn new(max_bytes: u64, max_archive_bytes: u64) -> Self {
         let slots = (max_bytes / 2 / max_archive_bytes.max(1)).max(1);
@@ -184,7 +184,7 @@ impl Space {
         if wanted == 0 {
             return true;
         }
-        // In steps, so that the shares are not locked for each chunk.
+        // In steps, so that the shares are not locked for every chunk.
         let step = wanted.max(self.shared.first_units);
         let Some(more) =
             [step, wanted].into_iter().find_map(|units| self.shared.grow(&self.host, units))
@@ -478,7 +478,7 @@ mod tests {
             }
             let expected = match host {
                 "two.a.test" => 0..=1,
-                // What the other domain and the part for first grants leave.
+                // The space that the other domain and the part for first grants leave.
                 "b.test" => 13..=16,
                 _ => 15..=17,
             };

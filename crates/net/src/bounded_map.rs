@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// A map of at most `capacity` entries, half of them in each generation. When the young generation is full it
+/// A map of at most `capacity` entries, half of them per generation. When the young generation is full it
 /// becomes the old one, and the entries of the old one are evicted unless they were used since.
 #[derive(Debug)]
 pub struct BoundedMap<K, V> {

@@ -24,7 +24,7 @@ pub struct Permit {
 }
 
 impl ConcurrencyLimit {
-    /// At most `per_key` permits for each key and `total` for all keys, at least one each.
+    /// At most `per_key` permits per key and `total` for all keys, at least one each.
     pub fn new(per_key: usize, total: usize) -> Self {
         let total = Arc::new(Semaphore::new(total.max(1)));
         Self { keys: Arc::default(), per_key: per_key.max(1), total }
@@ -67,7 +67,7 @@ impl ConcurrencyLimit {
 /// names below it. A name that is a suffix itself, and an IP address, is its own domain.
 ///
 /// Only registries count as suffixes. The list's private section names sites that give a name to anyone
-/// (`github.io`), so there a limit for each such name would be none.
+/// (`github.io`), so there a limit per name would be none.
 ///
 /// ```
 /// use wireproof::net::concurrency::registrable_domain;

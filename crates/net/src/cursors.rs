@@ -1,4 +1,4 @@
-//! Cursor stores, in memory and in a JSON file: where each stream is resumed.
+//! Cursor stores, in memory and in a JSON file: where a stream is resumed.
 //!
 //! A cursor belongs to one host and one method, as sequence numbers of two hosts are unrelated.
 //! [`stream_name`] identifies both.

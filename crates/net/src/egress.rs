@@ -3,7 +3,7 @@
 //! Documents written by strangers name the hosts that this crate connects to, and such a name may resolve
 //! to a machine that only we can reach: a metadata service, a printer, this process.
 //! [`EgressPolicy::Public`] allows host names over TLS, at port 443, that resolve to addresses of the public
-//! internet; the check is made on the address that is connected to, for each connection, redirects included.
+//! internet; every connection is checked by its address, redirects included.
 //! [`AllowedPorts`] are the exceptions of an operator.
 //! [`EgressPolicy::Loopback`] allows this machine only, for development. [`EgressPolicy::Unrestricted`] is for URLs
 //! that the operator has written, and for nothing that a stranger names.

@@ -1,7 +1,7 @@
 //! Rate of requests per host: a token bucket whose rate adapts to the host.
 //!
-//! The rate starts at eight requests a second and doubles with each second of answers until the host is overloaded for
-//! the first time. From then on it grows by one request a second for each second of answers. It is halved when the host
+//! The rate starts at eight requests a second and doubles with every second of answers until the host is overloaded for
+//! the first time. From then on it grows by one request a second per second of answers. It is halved when the host
 //! rejects a request without saying until when, or answers too slowly. A limit that the host states itself
 //! (`Retry-After`, an exhausted window) is waited for exactly, and leaves the rate as it is.
 //!
@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 use crate::bounded_map::BoundedMap;
 use crate::rate_limit::{RateLimited, RateLimiter};
 
-/// Paces the requests to hosts, each named by its authority: its name, with the port unless it is the default.
+/// Paces the requests to hosts, named by authority: the name, with the port unless it is the default.
 #[derive(Debug)]
 pub struct HostPacer {
     limiter: RateLimiter,
@@ -54,7 +54,7 @@ impl HostPacer {
         Self { limiter, max_rate: MAX_RATE, hosts: Mutex::new(BoundedMap::new(MAX_HOSTS)) }
     }
 
-    /// Limits the rate to each host to `max_rate` requests a second, within the rate that the pacer allows.
+    /// Limits the rate per host to `max_rate` requests a second, within the rate that the pacer allows.
     #[must_use]
     pub fn with_max_rate(self, max_rate: f64) -> Self {
         Self { max_rate: max_rate.clamp(MIN_RATE, MAX_RATE), ..self }
@@ -160,7 +160,7 @@ mod tests {
         HostPacer::new(RateLimiter::default())
     }
 
-    /// Number of requests in `seconds`, and what is recorded of each.
+    /// Number of requests in `seconds`, all recorded with `answer`.
     async fn requests(pacer: &HostPacer, seconds: u64, answer: Answer) -> u32 {
         let (end, mut count) = (Instant::now() + Duration::from_secs(seconds), 0);
         while Instant::now() < end {

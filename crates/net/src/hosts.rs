@@ -13,9 +13,9 @@ pub struct HostId(pub usize);
 /// then the next. A host that can never be followed is excluded.
 #[derive(Clone, Debug)]
 pub struct Hosts {
-    /// Whether each host is excluded.
+    /// By host, whether it is excluded.
     excluded: Vec<bool>,
-    /// Whether each host has refused since it was last followed.
+    /// By host, whether it has refused since it was last followed.
     refused: Vec<bool>,
     // current < excluded.len(), and excluded[current] only if all are
     current: usize,
@@ -57,7 +57,7 @@ impl Hosts {
     }
 
     /// Records that the current host refused. Returns the next host that has not, if there is one; if all
-    /// have, each may be tried again.
+    /// have, all may be tried again.
     pub fn refuse(&mut self) -> Option<HostId> {
         self.refused[self.current] = true;
         let next = self.next_where(|hosts, at| !hosts.refused[at]);
@@ -109,8 +109,8 @@ pub struct InvalidHost(pub String);
 /// Failed attempts in a row after which the next host is tried.
 pub const MAX_FAILURES: u32 = 3;
 
-/// Exponential backoff with full jitter: each delay is a random fraction of a bound, and the bound doubles.
-/// The clients of a server that recovers so do not reconnect all at once.
+/// Exponential backoff with full jitter: every delay is a random fraction of a bound, and the bound
+/// doubles. The clients of a server that recovers so do not reconnect all at once.
 #[derive(Clone, Debug)]
 pub struct Backoff {
     options: BackoffOptions,

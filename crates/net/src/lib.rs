@@ -10,7 +10,7 @@
 //! | [`concurrency`] | limits on concurrent requests per host and in total |
 //! | [`identity`] | DIDs and handles |
 //! | [`plc_export`] | the export of a did:plc directory |
-//! | [`host_pacer`] | a rate of requests to each host that adapts to it |
+//! | [`host_pacer`] | a rate of requests per host that adapts to it |
 //! | [`xrpc`] | repositories, records and lists of servers |
 //! | [`websocket`] | a WebSocket client with limits |
 //! | `websocket_server` | what WebSocket servers share (feature `server`) |

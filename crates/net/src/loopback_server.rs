@@ -13,7 +13,7 @@ pub(crate) struct Request {
     pub(crate) port: u16,
 }
 
-/// Serves responses, each of a connection of its own; returns the port.
+/// Serves responses, one per connection; returns the port.
 pub(crate) async fn serve(answer: impl Fn(&Request) -> String + Send + Sync + 'static) -> u16 {
     serve_after(std::future::ready(()), answer).await
 }

@@ -1,6 +1,6 @@
 //! The export of a did:plc directory: all operations in the order of their numbers, page by page.
 //!
-//! `GET /export?count=1000&after=SEQ` answers with JSON lines. A page is read line by line, with limits on each line,
+//! `GET /export?count=1000&after=SEQ` answers with JSON lines. A page is read line by line, with limits on every line,
 //! on their number and on the whole; its numbers must rise, by at most [`MAX_STEP`]. The directory's claims about an
 //! operation are not verified here.
 

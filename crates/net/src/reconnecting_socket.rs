@@ -1,6 +1,6 @@
 //! A WebSocket to one of several hosts that reconnects with backoff, and switches hosts after failures.
 //!
-//! The owner of a [`ReconnectingSocket`] makes the request of each attempt, as its cursor changes.
+//! The owner of a [`ReconnectingSocket`] makes the request of every attempt, as its cursor changes.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

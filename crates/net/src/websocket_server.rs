@@ -1,5 +1,5 @@
-//! The common part of WebSocket servers: the answer to a handshake, and a socket that is read and written by one task, with what
-//! is known of its peer's silence.
+//! The common part of WebSocket servers: the answer to a handshake, and a socket that is read and written by one task, with the
+//! time of its peer's silence.
 
 use std::task::Poll;
 use std::time::Duration;

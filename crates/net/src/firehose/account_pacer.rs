@@ -13,7 +13,7 @@ pub(super) struct AccountPacer(BoundedMap<Box<str>, AccountPace>);
 
 #[derive(Clone, Copy, Debug)]
 struct AccountPace {
-    /// When the bucket will be full: each start takes [`REFILL_TIME`].
+    /// When the bucket will be full: every start takes [`REFILL_TIME`].
     full_at: Instant,
     failures: u32,
     /// When the backoff after the last failure ends.

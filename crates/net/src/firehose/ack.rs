@@ -123,7 +123,7 @@ pub(super) struct Batch {
     accounts: Box<[u64]>,
     /// The states of accounts that changed with these events.
     states: Mutex<ChangedStates>,
-    /// One for each event, and one for the dispatcher.
+    /// One per event, and one for the dispatcher.
     open: AtomicUsize,
     /// Events that were acknowledged by [`Ack::skip`].
     skipped: AtomicUsize,
@@ -201,9 +201,9 @@ impl Batch {
     }
 }
 
-/// Derives the cursor of each host from the events that are not acknowledged yet.
+/// Derives the cursors of the hosts from the events that are not acknowledged yet.
 ///
-/// Each event takes a ticket on arrival and returns it when it is acknowledged, in any order. The cursor of
+/// Every event takes a ticket on arrival and returns it when it is acknowledged, in any order. The cursor of
 /// a host is the last sequence number before its oldest outstanding ticket:
 ///
 /// ```text
@@ -212,10 +212,9 @@ impl Batch {
 /// outstanding     ·    ·    ×    ·
 /// ```
 ///
-/// Events are ordered by arrival, not by `seq`, as a host may reset its sequence. An event whose number is not above
-/// those of the outstanding ones also holds the cursor below its own number: a host that is asked for what comes after
-/// a higher one would not send it again. Memory is proportional to the number of outstanding tickets, whatever came
-/// after the oldest.
+/// Events are ordered by arrival, not by `seq`, as a host may reset its sequence. An event whose number is not above the
+/// outstanding ones also holds the cursor below its own number: a host that is asked for the events after a higher one
+/// would not send it again. Memory is proportional to the number of outstanding tickets, whatever came after the oldest.
 #[derive(Debug)]
 pub(super) struct AckTracker {
     hosts: Vec<HostTickets>,
@@ -233,8 +232,8 @@ pub(super) struct Ticket {
 struct HostTickets {
     /// Whether an event with a sequence number has arrived since the run or the sequence began.
     is_started: bool,
-    /// Whether the stream was opened live, and no event has arrived yet: its place has no number, and the cursor is that
-    /// of the oldest event.
+    /// Whether the stream was opened live, and no event has arrived yet: its place has no number, and the cursor is the
+    /// oldest event's.
     awaits_first: bool,
     /// The cursor when no ticket is outstanding.
     newest: Option<u64>,
@@ -272,8 +271,8 @@ impl AckTracker {
         Self { hosts: cursors.into_iter().map(host).collect(), next_number: 0 }
     }
 
-    /// Records that a stream was opened live. Without another cursor, a run that ends before its first event leaves that of
-    /// the oldest one.
+    /// Records that a stream was opened live. Without another cursor, a run that ends before its first event leaves the
+    /// cursor of the oldest one.
     pub(super) fn open_live(&mut self, host: HostId) {
         let host = self.host_mut(host);
         host.awaits_first = !host.is_started && host.newest.is_none();
@@ -324,7 +323,7 @@ impl AckTracker {
         host.outstanding.values_mut().for_each(|ticket| ticket.cursor_before = None);
     }
 
-    /// The cursor of each host, in order of the hosts.
+    /// The cursors of the hosts, in their order.
     pub(super) fn cursors(&self) -> impl Iterator<Item = Option<u64>> {
         self.hosts.iter().map(HostTickets::cursor)
     }

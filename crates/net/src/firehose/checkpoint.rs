@@ -19,7 +19,7 @@ pub(super) struct Checkpointer<J> {
     /// The cursors that this run has written.
     written: Vec<Option<u64>>,
     run: Arc<RunState>,
-    /// The pending states of each worker.
+    /// The pending states by worker.
     pending_states: Vec<Arc<PendingStates>>,
     metrics: Arc<RunMetrics>,
     interval: Duration,

@@ -129,7 +129,7 @@ impl FeedSource for Feed {
 
 /// Follows one of several hosts at a time.
 ///
-/// Each message is returned once, except for repeated events, which become a [`Notice`]. Reads only when
+/// Every message is returned once, except for repeated events, which become a [`Notice`]. Reads only when
 /// [`next`](Self::next) is called: otherwise the host has to wait (backpressure).
 #[derive(Debug)]
 pub struct Feed {
@@ -153,8 +153,8 @@ pub(super) struct FollowedHost {
     start: StartFrom,
     /// Whether the host reset its sequence.
     was_reset: bool,
-    /// The numbers and digests of the frames that showed a reset, the oldest first: where they are received again, they
-    /// are part of what the host keeps.
+    /// The numbers and digests of the frames that showed a reset, the oldest first: if they are received again, they
+    /// are part of the events that the host keeps.
     resets: VecDeque<(u64, u64)>,
     /// The cursor of the last connection attempt.
     requested_cursor: Option<u64>,
@@ -330,7 +330,7 @@ impl Feed {
         let followed = &mut self.hosts[host.0];
         let event = (seq, followed.sequence.digest.of(frame));
         if followed.resets.contains(&event) {
-            // What the host keeps has two sequences.
+            // The events that the host keeps have two sequences.
             self.notify(Notice::Regressed { host, after, seq });
             self.socket.record_progress();
             return true;
@@ -436,7 +436,7 @@ pub struct SequenceTracker {
     highest: u64,
     /// Number of events in a row that were not above the highest.
     late: usize,
-    /// The latest sequence numbers, each with a digest of its frame.
+    /// The latest sequence numbers, with the digests of their frames.
     recent: VecDeque<(u64, u64)>,
     digest: FrameDigest,
 }

@@ -11,7 +11,7 @@ pub struct FlowLimits {
     pub max_events: usize,
     /// Maximum size of their frames in bytes. 128 MiB.
     pub max_bytes: usize,
-    /// Size in bytes, for each worker, of the events in all inboxes at which nothing more is read until half of them are
+    /// Size in bytes, per worker, of the events in all inboxes at which nothing more is read until half of them are
     /// taken: more would take memory and not be verified sooner. 2 MiB.
     pub max_queued_bytes: usize,
     /// Maximum number of an account's events that are parked until its repository or, for `did:web`, its key is

@@ -23,11 +23,11 @@ use crate::hosts::HostId;
 
 /// Handles the events of a run.
 pub trait Handler: Send + Sync + 'static {
-    /// Handles an event. Called on a worker thread, in order for each account. Blocking here delays the
+    /// Handles an event. Called on a worker thread, in order per account. Blocking here delays the
     /// other accounts of the worker and, at the limits, the server.
     fn event(&self, event: &DeliveredEvent<'_>, ack: Ack);
 
-    /// Handles the end of a batch: [`event`](Self::event) was called on this thread for each of its events, and was not
+    /// Handles the end of a batch: [`event`](Self::event) was called on this thread for all of its events, and was not
     /// called for others meanwhile. A handler that collects its output passes it on here, so that it takes a lock or
     /// wakes a thread once a batch; a batch is never delayed. The default does nothing.
     fn batch_end(&self) {}
@@ -110,7 +110,7 @@ pub enum Warning<'a> {
         error: &'a KeyError,
     },
     /// The revisions of an account go back, as after a migration that lost them: its events are ignored until one is later
-    /// than the known revision, or until that is forgotten. Once for each account, until that ends.
+    /// than the known revision, or until that is forgotten. Once per account, until that ends.
     #[error(
         "the revisions of {did} go back, to {rev}, but {known} is known: its events are ignored until one is later"
     )]

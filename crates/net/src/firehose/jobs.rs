@@ -1,6 +1,6 @@
 //! Jobs that workers do not wait for: lookups of keys and statuses, and resyncs.
 //!
-//! Each job is a task, with a limit on concurrent ones; its result is a message to the worker. There is at
+//! Every job is a task, with a limit on concurrent ones; its result is a message to the worker. There is at
 //! most one job per parked account, and a key lookup ends when its account is released.
 //!
 //! A key lookup that fails temporarily is repeated. At a host of a `did:web` account that ends with a deadline.
@@ -122,7 +122,7 @@ impl JobPool {
         provider.look_up(did).await
     }
 
-    /// Resyncs until it succeeds or is given up. The worker learns of each failure.
+    /// Resyncs until it succeeds or is given up. The worker learns of every failure.
     async fn resync_repeatedly(
         &self,
         worker: usize,
@@ -299,7 +299,7 @@ const RETRY: BackoffOptions = BackoffOptions {
 /// Maximum number of delayed resyncs; others are repeated at the next event of their accounts.
 const MAX_DELAYED: u64 = 16 << 10;
 
-/// Attempts of a status lookup, and the delay after the first; it grows with each.
+/// Attempts of a status lookup, and the delay after the first; it grows with every attempt.
 const STATUS_ATTEMPTS: u32 = 4;
 const STATUS_RETRY: Duration = Duration::from_secs(1);
 

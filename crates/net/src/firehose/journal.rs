@@ -20,7 +20,7 @@ pub trait Journal: Send + Sync + 'static {
     fn cursor(&self, stream: &str) -> Result<Option<u64>, JournalError>;
 
     /// Stores the cursors of streams and the states of accounts, atomically. On return they are durable.
-    /// Called on a thread of its own, at intervals even with nothing to store; each stream and account occurs at
+    /// Called on a thread of its own, at intervals even with nothing to store; every stream and account occurs at
     /// most once.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ pub(super) struct LocalClock {
 #[derive(Debug, Default)]
 struct ClockState {
     reading: Reading,
-    /// The accounts of the latest judged events, hashed, and whether each event came from the future.
+    /// The accounts of the latest judged events, hashed, and whether they came from the future.
     recent: VecDeque<(u64, bool)>,
 }
 

@@ -26,9 +26,9 @@ pub struct RunMetrics {
     pub(super) resyncs: ResyncMetrics,
     status_lookups: AtomicU64,
     statuses_unconfirmed: AtomicU64,
-    /// Parked events of each worker: awaiting a key, awaiting a repository.
+    /// Parked events by worker: awaiting a key, awaiting a repository.
     parked: Mutex<Vec<(usize, usize)>>,
-    /// Accounts of each worker whose revisions go back.
+    /// Accounts whose revisions go back, by worker.
     behind: Mutex<Vec<usize>>,
     cache_hits: AtomicU64,
     cache_misses: AtomicU64,
@@ -65,12 +65,12 @@ pub(super) struct ResyncMetrics {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MetricsSnapshot {
-    /// Last received sequence number of each host.
+    /// Last received sequence number by host.
     pub last_seqs: Vec<Option<u64>>,
-    /// Number of sequence numbers that each host skipped, between two connections too: events that it does not forward,
-    /// or lost ones; events that it sends late are counted too. Hosts without any may be missing at the end.
+    /// Number of sequence numbers that every host skipped, between two connections too: events that it does not
+    /// forward, or lost ones; events that it sends late are counted too. Hosts without any may be missing at the end.
     pub skipped_seqs: Vec<u64>,
-    /// Cursor of each host: every event up to it is acknowledged.
+    /// Cursors of the hosts: every event up to it is acknowledged.
     pub cursors: Vec<Option<u64>>,
     /// Received frames by kind.
     pub events: Vec<(FrameKind, u64)>,

@@ -26,8 +26,8 @@
 //!                  └────────────────────────────────────────────────┘
 //! ```
 //!
-//! The reading task gives each frame a ticket. An account belongs to one worker, a thread that takes what
-//! its inbox holds, up to a batch, verifies it and delivers it: a single event without delay, many at the
+//! The reading task gives every frame a ticket. An account belongs to one worker, a thread that takes the events of its inbox,
+//! up to a batch, verifies and delivers them: a single event without delay, many at the
 //! cost per event of a batch. An account whose key is unknown, or that is desynchronized, is parked with its
 //! later events while a job looks up the key or resyncs the repository; other accounts continue.
 //!

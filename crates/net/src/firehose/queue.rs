@@ -260,7 +260,7 @@ impl Inbox {
         events.extend(state.events.drain(..count));
         messages.append(&mut state.messages);
         let is_empty = state.events.is_empty();
-        // What is left is not waited for.
+        // Nothing waits for the remaining events.
         state.is_changed = !is_empty;
         let status = InboxStatus { is_closed: state.is_closed, is_empty };
         drop(state);
@@ -313,7 +313,7 @@ impl Inbox {
     }
 }
 
-/// Parked accounts of a worker, each with its events in order.
+/// Parked accounts of a worker, with their events in order.
 #[derive(Debug)]
 pub(super) struct ParkedEvents {
     limits: ParkedLimits,

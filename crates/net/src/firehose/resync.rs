@@ -431,7 +431,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Concurrent lookups in the directory: each holds a connection, some 30 KiB.
+/// Concurrent lookups in the directory: every lookup holds a connection, some 30 KiB.
 pub(super) const MAX_RESYNC_LOOKUPS: usize = 16;
 
 /// Delays between the attempts of one resync.

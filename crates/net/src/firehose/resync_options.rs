@@ -39,7 +39,7 @@ pub struct ResyncOptions {
     /// Number of attempts before an account backs off. Three.
     pub attempts: u32,
     /// Number of times for which a failed resync is repeated during the run, after the backoff of its account: a minute,
-    /// then twice as long each time, up to 64 minutes. Meanwhile the account's events wait as for the first one. Without,
+    /// then twice as long every time, up to 64 minutes. Meanwhile the account's events wait as for the first one. Without,
     /// the account's next event starts another resync. None.
     pub retries: u32,
     /// Whether to fetch the repository of an account that was not known before. No.
@@ -51,8 +51,8 @@ pub struct ResyncOptions {
     pub accounts: Option<AccountSet>,
     /// Requests of the program.
     pub requests: ResyncRequests,
-    /// Whether requests to each host have a rate that adapts to it, for many repositories: 8 a second at first, doubled with
-    /// each second of answers until the host is overloaded, at most 50.
+    /// Whether requests to a host have a rate that adapts to it, for many repositories: 8 a second at first, doubled with
+    /// every second of answers until the host is overloaded, at most 50.
     /// Limits that hosts name are waited for up to an hour. No.
     pub is_paced: bool,
 }

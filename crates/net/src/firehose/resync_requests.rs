@@ -9,7 +9,7 @@ use super::queue::{AccountHasher, Inbox, WorkerMessage, worker_of};
 /// Requests resyncs of accounts, before and during a run. Clones share it.
 ///
 /// A program that wants the history of accounts announces all of them, and requests them one after the other: as fast as
-/// they are done ([`Handler::resynced`](super::Handler::resynced)), as each request takes memory until then. An account
+/// they are done ([`Handler::resynced`](super::Handler::resynced)), as a request takes memory until then. An account
 /// whose event comes before its request is resynced at that event.
 #[derive(Clone, Default)]
 pub struct ResyncRequests(Arc<Mutex<State>>);

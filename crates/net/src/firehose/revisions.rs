@@ -19,7 +19,7 @@ use crate::hosts::HostId;
 /// The revisions of a worker's accounts in this run.
 #[derive(Debug)]
 pub(super) struct Revisions {
-    /// The last accepted event of each account.
+    /// The last accepted event of every account.
     accepted: BoundedMap<u64, Accepted>,
     /// The accounts that go back.
     behind: BoundedMap<u64, ()>,

@@ -46,7 +46,7 @@ pub struct RunSummary {
     /// Number of events that were received but not acknowledged in time. The cursors are before them, so the
     /// next run receives them again.
     pub unacknowledged: usize,
-    /// The names of the streams, each with its cursor in the journal.
+    /// The names of the streams, with their cursors in the journal.
     pub cursors: Vec<(String, Option<u64>)>,
 }
 
@@ -66,7 +66,8 @@ impl Firehose {
     }
 
     /// Runs until `stop` is requested or [`Options::max_events`] events are acknowledged, then finishes the
-    /// events in flight within [`Options::stop_timeout`]. `states` makes the state of each worker, which only sees its own accounts.
+    /// events in flight within [`Options::stop_timeout`]. `states` makes the states of the workers, which only see their own
+    /// accounts.
     ///
     /// Must be called in a Tokio runtime with time and I/O. Dropping the future ends the run without
     /// finishing events.
@@ -362,8 +363,8 @@ impl Runtime {
         handler.notice(notice);
     }
 
-    /// Finishes the events in flight and writes the final checkpoint. What is not acknowledged in time is
-    /// left to the next run, and a blocked thread to the process.
+    /// Finishes the events in flight and writes the final checkpoint. Unacknowledged events are left
+    /// to the next run, and a blocked thread to the process.
     async fn drain(mut self, deadlines: &StopDeadlines) -> Result<RunSummary, RunError> {
         self.inboxes.iter().for_each(Inbox::close);
         // Events that are still unacknowledged are counted in the summary.
@@ -416,7 +417,7 @@ impl Drop for Runtime {
 
 /// Gives received events their tickets, and moves them to the inboxes of their workers.
 ///
-/// Events move in groups of as many as are ready, so that each lock is taken once per group; a single event
+/// Events move in groups of as many as are ready, so that every lock is taken once per group; a single event
 /// is not delayed.
 #[derive(Debug)]
 struct Intake {
@@ -431,7 +432,7 @@ struct Intake {
     group: Vec<ReceivedFrame>,
     /// The size of the group in bytes.
     group_bytes: usize,
-    /// The events of each worker, while the group is distributed.
+    /// The events by worker, while the group is distributed.
     partitions: Vec<Vec<QueuedEvent>>,
 }
 

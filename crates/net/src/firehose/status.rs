@@ -203,7 +203,7 @@ mod tests {
 
     const DID: &str = "did:plc:ewvi7nxzyoun6zhxrhs64oiz";
 
-    /// A directory at `plc.test` and servers at other names: the status and the body of each.
+    /// A directory at `plc.test` and servers at other names: their statuses and bodies.
     #[derive(Clone, Default)]
     struct World(Arc<Mutex<HashMap<&'static str, (u16, String)>>>);
 

@@ -23,7 +23,7 @@ use super::resynced_repo::{ResyncError, ResyncedRepo};
 use super::run::{Firehose, RunSummary};
 use crate::hosts::HostId;
 
-/// The items of a run, in order for each account. Made by [`Firehose::into_stream`].
+/// The items of a run, in order per account. Made by [`Firehose::into_stream`].
 ///
 /// The buffer is bounded: while it is full, workers wait, and at the in-flight limit the server does too
 /// (backpressure). An event counts as handled when its [`Ack`] is used, not when it is yielded. Dropping the

@@ -128,9 +128,9 @@ impl<S: ChainState> Verifier<S> {
         Ok(account[0].within(self.window()).head)
     }
 
-    /// Verifies events and delivers them, except those whose key is unresolved, and those after a gap of an account
-    /// whose resync may start. An account that `is_resynced` and is called active again is desynchronized: what it did
-    /// meanwhile is not known, and consumers may have deleted its records.
+    /// Verifies events and delivers them, except those whose key is unresolved, and events after a gap of an account
+    /// whose resync may start. An account that `is_resynced` and is called active again is desynchronized: its changes
+    /// meanwhile are unknown, and consumers may have deleted its records.
     ///
     /// An account has at most one `#account` or `#identity` event among them, as its last.
     pub(super) fn verify<H: Handler>(
@@ -327,7 +327,7 @@ pub(super) fn decode<H: Handler>(
     delivery.finish(Vec::new());
 }
 
-/// The accounts whose keys are unknown or may be stale, each from its first such event on. If a later event
+/// The accounts whose keys are unknown or may be stale, from their first such event on. If a later event
 /// of the account is accepted, its key is right, and the rejection stands.
 fn unresolved_keys(events: &[QueuedEvent], judged: &[Judged<'_>]) -> Vec<UnresolvedKey> {
     let mut unresolved: Vec<UnresolvedKey> = Vec::new();
@@ -407,7 +407,7 @@ fn check_hosts(judged: &mut [Judged<'_>], keys: &BatchKeys<'_>) {
     }
 }
 
-/// The accounts with events from the future that wait until clocks are compared, each from the first one on.
+/// The accounts with events from the future that wait until clocks are compared, from their first such event on.
 /// Fails the run if the local clock is behind.
 fn future_accounts(
     events: &[QueuedEvent],

@@ -61,7 +61,7 @@ impl Resolve for CheckedResolver {
     }
 }
 
-/// Follows up to [`MAX_REDIRECTS`] redirects, each checked like the first request.
+/// Follows up to [`MAX_REDIRECTS`] redirects, checked like the first request.
 pub(super) fn redirects(policy: EgressPolicy, ports: Arc<AllowedPorts>) -> Policy {
     Policy::custom(move |attempt| follow(policy, &ports, attempt))
 }

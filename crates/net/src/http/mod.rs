@@ -1,8 +1,9 @@
 //! An HTTP client with limits on size, time and redirects.
 //!
-//! [`Client`] follows redirects only to hosts that the egress policy allows, checks each address when it
-//! connects to it, and aborts responses that are too long or too slow. Bodies are not compressed, so that their
-//! length is what was sent, except where a caller asks for gzip: then the limit on their size holds for the decoded bytes too. It uses no proxy, as its connections could not be checked.
+//! [`Client`] follows redirects only to hosts that the egress policy allows, checks every address when it
+//! connects to it, and aborts responses that are too long or too slow. Bodies are not compressed, so that their length is the number of
+//! bytes sent, except where a caller asks for gzip: then the limit on their size holds for the decoded bytes too. It uses no proxy, as its
+//! connections could not be checked.
 
 mod body;
 mod contact;
@@ -384,5 +385,5 @@ const MAX_DRAIN_TIME: Duration = Duration::from_secs(2);
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Connections to a host that are kept for later requests: each takes some 20 KiB.
+/// Connections to a host that are kept for later requests: of some 20 KiB each.
 const MAX_IDLE_CONNECTIONS: usize = 16;

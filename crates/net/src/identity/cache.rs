@@ -1,7 +1,7 @@
 //! The cache of a resolver: answers with their freshness, and one lookup at a time per name.
 //!
-//! Each name has a [`Slot`]. A caller that finds no fresh answer locks it and looks up; others wait for the
-//! lock and then find the answer. If the first one is cancelled, the next one looks up.
+//! Every name has a [`Slot`]. A caller that finds no fresh answer locks it and looks up; others wait for
+//! the lock and then find the answer. If the first one is cancelled, the next one looks up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

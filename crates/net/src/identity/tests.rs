@@ -16,7 +16,7 @@ use crate::dns::{DnsError, DnsResolver, Lookup, LoopbackDns};
 use crate::egress::EgressPolicy;
 use crate::http::{Client, HttpFault, Limits};
 
-/// What is served, by host and path, and how often something was asked for.
+/// The served responses, by host and path, and the number of requests.
 #[derive(Default)]
 struct World {
     answers: Mutex<HashMap<String, String>>,
@@ -385,7 +385,7 @@ async fn purges_without_end_are_lookups_without_end_only_as_often_as_is_allowed(
         resolver.account(did(ALICE)).await.unwrap();
     }
     assert_eq!((world.asked(&at), resolver.stats().purges_deferred), (1 + most, 2 * most as u64));
-    // What was put off is not forgotten, and counts once.
+    // A postponed purge is not forgotten, and counts once.
     world.serve_account(ALICE, "bob.test");
     pass(options.purge_window).await;
     for _ in 0..2 {
@@ -404,7 +404,7 @@ async fn without_a_dns_record_the_host_names_the_did_and_without_both_there_is_n
     let error = resolver.resolve_handle(handle("bob.test")).await.unwrap_err();
     assert!(matches!(error.fault, IdentityFault::Dns(_)), "{error}");
     assert!(error.is_outage());
-    // What was known goes on being true.
+    // The known handle stays valid.
     world.serve("alice.test/.well-known/atproto-did", 404, "");
     pass(25 * HOUR).await;
     assert_eq!(resolver.resolve_handle(handle("alice.test")).await.unwrap().as_did(), did(ALICE));

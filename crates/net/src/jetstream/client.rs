@@ -20,7 +20,7 @@ use crate::websocket::{DialError, DialFault, Dialer, SocketError, SocketMessage}
 
 /// Receives events of one of several Jetstreams at a time.
 ///
-/// Returns each event that matches the filter once, within [`Options::dedup_capacity`], and every message that
+/// Returns every event that matches the filter once, within [`Options::dedup_capacity`], and every message that
 /// is not a valid event. Reads only while [`next`](Self::next) is called.
 #[derive(Debug)]
 pub struct Client {
@@ -259,8 +259,8 @@ impl Client {
         }
     }
 
-    /// The cursor that an event shows to be void: that of the connection, before which the event comes, or that of the
-    /// event before, if this one comes before all events of the connection.
+    /// The cursor that an event shows to be void: the connection's cursor, before which the event comes, or the
+    /// previous event's, if this one comes before all events of the connection.
     fn cursor_before_reset(&self, event: &Event) -> Option<u64> {
         let is_before = |cursor: u64| {
             if cursor >= MIN_TIME_CURSOR { event.micros < cursor } else { event.cursor < cursor }

@@ -1,4 +1,4 @@
-//! Jetstream client, for both versions of the protocol: each event once.
+//! Jetstream client, for both versions of the protocol: every event once.
 //!
 //! | type | contents |
 //! |---|---|

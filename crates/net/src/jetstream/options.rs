@@ -62,6 +62,6 @@ pub enum Compression {
     /// Compression with this Zstandard dictionary.
     Given(Arc<[u8]>),
     /// Compression with a dictionary that the host serves: the one of this id, or its current one. It is
-    /// requested before each connection.
+    /// requested before every connection.
     Served(Option<u32>),
 }

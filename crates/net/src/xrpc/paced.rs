@@ -1,4 +1,4 @@
-//! Requests for many repositories: at a rate that adapts to each host, a few at a time to each host and to all, and within one
+//! Requests for many repositories: at a rate that adapts to the host, a few at a time to one host and to all, and within one
 //! bound for the bytes of all archives in use.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -190,7 +190,7 @@ impl PacedClient {
         slot: Option<&SlotTurn>,
     ) -> Result<(FetchedRepo, ArchiveFile), FetchError> {
         let of_host = self.host_turn(authority, "getRepo").await?;
-        // Space is returned without a permit. The slots bound the requests of those that have one.
+        // Space is returned without a permit. The slots bound the requests that have one.
         let turn = match slot {
             Some(_) => Turn { _host: of_host, shared: None },
             None => self.shared_turn(authority, of_host).await,
@@ -312,7 +312,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn hosts_that_answer_slowly_leave_requests_to_the_others() {
         let paced = Arc::new(paced(&PaceOptions::default()));
-        // Four requests each are all requests.
+        // Four requests per host are all requests.
         for number in 0..64 {
             for _ in 0..4 {
                 let paced = paced.clone();
@@ -370,7 +370,7 @@ mod tests {
         };
         let (answered, sent) = join(answered, waiting).await;
         let first = sent.iter().filter(|at| **at < answered + Duration::from_secs(1)).count();
-        // A second's tokens, and those of a full bucket.
+        // A second's tokens, and the tokens of a full bucket.
         assert!((8..=12).contains(&first), "{first}");
     }
 }

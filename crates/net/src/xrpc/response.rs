@@ -1,6 +1,6 @@
 //! Responses of methods: JSON documents, lists page by page, and repository archives as streams.
 //!
-//! Nothing signs these documents. Of each only what it is asked for is required: an optional field whose value is unusable
+//! Nothing signs these documents. Only the requested fields are required: an optional field whose value is unusable
 //! counts as absent.
 
 use std::io::{self, Write};

@@ -48,7 +48,7 @@ impl Authority {
     }
 }
 
-/// What a server does with a connection once TLS is there.
+/// A server's handling of a connection after the TLS handshake.
 #[derive(Clone, Debug)]
 pub(crate) enum Speaks {
     /// Upgrades to a WebSocket, says these, and then no more.

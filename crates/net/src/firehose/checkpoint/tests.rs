@@ -124,7 +124,7 @@ impl PendingBench {
         Self { run, pending_states: PendingStates::default() }
     }
 
-    /// A delivered batch with an event of each account, and the acknowledgements.
+    /// A delivered batch with an event of every account, and the acknowledgements.
     fn batch(&self, accounts: &[u64], is_active: bool) -> Vec<Ack> {
         let track = |_| self.run.tracker().track(HostId(0), Some(1));
         let tickets = accounts.iter().map(track).collect();

@@ -1,4 +1,4 @@
-//! Events from the future, which wait until the local clock is compared with that of a server.
+//! Events from the future, which wait until the local clock is compared with a server's.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

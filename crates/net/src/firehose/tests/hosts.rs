@@ -1,4 +1,4 @@
-//! Where the hosts of a feed start, and what it reports of them, given the events of its socket.
+//! Where the hosts of a feed start, and the feed's reports of them, given the events of its socket.
 
 use super::super::*;
 use super::support::*;
@@ -123,7 +123,7 @@ fn a_live_start_without_an_event_is_followed_by_the_oldest() {
 #[test]
 fn an_error_that_cannot_be_decoded_ends_the_stream_and_an_info_does_not() {
     let mut feed = feed([None]);
-    // {"op": -1} and {"t": "#info", "op": 1}, each before an empty map.
+    // {"op": -1} and {"t": "#info", "op": 1}, both before an empty map.
     receive(&mut feed, FIRST, b"\xa1\x62op\x20\xa0".to_vec());
     assert_eq!(notices(&mut feed), ["server-error"]);
     receive(&mut feed, FIRST, b"\xa2\x61t\x65#info\x62op\x01\xa0".to_vec());

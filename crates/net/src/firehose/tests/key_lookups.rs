@@ -218,7 +218,7 @@ struct Answers {
     /// The account whose key is cached, and its key.
     cached: (String, CompressedKey),
     permits: Semaphore,
-    /// Whether each lookup was a refresh.
+    /// For every lookup, whether it was a refresh.
     lookups: Mutex<Vec<bool>>,
 }
 
@@ -313,7 +313,7 @@ async fn an_account_that_missed_an_event_for_want_of_its_key_is_desynchronized()
             [&["verified", "unchecked"], &passed[..], &["verified/broken"]].concat(),
         ),
     ] {
-        // An `#identity` between any two commits: each needs a lookup.
+        // An `#identity` between any two commits: every one needs a lookup.
         let frames = (1..=expected.len() as u64).map(|seq| match seq % 2 {
             1 => writer.commit(seq),
             _ => writer.identity(seq),

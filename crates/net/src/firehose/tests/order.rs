@@ -1,4 +1,4 @@
-//! Each event once, in order for each account, within the in-flight limit.
+//! Every event once, in order per account, within the in-flight limit.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -82,7 +82,7 @@ async fn inboxes_that_hold_one_event_deliver_every_event_in_order() {
     }
 }
 
-/// The number of events since the last end of a batch, and those of each batch before.
+/// The number of events since the last end of a batch, and the numbers of the batches before.
 #[derive(Default)]
 struct Batches(Mutex<(usize, Vec<usize>)>);
 
@@ -160,7 +160,7 @@ async fn an_event_with_an_invalid_record_is_verified_and_its_record_is_counted()
     assert_eq!(metrics.snapshot().invalid_records, 1);
 }
 
-/// Keeps whether each event could be decoded, and stops after two.
+/// Keeps which events could be decoded, and stops after two.
 #[derive(Default)]
 struct Decodable(Mutex<Vec<bool>>, StopSignal);
 

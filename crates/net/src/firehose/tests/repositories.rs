@@ -26,7 +26,7 @@ use crate::loopback_server::{response, serve};
 use crate::rate_limit::RateLimiter;
 use crate::xrpc::{FetchedRepo, NamedError, XrpcError, XrpcFault};
 
-/// What a source returns, and what it was asked for.
+/// The answers of a source, and the requests to it.
 #[derive(Debug)]
 struct Source {
     account: Result<Account, IdentityError>,
@@ -84,7 +84,7 @@ impl Source {
         Self { account: Ok(account(writer)), refreshed: None, archive, asked: Arc::default() }
     }
 
-    /// Resyncs the writer's account; returns what was asked for.
+    /// Resyncs the writer's account; returns the requests.
     async fn resync(self, writer: &Writer, known: Option<Head>) -> (ResyncResult, Vec<Asked>) {
         let asked = self.asked.clone();
         let resyncer = Resyncer::from_source(Box::new(self), resync_options(), Policy::default());
@@ -333,7 +333,8 @@ async fn paced_fetches_are_sent_at_a_rate_that_adapts_to_their_host() {
     }
 }
 
-/// A source whose host rejects the first fetches, each time with the second after which it may be asked again.
+/// A source whose host rejects the first fetches, every time with the second after which it may be asked
+/// again.
 #[derive(Debug)]
 struct Limited {
     limiter: RateLimiter,

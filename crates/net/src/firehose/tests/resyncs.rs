@@ -262,7 +262,7 @@ fn events_that_waited_do_not_wait_for_a_second_repository_and_a_third() {
     assert_eq!(worker.recorder.of(&writer)[2..], [(3, "verified/unmended")]);
     assert_eq!(worker.jobs().len(), 2);
     fail(&mut worker);
-    // The next starts the third, beside which the last is delivered.
+    // The next starts the third, together with which the last is delivered.
     worker.partition.config.max_batch = 10;
     worker.process();
     let rest = [(4, "verified/unmended"), (5, "verified/unmended")];

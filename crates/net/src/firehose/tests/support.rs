@@ -237,7 +237,7 @@ pub(super) struct Recorder {
     pub(super) going_back: Mutex<Vec<String>>,
 }
 
-/// What a recorder does with acknowledgements.
+/// A recorder's use of acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AckMode {
     /// Acknowledges at once.

@@ -58,7 +58,7 @@ impl TestWorker {
         Self { partition, recorder, pending_states, jobs, hasher }
     }
 
-    /// Receives frames, and processes what is not parked.
+    /// Receives frames, and processes the unparked events.
     pub(super) fn receive(&mut self, frames: impl IntoIterator<Item = Vec<u8>>) {
         self.receive_looked_up(frames.into_iter().map(|frame| (frame, None)));
     }
@@ -68,7 +68,7 @@ impl TestWorker {
         frames.into_iter().for_each(|frame| self.push_ready(frame, None));
     }
 
-    /// Receives frames with the results of key lookups, and processes what is not parked.
+    /// Receives frames with the results of key lookups, and processes the unparked events.
     pub(super) fn receive_looked_up(
         &mut self,
         frames: impl IntoIterator<Item = (Vec<u8>, Option<Arc<LookedUpKey>>)>,
@@ -87,7 +87,7 @@ impl TestWorker {
         self.partition.ready.push_back(event);
     }
 
-    /// Processes what is not parked.
+    /// Processes the unparked events.
     pub(super) fn process(&mut self) {
         while self.partition.process_batch().unwrap() {}
     }

@@ -1,5 +1,5 @@
 //! The follower under test: the parts of a run, stepped on one thread under a paused clock instead of on threads of
-//! their own. So the same schedule has the same outcome each time.
+//! their own. So the same schedule has the same outcome every time.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -41,7 +41,7 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Starts a run with what the journal has, on the connection to a host.
+    /// Starts a run from the journal, on the connection to a host.
     pub(super) fn start(environment: &Environment, settings: &Settings, host: HostId) -> Self {
         let options = options(environment, settings);
         let metrics = Arc::<RunMetrics>::default();
@@ -212,7 +212,7 @@ fn options(environment: &Environment, settings: &Settings) -> Options {
         *cache_bytes = 64 << 10;
     }
     options.feed.start = StartFrom::Oldest;
-    // The connections are those of the schedule: none begins because a host sends old events first.
+    // The schedule makes the connections: none begins because a host sends old events first.
     options.feed.start_after_reset = Some(StartFrom::Live);
     options.workers = settings.workers;
     options.resync = Some(resync);

@@ -2,7 +2,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`world`] | accounts, their signed histories, the streams of hosts; what each event really is |
+//! | [`world`] | accounts, their signed histories, the streams of hosts; the truth about every event |
 //! | [`schedule`] | random settings and steps, from a seed; the shrinking of a schedule |
 //! | [`reference`] | the model, which finds what breaks a rule |
 //! | [`environment`] | scripted lookups, handler, journal and connection |
@@ -94,5 +94,5 @@ fn a_schedule_has_the_same_outcome_each_time() {
 /// Number of schedules of a short run.
 const SCHEDULES: u64 = 400;
 
-/// Number of schedules that are killed after each of their steps.
+/// Number of schedules that are killed after every step.
 const KILLED_SCHEDULES: u64 = 2;

@@ -201,7 +201,7 @@ impl<'s> Player<'s> {
         None
     }
 
-    /// Kills the run, and starts the next one with what the journal has.
+    /// Kills the run, and starts the next one from the journal.
     async fn restart(&mut self, keeps_keys: bool) {
         self.environment.lock().begin_run(keeps_keys);
         let host = self.follower.host;
@@ -263,7 +263,7 @@ impl<'s> Player<'s> {
         }
     }
 
-    /// One more commit of each account, which is active and hosted here. Account, and head.
+    /// One more commit of every account, which is active and hosted here. Account, and head.
     fn publish_last_commits(&self) -> Vec<(usize, Head)> {
         let mut of = self.environment.lock();
         let mut last = Vec::new();

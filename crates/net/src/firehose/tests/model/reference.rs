@@ -1,8 +1,8 @@
-//! The model of the follower: what it may do with each event, by the truth about the events.
+//! The model of the follower: its permitted reactions to every event, by the truth about the events.
 //!
-//! It shares no code with the follower. Of each account it keeps what the follower has to know (head, status,
-//! whether commits are missing, key), of each host the events that arrived. It receives everything that can
-//! be observed from outside: arrivals, deliveries, acknowledgements, answers of lookups, checkpoints. What breaks a
+//! It shares no code with the follower. Of every account it keeps the state that the follower needs (head, status,
+//! whether commits are missing, key), of every host the events that arrived. It receives everything that can
+//! be observed from outside: arrivals, deliveries, acknowledgements, answers of lookups, checkpoints. A broken
 //! rule is kept as the violation of the schedule.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -19,7 +19,7 @@ use super::world::{Content, Fault, KeyNumber, SimEvent};
 /// Revision, tree and commit.
 pub(super) type Head = (Tid, Cid, Cid);
 
-/// What the follower knows of an account.
+/// The follower's knowledge of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) head: Option<Head>,
@@ -46,7 +46,7 @@ pub(super) enum Key {
     OtherHost,
 }
 
-/// The code of an event, and what is known of its account after it.
+/// The code of an event, and the follower's knowledge of its account after it.
 pub(super) fn judge(
     before: Known,
     content: &Content,
@@ -164,7 +164,7 @@ struct Account {
     not_found: u64,
     unavailable: u64,
     arrivals: VecDeque<Arrival>,
-    /// The states of this run, each after a delivery.
+    /// The states of this run, every one after a delivery.
     history: Vec<Entry>,
     journaled_at_start: Known,
     journaled: Known,
@@ -188,7 +188,7 @@ struct Entry {
     event: Option<(usize, u64)>,
 }
 
-/// What a stored state follows from.
+/// The basis of a stored state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Basis {
     /// Acknowledged events.
@@ -285,7 +285,7 @@ impl Model {
 
     // A run begins.
 
-    /// A run begins with what the journal has.
+    /// A run begins from the journal.
     pub(super) fn begin(&mut self) {
         self.note("a run begins");
         for account in &mut self.accounts {
@@ -484,7 +484,7 @@ impl Model {
         number
     }
 
-    /// A resync failed: what the consumer has of a known account is not its repository.
+    /// A resync failed: the consumer's copy of a known account is not its repository.
     pub(super) fn resync_failed(&mut self, account: usize) {
         self.clock += 1;
         let (of, number) = (&mut self.accounts[account], self.clock);
@@ -695,7 +695,7 @@ impl Account {
         self.history.push(Entry { known: self.known, number, is_acked, event });
     }
 
-    /// The states of this run: that of the journal at its start, and after each entry.
+    /// The states of this run: the journal's state at its start, and the state after every entry.
     fn states(&self) -> impl Iterator<Item = &Known> {
         std::iter::once(&self.journaled_at_start)
             .chain(self.history.iter().map(|entry| &entry.known))

@@ -137,7 +137,7 @@ impl Schedule {
 }
 
 impl Step {
-    /// Brings a run under way: each account is known, and one is desynchronized.
+    /// Brings a run under way: all accounts are known, and one is desynchronized.
     fn under_way(settings: &Settings) -> Vec<Self> {
         let mut steps: Vec<Self> = (0..settings.accounts).map(Self::Commit).collect();
         let work = (0..settings.workers).map(Self::Work);

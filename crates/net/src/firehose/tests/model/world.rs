@@ -14,7 +14,7 @@ use crypto::{CompressedKey, Curve, PublicKey, SecretKey};
 
 use super::schedule::Step;
 
-/// A key by its number: those of an account in their order, and [`FORGER`].
+/// A key by its number: the keys of an account in their order, and [`FORGER`].
 pub(super) type KeyNumber = u8;
 
 /// The key of no account.
@@ -48,7 +48,7 @@ pub(super) enum Content {
     Garbage,
 }
 
-/// A signed commit object, and what the event says of it.
+/// A signed commit object, and the event's statements about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Signed {
     pub(super) rev: Tid,
@@ -105,7 +105,7 @@ pub(super) struct SimAccount {
 #[derive(Clone, Debug)]
 pub(super) struct World {
     pub(super) accounts: Vec<SimAccount>,
-    /// The events of each host, in order.
+    /// The events by host, in order.
     pub(super) streams: Vec<Vec<SimEvent>>,
 }
 
