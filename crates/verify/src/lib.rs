@@ -1,15 +1,15 @@
 //! Verification: untrusted bytes in, [`Verified`] values or a reason for rejection out.
 //!
-//! | module | what it verifies |
+//! | module | verifies |
 //! |---|---|
 //! | [`commit`] | a commit object against the key of its account |
 //! | [`identity`] | nothing by itself: the signing keys of accounts, from DID documents and key files |
-//! | [`plc`] | a log of `did:plc` operations, and what it says of the account now |
+//! | [`plc`] | a log of `did:plc` operations, and the account's data that it states now |
 //! | [`record`] | a slice of a repository that proves a record or its absence |
 //! | [`repository`] | an export: the whole repository that its account signed |
 //! | [`sync`] | the events of a firehose against their accounts' keys and stored states |
 //!
-//! What is verified may hold records whose bytes no reader can trust, as they are not canonical:
+//! Verified repositories may hold records whose bytes no reader can trust, as they are not canonical:
 //! [`InvalidRecord`] names them. Others are records that the data model forbids: [`Flagged`] counts them.
 //!
 //! Every reason (`…Rejection`) has a `code()` for programs, such as `signature/high-s`, which stays the

@@ -1,12 +1,12 @@
 //! Verifies a slice of a repository that proves the record at a path, or its absence.
 //!
 //! A slice, as `getRecord` returns it, is a CAR of the commit, the tree nodes on the search path of the
-//! key, and the record. The commit is signed, it names the root, and each node names the next, so that
+//! key, and the record. The commit is signed, it names the root, and every node names the next, so that
 //! no node can be added or left out: a search that ends at an empty slot proves that there is no
 //! record.
 //!
-//! The nodes on the search path must be canonical: order, prefixes, the layer of each key, one layer
-//! less with each step. Nothing is proved of the rest of the tree.
+//! The nodes on the search path must be canonical: order, prefixes, the layer of every key, one layer less
+//! per step. Nothing is proved of the rest of the tree.
 //!
 //! ```
 //! use wireproof::atproto::commit::UnsignedCommit;

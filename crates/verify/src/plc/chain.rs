@@ -1,4 +1,4 @@
-//! The chain of operations: predecessor, signer and nullified successors of each.
+//! The chain of operations: their predecessors, signers and nullified successors.
 
 use atproto::plc::{AccountData, Limits, Operation, UnsignedOperation};
 use atproto::syntax::{DatetimeBuf, DidBuf};
@@ -29,7 +29,7 @@ pub(super) struct OperationChain<'o> {
     limits: &'o Limits,
     expected_did: Option<&'o DidBuf>,
     operations: Vec<AcceptedOperation>,
-    /// Those in force, each following the one before it.
+    /// The operations in force, each following the one before it.
     // The first is never nullified, so that there is a last one.
     links: Vec<Link>,
     did: Option<DidBuf>,
@@ -117,7 +117,7 @@ impl<'o> OperationChain<'o> {
         Ok(nullified)
     }
 
-    /// Compares CID and account of the operation with those of the entry.
+    /// Compares CID and account of the operation with the entry's.
     fn check_stated(&self, cid: Cid, stated: Option<&StatedFields>) -> Result<(), PlcFault> {
         let Some(stated) = stated else { return Ok(()) };
         if stated.cid != cid {
@@ -178,7 +178,7 @@ impl<'o> OperationChain<'o> {
     }
 
     /// The index of the predecessor's link. The links after it are nullified if the operation is valid, so
-    /// that all searches of a log together visit each link once.
+    /// that all searches of a log together visit every link once.
     fn find_prev(&self, operation: &Operation) -> Result<usize, PlcFault> {
         let prev = operation.prev().ok_or(PlcFault::Prev)?;
         let Some(at) = self.links.iter().rposition(|link| link.cid == prev) else {
@@ -198,7 +198,7 @@ impl<'o> OperationChain<'o> {
         nullified
     }
 
-    /// Compares the statements of an audit log, one for each operation, with what was found.
+    /// Compares the statements of an audit log, one per operation, with the findings.
     pub(super) fn check_nullified(&self, stated: &[bool]) -> Result<(), PlcRejection> {
         let mut pairs = self.operations.iter().zip(stated);
         match pairs.position(|(accepted, stated)| accepted.nullified != *stated) {

@@ -1,12 +1,12 @@
 //! Verifies logs of `did:plc`, and derives the account's current data from them.
 //!
-//! The first operation determines the DID, which is its hash. Each later one names an earlier one as its
+//! The first operation determines the DID, which is its hash. Every later one names an earlier one as its
 //! predecessor and is signed by one of the rotation keys that the predecessor lists. An operation whose
 //! predecessor has a successor already nullifies that successor and all that follow it. That requires
 //! a key of higher priority than the successor's, one that precedes it in the list, within 72 hours.
 //!
-//! An audit log is checked in all that it states: CIDs, strictly increasing times, and which operations
-//! were nullified. A plain log has neither times nor nullified operations, so each operation follows the
+//! All statements of an audit log are checked: CIDs, strictly increasing times, and which operations
+//! were nullified. A plain log has neither times nor nullified operations, so every operation follows the
 //! one before.
 //!
 //! A [`GrowingHistory`] verifies the operations of an account one after the other, as the export of a directory brings them.

@@ -66,7 +66,7 @@ pub enum PlcFault {
     /// The operation nullifies others more than 72 hours after the first of them.
     #[error("it nullifies an operation that is older than 72 hours")]
     Window,
-    /// The time is not later than that of the entry before.
+    /// The time is not later than the previous entry's.
     #[error("`createdAt` is not later than that of the entry before")]
     CreatedAt,
     /// The entry states `nullified` wrongly.

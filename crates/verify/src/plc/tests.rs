@@ -99,7 +99,8 @@ fn a_log_of_updates_is_accepted_in_both_forms() {
     assert_eq!(plain.operations()[1].created_at_micros, None);
 }
 
-/// The verdict on the operations one after the other, each after a history that is resumed from the accepted ones.
+/// The verdict on the operations one after the other, every one after a history that is resumed from the accepted
+/// ones.
 fn verdict_one_by_one(log: &AuditLog) -> Result<Vec<AcceptedOperation>, PlcRejection> {
     let (limits, mut accepted) = (Limits::default(), Vec::new());
     for AuditEntry { did, operation, cid, created_at, .. } in log.entries.clone() {
@@ -143,7 +144,7 @@ fn operations_one_by_one_have_the_verdict_of_the_whole_log() {
 
 #[test]
 fn a_fault_of_the_signature_says_more_than_a_mismatch_with_another_key() {
-    // An r beyond the order of P-256, of the key 1, and within that of K-256, of the key 0.
+    // An r beyond the order of P-256, of the key 1, and within the order of K-256, of the key 0.
     let mut sig = [1; 64];
     sig[..4].fill(0xff);
     sig[4..8].fill(0);

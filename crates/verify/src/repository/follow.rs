@@ -1,4 +1,4 @@
-//! The third stage in the pass of the first: where an archive is in streamable order, the walk takes each block right
+//! The third stage in the pass of the first: where an archive is in streamable order, the walk takes every block right
 //! after its hash, so that the archive is read once from memory.
 //!
 //! It is given up at the first block in another order and at the first fault: then the stages run one after the other,

@@ -1,13 +1,13 @@
 //! Verifies an export: that it is the whole repository that an account signed.
 //!
-//! | stage | what it proves | function |
+//! | stage | proves | function |
 //! |---|---|---|
-//! | parse | the archive is well formed, each block has the hash in its CID, the commit is of version 3 with a DID and a revision | [`parse`] |
+//! | parse | the archive is well formed, every block has the hash in its CID, the commit is of version 3 with a DID and a revision | [`parse`] |
 //! | signature | the commit is of the expected account, and the key signed it | [`ParsedRepository::verify_signature`] |
 //! | tree | the tree is canonical, all its nodes and records are present, every key is a path | [`SignedRepository::walk`] |
 //! | records | every record is a map in canonical DAG-CBOR, within the size limit, or is counted as invalid | [`WalkedRepository::verify_records`] |
 //!
-//! Each stage is a type that only the stage before can make, so that a caller can time them and cannot
+//! Every stage is a type that only the stage before can make, so that a caller can time them and cannot
 //! skip one; [`verify`] runs all. The result is a [`Verified`] [`WholeRepository`], or a rejection for
 //! the first fault; [`visit_rejections`] continues and passes on all.
 //!
@@ -276,8 +276,8 @@ impl<'a> WalkedRepository<'a> {
         self.walked.tree
     }
 
-    /// The last stage: checks every record. Those that are not a map, not canonical or too long are
-    /// counted as [invalid](WholeRepository::invalid_records).
+    /// The last stage: checks every record. Records that are not a map, not canonical or too long are counted
+    /// as [invalid](WholeRepository::invalid_records).
     ///
     /// # Errors
     /// Under [`Options::strict_records`], at the first such record in key order.
@@ -316,7 +316,7 @@ impl<'a> WalkedRepository<'a> {
 /// Visits the faults of an export in the order in which they are found, until `visit` breaks: none where
 /// [`verify`] accepts, or without `key` where [`verify_without_signature`] does. No list of them is held.
 ///
-/// Each fault costs what depends on it, and the rest is still checked: a block with a wrong hash counts
+/// A fault costs only the data that depends on it, and the rest is still checked: a block with a wrong hash counts
 /// as missing, a malformed node has no records. Without a commit there is no tree to check.
 pub fn visit_rejections(
     export: &[u8],

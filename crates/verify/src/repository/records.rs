@@ -101,7 +101,7 @@ fn count(repository: &Repository<'_>, invalid: &BlockSet, options: &Options) -> 
     found
 }
 
-/// Rejects the first record of each block in `invalid`: a block that many paths share is read once, so that the
+/// Rejects the first record of every block in `invalid`: a block that many paths share is read once, so that the
 /// cost stays linear.
 #[cold]
 fn reject(

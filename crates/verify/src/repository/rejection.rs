@@ -177,7 +177,7 @@ impl RepositoryRejection {
     }
 }
 
-/// Receives each fault: an error ends the verification, `Ok` continues with what does not depend on the
+/// Receives every fault: an error ends the verification, `Ok` continues with the data that does not depend on the
 /// fault.
 pub(super) type FaultSink<'s> =
     &'s mut dyn FnMut(RepositoryRejection) -> Result<(), RepositoryRejection>;

@@ -1,4 +1,4 @@
-//! Whole repositories are accepted, and each fault is rejected by its code.
+//! Whole repositories are accepted, and every fault is rejected by its code.
 
 use atproto::commit::UnsignedCommit;
 use atproto::mst::{Tree, TreeFault};

@@ -70,7 +70,7 @@ pub(super) fn walk(
 #[derive(Default)]
 struct PendingLookups {
     keys: Vec<u8>,
-    /// The end of each key, and the CID.
+    /// The ends of the keys, and the CIDs.
     records: Vec<(usize, Cid)>,
 }
 
@@ -145,7 +145,7 @@ pub(super) fn check_extra(
     Ok(())
 }
 
-/// The blocks that the commit leads to, each counted once.
+/// The blocks that the commit leads to, counted once.
 struct ReachableBlocks<'r, 'a> {
     archive: &'r Archive<'a>,
     prechecked: &'r PrecheckedRecords,

@@ -1,5 +1,5 @@
-//! The keys of accounts as the caller knows them, and the accounts of a batch: each is looked up once,
-//! whatever the number of its frames.
+//! The keys of accounts as the caller knows them, and the accounts of a batch: every account is looked
+//! up once, whatever the number of its frames.
 
 use crypto::CompressedKey;
 
@@ -49,7 +49,7 @@ impl<F: Fn(&str) -> K, K: Into<AccountKey>> KeySource for F {
     }
 }
 
-/// The distinct accounts of a batch: state and key of each, and whether its state has changed.
+/// The distinct accounts of a batch: their states and keys, and whether a state has changed.
 pub(super) struct BatchAccounts<'a> {
     dids: Vec<&'a str>,
     states: Vec<AccountState>,
@@ -58,7 +58,7 @@ pub(super) struct BatchAccounts<'a> {
 }
 
 impl<'a> BatchAccounts<'a> {
-    /// Loads the distinct accounts among `dids`, and numbers them: the index of each DID's account.
+    /// Loads the distinct accounts among `dids`, and numbers them: the index of every DID's account.
     pub(super) fn load<S: ChainState>(
         dids: &[&'a str],
         keys: &impl KeySource,
@@ -98,7 +98,7 @@ impl<'a> BatchAccounts<'a> {
     }
 }
 
-/// The distinct DIDs, and for each given DID the index of its own among them.
+/// The distinct DIDs, and for every given DID the index of its own among them.
 ///
 /// Sorting needs no secret seed against chosen DIDs, and by their last eight bytes, which differ for
 /// nearly all accounts, it costs no more than hashing.

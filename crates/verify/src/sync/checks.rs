@@ -1,6 +1,6 @@
-//! The checks of sync 1.1, in the order of [the table](super#the-table-of-checks): what the frame says,
-//! what the account's state admits, what the CAR slice holds, the signature, the operations, the chain.
-//! Only [`run_checks`] changes the state, and only after the last check.
+//! The checks of sync 1.1, in the order of [the table](super#the-table-of-checks): the frame's
+//! statements, the account's state, the contents of the CAR slice, the signature, the operations, the
+//! chain. Only [`run_checks`] changes the state, and only after the last check.
 
 use atproto::commit::Commit as CommitObject;
 use atproto::event::{

@@ -55,7 +55,7 @@ impl Judge {
         Self { policy, decoder: Decoder::new(policy.decoding()), cache, inverter: Inverter::new() }
     }
 
-    /// The settings of a judge, each with a default.
+    /// The settings of a judge, all with defaults.
     ///
     /// ```
     /// use wireproof::verify::sync::{Judge, Policy};
@@ -110,7 +110,7 @@ impl Judge {
         Ok(Judged { event: result.as_ref().ok(), outcome, key })
     }
 
-    /// Judges frames at `now_micros` since 1970, each as if those before it had been judged alone.
+    /// Judges frames at `now_micros` since 1970, as if every earlier frame had been judged alone.
     /// The verdicts have the order of the frames and live until the next call.
     ///
     /// Events of one account must be in stream order; a rejected one leaves its account unchanged.
@@ -199,7 +199,7 @@ impl fmt::Debug for JudgeBuilder {
 
 /// A claim of a batch on its way to a verdict.
 ///
-/// What is precomputed does not depend on the state that earlier frames of the batch leave: a claim
+/// Precomputed data does not depend on the state that earlier frames of the batch leave: a claim
 /// that [`check_account`] turns away before the batch is turned away by every later state as well, so
 /// nothing is computed for it.
 struct Case<'a> {
@@ -228,8 +228,8 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Splits events into those whose outcome is known at once and those that make a claim, each with the
-/// index of its frame.
+/// Splits events into decided ones, whose outcome is known at once, and claims, with the indices of their
+/// frames.
 fn read_all<'a>(
     events: &'a [Result<Event<'a>, FrameError>],
     policy: &Policy,
@@ -279,7 +279,7 @@ fn open_all(
     }
 }
 
-/// Verifies the signatures of what was opened.
+/// Verifies the signatures of the opened commits.
 fn verify_all(cases: &mut [Case<'_>], accounts: &BatchAccounts<'_>, cache: &mut KeyCache) {
     let (mut signed, mut signing_bytes) =
         (Vec::with_capacity(cases.len()), Vec::with_capacity(cases.len()));
@@ -328,8 +328,8 @@ fn invert_all<'a>(cases: &mut [Case<'a>], policy: &Policy, inverter: &mut Invert
 
 #[cfg(test)]
 impl Judge {
-    /// What a batch of less than a tile has of each frame's claim before it runs the checks: `o` for the opened
-    /// commit, `s` for its signature, `i` for its inversion, each valid.
+    /// The data that a batch of less than a tile has of every frame's claim before it runs the checks: `o` for
+    /// the opened commit, `s` for its signature, `i` for its inversion, all valid.
     pub(super) fn precompute<S: ChainState<Error: fmt::Debug>>(
         &mut self,
         frames: &[&[u8]],

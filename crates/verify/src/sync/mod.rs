@@ -1,7 +1,7 @@
 //! Judges `#commit` and `#sync` events: signature, operations, and continuity with the stored state.
 //!
 //! [`Judge`] takes frames of `com.atproto.sync.subscribeRepos`, one or a batch at a time, with a
-//! [`KeySource`], a [`ChainState`], the time and a [`Policy`], and returns an [`Outcome`] for each.
+//! [`KeySource`], a [`ChainState`], the time and a [`Policy`], and returns an [`Outcome`] per frame.
 //!
 //! ```
 //! use wireproof::verify::sync::{Chain, Judge, MemoryState, Outcome};
@@ -27,7 +27,7 @@
 //! # The table of checks
 //!
 //! In the order in which they are made; the numbers are those of [`SyncRejection::row`]. The checks
-//! before the signature can only drop an event. Those after it may also change the account's state,
+//! before the signature can only drop an event. Later checks may also change the account's state,
 //! and only there is anything changed.
 //!
 //! | row | check | if it fails |
@@ -51,7 +51,7 @@
 //! | 16 | operations: paths, none twice, CIDs as the action demands, records present; valid, if the policy is strict about them | rejected |
 //! | 11 | the account's key signed the commit object, with a low s | rejected |
 //! | 13 | `prevData` is there, but for the first commit of all | rejected |
-//! | 16 | the signed tree holds the outcome of each operation at its path | rejected |
+//! | 16 | the signed tree holds the outcome of every operation at its path | rejected |
 //! | 17 | undoing the operations leads back to `prevData` | rejected |
 //! | 14 | `since` is the stored revision | accepted, chain broken |
 //! | 15 | `prevData` is the stored tree | accepted, chain broken |
@@ -68,7 +68,7 @@
 //!
 //! # Accepted although odd
 //!
-//! A record may hold what the data model forbids (floats, integers beyond 64 bits, links under other
+//! A record may hold values that the data model forbids (floats, integers beyond 64 bits, links under other
 //! hash functions) or break its schema; that concerns its readers, and costs neither the event nor
 //! the account. [`Flagged`](crate::Flagged) finds such records. Readers of a record that is not canonical
 //! DAG-CBOR, or not a map, would not agree on its meaning: it is accepted with its event and delivered as an

@@ -1,4 +1,4 @@
-//! The outcome of judging a frame, distinguished by what a relay or consumer does next.
+//! The outcome of judging a frame, distinguished by the next action of a relay or consumer.
 
 use atproto::event::{Commit, Event, Sync};
 use codec::Cid;
@@ -34,15 +34,15 @@ const _: () = assert!(size_of::<Judged<'_>>() <= 152, "a batch has one for each 
 pub enum Outcome<'a> {
     /// A `#commit` that is valid by itself, and how it continues the stored state.
     ///
-    /// Proved: the account's key signed the commit object; each operation is what the signed tree
-    /// holds at its path; the record of each create and update is present and is what its CID names;
+    /// Proved: the account's key signed the commit object; every operation matches the signed tree at its path; the
+    /// record of every create and update is present and matches its CID;
     /// and, but for [`Chain::Unproved`], there were no other changes since `prevData`. The account's
-    /// state is now that of this commit. Under
+    /// state is now this commit's. Under
     /// [`accept_unproved_operations`](super::Policy::accept_unproved_operations) only the signature and the hashes of
     /// the records are proved, whatever the chain.
     Commit(Verified<&'a Commit<'a>>, Chain),
-    /// A `#sync` whose commit object the account's key signed, and what it changed. The account's
-    /// state is now that of this commit.
+    /// A `#sync` whose commit object the account's key signed, and its effect. The account's state is now this
+    /// commit's.
     Sync(Verified<&'a Sync<'a>>, SyncEffect),
     /// Stale, or of an inactive account. No state changed.
     Ignored(Ignored),
@@ -122,7 +122,7 @@ pub enum Leniency {
     UnprovedOperations,
 }
 
-/// What a valid `#sync` changed.
+/// The effect of a valid `#sync`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncEffect {
     /// The tree is the stored one; only the revision is new.
@@ -209,7 +209,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// Whether the event is valid: its account's state is now that of its commit.
+    /// Whether the event is valid: its account's state is now its commit's.
     pub fn is_accepted(&self) -> bool {
         matches!(self, Self::Commit(..) | Self::Sync(..))
     }

@@ -4,7 +4,7 @@ use atproto::event::{Options, Values};
 use atproto::syntax::Tid;
 
 /// The limits of a judgement and its leniencies. The default is strict: every leniency is off, and
-/// each is named for what it accepts without proof. What is proved either way is stricter on demand:
+/// each is named for the data that it accepts without proof. Checks that run either way are stricter on demand:
 /// [`strict_records`](Self::strict_records).
 ///
 /// ```
@@ -38,7 +38,7 @@ pub struct Policy {
     /// Accepts a `#commit` without `prevData`, from before sync 1.1. The operations are still looked
     /// up in the tree, but that there were no others is not proved.
     pub accept_missing_prev_data: bool,
-    /// Accepts updates and deletes that do not say what they replaced. The operations are still looked
+    /// Accepts updates and deletes that do not name the replaced records. The operations are still looked
     /// up in the tree, but that there were no others is not proved.
     pub accept_ops_without_prev: bool,
     /// Accepts a `#commit` that continues the stored state although undoing its operations did not
@@ -56,7 +56,7 @@ pub struct Policy {
     /// Accepts a delete at a path to which the nodes of the CAR slice do not lead: that the record is gone is
     /// not proved. Slices from before sync 1.1 have only the nodes that changed.
     pub accept_unproved_deletes: bool,
-    /// Accepts a `#commit` that says `tooBig`: what it left out is not known.
+    /// Accepts a `#commit` that says `tooBig`: its omissions are not known.
     pub accept_too_big: bool,
     /// Accepts a `#commit` that says `rebase`.
     pub accept_rebase: bool,
@@ -96,7 +96,7 @@ impl Default for Policy {
 impl Policy {
     /// The policy for events from before sync 1.1, which name neither `prevData` nor what an operation
     /// replaced, have only the changed nodes of the tree, and may be marked `tooBig` or `rebase`. All else is
-    /// strict; what a commit leaves out is not proved.
+    /// strict; a commit's omissions are not proved.
     ///
     /// ```
     /// use wireproof::verify::sync::Policy;

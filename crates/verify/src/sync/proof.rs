@@ -1,5 +1,5 @@
-//! The operations of a commit against its signed tree: each outcome looked up at its path, and all of
-//! them undone, which must lead back to the tree that the commit starts from.
+//! The operations of a commit against its signed tree: every outcome looked up at its path, and all
+//! of them undone, which must lead back to the tree that the commit starts from.
 
 use atproto::event::{BlockIndex, Commit};
 use atproto::mst::inversion::{Inversion, InversionError, InversionFault, Inverter, RecordOp};
@@ -62,7 +62,7 @@ fn rejection<'a>(error: InversionError, event: &'a Commit<'a>) -> SyncRejection<
     }
 }
 
-/// Row 16 alone: the tree at `data` must hold the outcome of each operation at its path.
+/// Row 16 alone: the tree at `data` must hold the outcome of every operation at its path.
 pub(super) fn check_in_tree<'a>(
     event: &'a Commit<'a>,
     data: Cid,

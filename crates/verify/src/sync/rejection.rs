@@ -1,5 +1,5 @@
-//! The reasons for rejecting an event: one variant for each row of the table of checks, or for each
-//! rule within a row.
+//! The reasons for rejecting an event: one variant per row of the table of checks, or per rule within
+//! a row.
 
 use atproto::commit::CommitError;
 use atproto::event::{FrameError, FrameFault};

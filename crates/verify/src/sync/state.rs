@@ -1,4 +1,4 @@
-//! The state of accounts between events: what it holds, the trait of its stores, and a store in memory.
+//! The state of accounts between events: its fields, the trait of its stores, and a store in memory.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -18,9 +18,9 @@ use super::policy::FutureWindow;
 pub struct AccountState {
     /// Its newest valid commit; `None` before the first.
     pub head: Option<Head>,
-    /// Whether the caller's copy of the repository is that of `head`.
+    /// Whether the caller's copy of the repository is at `head`.
     pub sync: SyncState,
-    /// Whether events of the account are accepted: what the upstream and the operator say of it.
+    /// Whether events of the account are accepted: by the statements of the upstream and the operator.
     pub is_active: bool,
 }
 
@@ -60,7 +60,7 @@ pub struct Head {
     pub commit: Cid,
 }
 
-/// Whether a consumer's copy of a repository is that of the newest commit.
+/// Whether a consumer's copy of a repository is at the newest commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum SyncState {
@@ -75,14 +75,14 @@ pub enum SyncState {
 
 /// A store of account states, by DID.
 ///
-/// A batch loads each of its accounts once, before anything is judged, and stores those that changed
+/// A batch loads every account once, before anything is judged, and stores those that changed
 /// once, before it returns a verdict. No other writer may change them in between: accounts may be
 /// divided among several judges, but one account belongs to one judge at a time.
 pub trait ChainState {
     /// The error of loading and storing.
     type Error;
 
-    /// Writes the state of each account to the slot of the same index,
+    /// Writes the state of every account to the slot of the same index,
     /// [`AccountState::UNKNOWN`] where none is stored. The DIDs are distinct.
     ///
     /// # Errors

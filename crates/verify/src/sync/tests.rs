@@ -1,4 +1,4 @@
-//! What a batch computes ahead of its verdicts, what it stores, and the boundaries of single checks.
+//! The computations of a batch ahead of its verdicts, its stored states, and the boundaries of single checks.
 
 use std::convert::Infallible;
 

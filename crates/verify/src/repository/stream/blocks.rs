@@ -1,4 +1,4 @@
-//! The blocks of a stream in the order of a walk over the tree: each is taken where it arrives, or held until the
+//! The blocks of a stream in the order of a walk over the tree: a block is taken where it arrives, or held until the
 //! walk asks for it, and dropped when it was read.
 
 use std::cell::RefCell;
@@ -28,7 +28,7 @@ pub(super) struct StreamedBlocks<R> {
     /// Why reading ended early.
     failure: Option<StreamFailure>,
     commit: CommitBlock,
-    /// Where the data of each node starts that the walk has reached.
+    /// Where the data starts of every node that the walk has reached.
     nodes: HashMap<Cid, u64>,
     /// Whether the node that was asked for last had been reached before.
     is_repeated: bool,
@@ -136,7 +136,7 @@ impl<R: Read> StreamedBlocks<R> {
         Some(missing.with_key(&references.path))
     }
 
-    /// Removes what has arrived from the wanted records, and what was read from the held blocks.
+    /// Removes the arrived records from the wanted ones, and the read blocks from the held ones.
     fn settle(&mut self) {
         if self.wanted.is_empty() && self.held.is_empty() {
             return;
@@ -210,7 +210,7 @@ impl<R: Read> StreamedBlocks<R> {
         }
     }
 
-    /// Checks the next block as the record of `references`, and of those that wanted it.
+    /// Checks the next block as the record of `references`, and of the records that wanted it.
     #[inline]
     fn check_next(&mut self, cid: &Cid, references: Option<References<&[u8]>>) {
         let Some(block) = self.batch.get(self.next) else { return };
@@ -352,7 +352,7 @@ impl<R: Read> StreamedBlocks<R> {
     }
 }
 
-/// The nodes of a tree in a stream, beside its records.
+/// The nodes of a tree in a stream that has its records too.
 pub(super) struct StreamedNodes<'b, R>(pub(super) &'b RefCell<StreamedBlocks<R>>);
 
 impl<R: Read> NodeSource for StreamedNodes<'_, R> {

@@ -1,14 +1,14 @@
 //! Verifies an export as it is received: from a pipe, a network connection or any other reader.
 //!
-//! The verdict is that of [`verify`](super::verify) on the whole export: the same proof, or the same rejection. The
-//! export is never held as a whole. In streamable order (the commit, then each node before its records and children)
+//! The verdict equals [`verify`](super::verify) on the whole export: the same proof, or the same rejection. The
+//! export is never held as a whole. In streamable order (the commit, then every node before its records and children)
 //! every block is hashed, checked and dropped as it arrives, and memory grows with the number of blocks alone: 37
 //! bytes a record, some 60 a node, 64 KiB of blocks that are read ahead and the nodes on the path to the current one.
 //! A record that is invalid or flagged takes some 150 bytes more, and at most its own size.
 //!
 //! In another order blocks that come before a link to them are held: in memory up to
 //! [`max_held_bytes`](StreamOptions::max_held_bytes), then in a file that the caller provides. Of records that come after
-//! other blocks the paths are held, which may exceed what was read by that limit.
+//! other blocks the paths are held, which may exceed the bytes read by that limit.
 //!
 //! An archive over its limit of bytes is rejected at the section that exceeds it, and not at its start, because its
 //! length is not known before.

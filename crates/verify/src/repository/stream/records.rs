@@ -1,4 +1,4 @@
-//! The records of a stream: each is checked when its block is there, and remembered by its CID.
+//! The records of a stream: a record is checked when its block is there, and remembered by its CID.
 
 use std::collections::HashMap;
 
@@ -46,7 +46,7 @@ impl WantedRecords {
         self.path_bytes
     }
 
-    /// Adds a reference. References come in the order of paths, so those of one collection come together.
+    /// Adds a reference. References come in the order of paths, so a collection's references come together.
     pub(super) fn insert(
         &mut self,
         cid: Cid,
@@ -91,18 +91,18 @@ pub(super) struct RecordOutcome {
     offset: u64,
     /// The rule of records that it breaks.
     error: Option<RecordError>,
-    /// What the data model says of it, if that is wanted.
+    /// The verdict of the data model on it, if that is wanted.
     model: Option<CheckedRecord>,
 }
 
-/// What is known of the records whose blocks have arrived.
+/// The findings on the records whose blocks have arrived.
 pub(super) struct RecordChecks {
     max_bytes: usize,
     /// Whether records are checked against the data model.
     flags: bool,
     log: RecordLog,
     collections: Collections,
-    /// Records of which each further reference counts, or whose block must be kept.
+    /// Records of which every further reference counts, or whose block must be kept.
     outcomes: HashMap<Cid, RecordOutcome>,
     findings: Findings,
 }
@@ -164,7 +164,7 @@ impl RecordChecks {
         is_kept
     }
 
-    /// Counts a further reference to a record, if each counts; returns whether that is so.
+    /// Counts a further reference to a record, if every reference counts; returns whether that is so.
     pub(super) fn count_again(&mut self, cid: &Cid, references: &References<&[u8]>) -> bool {
         let outcome = self.outcomes.get(cid);
         let counted = outcome.map(|outcome| self.findings.count(cid, outcome, references));
@@ -178,7 +178,7 @@ impl RecordChecks {
         }
     }
 
-    /// Removes what has arrived from the wanted records, and from the held blocks.
+    /// Removes the arrived records from the wanted records and from the held blocks.
     pub(super) fn settle(&mut self, wanted: &mut WantedRecords, held: &mut HeldBlocks) {
         let mut shared = Vec::new();
         for (index, entry) in self.log.entries().enumerate() {
@@ -363,7 +363,7 @@ impl LogEntry {
     }
 }
 
-/// A record that is flagged for what a node or a commit is, if the tree names it as a record: a map without a type.
+/// A record with the flags that a node or a commit gets if the tree names it as a record: a map without a type.
 const UNTYPED: &[u8] = b"\xa0";
 
 /// A map of two fields that is no tree node because of the name of the first.

@@ -14,7 +14,7 @@ use crate::repository::records::NODE_START;
 use crate::repository::tests::{DID, Parts, path, record, secret};
 use crate::repository::{self, WholeRepository, collect_rejections};
 
-/// What a proof says.
+/// The statements of a proof.
 #[derive(Debug, PartialEq)]
 struct Proof {
     root: Cid,
@@ -405,7 +405,7 @@ fn a_stream_can_be_read_to_its_end_without_a_proof() {
     assert_eq!(io.to_string(), Error::from(ErrorKind::StorageFull).to_string());
 }
 
-/// A spill file that counts what is written to it.
+/// A spill file that counts the bytes written to it.
 struct CountingSpill(Cursor<Vec<u8>>);
 
 thread_local!(static SPILLED: Cell<usize> = const { Cell::new(0) });
@@ -526,7 +526,7 @@ fn paths_of_records_that_have_arrived_and_further_paths_of_a_collection_are_not_
     }
     let mut blocks = split(&streamable(&parts));
     let root = blocks[0].0;
-    // The records of each node in reverse.
+    // The records of every node in reverse.
     let is_node = |(_, block): &(Cid, Vec<u8>)| block.starts_with(NODE_START);
     blocks[1..].chunk_by_mut(|a, b| is_node(a) == is_node(b)).for_each(<[_]>::reverse);
     let one = {
@@ -565,7 +565,7 @@ fn of_node(entries: &[(&str, Cid, Option<Cid>)], others: &[Vec<u8>]) -> Vec<u8> 
     of_nodes(&entries, others)
 }
 
-/// As `of_node`, with the length of the prefix that each key shares with the one before.
+/// As `of_node`, with the length of the prefix that every key shares with the one before.
 fn of_nodes(entries: &[(usize, &str, Cid, Option<Cid>)], others: &[Vec<u8>]) -> Vec<u8> {
     let mut node = Vec::new();
     let mut writer = NodeWriter::new(&mut node, entries.len());
