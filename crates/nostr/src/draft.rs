@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 
 use crate::{DecodeError, Event, Field, Reason, Tag};
 
-/// The fields of an event that is being decoded, in any order, each at most once.
+/// The fields of an event that is being decoded, in any order, at most once each.
 #[derive(Debug)]
 pub struct Draft<'a, Key, Sig> {
     /// The id.

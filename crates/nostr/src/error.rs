@@ -54,7 +54,7 @@ pub enum Reason {
     /// A field that is present twice.
     #[error("duplicate `{}`", .0.name())]
     Duplicate(Field),
-    /// Something other than what the format requires here.
+    /// Something that the format does not allow here.
     #[error("expected {0}")]
     Expected(&'static str),
     /// A valid item in an encoding that is not the canonical one.
@@ -154,14 +154,14 @@ pub enum EncodeError {
     /// More of something than the layout can count.
     #[error("{count} {what}: this format holds at most {max}")]
     TooMany {
-        /// What is counted or measured, in the plural.
+        /// The name of the counted or measured items, in the plural.
         what: &'static str,
         /// The number in the event.
         count: usize,
         /// The maximum of the layout.
         max: usize,
     },
-    /// The id is not that of the event, and the layout leaves the id out.
+    /// The id is not the event's, and the layout leaves the id out.
     #[error("the id is not the hash of the event: this format leaves the id out")]
     Id,
     /// Something that the layout has no representation for.

@@ -51,7 +51,7 @@ pub struct OwnedEvent {
     pub created_at: i64,
     /// Kind of the event.
     pub kind: u16,
-    /// Tags in order, each a name and values.
+    /// Tags in order, every tag a name and values.
     pub tags: Vec<Vec<String>>,
     /// Content.
     pub content: String,

@@ -5,9 +5,9 @@ use std::ops::Deref;
 
 use crate::{DecodeError, Event, Reason, Tag, Value};
 
-/// Limits on what a decoder accepts from an untrusted sender. The defaults hold every real event known.
+/// Limits of a decoder on input from an untrusted sender. The defaults hold every real event known.
 ///
-/// Lengths are those of the text, not of the bytes that it may be stored as.
+/// Lengths count the text, not its stored bytes, which may be fewer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -21,8 +21,8 @@ pub struct Limits {
     pub value_bytes: usize,
     /// Maximum number of events in a batch.
     pub events: usize,
-    /// Maximum memory of the lists of tags and values that one call decodes, in bytes beyond six for each byte of
-    /// input. A value takes 24 bytes and a tag 16, but only a byte each in some formats.
+    /// Maximum memory of the lists of tags and values that one call decodes, in bytes beyond six per byte of input.
+    /// A value takes 24 bytes and a tag 16, but only a byte each in some formats.
     pub list_bytes: usize,
 }
 
@@ -40,7 +40,7 @@ impl Default for Limits {
     }
 }
 
-/// The most containers inside each other in a field that is skipped: what JSON libraries with a limit accept.
+/// The most containers inside each other in a skipped field: as many as JSON libraries with a limit accept.
 pub const MAX_DEPTH: usize = 127;
 
 /// The limit that was exceeded.
@@ -67,7 +67,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// What is limited, in the plural.
+    /// The name of the limited items, in the plural.
     pub fn name(self) -> &'static str {
         match self {
             Self::ContentBytes => "bytes of content",
@@ -83,8 +83,8 @@ impl Limit {
 }
 
 impl Limits {
-    /// Takes from [`list_bytes`](Self::list_bytes) what a decoded event of `len` bytes used of it. Events that are in memory
-    /// together then share it, as those of a batch do.
+    /// Takes from [`list_bytes`](Self::list_bytes) the share that a decoded event of `len` bytes used. Events that are in
+    /// memory together then share the limit, as a batch does.
     pub fn charge(&mut self, event: &Event<'_>, len: usize) {
         let beyond = list_bytes(event.tags).saturating_sub(LIST_RATIO.saturating_mul(len));
         self.list_bytes = self.list_bytes.saturating_sub(beyond);
@@ -171,7 +171,7 @@ impl<'l> Budget<'l> {
         self.take(size_of::<Value<'_>>().saturating_mul(count), offset)
     }
 
-    /// Takes memory for what was read at `offset`.
+    /// Takes memory for the item read at `offset`.
     ///
     /// # Errors
     /// If too little is left.
@@ -209,6 +209,6 @@ pub fn check(count: usize, max: usize, limit: Limit, offset: usize) -> Result<()
     if count > max { Err(DecodeError::new(offset, Reason::Limit(limit))) } else { Ok(()) }
 }
 
-/// Memory that lists may take for each byte of input, in bytes. An arena, whose chunks double, takes up to twice as
+/// Memory that lists may take per byte of input, in bytes. An arena, whose chunks double, takes up to twice as
 /// much.
 pub const LIST_RATIO: usize = 6;

@@ -100,7 +100,7 @@ impl Event<'_> {
 
 /// Verifies many events; the result of an event has the index of the event.
 ///
-/// Every result is that of [`Event::verify`]. Ids are hashed and signatures verified many at a time, in SIMD lanes
+/// Every result equals [`Event::verify`]. Ids are hashed and signatures verified many at a time, in SIMD lanes
 /// where the CPU has them, in groups of 512 events or 4 MiB of text that bound the memory.
 ///
 /// ```
@@ -145,7 +145,7 @@ fn group_len(events: &[Event<'_>]) -> usize {
     events.iter().take(GROUP_EVENTS).take_while(is_in_group).count()
 }
 
-/// Length of the text of an event in bytes, about that of its canonical form.
+/// Length of the text of an event in bytes, about the length of its canonical form.
 fn text_len(event: &Event<'_>) -> usize {
     let values = event.tags.iter().flat_map(|tag| tag.iter());
     event.content.len() + values.map(Value::text_len).sum::<usize>()
@@ -155,7 +155,7 @@ fn text_len(event: &Event<'_>) -> usize {
 #[derive(Default)]
 struct Scratch {
     verbatim: Hashes,
-    // Of the events whose id is not that of the verbatim form.
+    // Of the events whose id does not match the verbatim form.
     escaped: Hashes,
 }
 
@@ -223,7 +223,7 @@ impl Scratch {
 #[derive(Default)]
 struct Hashes {
     canonical: Vec<u8>,
-    // The end of the canonical form of each event in `canonical`.
+    // The ends of the events' canonical forms in `canonical`.
     ends: Vec<usize>,
     ids: Vec<[u8; 32]>,
 }
@@ -243,7 +243,7 @@ impl Hashes {
         self.ids = ids;
     }
 
-    /// The hash and the canonical form of each event.
+    /// The hash and the canonical form of every event.
     fn iter(&self) -> impl Iterator<Item = (&[u8; 32], &[u8])> {
         self.ids.iter().zip(self.forms())
     }

@@ -4,10 +4,10 @@ use super::Item;
 use crate::input::Input;
 use crate::{DecodeError, Reason};
 
-/// Half of a SHA-256 over what a side has in a range.
+/// Half of a SHA-256 over the ids of a side in a range.
 pub(super) type Fingerprint = [u8; 16];
 
-/// What a side has in a range.
+/// The ids of a side in a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Range<'m> {
     Skip,

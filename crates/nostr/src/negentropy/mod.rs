@@ -1,7 +1,7 @@
-//! Negentropy, version 1: two sides find which ids each of them lacks, without sending all of them (NIP-77).
+//! Negentropy, version 1: two sides find which ids the other lacks, without sending all of them (NIP-77).
 //!
-//! Both sides have ids in the order of creation times and ids. A message covers the whole order with ranges, each up to a
-//! bound, and says of each range what its sender has in it:
+//! Both sides have ids in the order of creation times and ids. A message covers the whole order with ranges up to bounds, and
+//! describes its sender's ids in every range:
 //!
 //! ```text
 //! message:  0x61, then ranges: bound, mode, payload
@@ -98,7 +98,7 @@ impl Items {
     }
 }
 
-/// What a message says to whoever opened the exchange.
+/// The answer of a message to the side that opened the exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Round {
     /// Ids of the other side that are not among ours; another round can name one again.
@@ -195,7 +195,7 @@ fn respond(
             }
         }
         if writer.len() > max_bytes - RESERVED_BYTES {
-            // What is not answered is compared again in the next round.
+            // Unanswered ranges are compared again in the next round.
             writer.rest(items.fingerprint(end, items.len()));
             break;
         }
@@ -204,7 +204,7 @@ fn respond(
     Ok(writer.into_bytes())
 }
 
-/// Writes ranges up to `bound` for these items: 16 with a fingerprint each, or one with few ids.
+/// Writes ranges up to `bound` for these items: 16 with fingerprints, or one with few ids.
 fn split(items: &Items, start: usize, end: usize, bound: Bound, writer: &mut RangeWriter) {
     let count = end - start;
     if count < 2 * BUCKETS {
