@@ -1,4 +1,4 @@
-//! The client of one relay: its connections, the subscriptions of each, and where the next one resumes.
+//! The client of one relay: its connections, their subscriptions, and where the next one resumes.
 
 mod authentication;
 mod comparing;
@@ -38,7 +38,7 @@ pub struct Client {
     known: KnownEvents,
     /// The subscription that brings new events too.
     lasting: Option<String>,
-    /// The number of the next subscription, and that of the first one of this connection.
+    /// The number of the next subscription, and of the first one of this connection.
     next_subscription: u64,
     first_subscription: u64,
     /// Messages to send.
@@ -71,7 +71,7 @@ pub struct Client {
     failure: Option<RelayError>,
 }
 
-/// What the relay is doing on this connection.
+/// The stage of the work on this connection.
 #[derive(Debug)]
 enum Stage {
     Offline,
@@ -175,7 +175,7 @@ impl Client {
         self.traffic
     }
 
-    /// Number of requests for stored events so far that were answered, without the one that each connection begins with again.
+    /// Number of requests for stored events so far that were answered, without the one that every connection repeats first.
     pub fn answered(&self) -> u64 {
         self.answered
     }
@@ -202,7 +202,7 @@ impl Client {
         };
         match next {
             Ok((_, event)) => Some(event),
-            // The reason was returned before, as that of the only host.
+            // The reason was returned before, for the only host.
             Err(error) => Some(SocketEvent::HostExcluded(error)),
         }
     }
@@ -362,7 +362,7 @@ impl Client {
         }
     }
 
-    /// Whether an event is one of those that were requested by id. One that cannot be read is refused where it is verified.
+    /// Whether an event was requested by id. Verification refuses an event that cannot be read.
     fn take_missing(&mut self, text: &EventText) -> bool {
         let id = self.fields(text, |fields| fields.id());
         let KnownEvents::Fetching(missing, _) = &mut self.known else { return false };

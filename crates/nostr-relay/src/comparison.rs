@@ -76,7 +76,7 @@ impl Comparison {
 #[derive(Debug, Default)]
 pub(super) struct Missing {
     queued: VecDeque<[u8; 32]>,
-    /// Those of the last group that are not received, and the number of the group.
+    /// The ids of the last group that are not received, and the number of the group.
     requested: HashSet<[u8; 32]>,
     requested_count: usize,
     withheld: usize,
@@ -87,8 +87,8 @@ impl Missing {
         self.queued.len()
     }
 
-    /// The ids of the next group; none at the end. What the relay left out of the last group is requested again if it sent others:
-    /// it may send fewer at once than are requested.
+    /// The ids of the next group; none at the end. Ids of the last group that the relay left out are requested again if it sent
+    /// others: it may send fewer at once than are requested.
     pub(super) fn next_group(&mut self) -> Vec<[u8; 32]> {
         if self.requested.len() < self.requested_count {
             self.queued.extend(self.requested.drain())
@@ -106,7 +106,7 @@ impl Missing {
         self.requested.remove(id)
     }
 
-    /// Requests again what was not received on a lost connection.
+    /// Requests again the events not received on a lost connection.
     pub(super) fn retry(&mut self) {
         self.queued.extend(self.requested.drain());
         self.requested_count = 0;

@@ -1,4 +1,4 @@
-//! What a client returns: events, and notices about the relay.
+//! The items that a client returns: events, and notices about the relay.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -24,8 +24,8 @@ pub enum RelayItem {
 pub struct RelayEvent {
     /// The JSON of the event.
     pub text: EventText,
-    /// The time up to which events are received with this one, in seconds since 1970: that of the last event by the clocks of
-    /// authors, and no later than now. `None` until all stored events are, and on a connection on which something was missing or could not be read.
+    /// The time up to which events are received with this one, in seconds since 1970: the last event's by the clocks of authors,
+    /// and no later than now. `None` until all stored events are, and on a connection on which something was missing or could not be read.
     pub resume: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ impl EventText {
     }
 }
 
-/// What the relay said, and what became of the connection. Texts are bounded, on one line and printable.
+/// A statement of the relay, or a change of the connection. Texts are bounded, on one line and printable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RelayNotice {
@@ -139,7 +139,7 @@ pub enum RelayError {
     NotCompared(String),
 }
 
-/// Bytes of messages, without those of the WebSocket.
+/// Bytes of messages, without the WebSocket's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Bytes sent.

@@ -4,10 +4,10 @@
 //! |---|---|
 //! | [`Client`] | receives the events of a relay |
 //! | [`RelayItem`] | an event, or a notice about the relay |
-//! | [`RelayNotice`] | what the relay said, and what became of the connection |
+//! | [`RelayNotice`] | a statement of the relay, or a change of the connection |
 //! | [`Gap`] | why stored events may be missing |
 //! | [`Authenticator`] | the key that answers requests for authentication |
-//! | [`Options`] | limits, and how much of what was received is requested again |
+//! | [`Options`] | limits, and how many received events are requested again |
 //!
 //! ```text
 //! connect ──┬── REQ since … limit …, a page ── REQ until the oldest of it ── … ── new events
@@ -17,7 +17,7 @@
 //! A relay sends no more stored events at once than its own limit, in any order: the client asks for other ones until a page
 //! proves that there are none, and says what it cannot prove ([`Gap`]). New events come by the first subscription; where a relay
 //! allows one at a time, by one that begins after the last page. After a lost connection it asks for events since the last one, and some time before it. With
-//! [`Options::known`] it compares ids first ([`nostr::negentropy`]), and requests those that are not known.
+//! [`Options::known`] it compares ids first ([`nostr::negentropy`]), and requests the unknown ones.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {

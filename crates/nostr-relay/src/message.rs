@@ -1,4 +1,4 @@
-//! Messages of relays (NIP-01, NIP-42, NIP-67, NIP-77), and those of clients. Items of a message are read by their position;
+//! Messages of relays (NIP-01, NIP-42, NIP-67, NIP-77) and clients. Items of a message are read by their position;
 //! further ones are ignored.
 
 use std::borrow::Cow;
@@ -83,7 +83,7 @@ impl Reason {
         Self { prefix: prefix.to_owned(), message: sanitize(message, MAX_MESSAGE_CHARS) }
     }
 
-    /// Whether the same request will be refused again: what it lacks is a permission, or a feature of the relay. Other reasons,
+    /// Whether the same request will be refused again: it lacks a permission, or a feature of the relay. Other reasons,
     /// as `rate-limited` and `error`, may pass.
     pub fn is_final(&self) -> bool {
         const FINAL: [&str; 6] =

@@ -15,7 +15,7 @@ use net::websocket::SocketOptions;
 pub struct Options {
     /// The time up to which events were received before, in seconds since 1970; `None` requests all stored events.
     pub resume: Option<u64>,
-    /// How far before that time events are requested again, for those that reach the relay late. One minute.
+    /// How far before that time events are requested again, for events that reach the relay late. One minute.
     pub overlap: Duration,
     /// Known events that match the filter: only others are requested. `None` requests all.
     pub known: Option<Arc<Items>>,

@@ -19,7 +19,7 @@ use net::hosts::{BackoffOptions, Jitter};
 use net::http;
 use net::websocket::{Dialer, SocketError};
 
-/// A relay that takes one connection at a time, and what a test says and hears through it.
+/// A relay that takes one connection at a time, and the messages that a test sends and receives through it.
 struct Relay {
     port: u16,
     connections: UnboundedReceiver<Connection>,
@@ -121,7 +121,8 @@ impl Connection {
     }
 }
 
-/// Runs a client beside a relay. The items of the client, until its end, the end of the play, or the notice of [`settle`].
+/// Runs a client together with a relay. The items of the client, until its end, the end of the play, or the notice of
+/// [`settle`].
 async fn run(mut client: Client, play: impl Future<Output = ()>) -> (Received, Option<RelayError>) {
     let (mut items, mut end) = (Received::default(), None);
     let receive = async {
@@ -156,10 +157,10 @@ async fn settle(connection: &Connection) {
 
 const SETTLED: &str = "settled";
 
-/// What a client returned.
+/// The items that a client returned.
 #[derive(Debug, Default)]
 struct Received {
-    /// Creation times, with what is received up to then.
+    /// Creation times, with the times up to which events are received.
     events: Vec<(i64, Option<u64>)>,
     notices: Vec<RelayNotice>,
 }
@@ -198,7 +199,7 @@ async fn stored_events_are_requested_until_there_are_no_older_ones() {
         assert_eq!(connection.hear().await, request);
         connection.say_page("w3", &[100, 150, 120]);
         assert_eq!(connection.hear().await, json!(["CLOSE", "w3"]));
-        // Whether others between those of the first page were left out, as the relay has cut it off.
+        // Whether others within the first page were left out, as the relay has cut it off.
         assert_eq!(connection.hear().await[2]["until"], 100);
         connection.say_page("w4", &[100]);
         assert_eq!(connection.hear().await, json!(["CLOSE", "w4"]));
@@ -295,7 +296,7 @@ async fn a_relay_that_ignores_the_end_of_a_page_is_not_asked_again_and_again() {
     assert!(items.notices.iter().any(is_gap), "{items:?}");
 }
 
-/// What a client returns up to a notice.
+/// The items that a client returns up to a notice.
 async fn run_until(
     mut client: Client,
     play: impl Future<Output = ()>,
@@ -495,7 +496,7 @@ async fn a_reason_decides_if_the_relay_is_given_up_or_asked_again() {
         assert_eq!(end, Some(RelayError::Refused(Reason::parse(reason))));
         assert_eq!(items.count("connected"), connections, "{reason}");
     }
-    // What was answered before is asked for again.
+    // Requests answered before are repeated.
     let mut relay = Relay::start().await;
     let client = relay.client(Filter::default(), |_| {});
     let play = async {
@@ -682,7 +683,7 @@ async fn only_missing_events_are_requested_and_those_since_the_comparison() {
             let end = connection.hear().await;
             assert_eq!(end[0], "CLOSE");
         }
-        // The last one of each group is requested again, until it comes alone.
+        // The last one of every group is requested again, until it comes alone.
         assert_eq!(requested, 301);
         settle(&connection).await;
     };

@@ -46,7 +46,7 @@ impl Client {
         }
     }
 
-    /// Authenticates, where this is what a request lacks. Whether it was.
+    /// Authenticates if a request was refused for lack of it. Returns whether it was.
     pub(super) fn answers_refusal(&mut self, reason: &Reason) -> bool {
         let is_lacking = match &*reason.prefix {
             "auth-required" => true,

@@ -1,4 +1,4 @@
-//! Comparisons with known events, and the requests for those that are missing.
+//! Comparisons with known events, and the requests for missing ones.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The requests for stored events, page by page, and what the relay refuses of them.
+//! The requests for stored events, page by page, and the relay's refusals.
 
 use nostr::Filter;
 
@@ -139,7 +139,7 @@ impl Client {
         }
     }
 
-    /// Ends the subscription that lasts, and makes the request again that was refused beside it.
+    /// Ends the subscription that lasts, and repeats the request that was refused next to it.
     fn request_alone(&mut self) {
         self.is_one_at_a_time = true;
         if let Some(lasting) = self.lasting.take() {
@@ -151,7 +151,7 @@ impl Client {
 
     /// Ends the relay, if it refuses the request for good; otherwise the connection, and the next one follows after a growing delay.
     fn handle_refusal(&mut self, reason: Reason) {
-        // What was answered before may be so again.
+        // A request that was answered before may be answered again.
         let was_answered = matches!(self.stage, Stage::Live);
         self.refusals += u32::from(reason.is_final());
         let max = if reason.is_permission() || was_answered { MAX_REFUSALS } else { 1 };

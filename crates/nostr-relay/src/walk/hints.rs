@@ -1,13 +1,13 @@
-//! What a relay says about further events at the end of an answer (NIP-67), and when it is believed.
+//! A relay's hint about further events at the end of an answer (NIP-67), and when it is believed.
 //!
 //! - `more`: the answer was cut off. That costs requests; where none of them brings an event, it is [`Gap::Unsent`].
 //! - `finish`: nothing more is requested from the range of the answer, unless the answer itself speaks against it
 //!   ([`Walk::believed`]). It is then an answer without a hint.
-//! - nothing, both of them, or an unknown word: nothing is known, and other requests prove what is missing.
+//! - nothing, both of them, or an unknown word: nothing is known, and other requests prove which events are missing.
 //!
 //! A relay is a stranger, and NIP-67 is its word alone. So these hold whatever it says:
 //!
-//! - A hint drops no event. It decides about requests: the events of an answer are passed on before it arrives, and those that come
+//! - A hint drops no event. It decides about requests: the events of an answer are passed on before it arrives, and events that come
 //!   after it are passed on as new ones.
 //! - A hint does not raise the time up to which events are received: that is the latest creation time of a received event, and no
 //!   later than now. More requests can only raise it.

@@ -279,7 +279,7 @@ impl Walk {
         }
     }
 
-    /// Requests what is older than a page of a range.
+    /// Requests the events of a range that are older than a page.
     fn end_range(&mut self, (since, until): (i64, i64), edge: Edge, page: Page, is_full: bool) {
         let mut known = page.at(page.oldest);
         let is_first = matches!(edge, Edge::First);
@@ -294,7 +294,7 @@ impl Walk {
             }
             Edge::First | Edge::Resumed(_) | Edge::Joined(_) => {}
             Edge::Apart => self.has_cut = true,
-            // The newest events have to be among those that are sent, and one is known to be there.
+            // The newest events have to be among the sent ones, and one is known to be there.
             Edge::Within(_) if page.newest != until => return self.halve_all(),
             Edge::Within(before) => {
                 self.has_cut |= page.oldest < until;
@@ -454,8 +454,8 @@ impl Walk {
         self.retry();
     }
 
-    /// Whether the request is one without which the others are answered: the relay need not accept it. What it would have proved
-    /// is noted.
+    /// Whether the request is one without which the others are answered: the relay need not accept it. The missing proof is
+    /// noted.
     pub(super) fn give_up_proof(&mut self) -> bool {
         let Some((task, _)) = &self.current else { return false };
         match task.clone() {

@@ -2,7 +2,7 @@
 
 use nostr::Filter;
 
-/// The parts of a filter, each with fewer ids, kinds or authors; `None` if it has one of each, or any author.
+/// The parts of a filter, all with fewer ids, kinds or authors; `None` if it has one of each, or any author.
 pub(super) fn parts(filter: &Filter) -> Option<Vec<Filter>> {
     if filter.ids.len() > 1 {
         let part = |ids: &[[u8; 32]]| Filter { ids: ids.to_vec(), ..filter.clone() };

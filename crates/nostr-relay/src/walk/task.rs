@@ -7,16 +7,16 @@ use nostr::Filter;
 /// The id of an event.
 pub(super) type Id = [u8; 32];
 
-/// What is to be requested, or to be proved.
+/// A request to make, or a proof to get.
 #[derive(Clone, Debug)]
 pub(super) enum Task {
     /// The newest events of a range, then the older ones.
     Range { since: i64, until: i64, edge: Edge },
-    /// Whether there are newer events than those of the first page.
+    /// Whether there are newer events than the first page's.
     Newer { since: i64, known: HashSet<Id>, rounds: u32 },
-    /// Whether there are others between those of the first page.
+    /// Whether there are others within the first page.
     Middle { since: i64, until: i64, known: HashSet<Id> },
-    /// The events of a range in any order: halves of it, until each is smaller than a page.
+    /// The events of a range in any order: halves of it, until all are smaller than a page.
     Half { since: i64, until: i64 },
     /// A second with as many events as a page.
     Second { at: i64, known: HashSet<Id>, proof: Proof },
@@ -26,7 +26,7 @@ pub(super) enum Task {
     Ids { at: i64, ids: Vec<Id> },
 }
 
-/// What is known about the newest second of a range.
+/// The knowledge about the newest second of a range.
 #[derive(Clone, Debug)]
 pub(super) enum Edge {
     /// Nothing: it is the first page.

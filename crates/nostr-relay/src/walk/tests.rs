@@ -240,7 +240,7 @@ fn a_relay_that_does_not_keep_to_the_times_is_named() {
     assert_eq!(walk.gap(), Some(&Gap::Unsent));
 }
 
-/// Answers every request as `relay` does, and says `finish` each time. The ids of the events.
+/// Answers every request as `relay` does, and says `finish` every time. The ids of the events.
 fn walk_with_finish(relay: Relay, events: &[Stored], filter: &Filter) -> (HashSet<Id>, u64) {
     let mut walk = Walk::new(filter.clone(), 1_700_000_000);
     let (mut received, mut requests) = (HashSet::new(), 0);
@@ -261,13 +261,13 @@ fn walk_with_finish(relay: Relay, events: &[Stored], filter: &Filter) -> (HashSe
 fn finish_is_not_believed_after_a_page_that_a_limit_may_have_cut_off() {
     let events: Vec<Stored> = (0..4_000).map(|at| stored(at, at as i64, 1, 1)).collect();
     let relay = |cap| Relay { order: Order::Newest, cap, hints: false, compares: false };
-    // The limit of the request, or that of the store behind it.
+    // The limit of the request, or of the store behind it.
     for cap in [usize::MAX, 500, 501, 777] {
         let (received, requests) = walk_with_finish(relay(cap), &events, &Filter::default());
         assert_eq!(received.len(), 4_000, "{cap}");
         assert!(requests <= 15, "{cap}: {requests}");
     }
-    // A smaller one is believed: the relay hides what it does not send.
+    // A smaller one is believed: the relay hides the events that it does not send.
     assert_eq!(
         walk_with_finish(relay(499), &events, &Filter::default()),
         (ids(&events[3_501..]), 1)
