@@ -25,7 +25,7 @@ pub enum EntryFault {
     /// A row in the table `Event` that is no summary.
     #[error("the row in table Event is no summary of an event")]
     MalformedRow,
-    /// The payload is that of another event than the row in the table `Event`, by this field.
+    /// The payload and the row in the table `Event` are of different events, by this field.
     #[error("the payload is of another event than the row in table Event, by its {0}")]
     OtherEvent(&'static str),
 }

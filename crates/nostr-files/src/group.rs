@@ -1,4 +1,4 @@
-//! What was read of a file together, and decoding it.
+//! The entries of a file that are read together, and decoding them.
 
 use bumpalo::Bump;
 use nostr::{DecodeError, Event, Limits};
@@ -180,7 +180,7 @@ fn decode_record<'a>(
     Ok(event)
 }
 
-/// The event, if it is that of its row.
+/// The event, if it matches its row.
 fn same_as_row<'a>(event: Event<'a>, summary: &[u8]) -> Result<Event<'a>, EntryFault> {
     let other = Some(summary).filter(|summary| !summary.is_empty());
     other.and_then(|summary| database::difference(&event, summary)).map_or(Ok(event), Err)

@@ -66,7 +66,7 @@ pub enum InputError {
     File {
         /// The file or folder.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         fault: FileFault,
     },
 }
@@ -91,7 +91,7 @@ pub struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// Decodes what was read.
+    /// Decodes the group.
     ///
     /// # Errors
     /// If it is no list of its format.
@@ -122,7 +122,7 @@ impl Input {
     /// names; `-` is standard input. Without a `layout` a folder with `data.mdb` is an LMDB database, a container is known by its
     /// first bytes, and the extension of other files decides.
     ///
-    /// `limit` is divided among several files: the first events of each, at least one.
+    /// `limit` is divided among several files: the first events of every file, at least one.
     ///
     /// # Errors
     /// If a folder has no such file.
@@ -147,7 +147,7 @@ impl Input {
         self
     }
 
-    /// What the files have, read as it is asked for and not decoded, with the file of each group. An error is the last item.
+    /// The groups of the files, read on demand and not decoded, each with its file. An error is the last item.
     pub fn groups(&self) -> impl Iterator<Item = Result<(&Path, RawGroup), InputError>> + Send {
         let mut groups = Groups { input: self, files: self.files.iter(), current: None };
         let mut is_over = false;
@@ -158,7 +158,7 @@ impl Input {
         })
     }
 
-    /// Calls `visit` with each group of events; the memory of a group is reused for the next.
+    /// Calls `visit` with every group of events; the memory of a group is reused for the next.
     ///
     /// # Errors
     /// Errors of the files, and the first of `visit`.

@@ -19,7 +19,7 @@ pub enum Layout {
     Lines,
     /// Strings `notepack_…`, one a line. They are read as [`Lines`](Self::Lines) are.
     Strings,
-    /// Events, each after its length.
+    /// Events, all after their lengths.
     Records(Records),
     /// A [container] with events of a format. The file itself says of which one it is read.
     Container(Format),
@@ -29,7 +29,7 @@ pub enum Layout {
     Single(Format),
 }
 
-/// How events follow each other, each after its length.
+/// How events follow each other, all after their lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Records {
     pub(crate) format: Format,
@@ -138,7 +138,7 @@ pub enum OutputError {
     /// The list of a format cannot represent the events together.
     #[error("the list of events: {0}")]
     Batch(EncodeError),
-    /// The layout is that of one event, and there is another number of them.
+    /// The layout holds one event, and there is another number of them.
     #[error("{0}, where the layout is that of one event")]
     Single(&'static str),
 }

@@ -79,7 +79,7 @@ mod tests {
                 "{line}"
             );
         }
-        // What is no list of values after it is left to the decoder, as a part of the event.
+        // Bytes after it that are no list of values are left to the decoder, as a part of the event.
         for end in [",]", ",{]", " {}]", ",1,]"] {
             let line = format!(r#"["EVENT","sub",{{}}{end}"#);
             assert!(event_in(line.as_bytes()).1.len() > 2, "{line}");

@@ -57,7 +57,7 @@ impl<'r> Reader<'r> {
         reader
     }
 
-    /// Entries read so far; those of a list count as one.
+    /// Entries read so far; the entries of a list count as one.
     pub fn taken(&self) -> u64 {
         self.taken
     }
@@ -123,7 +123,7 @@ impl<'r> Reader<'r> {
         Ok((!is_empty).then_some(RawGroup { first, content }))
     }
 
-    /// Up to `max` entries, each read by `next`, which returns `false` at the end.
+    /// Up to `max` entries, read by `next`, which returns `false` at the end.
     fn entries(
         &mut self,
         max: usize,
@@ -171,7 +171,7 @@ impl<'r> Reader<'r> {
         Ok(bytes)
     }
 
-    /// The next block of a container, or what is damaged before it.
+    /// The next block of a container, or the damage before it.
     fn block(&mut self, max: usize) -> Result<Option<RawGroup>, FileFault> {
         let Some(blocks) = &mut self.blocks else { return Ok(None) };
         Ok(match blocks.next_item().map_err(FileFault::Io)? {

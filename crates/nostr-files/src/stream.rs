@@ -1,4 +1,4 @@
-//! What a file is read from: bytes that do not wait, or a stream that a thread of its own reads ahead, so that what has arrived is
+//! The sources of a file: bytes that do not wait, or a stream that a thread of its own reads ahead, so that the arrived bytes are
 //! known.
 
 use std::collections::VecDeque;
@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Read};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 
-/// What a file is read from.
+/// The source of a file.
 pub(crate) enum ByteSource<'r> {
     /// Bytes that do not wait long.
     Plain(Box<dyn BufRead + Send + 'r>),
@@ -102,12 +102,12 @@ impl Stream {
     }
 }
 
-/// Whether a line ends in what has arrived; a failure ends every line.
+/// Whether a line ends in the arrived bytes; a failure ends every line.
 fn ends_line(chunk: &io::Result<Vec<u8>>) -> bool {
     chunk.as_ref().is_ok_and(|bytes| bytes.contains(&b'\n')) || chunk.is_err()
 }
 
-/// Sends each read to the stream. Ends at the end of the input, after an error, or when the stream was dropped.
+/// Sends every read to the stream. Ends at the end of the input, after an error, or when the stream was dropped.
 fn read_ahead(mut input: impl Read, chunks: &SyncSender<io::Result<Vec<u8>>>) {
     let mut buffer = vec![0; CHUNK_BYTES];
     loop {
@@ -148,7 +148,7 @@ impl BufRead for Stream {
     }
 }
 
-/// Length of a read: that of a pipe on Linux.
+/// Length of a read: a pipe's on Linux.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Reads that may be ahead.
