@@ -1,6 +1,7 @@
-//! How fast containers of each format are read: `cargo run --release -p wireproof-nostr-formats --example containers FILE [COPIES]`.
+//! How fast containers of every format are read: `cargo run --release -p wireproof-nostr-formats --example containers FILE
+//! [COPIES]`.
 //!
-//! `FILE` has Nostr events as JSON lines, and is taken as often as `COPIES` says (30). Each container is in memory. A pass reads
+//! `FILE` has Nostr events as JSON lines, and is taken as often as `COPIES` says (30). The containers are in memory. A pass reads
 //! all events of one format on one thread; the formats take turns, and the medians of five passes are printed, in MB of the JSON a
 //! second. Then 2,000 events are read by their numbers, in microseconds.
 

@@ -3,7 +3,7 @@
 //! | bytes of a framed batch | |
 //! |---|---|
 //! | 4 | number of events, little-endian |
-//! | then for each event: 4 | length of the event in bytes, little-endian |
+//! | then per event: 4 | length of the event in bytes, little-endian |
 //! | … | the event |
 
 use bumpalo::Bump;
@@ -89,7 +89,7 @@ pub trait Codec: Copy {
         Ok(events.into_bump_slice())
     }
 
-    /// Names what each byte of an event stands for. The event is one that [`decode`](Self::decode) accepts.
+    /// Names the meaning of every byte of an event. The event is one that [`decode`](Self::decode) accepts.
     ///
     /// # Errors
     /// If the bytes are no event of the format.

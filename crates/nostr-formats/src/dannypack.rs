@@ -8,8 +8,8 @@
 //! | 128 | 8 | `created_at`, little-endian, signed |
 //! | 136 | 2 | `kind`, little-endian |
 //! | 138 | varint | length of the tags in bytes |
-//! | | varint | number of tags, then for each: |
-//! | | 1 | number of values, then for each: |
+//! | | varint | number of tags, then for every tag: |
+//! | | 1 | number of values, then for every value: |
 //! | | 1… | head of the value |
 //! | | … | the value |
 //! | | 1… | head of the content |
@@ -34,7 +34,7 @@ use nostr::input::{Input, varint_len, write_varint};
 use nostr::limits::Budget;
 use nostr::{DecodeError, EncodeError, Event, Limits, Reason, Tag};
 
-/// The codec. DannyPack holds events whose tags have at most 255 values each.
+/// The codec. DannyPack holds events whose tags have at most 255 values.
 #[derive(Clone, Copy, Debug)]
 pub struct Dannypack;
 

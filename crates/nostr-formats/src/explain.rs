@@ -1,6 +1,6 @@
-//! What each byte of an encoded event stands for.
+//! The meaning of every byte of an encoded event.
 //!
-//! A codec explains bytes that it decodes: their order is that of the bytes, and together they are all of them. Parts
+//! A codec explains bytes that it decodes: in order, and all of them. Parts
 //! of a layout with pointers may overlap, where an encoder shares them.
 
 use nostr::input::Input;
@@ -10,13 +10,13 @@ use nostr::{DecodeError, Field, Limit, Reason};
 /// Consecutive bytes of an encoded event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span<'a> {
-    /// Offset of the first byte; in a packed message that of the unpacked one.
+    /// Offset of the first byte; in a packed message the unpacked one's.
     pub offset: usize,
     /// The bytes, at least one.
     pub bytes: &'a [u8],
     /// The field that they are part of, such as `tags[0][1]`, or the fields that share them; empty for the event as a whole.
     pub field: &'a str,
-    /// What they stand for.
+    /// Their meaning.
     pub meaning: Meaning<'a>,
 }
 
@@ -253,7 +253,7 @@ struct LayoutPart {
     note: Note,
 }
 
-/// What a part stands for.
+/// The meaning of a part.
 pub(super) enum Note {
     Layout(String),
     Integer(i64),

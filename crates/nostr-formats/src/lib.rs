@@ -1,7 +1,7 @@
-//! The formats of Nostr events: a codec for each, the table that names them, and [containers](container).
+//! The formats of Nostr events: a codec per format, the table that names them, and [containers](container).
 //!
 //! A [`Codec`] encodes and decodes one event or a batch, and reads single fields. [`Format`] is the table of all
-//! codecs, for callers that choose at run time: each of its methods matches once, then runs code compiled for
+//! codecs, for callers that choose at run time: its methods match once, then run code compiled for
 //! that codec.
 //!
 //! Formats that need a library are behind cargo features, which are on by default: `capnp`, `flatbuffers` and
@@ -43,8 +43,8 @@ pub use explain::{Meaning, Span, Visit};
 pub use fields::{ReadFields, SequentialFields};
 pub use tags::{Tags, Values};
 
-/// Declares [`Format`] and [`Fields`] from one row per format: the variant, its name, its codec, what
-/// implements the codec, and what the layout cannot hold. `if` names the cargo feature it needs.
+/// Declares [`Format`] and [`Fields`] from one row per format: the variant, its name, its codec, the implementation of
+/// the codec, and the events that the layout cannot hold. `if` names the cargo feature it needs.
 macro_rules! formats {
     ($(
         $(#[doc = $doc:literal])+
@@ -95,7 +95,7 @@ macro_rules! formats {
                 )+}
             }
 
-            /// What the layout cannot hold; `None` if it holds every event.
+            /// The events that the layout cannot hold; `None` if it holds every event.
             pub fn restriction(self) -> Option<&'static str> {
                 match self {$(
                     $(#[cfg(feature = $feature)])?
@@ -162,7 +162,7 @@ macro_rules! formats {
                 )+}
             }
 
-            /// Names what each byte of an event stands for, in the order of the bytes. Parts that an encoder shares may
+            /// Names the meaning of every byte of an event, in the order of the bytes. Parts that an encoder shares may
             /// overlap.
             ///
             /// # Errors

@@ -10,8 +10,8 @@
 //! | | varint | `kind` |
 //! | | varint | length of the content in bytes |
 //! | | … | `content` |
-//! | | varint | number of tags, then for each: |
-//! | | varint | number of values, then for each: |
+//! | | varint | number of tags, then for every tag: |
+//! | | varint | number of values, then for every value: |
 //! | | varint | twice its length in bytes, plus one if the bytes stand for digits |
 //! | | … | the value |
 //!

@@ -7,11 +7,11 @@
 //! | 64 | 8 | `created_at`, without sign, little-endian as the two below |
 //! | 72 | 8 | `kind` |
 //! | 80 | 8 | expiration: 0 for never, 1 for ephemeral, otherwise a time |
-//! | 88 | … | for each tag: name in 1 byte, length of the value in 1 byte, the value |
+//! | 88 | … | per tag: name in 1 byte, length of the value in 1 byte, the value |
 //!
 //! A summary cannot be decoded to the event: it has no content and no signature, and of the tags only those
 //! with a name of one byte and a first value of at most 255 bytes. Values of `e` and `p` are stored as 32 bytes.
-//! As strfry does, the encoder puts an empty `d` before the tags of a replaceable event and after those of an
+//! As strfry does, the encoder puts an empty `d` before the tags of a replaceable event and after the tags of an
 //! addressable one, takes the first `expiration`, and rejects an `e` or `p` whose value is not an id.
 
 use std::borrow::Cow;

@@ -1,7 +1,7 @@
 //! Tags as counted lists, and the rule that stores hexadecimal text as bytes.
 //!
-//! A layout of this kind writes the number of tags, then for each tag the number of values, then for each value
-//! a head (form and length) and its bytes.
+//! A layout of this kind writes the number of tags, then per tag the number of values, then per value a head
+//! (form and length) and its bytes.
 //!
 //! A value is stored as bytes if it is lower-case hexadecimal with an even number of digits, at least as many as
 //! the format asks for. Other digits would not survive the round trip, so they stay text.

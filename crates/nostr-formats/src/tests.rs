@@ -10,7 +10,7 @@ pub(super) use events::with_its_id;
 pub(crate) use events::{Random, golden, ordinary};
 use nostr::{DecodeError, EncodeError, Event, Limits, OwnedEvent, Reason, Value};
 
-/// What the layouts cannot hold, by the names of [`events::edges`]. All other events round-trip.
+/// The events that the layouts cannot hold, by the names of [`events::edges`]. All other events round-trip.
 const CANNOT_HOLD: &[(Format, &[&str])] = &[
     #[cfg(feature = "capnp")]
     (Format::Capnp, OVER_THE_ENVELOPE),
@@ -29,7 +29,7 @@ const CANNOT_HOLD: &[(Format, &[&str])] = &[
     ),
 ];
 
-/// What the blobs of the Cap'n Proto envelope cannot count.
+/// The events whose sizes the blobs of the Cap'n Proto envelope cannot count.
 #[cfg(feature = "capnp")]
 const OVER_THE_ENVELOPE: &[&str] = &[
     "a value of 32 KiB",
@@ -192,7 +192,7 @@ fn explaining_changed_bytes_does_no_harm() {
     }
 }
 
-/// An explanation: all bytes, and the text of each field.
+/// An explanation: all bytes, and the text of every field.
 #[derive(Default)]
 struct Explained {
     bytes: Vec<u8>,
@@ -322,7 +322,7 @@ enum Rejection {
 fn round_trip(format: Format, event: &OwnedEvent) -> Result<OwnedEvent, Rejection> {
     let bytes = encode(format, event).map_err(Rejection::Encode)?;
     let back = format.decode(&bytes, &Bump::new(), &raised()).map(|event| event.to_owned());
-    // Decoding what was encoded must not fail.
+    // Decoding an encoded event must not fail.
     Ok(back.unwrap_or_else(|error| panic!("{}: {:?}", format.name(), Rejection::Decode(error))))
 }
 
@@ -384,7 +384,7 @@ pub(super) fn texts<'a>(
 /// An id and the texts of tags.
 type IdAndTags = ([u8; 32], Vec<Vec<String>>);
 
-/// Asserts that single fields are those of the event, `id_and_tags` included, and that truncated and changed
+/// Asserts that single fields match the event, `id_and_tags` included, and that truncated and changed
 /// bytes do not make them panic.
 pub(super) fn assert_fields_agree<C: Codec>(
     codec: C,

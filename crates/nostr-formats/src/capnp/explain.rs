@@ -1,4 +1,4 @@
-//! What the bytes of a message stand for: its segments, structs, lists and the pointers between them.
+//! The meaning of the bytes of a message: its segments, structs, lists and the pointers between them.
 
 use super::envelope::FIXED_DATA_BYTES;
 use crate::explain::{Note, Parts, Visit, little_endian};
@@ -17,10 +17,10 @@ pub(super) fn event(bytes: &[u8], is_envelope: bool, visit: Visit<'_>) -> Result
     Ok(())
 }
 
-/// A message: its parts, and where the words of each segment begin.
+/// A message: its parts, and where the words of every segment begin.
 struct Message<'a> {
     parts: Parts<'a>,
-    /// Offset of the first byte of each segment.
+    /// Offset of the first byte of every segment.
     segments: Vec<usize>,
 }
 
@@ -31,7 +31,7 @@ struct Place {
     word: usize,
 }
 
-/// What a pointer leads to.
+/// The target of a pointer.
 #[derive(Clone, Copy)]
 enum Target {
     Nothing,

@@ -1,4 +1,4 @@
-//! Cap'n Proto: the published envelope and a schema of Wireproof, each plain and packed. The library `capnp` lays
+//! Cap'n Proto: the published envelope and a schema of Wireproof, both plain and packed. The library `capnp` lays
 //! messages out and follows their pointers; the blobs in the envelope are hand-written.
 //!
 //! A message is a table of segments and the segments, in words of 8 bytes; a struct is its integers, then its
@@ -8,7 +8,7 @@
 //! |---|---|
 //! | 3 pointers: `fixedData`, `tagData`, `content` | `createdAt`, `kind` in 2 words; 5 pointers: `id`, `pubkey`, `tags`, `content`, `sig` |
 //! | `fixedData`, 138 bytes: id, pubkey, sig, then `created_at` in 8 and `kind` in 2, little-endian | data of 32, 32 and 64 bytes |
-//! | `tagData`: number of tags in 2 bytes, little-endian; then for each tag: number of values in 1 byte; for each value: 2 bytes, the highest bit set for hexadecimal, the others the length; the bytes | a list of lists of structs, each a union of text and the bytes of hexadecimal |
+//! | `tagData`: number of tags in 2 bytes, little-endian; then per tag: number of values in 1 byte; per value: 2 bytes, the highest bit set for hexadecimal, the others the length; the bytes | a list of lists of structs, all unions of text and the bytes of hexadecimal |
 //!
 //! Both store values of at least 8 lower-case digits as bytes. The envelope holds 65,535 tags of 255 values of
 //! 32,767 bytes; more is rejected. Messages are written in one segment and read in up to 32. A list, text or data
@@ -37,7 +37,7 @@ use nostr::{DecodeError, EncodeError, Event, Field, Limits};
 use records::{Envelope, EnvelopeReader, ListBuilder, ListReader};
 use stream::{Message, Origin, convert_error};
 
-/// The codec of each message: what it holds, and whether it is packed.
+/// The codec of a message: its schema, and whether it is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Layout {
@@ -45,9 +45,9 @@ pub enum Layout {
     Envelope,
     /// The published envelope, packed.
     EnvelopePacked,
-    /// A schema with a field for each field of the event.
+    /// A schema with a field for every field of the event.
     Schema,
-    /// A schema with a field for each field of the event, packed.
+    /// A schema with a field for every field of the event, packed.
     SchemaPacked,
 }
 
@@ -84,7 +84,7 @@ impl Codec for Layout {
         }
     }
 
-    /// The offsets of a packed message are those of the unpacked one.
+    /// The offsets of a packed message count in the unpacked one.
     fn explain(self, bytes: &[u8], visit: Visit<'_>) -> Result<(), DecodeError> {
         if self.is_packed() {
             explain::event(&stream::unpacked(bytes), self.is_envelope(), visit)
@@ -170,7 +170,7 @@ impl Layout {
     }
 }
 
-/// The fields of a message: each looked at when it is read, unless the message is packed.
+/// The fields of a message: looked at when they are read, unless the message is packed.
 #[derive(Clone, Copy)]
 pub struct Fields<'a>(Source<'a>);
 

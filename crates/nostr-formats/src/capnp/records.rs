@@ -134,7 +134,7 @@ impl EnvelopeBuilder<'_> {
 }
 
 record! {
-    /// `Event`: a field for each field.
+    /// `Event`: a field for every field.
     Event, EventReader, EventBuilder, 2, 5
 }
 

@@ -1,4 +1,4 @@
-//! The schema with a field for each field of the event.
+//! The schema with a field for every field of the event.
 
 use bumpalo::Bump;
 use kernels::{hex, utf8};

@@ -139,7 +139,7 @@ fn max_unpacked(packed_len: usize) -> usize {
     16 * packed_len + 4096
 }
 
-/// Rejects a long table of segments: each access to a segment walks the table.
+/// Rejects a long table of segments: every access to a segment walks the table.
 fn check_segments(
     message: Message<'_>,
     options: ReaderOptions,

@@ -85,7 +85,7 @@ fn a_list_that_is_shared_is_rejected() {
     let mut tags = vec![vec!["x".to_owned()]; 100];
     tags[0] = vec!["x".to_owned(); 1000];
     let mut bytes = encoded(Layout::Schema, &with_tags(tags));
-    // The pointers of the hundred tags follow the two data of 32 bytes; each is redirected to the long list.
+    // The pointers of the hundred tags follow the two data of 32 bytes; all are redirected to the long list.
     let list = 8 + 8 + 7 * 8 + 8 * 8;
     let first = i32::from_le_bytes(bytes[list..list + 4].try_into().unwrap());
     for at in 1..100 {

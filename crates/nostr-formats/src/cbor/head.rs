@@ -120,7 +120,7 @@ pub(super) fn skip(input: &mut Input<'_>, depth: usize) -> Result<(), DecodeErro
     }
 }
 
-/// Skips `count` items. Each takes at least a byte, so that a false count ends with the input.
+/// Skips `count` items. An item takes at least a byte, so that a false count ends with the input.
 fn skip_items(input: &mut Input<'_>, count: u64, depth: usize) -> Result<(), DecodeError> {
     (0..count).try_for_each(|_| skip(input, depth + 1))
 }

@@ -120,5 +120,5 @@ pub(super) fn argument(
     }
 }
 
-/// Minimum size of an event in bytes, in each of the layouts.
+/// Minimum size of an event in bytes, in all layouts.
 const MIN_EVENT_BYTES: u64 = 1 + 34 + 34 + 1 + 1 + 1 + 1 + 66;

@@ -5,8 +5,8 @@ use super::parts::{END, INDEX, Salt, is_checked, salt_at, u32_at, u64_at, with_c
 
 /// The blocks of a container.
 ///
-/// With up to [`MAX_ENTRIES`] blocks each has an entry. When they are more, every second entry is dropped, and so on: the
-/// blocks with an entry are those whose number is a multiple of the [stride](stride).
+/// With up to [`MAX_ENTRIES`] blocks every block has an entry. When they are more, every second entry is dropped, and so
+/// on: blocks with an entry have a number that is a multiple of the [stride](stride).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Index {
     /// Number of events.
@@ -88,7 +88,7 @@ pub(super) fn stride(blocks: u64) -> u64 {
     blocks.div_ceil(MAX_ENTRIES as u64).next_power_of_two()
 }
 
-/// What the head of the index says.
+/// The contents of the head of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct IndexHead {
     pub(super) salt: Salt,

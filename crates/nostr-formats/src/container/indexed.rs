@@ -9,7 +9,7 @@ use crate::Format;
 
 /// Reads events of a container by number: one seek to a block by the index, and the checksum of that block.
 ///
-/// A container of more than 16,384 blocks has no entry for each; the heads of the blocks between are read then.
+/// A container of more than 16,384 blocks has entries for some; the heads of the blocks between are read then.
 #[derive(Debug)]
 pub struct IndexedReader<R> {
     input: R,
@@ -33,7 +33,8 @@ pub struct StoredEvent {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LookupError {
-    /// The header, the index or the block is damaged: a [`StreamReader`](super::StreamReader) finds what is intact.
+    /// The header, the index or the block is damaged: a [`StreamReader`](super::StreamReader) finds the intact
+    /// events.
     #[error("{0}")]
     Damaged(Damage),
     /// The input failed.
@@ -132,7 +133,7 @@ impl<R: Read + Seek> IndexedReader<R> {
         }
         let ends = head.check_body(&body).map_err(fault)?;
         let events = &body[END_BYTES * ends.len()..];
-        // head.first <= number < head.end(), and an end for each.
+        // head.first <= number < head.end(), and every event has an end.
         let at = (number - head.first) as usize;
         let start = at.checked_sub(1).map_or(0, |before| ends[before] as usize);
         let bytes = events[start..ends[at] as usize].to_vec();

@@ -10,7 +10,7 @@
 //! | [`StreamReader`] | reads every intact block of a stream, and names the damage between them |
 //! | [`IndexedReader`] | reads one event by its number |
 //!
-//! Memory is that of one block, and of an index of at most 16,384 entries, whatever the number of events. All integers are
+//! Memory holds one block, and an index of at most 16,384 entries, whatever the number of events. All integers are
 //! little-endian, and checksums are CRC-32C. A checksum finds damage, not forgery: what the events claim is proved by
 //! their ids and signatures.
 //!
@@ -32,7 +32,7 @@
 //! | 4 | number of the format |
 //! | 4 | checksum of the body |
 //! | 4 | checksum of the 40 bytes before |
-//! | … | body: for each event 4 bytes, its end in the bytes of all events; the bytes of all events |
+//! | … | body: per event 4 bytes, its end in the bytes of all events; the bytes of all events |
 //!
 //! | bytes of the index | |
 //! |---|---|
@@ -46,7 +46,7 @@
 //! | 8 | `c1 ff 4e 45 4e 44 ff c1` |
 //!
 //! The salt is the start of the SHA-256 of the first body, of no bytes in a container without events. The author of an event
-//! does not know it, so no event has within it what is taken for a block.
+//! does not know it, so no event has bytes within it that are taken for a block.
 
 mod index;
 mod indexed;
@@ -69,7 +69,7 @@ use crate::Format;
 pub struct Damage {
     /// Bytes from the start of the container to the part.
     pub offset: u64,
-    /// Length of the part in bytes; 0 if what is at the offset contradicts the rest.
+    /// Length of the part in bytes; 0 if the bytes at the offset contradict the rest.
     pub len: u64,
     /// Number of the first event that is missing, or would be.
     pub event: u64,
@@ -101,7 +101,7 @@ pub enum Fault {
     /// The header is of another version.
     #[error("unsupported version {0}")]
     Version(u32),
-    /// A number of a format that is unknown, not part of this build, or not that of the header.
+    /// A number of a format that is unknown, not part of this build, or not the header's.
     #[error("format {0} is unknown, or not the one of the container")]
     Format(u32),
     /// Neither a block nor the index begins where one should, or the checksum of its head is wrong.

@@ -5,7 +5,7 @@ use super::Fault;
 /// The start of the SHA-256 of the first body of a container.
 pub(super) type Salt = [u8; 8];
 
-/// What the header says.
+/// The contents of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) version: u32,
@@ -29,7 +29,7 @@ impl Header {
     }
 }
 
-/// What the head of a block says.
+/// The contents of the head of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockHead {
     pub(super) salt: Salt,

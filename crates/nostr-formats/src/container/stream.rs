@@ -1,11 +1,11 @@
 //! Reading a container as a stream: every intact block, and the damage between them.
 //!
 //! Where a part should begin, the reader checks the head and the body of a block, or the index. If a check fails, it searches
-//! for the next sync marker of a block or of the index, and checks what it finds there. What lies between is one [`Damage`], with
+//! for the next sync marker of a block or of the index, and checks the part there. The bytes between are one [`Damage`], with
 //! the first fault.
 //!
 //! The cost is linear in the length of the stream. Stated bodies may overlap, so that one byte could be in many wrong
-//! checksums: the reader looks at no body once those with wrong checksums have four times the length of what it has read, and
+//! checksums: the reader looks at no body once the bodies with wrong checksums have four times the length of the input read, and
 //! 64 MiB more.
 
 use std::io::{self, Read};
@@ -22,11 +22,11 @@ use crate::Format;
 #[derive(Debug)]
 pub struct StreamReader<R> {
     input: Buffer<R>,
-    /// That of the header. Without one, no block decides for the others, as an event may have a block within it.
+    /// The identity of the header. Without one, no block decides for the others, as an event may have a block within it.
     identity: Option<Identity>,
     /// Number of the next event.
     next: u64,
-    /// What the index should be, as long as there is no damage.
+    /// The expected index, as long as there is no damage.
     index: Index,
     /// Where the part that is unreadable begins, and why it is.
     lost: Option<(u64, Fault)>,
@@ -128,7 +128,7 @@ impl<R: Read> StreamReader<R> {
         }
     }
 
-    /// The next block, or what is damaged before it; `None` at the end.
+    /// The next block, or the damage before it; `None` at the end.
     ///
     /// # Errors
     /// If the input fails.
@@ -270,7 +270,7 @@ impl<R: Read> StreamReader<R> {
         }
     }
 
-    /// What is wrong before an intact part at `offset` whose first event is `first`.
+    /// The damage before an intact part at `offset` whose first event is `first`.
     fn damage_before(&mut self, part: &IntactPart, first: u64, offset: u64) -> Option<Damage> {
         let is_next = first == self.next;
         let (start, fault) = match (self.lost.take(), self.state, part) {
@@ -289,7 +289,7 @@ impl<R: Read> StreamReader<R> {
         Some(Damage { offset: start, len: offset - start, event: self.next, missing, fault })
     }
 
-    /// The end of the input: what was unreadable up to it, or that there was no index.
+    /// The end of the input: the unreadable part before it, or the lack of an index.
     fn end(&mut self) -> Option<Damage> {
         let (state, end) = (std::mem::replace(&mut self.state, State::Over), self.input.offset);
         let lost = self.lost.take();
@@ -334,7 +334,7 @@ struct Buffer<R> {
     bytes: Vec<u8>,
     // start <= bytes.len()
     start: usize,
-    /// Bytes from the start of the input to those that are not consumed.
+    /// Bytes from the start of the input to the unconsumed ones.
     offset: u64,
 }
 
@@ -397,6 +397,6 @@ impl<R: Read> Buffer<R> {
 const SEARCH_BYTES: usize = 64 << 10;
 /// Consumed bytes that remain in the buffer.
 const MAX_CONSUMED_BYTES: usize = 1 << 20;
-/// Maximum length of bodies with wrong checksums in bytes: for each byte that is read, and beyond.
+/// Maximum length of bodies with wrong checksums in bytes: per byte that is read, and beyond.
 pub(super) const MAX_WASTED_RATIO: u64 = 4;
 pub(super) const MAX_WASTED_BYTES: u64 = 64 << 20;

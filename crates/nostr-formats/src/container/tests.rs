@@ -22,7 +22,7 @@ fn container(format: Format, events: &[OwnedEvent], block_events: usize) -> Vec<
     writer.finish().unwrap()
 }
 
-/// What a reader finds: the blocks, and the damage.
+/// The findings of a reader: the blocks, and the damage.
 fn read(bytes: &[u8]) -> (Vec<Block>, Vec<Damage>) {
     let (mut reader, mut found) = (StreamReader::new(bytes), (Vec::new(), Vec::new()));
     while let Some(item) = reader.next_item().unwrap() {

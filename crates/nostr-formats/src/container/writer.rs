@@ -126,7 +126,7 @@ impl<W: Write> Writer<W> {
         Ok(self.out)
     }
 
-    /// Writes a block of the first `len` bytes, which are those of the events whose ends are known.
+    /// Writes a block of the first `len` bytes, which belong to the events whose ends are known.
     fn write_block(&mut self, len: usize) -> io::Result<()> {
         let ends: Vec<u8> = self.ends.iter().flat_map(|end| end.to_le_bytes()).collect();
         let salt = self.start(&ends, len)?;

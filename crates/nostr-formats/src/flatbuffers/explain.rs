@@ -1,4 +1,4 @@
-//! What the bytes of a buffer stand for.
+//! The meaning of the bytes of a buffer.
 
 use crate::explain::{Note, Parts, Visit, little_endian};
 use nostr::{DecodeError, Reason};

@@ -1,5 +1,5 @@
-//! FlatBuffers with the published schema. The library `flatbuffers` encodes; the decoder is hand-written, since that
-//! of the library is not safe code.
+//! FlatBuffers with the published schema. The library `flatbuffers` encodes; the decoder is hand-written, since the
+//! library's is not safe code.
 //!
 //! ```text
 //! table TagValue { text: string; hex: [ubyte]; }
@@ -23,7 +23,7 @@
 //! | bytes | of a vtable |
 //! |---|---|
 //! | 2, 2 | length of the vtable, length of the table |
-//! | 2 for each field | offset of the field in the table; 0 if the field has its default |
+//! | 2 per field | offset of the field in the table; 0 if the field has its default |
 //!
 //! | bytes | of a vector or a string |
 //! |---|---|
@@ -34,7 +34,7 @@
 //! from its end, in the published order: id, pubkey, sig, content, tags.
 //!
 //! The decoder rejects a buffer whose last object ends more than three zero bytes before the end. Objects may be
-//! shared, but their total length, counted at each visit, may not exceed four times the length of the buffer.
+//! shared, but their total length, counted at every visit, may not exceed four times the length of the buffer.
 //! Unknown fields are not looked at.
 
 mod explain;
@@ -123,7 +123,7 @@ impl Codec for Flatbuffers {
     }
 }
 
-/// The fields of a buffer, each looked at when it is read.
+/// The fields of a buffer, looked at when they are read.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     walk: Walk<'a>,

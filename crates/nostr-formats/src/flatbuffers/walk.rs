@@ -26,7 +26,7 @@ pub(super) struct Table<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tables<'a> {
     offset: usize,
-    // Four bytes for each table.
+    // Four bytes per table.
     bytes: &'a [u8],
 }
 

@@ -1,4 +1,4 @@
-//! What the bytes of an object stand for: values, and names and punctuation between them.
+//! The meaning of the bytes of an object: values, and names and punctuation between them.
 
 use crate::explain::{Meaning, Visit, Walker};
 use nostr::DecodeError;

@@ -1,6 +1,7 @@
 //! The fields of an event as MessagePack items.
 //!
-//! The library reads each head; the functions here check that it has the required type and its shortest form.
+//! The library reads every head; the functions here check that it has the required type and its shortest
+//! form.
 
 use rmp::Marker;
 use rmp::decode::{self, Bytes, NumValueReadError, ValueReadError};
@@ -141,7 +142,7 @@ fn check_shortest(
     if value < min { Err(start.error(Reason::NotMinimal)) } else { Ok(()) }
 }
 
-/// Minimum value of a non-negative integer for each marker; none needs a signed one.
+/// Minimum value of a non-negative integer by marker; none needs a signed one.
 const NON_NEGATIVE: &[(Marker, u64)] = &[
     (Marker::U8, 1 << 7),
     (Marker::U16, 1 << 8),
@@ -153,6 +154,6 @@ const NON_NEGATIVE: &[(Marker, u64)] = &[
     (Marker::I64, u64::MAX),
 ];
 
-/// Minimum distance from -1 of a negative integer for each marker.
+/// Minimum distance from -1 of a negative integer by marker.
 const NEGATIVE: &[(Marker, u64)] =
     &[(Marker::I8, 1 << 5), (Marker::I16, 1 << 7), (Marker::I32, 1 << 15), (Marker::I64, 1 << 31)];

@@ -1,4 +1,4 @@
-//! What the bytes of a note stand for.
+//! The meaning of the bytes of a note.
 
 use super::{
     CONTENT, CONTENT_LEN, CREATED_AT, HEADER_BYTES, ID, IN_POOL, INLINE, IS_ID, KIND, POOL, PUBKEY,

@@ -12,8 +12,8 @@
 //! | 152 | 4 | offset of the string pool |
 //! | 156 | 2 | zero |
 //! | 158 | 2 | number of tags |
-//! | 160 | … | for each tag: number of values in 2 bytes, then the values, strings |
-//! | … | … | string pool: texts, and ids of 32 bytes, each followed by a zero byte |
+//! | 160 | … | per tag: number of values in 2 bytes, then the values, strings |
+//! | … | … | string pool: texts, and ids of 32 bytes, all followed by a zero byte |
 //! | … | 0–7 | zero bytes, up to a multiple of 8 |
 //!
 //! | last byte of a string | first three bytes |

@@ -1,4 +1,4 @@
-//! What the bytes of a message stand for.
+//! The meaning of the bytes of a message.
 
 use super::{
     CONTENT, CREATED_AT, HEX, ID, KIND, PUBKEY, SIG, Schema, TAGS, TEXT, VALUES, VALUES_V2,

@@ -51,7 +51,7 @@ use nostr::limits::Budget;
 use nostr::{DecodeError, EncodeError, Event, Field, Limits, Reason, Value};
 use wire::Key;
 
-/// The codec of each schema: how it stores hexadecimal. Protocol Buffers hold every event.
+/// The codec of a schema: how it stores hexadecimal. Protocol Buffers hold every event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Schema {

@@ -1,7 +1,7 @@
 //! Decoding of the tags of a message and of the values of a tag.
 //!
 //! Nearly all tags are text fields shorter than 128 bytes. Their keys and lengths are then ASCII, so that all tags
-//! together are UTF-8 exactly if each text is: [`short_text_tags`] validates them at once and splits the text.
+//! together are UTF-8 exactly if every text is: [`short_text_tags`] validates them at once and splits the text.
 //! Other tags are read field by field.
 
 use bumpalo::Bump;

@@ -1,4 +1,4 @@
-//! The memory of decoding: at most 16 bytes for each byte of input, and 2 MiB, whatever the layout.
+//! The memory of decoding: at most 16 bytes per byte of input, and 2 MiB, whatever the layout.
 
 use bumpalo::Bump;
 

@@ -308,7 +308,7 @@ const CHUNK_VALUES: usize = 256;
 /// the batch is long. All of it has to be hashed at once.
 const MAX_REFERENCED_BYTES: usize = 1 << 20;
 
-/// Memory that numbers may always expand to, in bytes: half of what the default limits allow.
+/// Memory that numbers may always expand to, in bytes: half of the default limits.
 const MAX_NUMBERED_MEMORY: usize = 512 << 10;
 
 /// Length of a signature in bytes.

@@ -1,4 +1,4 @@
-//! What the bytes of a single event stand for.
+//! The meaning of the bytes of a single event.
 
 use super::head::{Head, KEY_BYTES, from_zigzag, read_kind};
 use super::reader::EARLIER_NUMBER;

@@ -11,7 +11,7 @@
 //! | 64 | sig |
 //! | LEB128 | created_at, zigzag: twice its value, or for a negative one the odd number below that |
 //! | LEB128 | kind, plus 65,536 if the id is the hash of the form with escaped control characters |
-//! | LEB128 | number of tags, then each tag |
+//! | LEB128 | number of tags, then every tag |
 //! | … | content, as a value |
 //!
 //! A **tag** begins with a byte. Its lower six bits are the number of the tag name in [`words`], or 63 for a name
@@ -28,7 +28,7 @@
 //! | `70` | the digits of 32 bytes, a *key* |
 //! | `71` LEB128 | the digits of 17 bytes more than the LEB128, but not 32 |
 //! | `72` LEB128 | text of 96 bytes more than the LEB128 |
-//! | `73` LEB128 | text with that many runs of digits: before each run, LEB128 bytes of text and a head of digits; after the last, LEB128 bytes of text |
+//! | `73` LEB128 | text with that many runs of digits: before every run, LEB128 bytes of text and a head of digits; after the last, LEB128 bytes of text |
 //! | `80`–`bf` | a string of [`words`] |
 //! | `c0`–`d7` 1 byte | an earlier key, by its number below 6,144 |
 //! | `d8`–`df` 2 bytes | the same, by its number less 6,144 |
@@ -48,10 +48,10 @@
 //! | 3 × LEB128 | number of events; number of keys; length of the heads in bytes |
 //! | 64 each | the sigs |
 //! | 32 each | the keys, in order of first use |
-//! | … | heads of all events: pubkey as the head of a key; created_at minus that of the previous event; kind; tags; content |
+//! | … | heads of all events: pubkey as the head of a key; created_at minus the previous event's; kind; tags; content |
 //! | … | the bytes of texts and digits, in the order of their heads |
 //!
-//! Keys are numbered in order of first use, and after each event its id takes the next number. Values stored in
+//! Keys are numbered in order of first use, and after every event its id takes the next number. Values stored in
 //! full whose text is 4 to 64 bytes long are numbered in the same way. Only the first 530,432 of each have a
 //! number.
 //!

@@ -280,7 +280,7 @@ impl<'a, 'l, S: Source<'a>> Reader<'a, 'l, S> {
 }
 
 impl Scratch {
-    /// Whether the runs of the text are exactly those that were read, at least one.
+    /// Whether the runs of the text are exactly the ones read, at least one.
     fn has_these_runs_only(&self) -> bool {
         let mut at = 0;
         for expected in &self.runs {
