@@ -31,7 +31,7 @@ pub enum DatabaseError {
         /// End of its last page in bytes.
         end: u64,
     },
-    /// The tables are those of another program.
+    /// The tables belong to another program.
     #[error(
         "no tables of strfry (`rasgueadb_defaultDb__EventPayload`) or of nostrdb (`note`, `ndb_meta`)"
     )]
@@ -94,7 +94,7 @@ impl DatabaseError {
         self.code().is_none()
     }
 
-    /// The stable code of what is wrong with the file; `None` if the system failed.
+    /// The stable code of the file's fault; `None` if the system failed.
     pub fn code(&self) -> Option<&'static str> {
         match self {
             Self::Io(_) | Self::Denied(_) | Self::Start(_) | Self::Exists => None,

@@ -18,7 +18,7 @@ use crate::record::Record;
 /// The whole process is for this: on Linux its address space is limited to the file and 2 GiB, files that it writes to 1 MiB.
 ///
 /// # Errors
-/// If `out` cannot be written. What is wrong with the database is a message.
+/// If `out` cannot be written. Faults of the database are messages.
 pub fn serve(folder: &Path, out: impl Write) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(CHUNK_BYTES, out);
     match send(folder, &mut out)? {
@@ -44,7 +44,7 @@ fn send(folder: &Path, out: &mut impl Write) -> io::Result<Result<(), DatabaseEr
             Err(error) => return Ok(Err(error)),
         }
     }
-    // What was read does not wait for the comparison.
+    // The records read so far do not wait for the comparison.
     out.flush()?;
     let mut written = Ok(());
     let compared = reader.compare_indexes(&mut || {

@@ -2,7 +2,7 @@
 //!
 //! | item | purpose |
 //! |---|---|
-//! | [`Reader`] | the events of a database, in the order of their keys, with what is wrong with its tables |
+//! | [`Reader`] | the events of a database, in the order of their keys, with the faults of its tables |
 //! | [`IsolatedReader`], [`serve`] | the same, read by a process of its own with limits |
 //! | [`StrfryWriter`] | a new database of strfry with all its indexes |
 //! | [`DatabaseError`] | why a database cannot be opened, read or written |

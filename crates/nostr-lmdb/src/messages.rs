@@ -9,7 +9,7 @@
 //! | 5 error | its number, 1 byte; two integers, 8 bytes each; length of a text, 4 bytes; the text |
 //!
 //! A fault is 0, or its number and: of 1 the offset, 8 bytes, and the number of the reason, 1 byte; of 2 an id. Integers are little-endian. The
-//! reader of the messages trusts none of them: lengths have limits, and what is malformed is an error.
+//! reader of the messages trusts none of them: lengths have limits, and a malformed message is an error.
 
 use std::io::{self, Read, Write};
 

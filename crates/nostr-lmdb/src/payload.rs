@@ -20,7 +20,7 @@ pub(crate) const COMPRESSED: u8 = 1;
 pub(crate) struct Payloads {
     /// The table of dictionaries, if the database has one.
     table: Option<Table>,
-    /// Those that were used, at most [`MAX_OPEN`].
+    /// The dictionaries that were used, at most [`MAX_OPEN`].
     open: HashMap<u32, Decompressor<'static>>,
     /// The last text that was decompressed.
     text: Vec<u8>,
@@ -93,7 +93,7 @@ impl Payloads {
         self.text.clear();
         // Pages of memory that are not written are not taken.
         self.text.reserve(max);
-        // The capacity bounds what is written.
+        // The capacity bounds the output.
         let read = decompressor.decompress_to_buffer(frame, &mut self.text);
         read.map_err(|_| malformed())?;
         append(&self.text, out)

@@ -4,7 +4,7 @@ use kernels::hex;
 use nostr::{DecodeError, Event};
 use nostr_formats::packed_event::{self, PackedEvent};
 
-/// What a database has of an event under one key.
+/// A database's data of an event under one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Its key.

@@ -15,7 +15,7 @@ use crate::error::DatabaseError;
 /// A table of keys in an order.
 pub(crate) type Table<C = DefaultComparator> = Database<'static, Bytes, Bytes, C>;
 
-/// An index with keys in an order, each with the numbers of its events.
+/// An index with keys in an order, with the numbers of their events.
 pub(crate) type EventIndex<C = DefaultComparator> =
     Database<'static, Bytes, Bytes, C, IntegerComparator>;
 
@@ -129,7 +129,7 @@ pub(crate) trait IndexTable {
 
     fn remove(&self, txn: &mut RwTxn<'_>, key: &[u8], number: u64) -> heed::Result<()>;
 
-    /// The keys in order, each with a number.
+    /// The keys in order, with their numbers.
     #[cfg(test)]
     fn entries(&self, txn: &heed::RoTxn<'_>) -> Result<Vec<(Vec<u8>, u64)>, DatabaseError>;
 }
@@ -245,7 +245,8 @@ pub(crate) fn first_d<'a>(event: &PackedEvent<'a>) -> Option<&'a [u8]> {
     event.tags().find(|tag| tag.name == b'd').map(|tag| tag.value)
 }
 
-/// What a tag `a` of a deletion names: an addressable or replaceable event of the author of the deletion.
+/// The target of a tag `a` of a deletion: an addressable or replaceable event of the author of the
+/// deletion.
 pub(crate) struct Address<'a> {
     pub(crate) kind: u16,
     pub(crate) d: &'a [u8],

@@ -1,4 +1,4 @@
-//! Databases that are made here, table by table, and those that the writer makes.
+//! Databases that are made here, table by table, and databases that the writer makes.
 
 mod orders;
 mod rows;

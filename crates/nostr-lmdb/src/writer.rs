@@ -21,8 +21,8 @@ use crate::tables::{self, Address, DELETION, Tables};
 ///
 /// What remains depends on the set of events alone, not on their order. An event is stored once. Deletions remove the events of
 /// their author that they name (NIP-09), and gift wraps to their author (NIP-59); a deletion is never deleted. Of a replaceable
-/// or addressable event, the newest one that is not deleted remains, of several of one time that with the lowest id (NIP-01).
-/// Ephemeral events are not stored. It verifies nothing, as strfry verifies nothing of what it has stored. Payloads are not compressed,
+/// or addressable event, the newest one that is not deleted remains, of several of one time the one with the lowest id (NIP-01).
+/// Ephemeral events are not stored. It verifies nothing, as strfry verifies no stored event. Payloads are not compressed,
 /// and no filter has a negentropy tree.
 pub struct StrfryWriter {
     env: Env<WithoutTls>,
@@ -32,7 +32,7 @@ pub struct StrfryWriter {
     counts: Counts,
 }
 
-/// What became of an event. [`StrfryWriter::finish`] removes what is deleted and replaced.
+/// The outcome for an event. [`StrfryWriter::finish`] removes deleted and replaced events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It is stored.
@@ -76,7 +76,7 @@ impl StrfryWriter {
         Ok(Self { env, tables, last: 0, counts: Counts::default() })
     }
 
-    /// Stores events, in one transaction: what became of each, or why the database cannot hold it.
+    /// Stores events, in one transaction: their outcomes, or why the database cannot hold them.
     ///
     /// # Errors
     /// If LMDB cannot write.
@@ -92,7 +92,7 @@ impl StrfryWriter {
         Ok(outcomes)
     }
 
-    /// Removes what is deleted and replaced, and makes the database durable.
+    /// Removes deleted and replaced events, and makes the database durable.
     ///
     /// # Errors
     /// If LMDB cannot write, or the system fails.
@@ -102,7 +102,7 @@ impl StrfryWriter {
         Ok(self.counts)
     }
 
-    /// Removes what is deleted, then what is replaced.
+    /// Removes the deleted events, then the replaced ones.
     pub(crate) fn resolve(&mut self) -> Result<(), DatabaseError> {
         self.each_event(|writer, txn, number| {
             let deleted = writer.deleted(txn, number)?;
@@ -114,7 +114,7 @@ impl StrfryWriter {
         })
     }
 
-    /// Calls `visit` with the number of each event, in transactions of bounded length.
+    /// Calls `visit` with the number of every event, in transactions of bounded length.
     fn each_event(
         &mut self,
         mut visit: impl FnMut(&mut Self, &mut RwTxn<'_>, u64) -> Result<(), DatabaseError>,
@@ -165,7 +165,7 @@ impl StrfryWriter {
         Ok(Ok(Outcome::Duplicate))
     }
 
-    /// The numbers of the events that this one deletes, if it is a deletion. Its tags are those of the payload: a summary leaves
+    /// The numbers of the events that this one deletes, if it is a deletion. Its tags come from the payload: a summary leaves
     /// out long ones.
     fn deleted(&self, txn: &RoTxn<'_>, number: u64) -> Result<Vec<u64>, DatabaseError> {
         let Some(summary) = self.summary(txn, number)? else { return Ok(Vec::new()) };

@@ -1,4 +1,5 @@
-//! What a written database holds: the same for every order of the events, as a plain model says.
+//! The contents of a written database: the same for every order of the events, as a plain model
+//! says.
 
 use bumpalo::Bump;
 use nostr::OwnedEvent;
@@ -48,7 +49,7 @@ fn model(events: &[OwnedEvent]) -> Vec<OwnedEvent> {
     remaining
 }
 
-/// Calls `visit` with each order of `items`.
+/// Calls `visit` with every order of `items`.
 fn each_order<T: Clone>(items: &[T], visit: &mut dyn FnMut(&[T])) {
     fn permute<T: Clone>(items: &mut Vec<T>, len: usize, visit: &mut dyn FnMut(&[T])) {
         if len < 2 {
@@ -171,7 +172,7 @@ fn addresses_of_long_tags_are_kept_apart_or_left_out_by_name() {
         tagged(id, 30_023, 10, &[tag("d", "x".repeat(len - end.len()) + end)])
     };
     let all = [with_d(1, 255, "a"), with_d(2, 255, "b"), with_d(3, 256, "a"), with_d(4, 301, "b")];
-    // A deletion whose tag is longer than those of a summary.
+    // A deletion whose tag is longer than the tags of a summary.
     let author = kernels::hex::encode(&example().pubkey);
     let address = format!("30023:{author}:{}a", "x".repeat(254));
     let deletion = tagged(5, 5, 10, &[tag("a", address)]);

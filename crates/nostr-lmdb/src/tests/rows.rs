@@ -27,7 +27,7 @@ fn changed(change: impl FnOnce(&Tables, &mut RwTxn<'_>)) -> TempDir {
     folder
 }
 
-/// Keys of records, each with the field in which its event differs from its row, or its fault.
+/// Keys of records, with the field in which the event differs from its row, or the fault.
 type Refused = Vec<(u64, Result<&'static str, RecordFault>)>;
 
 /// The records that are refused, with the fields in which events differ from their rows.
