@@ -18,7 +18,7 @@ use crate::recipient::Recipient;
 use crate::run::Run;
 use crate::taker::Counts;
 
-/// Follows relays: stored events first, then new ones, each valid event once, resumed after a crash.
+/// Follows relays: stored events first, then new ones, every valid event once, resumed after a crash.
 ///
 /// No option is read from the environment, and nothing is printed: messages for an operator are events of `tracing` with the
 /// target `wireproof::follower`.
@@ -56,7 +56,7 @@ impl NostrFollower {
         Ok(Self { options, stop: StopSignal::new() })
     }
 
-    /// The options of a follower, each with its default.
+    /// The options of a follower, all at their defaults.
     pub fn builder() -> NostrFollowerBuilder {
         NostrFollowerBuilder { options: NostrFollowOptions::new(Vec::new()) }
     }
@@ -80,7 +80,7 @@ impl NostrFollower {
         result(run.finish(ended)?)
     }
 
-    /// Hands each valid event to `handler` as JSON, in the order of their arrival. It is acknowledged when the handler returns.
+    /// Hands every valid event to `handler` as JSON, in the order of their arrival. It is acknowledged when the handler returns.
     ///
     /// ```no_run
     /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -167,7 +167,7 @@ impl NostrFollowerBuilder {
         self
     }
 
-    /// Compares ids with each relay (NIP-77), and fetches only the events that are not among these.
+    /// Compares ids with every relay (NIP-77), and fetches only the events that are not among these.
     #[must_use]
     pub fn known(mut self, items: Items) -> Self {
         self.options.client.known = Some(Arc::new(items));
@@ -188,7 +188,7 @@ impl NostrFollowerBuilder {
         self
     }
 
-    /// Folder for the times up to which relays were followed, and for the outbox. Default: none, which begins each run
+    /// Folder for the times up to which relays were followed, and for the outbox. Default: none, which begins every run
     /// with all stored events.
     #[must_use]
     pub fn state(mut self, folder: impl Into<PathBuf>) -> Self {

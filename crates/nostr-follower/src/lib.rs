@@ -1,4 +1,4 @@
-//! Follows Nostr relays: each valid event once, printed, delivered to destinations or handed to a function.
+//! Follows Nostr relays: every valid event once, printed, delivered to destinations or handed to a function.
 //!
 //! ```text
 //! relays ── Client, a task each ── gather ── judge, on all cores ── Taker ──┬── a function, or lines to standard output

@@ -23,7 +23,7 @@ pub struct NostrFollowOptions {
     pub relays: Vec<Url>,
     /// The filter of the requests.
     pub filter: Filter,
-    /// The options of the client of each relay. Its time to resume comes from the checkpoints.
+    /// The options of every relay's client. Its time to resume comes from the checkpoints.
     pub client: Options,
     /// The number of lines after which the run ends; `None` for no end.
     pub events: Option<u64>,
@@ -54,7 +54,7 @@ pub struct NostrFollowOptions {
 /// The content of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineForm {
-    /// Valid events, each with the text that was received.
+    /// Valid events, with the received texts.
     Received,
     /// The seven fields of valid events and nothing else: the same line whatever relay sent it.
     Canonical,

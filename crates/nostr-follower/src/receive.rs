@@ -1,5 +1,5 @@
-//! Receives what relays send, a task for each of them, and gathers it into batches. Bytes in flight are bounded: at the limit
-//! nothing is read.
+//! Receives the events of relays, one task per relay, and gathers them into batches. Bytes in flight are bounded: at the
+//! limit nothing is read.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) struct Receiver {
     pub(crate) stop: StopSignal,
     /// Whether a relay ends with its stored events.
     pub(crate) ends_with_stored: bool,
-    /// Maximum time until each relay is reached.
+    /// Maximum time until a relay is reached, by relay.
     pub(crate) first_contacts: Vec<Option<Duration>>,
 }
 
@@ -70,7 +70,7 @@ fn byte_len(item: &RelayItem) -> usize {
 }
 
 impl Receiver {
-    /// Sends batches of what the relays send. Returns how each relay ended, and the bytes of all.
+    /// Sends batches of the relays' events. Returns how every relay ended, and the bytes of all.
     pub(crate) async fn run(
         self,
         clients: Vec<Client>,

@@ -18,7 +18,7 @@ pub(crate) enum Recipient {
         text: Vec<u8>,
         collected: Lines<Progress>,
     },
-    /// A function, which gets each line and acknowledges it by its return.
+    /// A function, which gets every line and acknowledges it by its return.
     Handler(Box<dyn FnMut(&str) + Send>),
     Outbox {
         outbox: Outbox,

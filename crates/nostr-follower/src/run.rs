@@ -103,7 +103,7 @@ impl<'a> Run<'a> {
         Ended { ends, traffic, verified, output: Ok(()) }
     }
 
-    /// Stores the checkpoints, and prints the counts. The failure of the relays, if some cannot be followed, is beside the counts.
+    /// Stores the checkpoints, and prints the counts. Returns the counts, and the relays' failure if some cannot be followed.
     pub(crate) fn finish(&self, ended: Ended) -> Result<(Counts, Option<Failure>), Failure> {
         self.status.end();
         let Ended { ends, traffic, mut verified, output } = ended;

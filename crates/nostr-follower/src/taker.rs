@@ -135,7 +135,7 @@ impl Taker {
         }
     }
 
-    /// Prints a notice. Those that a relay can repeat at will are warnings, one a minute of each kind.
+    /// Prints a notice. Notices that a relay can repeat at will are warnings, one a minute per kind.
     fn report(&self, relay: usize, notice: &RelayNotice) {
         let text = || format!("{}: {}", self.names[relay], notice_text(notice));
         match notice {
