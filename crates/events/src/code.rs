@@ -1,6 +1,6 @@
 //! The codes of verdicts and findings: stable names of rules.
 //!
-//! `docs/formats/codes.md` says what each means and what to do about it.
+//! `docs/formats/codes.md` says what every code means and what to do about it.
 
 use std::fmt;
 
@@ -234,7 +234,7 @@ codes! {
 }
 
 impl Code<'_> {
-    /// Whether it is the code of something verified, also one of a later version.
+    /// Whether it is the code of something verified, even one of a later version.
     pub fn is_verified(&self) -> bool {
         let name = self.as_str();
         name.strip_prefix("verified").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

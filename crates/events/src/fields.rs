@@ -1,4 +1,4 @@
-//! How a line is read: all keys of all kinds at once, then those of its kind.
+//! How a line is read: all keys of all kinds at once, then the keys of its kind.
 //!
 //! The kind is not the first key of a line, and values are borrowed from the text: so the keys are read into one flat
 //! structure, in one pass.

@@ -2,7 +2,7 @@
 //!
 //! [`Line`] is a line by its kind. [`Line::parse`] borrows from the text and copies no record; [`Line::append`] writes the
 //! same bytes again, and [`LineWriter`] writes them from records in memory. [`NostrEvent`] is an event as `wireproof nostr follow` delivers it. `docs/formats/follow-lines.md` lists
-//! the keys, and `docs/formats/schemas/follow` has a JSON Schema of each kind, generated from these types.
+//! the keys, and `docs/formats/schemas/follow` has a JSON Schema of every kind, generated from these types.
 //!
 //! A text that is no line is a [`LineError`], with the place and the key. Keys that are not known are skipped, as later
 //! versions may add some; a kind, a verdict or a version that is not known is an error.

@@ -22,7 +22,7 @@ pub struct Line<'l> {
     pub body: Body<'l>,
 }
 
-/// What a line is about.
+/// The subject of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body<'l> {
     /// An event, or what came in the place of one.
@@ -31,7 +31,7 @@ pub enum Body<'l> {
     Resync(Resync<'l>),
     /// A status that the account's own server confirms.
     Status(Status<'l>),
-    /// What was delivered of an account may miss records until its next repository.
+    /// The delivered records of an account may be incomplete until its next repository.
     History {
         /// The account.
         did: Text<'l>,

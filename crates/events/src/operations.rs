@@ -1,11 +1,11 @@
-//! The lines of the operations of a line: flat, each with the keys of its event.
+//! The lines of the operations of a line: flat, with the keys of its event.
 
 use crate::line::{Body, Claims, Line, Operation, Proof};
 use crate::operation::Op;
 use crate::text::Text;
 use crate::words::ProvedLevel;
 
-/// What each operation of a line has of it.
+/// The data that every operation of a line takes from it.
 struct Source<'l> {
     host: &'l str,
     seq: Option<i64>,

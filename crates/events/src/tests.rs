@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 
-/// A line of each kind and form, as the command prints them.
+/// A line of every kind and form, as the command prints them.
 const LINES: &[&str] = &[
     r#"{"v":1,"id":"did:web:a.test/3k","live":true,"host":"http://h","seq":7,"kind":"commit","did":"did:web:a.test","time":"t","rev":"3k","commit":"bafy","verdict":"verified","code":"verified/unproved","verified_against":"signature","ops":[{"action":"create","collection":"a.b.c","rkey":"1","cid":"bafx","record":{"t":"\u202e","n":1.0}},{"action":"update","collection":"a.b.c","rkey":"3","cid":"bafx","invalid":{"code":"record/cbor","offset":0,"message":"m","bytes":{"$bytes":"aGkhPw"}}},{"action":"delete","collection":"a.b.c","rkey":"2","filtered":true}],"proof":{"blocks":{"$bytes":"aGkhPw"}}}"#,
     r#"{"v":1,"host":"http://h","seq":7,"repeated":true,"kind":"commit","did":"did:web:a.test","time":"t","rev":"3k","commit":"bafy","verdict":"refused","code":"signature/wrong","message":"no \u200b \"key\"\n"}"#,
@@ -150,7 +150,7 @@ fn a_nostr_event_is_read_and_refused_with_the_place() {
     assert_eq!(error.to_string(), "missing field `id`, at byte 2");
 }
 
-/// The object with a value for each key of a schema.
+/// The object with a value for every key of a schema.
 fn with_all_keys(kind: &str) -> Map<String, Value> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats/schemas/follow");
     let schema = fs::read_to_string(folder.join(format!("{kind}.json"))).unwrap();

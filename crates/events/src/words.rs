@@ -1,4 +1,4 @@
-//! The words of a line: its kind, its verdict, and what was proved.
+//! The words of a line: its kind, its verdict, and its proved level.
 
 use std::fmt;
 

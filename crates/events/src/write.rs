@@ -1,7 +1,7 @@
 //! How a line is written: the keys of its kind, in the order of all lines.
 //!
 //! The order is here alone. `serde` and the [writer](crate::LineWriter) of lines from values in memory both take it from
-//! here: what is before the operations, the operations, what is after them.
+//! here: the keys before the operations, the operations, the keys after them.
 
 use codec::printable::escape_json;
 use serde::ser::SerializeMap;

@@ -69,7 +69,7 @@ pub struct InvalidContent<'o> {
 }
 
 impl<'b> LineWriter<'b> {
-    /// Begins the line with the keys before its operations. Those of `line` itself are not written.
+    /// Begins the line with the keys before its operations. The operations of `line` itself are not written.
     pub fn begin(lines: &'b mut Vec<u8>, line: &Line<'_>) -> Self {
         let mut object = Object::begin(lines);
         let Ok(()) = line.write_head(&mut object);

@@ -1,7 +1,7 @@
 //! The JSON Schemas of lines, generated from the types.
 //!
-//! The keys, the types of their values, the words and the descriptions are those of the structs and enums. [`rules`] has what no type
-//! says: the keys that lines of a kind lack or must have, and conditions between keys.
+//! The keys, the types of their values, the words and the descriptions come from the structs and enums. [`rules`] has the rest:
+//! the keys that lines of a kind lack or must have, and conditions between keys.
 
 mod object;
 mod rules;
@@ -32,7 +32,7 @@ fn files() -> Vec<(String, String)> {
     files
 }
 
-/// The kinds, with the descriptions of the lines of each.
+/// The kinds, with the descriptions of their lines.
 fn kinds(types: &mut SchemaGenerator) -> impl Iterator<Item = (Kind, String)> + use<> {
     let words = Kind::json_schema(types);
     let words = words.get("oneOf").and_then(Value::as_array).cloned().expect("a word each");

@@ -10,7 +10,7 @@ use crate::words::Kind;
 pub(super) struct Rules {
     /// Keys of the type that no line of the kind has.
     pub(super) lacks: &'static str,
-    /// Keys that are optional in the type, and that each line of the kind has.
+    /// Keys that are optional in the type, and that every line of the kind has.
     pub(super) requires: &'static str,
     /// Conditions between keys, as schemas.
     pub(super) conditions: Vec<Value>,
