@@ -75,7 +75,7 @@
 //! # Judge a frame
 //!
 //! A [`Judge`](verify::sync::Judge) checks a commit against its account's key, its own operations, and the known state of
-//! the account. A batch of frames gives one outcome for each:
+//! the account. A batch of frames gives one outcome per frame:
 //!
 //! ```
 //! use wireproof::crypto::CompressedKey;
