@@ -1,5 +1,5 @@
 //! `cargo xtask check`: an answer within a minute and a half while you work: format, layers, lints, and the unit
-//! tests of the crates that changed and of those that use them.
+//! tests of the crates that changed and of their users.
 //!
 //! A crate has changed if a file in its folder differs from the commit at which the branch left `main`, or, on `main`,
 //! from the last commit. Integration tests and everything else are left to `cargo xtask test`.
@@ -97,7 +97,7 @@ fn is_of_all(file: &Path) -> bool {
     ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml"].iter().any(|name| file == Path::new(name))
 }
 
-/// These packages and those that use them, directly or not.
+/// These packages and their users, directly or not.
 fn with_dependents(changed: &BTreeSet<String>, edges: &[Edges]) -> BTreeSet<String> {
     let mut found = changed.clone();
     loop {
@@ -111,7 +111,7 @@ fn with_dependents(changed: &BTreeSet<String>, edges: &[Edges]) -> BTreeSet<Stri
     }
 }
 
-/// Builds the unit tests of the default features, and runs those of `packages`.
+/// Builds the unit tests of the default features, and runs the tests of `packages`.
 fn unit_tests(packages: &BTreeSet<String>) -> Result<(), String> {
     if packages.is_empty() {
         return Ok(());

@@ -1,10 +1,10 @@
 //! The commands that the documents show, run as tests.
 //!
-//! Each line of a block marked `sh` in `README.md`, `docs/`, `docs/guide/` and `docs/reference/` is a command, run from the root
+//! Every line of a block marked `sh` in `README.md`, `docs/`, `docs/guide/` and `docs/reference/` is a command, run from the root
 //! of the repository. `cargo run --release`, whatever the package and the features, and `wireproof` are replaced by the program that the
 //! tests built, and `cargo install` checks its arguments, the manifest and the lock file without building: a release build has
 //! minutes of its own and no other claim. Benchmarks are shortened to one pass over a small corpus with our
-//! own rows, since the peers have a stage of their own. A command that serves until Ctrl-C runs beside the following commands of its
+//! own rows, since the peers have a stage of their own. A command that serves until Ctrl-C runs next to the following commands of its
 //! document, as the servers of queues and databases do, and a `follow` with an admin API. A line that only sets variables sets them
 //! for all following lines.
 
@@ -23,7 +23,7 @@ use crate::toolchains::{Toolchain, Without};
 #[cfg(test)]
 mod tests;
 
-/// Runs each command once. Those that need a toolchain are left out without it.
+/// Runs every command once. Commands that need a missing toolchain are left out.
 pub(crate) fn run_commands(without: &Without) -> Result<(), String> {
     let program = process::program("wireproof")?;
     for path in documents()? {
@@ -83,7 +83,7 @@ fn serves(command: &str) -> bool {
     servers.iter().any(|server| command.contains(server)) && !command.contains("--help")
 }
 
-/// Whether a command serves until it is killed, beside the network. The commands after the server of a queue, a database or an
+/// Whether a command serves until it is killed, next to the network. The commands after the server of a queue, a database or an
 /// object store wait for it themselves.
 fn serves_beside(command: &str) -> bool {
     let servers = ["kafka.sh broker ", "/nats-server ", "postgres.sh server ", "/versitygw "];
@@ -131,7 +131,7 @@ fn blocks(markdown: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-/// The commands in blocks marked `sh`, without comments and without those of `xtask`, one of which runs this.
+/// The commands in blocks marked `sh`, without comments and without the commands of `xtask`, one of which runs this.
 fn commands_of(markdown: &str) -> Vec<String> {
     let blocks = blocks(markdown).into_iter().filter(|block| block.mark == "sh");
     let lines = blocks.flat_map(|block| block.lines).map(str::trim);
@@ -175,12 +175,12 @@ fn shortened(command: &str) -> String {
         [("--quick", ""), ("--passes", " 1"), ("--warmup", " 0"), ("--peers", " wireproof")];
     let missing = options.iter().filter(|(option, _)| !command.contains(option));
     let added: String = missing.map(|(option, value)| format!(" {option}{value}")).collect();
-    // Options go to the end of this command, not of what it is piped into.
+    // Options go to the end of this command, not of the command that it is piped into.
     let end = command[at..].find(['|', '>']).map_or(command.len(), |pipe| at + pipe);
     format!("{}{added} {}", command[..end].trim_end(), &command[end..]).trim_end().to_owned()
 }
 
-/// A process that serves beside the network; dropping it kills it.
+/// A process that serves next to the network; dropping it kills it.
 struct Beside(Child);
 
 impl Beside {

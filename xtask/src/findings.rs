@@ -1,5 +1,5 @@
-//! `cargo xtask findings`: the scripts of `findings/`, which state what other projects' software does with valid input. Each
-//! installs public packages, so that they run outside CI.
+//! `cargo xtask findings`: the scripts of `findings/`, which state what other projects' software does with valid input.
+//! They install public packages, so they run outside CI.
 
 use std::fs;
 use std::time::Instant;
@@ -86,7 +86,7 @@ fn path(name: &str) -> String {
 
 const FOLDER: &str = "findings";
 
-/// What the scripts share is no finding.
+/// The shared code of the scripts is no finding.
 const SHARED: &str = "common";
 
 #[cfg(test)]

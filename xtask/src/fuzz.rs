@@ -23,7 +23,7 @@ pub(crate) struct Options {
     targets: Vec<String>,
 }
 
-/// Runs each target in turn, up to the first finding.
+/// Runs all targets in turn, up to the first finding.
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     if options.plain || !has_nightly() {
         println!("without libFuzzer: the plain driver");

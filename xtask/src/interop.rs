@@ -1,5 +1,5 @@
-//! Programs of other projects that our tests run: set up in `target/interop/` as pinned in `interop/`, each
-//! part again when its files change.
+//! Programs of other projects that our tests run: set up in `target/interop/` as pinned in `interop/`, a part again when its
+//! files change.
 
 use std::fs;
 use std::io;
@@ -41,7 +41,7 @@ pub(crate) fn test(without: &Without) -> Result<(), String> {
     process::run(&mut test)
 }
 
-/// Sets up each part whose toolchain is present.
+/// Sets up every part whose toolchain is present.
 pub(crate) fn set_up(without: &Without) -> Result<(), String> {
     cargo_program("nostr", "nostr-relay")?;
     if without.has(Toolchain::Node) {
@@ -73,7 +73,7 @@ fn source(part: &str) -> PathBuf {
     process::root().join("interop").join(part)
 }
 
-/// Copies the sources and installs their packages beside them, as npm requires.
+/// Copies the sources and installs their packages next to them, as npm requires.
 pub(crate) fn packages(from: &Path, to: &Path) -> Result<(), String> {
     let files = sources(from)?;
     unless_fresh(&files, to, &to.join("node_modules"), || {
@@ -96,7 +96,7 @@ fn headers() -> Result<Option<PathBuf>, String> {
     Ok(prefix.map(Path::to_owned))
 }
 
-/// Builds programs, each with its package, as the module of the part pins them.
+/// Builds programs, with their packages, as the module of the part pins them.
 fn go_programs(part: &str, programs: &[(&str, &str)]) -> Result<(), String> {
     let (files, to) = (sources(&source(part))?, folder().join(part));
     let Some((last, _)) = programs.last() else { return Ok(()) };

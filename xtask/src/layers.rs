@@ -21,7 +21,7 @@ pub(crate) fn check_workspace() -> Result<(), String> {
     Err(faults.join("\n"))
 }
 
-/// A package of the workspace, and those of the same workspace that it uses.
+/// A package of the workspace, and the packages of the workspace that it uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Edges {
     pub(crate) from: String,
@@ -59,7 +59,7 @@ pub(crate) fn short(name: &str) -> &str {
     name.strip_prefix("wireproof-").unwrap_or(name)
 }
 
-/// One line for each package or dependency that the table does not allow.
+/// One line per package or dependency that the table does not allow.
 fn faults(edges: &[Edges]) -> Vec<String> {
     let mut faults = Vec::new();
     for Edges { from, to } in edges {
@@ -233,7 +233,7 @@ const TABLE: [Crate; 39] = [
     row(14, "python", Uses::AllBelow),
     // For programs of others: none of ours uses it.
     row(14, "wireproof", Uses::AllBelow),
-    // Beside the layers: tests may use all but the command, `mutants` and `xtask` nothing.
+    // Outside the layers: tests may use all but the command, `mutants` and `xtask` nothing.
     row(10, "conformance", Uses::AllBelow),
     row(10, "fuzz", Uses::AllBelow),
     row(11, "interop", Uses::AllBelow),

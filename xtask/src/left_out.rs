@@ -17,7 +17,7 @@ pub(crate) fn clear() -> Result<(), String> {
     parent.and_then(|()| fs::write(&log, "")).map_err(|error| at(&log, &error))
 }
 
-/// Passes the log to tests, and the captures where they lie beside the clone and nothing else is set.
+/// Passes the log to tests, and the captures if they lie next to the clone and nothing else is set.
 pub(crate) fn configure(tests: &mut Command) {
     tests.env("WIREPROOF_FIXTURE_LOG", path());
     if let (None, Some(captures)) = (std::env::var_os(CAPTURES), captures_beside()) {
@@ -37,17 +37,17 @@ fn path() -> PathBuf {
     process::target("fixture-log")
 }
 
-/// The shared captures, if they lie beside the clone.
+/// The shared captures, if they lie next to the clone.
 fn captures_beside() -> Option<PathBuf> {
     process::root().join("../shared/data").canonicalize().ok()
 }
 
-/// What the log says.
+/// The contents of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LeftOut {
-    /// Number of tests that had what they need.
+    /// Number of tests that were not left out.
     ran: u64,
-    /// Name and need of what was left out.
+    /// Names and needs of the tests and stages left out.
     left_out: Vec<(String, String)>,
 }
 
@@ -72,7 +72,7 @@ impl LeftOut {
         log
     }
 
-    /// Prints what was left out.
+    /// Prints the tests and stages left out.
     pub(crate) fn print(&self) {
         println!(
             "tests that need files or programs of other projects: {} ran, {} left out",
@@ -87,7 +87,7 @@ impl LeftOut {
         }
     }
 
-    /// Rejects a run that left out tests over the captures although they lie beside the clone.
+    /// Rejects a run that left out tests over the captures although they lie next to the clone.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.check_with(captures_beside().is_some())
     }

@@ -1,4 +1,4 @@
-//! The repository's commands: `cargo xtask COMMAND`. What they need is set up under `target/`.
+//! The repository's commands: `cargo xtask COMMAND`. Their tools are set up under `target/`.
 
 #![forbid(unsafe_code)]
 

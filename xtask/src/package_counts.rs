@@ -1,10 +1,10 @@
-//! How many packages each program is made of, which is what a newcomer waits for.
+//! How many packages a program is made of: a newcomer waits for them.
 
 use std::collections::BTreeSet;
 
 use crate::process;
 
-/// Programs, and the largest number of packages that each may be made of on this system.
+/// Programs, and the largest number of packages that they may be made of on this system.
 const MAX_PACKAGES: [(&str, usize); 4] = [
     ("wireproof-demo", 185),
     ("wireproof-cli", 265),
@@ -12,7 +12,7 @@ const MAX_PACKAGES: [(&str, usize); 4] = [
     ("wireproof-bench-cli", 230),
 ];
 
-/// The packages of a program, those of its build scripts and macros among them.
+/// The packages of a program, including the packages of its build scripts and macros.
 fn packages(program: &str) -> BTreeSet<String> {
     let args = ["tree", "--locked", "--edges", "normal,build", "--prefix", "none", "-p", program];
     let tree = process::command("cargo", &args).output().unwrap();

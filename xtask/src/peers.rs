@@ -1,4 +1,4 @@
-//! The benchmark's peers: each must build and do the same work as we do. The code that the runners of a
+//! The benchmark's peers: they must build and do the same work as we do. The code that the runners of a
 //! language share must pass its own tests.
 
 use std::collections::BTreeMap;
@@ -12,8 +12,9 @@ use serde_json::Value;
 use crate::toolchains::{Toolchain, Without};
 use crate::{left_out, process, python_package, verdicts};
 
-/// Runs each task of each peer once on a small corpus, and checks that the peer was built and that its
-/// counts equal the corpus's; then the verdicts of those that verify Nostr events. Our own program is the one that the tests built.
+/// Runs every task of every peer once on a small corpus, and checks that the peer was built and that its
+/// counts equal the corpus's; then the verdicts of the peers that verify Nostr events. Our own program is the one that the tests
+/// built.
 pub(crate) fn smoke_test(without: &Without) -> Result<(), String> {
     let runners = process::root().join("bench/runners");
     let expected = expected(&runners)?;
@@ -39,7 +40,7 @@ pub(crate) fn smoke_test(without: &Without) -> Result<(), String> {
     if faults.is_empty() { verdicts::check(without) } else { Err(faults.join("\n")) }
 }
 
-/// Proves the checks that peers claim, of those that are built.
+/// Proves the checks that peers claim, for the peers that are built.
 pub(crate) fn prove_claims(without: &Without) -> Result<(), String> {
     let runners = process::root().join("bench/runners");
     let peers = peers_in(&runners)?.into_iter().chain(["wireproof".to_owned()]);
@@ -48,7 +49,7 @@ pub(crate) fn prove_claims(without: &Without) -> Result<(), String> {
     process::run(&mut bench(&claims)?)
 }
 
-/// `wireproof` with builds for tests: its own, that of the Python package, and Rust peers of [`RUST_PROFILE`].
+/// `wireproof` with builds for tests: its own, the Python package's, and Rust peers of [`RUST_PROFILE`].
 fn bench(args: &[&str]) -> Result<Command, String> {
     let mut bench = process::command(&process::program("wireproof")?, args);
     bench.env("WIREPROOF_PYTHON_PACKAGE", python_package::built("peers")?);
@@ -73,7 +74,7 @@ fn lacks_source(results: &Value, peer: &str) -> bool {
 const CHECKOUTS: [(&str, &str); 2] =
     [("go-atmos", "WIREPROOF_ATMOS"), ("zig-zat", "WIREPROOF_ZAT")];
 
-/// Each task with each of its peers, by the list of the harness; we have all of these tasks.
+/// Every task with all its peers, by the list of the harness; we have all of these tasks.
 fn expected(runners: &Path) -> Result<Vec<(String, String)>, String> {
     let path = runners.join("tasks.json");
     let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;

@@ -1,4 +1,4 @@
-//! The tests of the Python package, over the module that the workspace's build has made, in each Python that is here.
+//! The tests of the Python package, over the module that the workspace's build has made, in every Python that is here.
 
 use std::env;
 use std::fs;
@@ -27,7 +27,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     }
 }
 
-/// Runs the tests in an interpreter without a global lock, but for those that compare with `libipld`, which needs one.
+/// Runs the tests in an interpreter without a global lock, except the comparisons with `libipld`, which needs one.
 fn test_free_threaded(python: &Path) -> Result<(), String> {
     let target = process::target("free-threaded");
     let mut build = process::command("cargo", &["build", "-p", "wireproof-python", "--lib"]);
@@ -42,7 +42,7 @@ fn test_free_threaded(python: &Path) -> Result<(), String> {
     run_tests(&python, &package, &["bindings/python/tests"])
 }
 
-/// Runs the tests of the package, and those of `libipld` against its replacement.
+/// Runs the tests of the package, and the tests of `libipld` against its replacement.
 pub(crate) fn test() -> Result<(), String> {
     let (package, python) = (built("tests")?, python()?);
     run_tests(&python, &package, &["bindings/python/tests"])?;
@@ -71,7 +71,7 @@ pub(crate) fn python() -> Result<PathBuf, String> {
     venv::python(&process::target("python-tests/all"), "python3", &pins)
 }
 
-/// The package with the module of the workspace's build, for one of those that use it: they may run side by side.
+/// The package with the module of the workspace's build, for one user of it: users may run in parallel.
 pub(crate) fn built(user: &str) -> Result<PathBuf, String> {
     let module = process::target_folder()?.join("debug/deps/lib_wireproof.so");
     assemble(user, &module, "_wireproof.abi3.so")

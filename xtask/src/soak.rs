@@ -102,8 +102,8 @@ fn live(module: &str) -> Result<(), String> {
     process::run(command.env("WIREPROOF_SOAK", "1"))
 }
 
-/// Runs the interop tests whose length can be chosen: those with the reference servers, those of destinations that are killed,
-/// and the races for object stores.
+/// Runs the interop tests whose length can be chosen: the tests with the reference servers, of destinations that are killed,
+/// and of the races for object stores.
 fn interop() -> Result<(), String> {
     let without = Without::default();
     interop::set_up(&without)?;

@@ -51,7 +51,7 @@ impl Peer {
     }
 }
 
-/// The event of each row and the cell of a column.
+/// The event of every row and the cell of a column.
 fn column<'a>(page: &'a str, head: &str) -> Result<Vec<(&'a str, &'a str)>, String> {
     let (_, section) = page.split_once(SECTION).ok_or("the section is missing")?;
     let mut rows = section.lines().filter(|line| line.starts_with("| ")).map(cells);
@@ -67,7 +67,7 @@ fn cells(row: &str) -> Vec<&str> {
 }
 
 /// The answers that differ from the cells, and rows without an answer. An answer is an event, a field and a verdict, separated by
-/// tabs. A cell is the verdict for all fields, or has several with the fields that each is for.
+/// tabs. A cell is the verdict for all fields, or has several with their fields.
 fn faults(column: &[(&str, &str)], answers: &str) -> Vec<String> {
     let mut faults = Vec::new();
     let mut unanswered: Vec<&str> = column.iter().map(|(event, _)| *event).collect();

@@ -1,6 +1,6 @@
 //! `cargo xtask wheels`: the wheels of the Python package, in `target/wheels/`.
 //!
-//! A wheel has one module, with the code of the command in it. Each is checked as it is built:
+//! A wheel has one module, with the code of the command in it. Every wheel is checked as it is built:
 //!
 //! | wheel for | is imported by |
 //! |---|---|
@@ -36,7 +36,7 @@ pub(crate) struct Options {
     free_threaded: Option<PathBuf>,
 }
 
-/// Builds a wheel for each machine and C library, and imports those that run here.
+/// Builds a wheel per machine and C library, and imports the ones that run here.
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let wheels = process::empty_folder("wheels")?;
     let mut targets = Vec::new();
@@ -165,7 +165,7 @@ assert len(repo) == 100, repo
 print('imported', wireproof.__version__, repo)
 ";
 
-/// The C libraries, with the policy that a wheel for each follows.
+/// The C libraries, with the policies that their wheels follow.
 const POLICIES: [(&str, &str); 2] = [("gnu", "manylinux_2_17"), ("musl", "musllinux_1_2")];
 
 /// Maximum size of a wheel in bytes: docs/decisions/python-package.md.

@@ -12,7 +12,7 @@ pub(crate) struct Zig {
 }
 
 impl Zig {
-    /// Installs the tools, and Rust's standard library of each target.
+    /// Installs the tools, and Rust's standard library of every target.
     pub(crate) fn install(targets: &[String]) -> Result<Self, String> {
         let folder = process::target("packages/tools");
         venv::python(&folder, "python3", &["packaging/requirements.txt"])?;
@@ -20,7 +20,7 @@ impl Zig {
         Ok(Self { bin: folder.join("bin") })
     }
 
-    /// A command that builds for `target`, without paths of this machine in what it builds.
+    /// A command that builds for `target`, without paths of this machine in its output.
     pub(crate) fn command(&self, program: &str, target: &str) -> Result<Command, String> {
         let path = env::var_os("PATH").unwrap_or_default();
         let paths = std::iter::once(self.bin.clone()).chain(env::split_paths(&path));

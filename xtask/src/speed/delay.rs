@@ -1,6 +1,6 @@
 //! `cargo xtask speed delay`: the delay from the time of an event to its receipt by a WebSocket client.
 //!
-//! The relay makes events at a constant rate, `follow` delivers them through its outbox, and the client acknowledges each.
+//! The relay makes events at a constant rate, `follow` delivers them through its outbox, and the client acknowledges them.
 
 use std::process::Stdio;
 
@@ -39,7 +39,7 @@ pub(super) fn measure(program: &str, options: &Options) -> Result<(), String> {
     table::report("delay", &text, options.publish)
 }
 
-/// What the client has measured.
+/// The client's measurements.
 fn pass(program: &str, client: &str, options: &Options) -> Result<String, String> {
     let rate = options.rate.to_string();
     let size = ["--prepared", "0", "--accounts", "500", "--records", "20", "--rate", &rate];

@@ -1,4 +1,4 @@
-//! `cargo xtask speed delivery`: events a second into each destination, and what `follow` uses for them.
+//! `cargo xtask speed delivery`: events a second into every destination, and the resources that `follow` uses for them.
 //!
 //! The relay sends prepared commits as fast as they are read. The metrics of `follow` tell how many events are delivered: a
 //! pass is measured between the first tenth of them, in which keys are looked up, and the last.
@@ -27,7 +27,7 @@ pub(crate) struct Options {
     publish: bool,
 }
 
-/// Measures standard output and each destination in turn.
+/// Measures standard output and all destinations in turn.
 pub(super) fn measure(program: &str, options: &Options) -> Result<(), String> {
     let receivers = Receivers {
         websocket: super::example("websocket_client")?,
@@ -109,7 +109,7 @@ fn pass(
     scraped::pass(&mut follow, metrics, commits, delivered)
 }
 
-/// Lines that were made, without those that the destination has not acknowledged.
+/// Lines that were made, without the ones that the destination has not acknowledged.
 fn delivered(page: &str) -> f64 {
     scraped::value(page, "wireproof_lines_total")
         - scraped::value(page, "wireproof_undelivered_events")

@@ -181,7 +181,7 @@ impl Follow {
         Ok(())
     }
 
-    /// Skips `count` lines, at little cost beside the process that writes them.
+    /// Skips `count` lines, at little cost compared with the process that writes them.
     fn skip_lines(&mut self, mut count: u64) -> Result<(), String> {
         while count > 0 {
             let read = self.lines.fill_buf().map_err(|error| error.to_string())?;

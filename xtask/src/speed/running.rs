@@ -26,7 +26,7 @@ impl Running {
         }
     }
 
-    /// What a process with a pipe has printed.
+    /// The output of a process with a pipe.
     fn output(&mut self) -> Result<String, String> {
         let mut text = String::new();
         let output = self.0.stdout.as_mut().ok_or("no pipe")?;

@@ -1,5 +1,5 @@
-//! `cargo xtask speed tap`: `follow` beside tap of indigo. Both serve tap's channel to the same client, which acknowledges
-//! each event, over networks of the same seed.
+//! `cargo xtask speed tap`: `follow` next to tap of indigo. Both serve tap's channel to the same client, which
+//! acknowledges every event, over networks of the same seed.
 //!
 //! | scenario | events |
 //! |---|---|
