@@ -1,5 +1,5 @@
-//! Stores events in a database of nostrdb: `store-events FOLDER` prints `open`, reads a line of JSON each from standard
-//! input, waits until no more are stored, and prints the ids of those that a query finds.
+//! Stores events in a database of nostrdb: `store-events FOLDER` prints `open`, reads one line of JSON per event from
+//! standard input, waits until no more are stored, and prints the ids that a query finds.
 
 use std::error::Error;
 use std::io::{BufRead, stdin};
@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let database = Ndb::new(&folder, &Config::new().set_mapsize(1 << 30))?;
     println!("open");
     for line in stdin().lock().lines() {
-        // An event of a relay, as nostrdb takes it; what is none is left out.
+        // An event of a relay, as nostrdb takes it; other lines are left out.
         let _ = database.process_event(&format!("[\"EVENT\",\"s\",{}]", line?));
     }
     let (mut stored, mut unchanged) = (Vec::new(), 0);

@@ -18,7 +18,7 @@ pub struct Request {
     pub method: String,
     /// The path, without the query.
     pub path: String,
-    /// The number of this request among those of the same method and path, from 0.
+    /// The number of this request among the requests of the same method and path, from 0.
     pub repetition: u64,
 }
 
@@ -48,7 +48,7 @@ pub struct FaultyProxy {
 }
 
 impl FaultyProxy {
-    /// Starts a proxy for the server at `port` of 127.0.0.1, whose faults are those of `plan`.
+    /// Starts a proxy for the server at `port` of 127.0.0.1, with the faults of `plan`.
     ///
     /// # Panics
     /// If no port is free.

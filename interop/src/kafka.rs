@@ -125,7 +125,7 @@ impl Kafka {
         changed.expect("an answer").remove(&resource).expect("a topic").expect("a valid setting");
     }
 
-    /// All records of a topic, those of a partition in their order; `None` if they cannot be read.
+    /// All records of a topic, in order within a partition; `None` if they cannot be read.
     pub async fn records(&self, topic: &str) -> Option<Vec<ConsumerRecord>> {
         let consumer = self.client().await.ok()?.consumer_without_group();
         let consumer = consumer.auto_offset_reset(AutoOffsetReset::Earliest).build().await.ok()?;
@@ -151,7 +151,7 @@ impl Kafka {
         krafka::Kafka::builder(self.address()).connect().await
     }
 
-    /// Kafka's own consumer as a member of a group, which appends a line for each record to `log`: the headers, the key and
+    /// Kafka's own consumer as a member of a group, which appends a line per record to `log`: the headers, the key and
     /// the value, with tabs between them.
     pub fn reader(&self, topic: &str, group: &str, log: &Path) -> Program {
         let mut reader = java(&self.kit, "org.apache.kafka.tools.consumer.ConsoleConsumer");
@@ -166,7 +166,7 @@ impl Kafka {
         Program::start("reader", &reader, log)
     }
 
-    /// Writes a file beside the configuration, and returns its path.
+    /// Writes a file next to the configuration, and returns its path.
     ///
     /// # Panics
     /// If it cannot be written.

@@ -7,7 +7,7 @@
 //! | [`postgres`] | a server of PostgreSQL |
 //! | [`kafka`] | a broker of Apache Kafka |
 //! | [`nats`] | a server of NATS JetStream |
-//! | [`nostr`] | a Nostr relay, that of rust-nostr |
+//! | [`nostr`] | the Nostr relay of rust-nostr |
 //! | [`s3`] | a server of S3 with atomic conditional puts |
 //! | [`azure`] | a server of Azure blobs |
 //! | [`faults`] | a proxy that answers 503, is silent, slow, or cuts and loses responses |

@@ -65,7 +65,7 @@ impl Nats {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Writes a file beside the configuration, and returns its path.
+    /// Writes a file next to the configuration, and returns its path.
     ///
     /// # Panics
     /// If it cannot be written.

@@ -21,7 +21,7 @@ pub struct NostrRelay {
     _program: Program,
 }
 
-/// What a relay is like.
+/// The kind of a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelayKind {
     /// Pages of 500 events, and no other limit.
@@ -57,7 +57,7 @@ impl NostrRelay {
         format!("ws://127.0.0.1:{}/", self.port)
     }
 
-    /// Publishes events, each as JSON, and returns once the relay has accepted all of them.
+    /// Publishes events, as JSON, and returns once the relay has accepted all of them.
     ///
     /// # Panics
     /// If it refuses one, or does not answer.

@@ -154,7 +154,7 @@ fn command(kit: &Kit, folder: &TempDir, name: &str) -> Command {
     command
 }
 
-/// Whether this process is root, who owns what it creates.
+/// Whether this process is root, who owns the files that it creates.
 fn is_root(created: &Path) -> bool {
     fs::metadata(created).expect("a folder").uid() == 0
 }

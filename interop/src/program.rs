@@ -127,7 +127,7 @@ impl Kit {
         self.logs.join(format!("{program}.log"))
     }
 
-    /// The Node binary of the packages in `folder`, or else that of the system.
+    /// The Node binary of the packages in `folder`, or else the system's.
     pub(crate) fn node(&self, folder: &Path) -> PathBuf {
         let own = folder.join("node_modules/.bin/node");
         if own.exists() { own } else { PathBuf::from("node") }
@@ -291,7 +291,7 @@ pub fn free_port() -> u16 {
     ports.find(is_free).expect("a free port")
 }
 
-/// Below those that systems give to sockets without one: from 32,768 on Linux.
+/// Below the ports that systems give to sockets without one: from 32,768 on Linux.
 const PORTS: Range<u16> = 10_000..32_000;
 
 /// Starts the program, waits for the end of the input and kills the group; the group is also killed when

@@ -16,7 +16,7 @@ pub struct Proxy {
     task: JoinHandle<()>,
 }
 
-/// What a proxy does with connections.
+/// A proxy's treatment of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
     /// Forwards them.

@@ -20,7 +20,7 @@ pub struct Reader {
 
 impl Reader {
     /// `@atproto/sync`, which follows `service` from the first retained event, fetches keys from the
-    /// directory and checks each operation.
+    /// directory and checks every operation.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -28,8 +28,7 @@ impl Reader {
         Self::start(kit, "atproto-sync", &[service, plc_url])
     }
 
-    /// `@atcute/firehose`, which follows `service` from the first retained event and validates each
-    /// against the lexicon.
+    /// `@atcute/firehose`, which follows `service` from the first retained event and validates it against the lexicon.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -37,7 +36,7 @@ impl Reader {
         Self::start(kit, "atcute-firehose", &[service])
     }
 
-    /// `@atproto/tap`, which receives the events of the channel of `service` and acknowledges each when it is written.
+    /// `@atproto/tap`, which receives the events of the channel of `service` and acknowledges them when they are written.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -45,7 +44,7 @@ impl Reader {
         Self::start(kit, "tap", &[service, password])
     }
 
-    /// `standardwebhooks`, which receives webhooks at a port of loopback and verifies each request.
+    /// `standardwebhooks`, which receives webhooks at a port of loopback and verifies every request.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -53,8 +52,8 @@ impl Reader {
         Self::start(kit, "webhook", &[&port.to_string(), secret])
     }
 
-    /// The consumer of indigo, which follows `service` from a cursor on, fetches keys from the directory and verifies each
-    /// event. It ends with the stream.
+    /// The consumer of indigo, which follows `service` from a cursor on, fetches keys from the directory and verifies
+    /// every event. It ends with the stream.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -94,7 +93,7 @@ impl Reader {
         }
     }
 
-    /// Kills the consumer without notice, and returns what it had written.
+    /// Kills the consumer without notice, and returns its output.
     ///
     /// # Panics
     /// If it had reported an error.

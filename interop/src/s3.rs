@@ -66,7 +66,7 @@ impl S3 {
         self.port
     }
 
-    /// The folder of a bucket: each object is a file.
+    /// The folder of a bucket: an object is a file.
     pub fn bucket(&self, name: &str) -> PathBuf {
         self.folder.path().join("buckets").join(name)
     }

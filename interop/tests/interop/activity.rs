@@ -27,7 +27,7 @@ impl Activity {
         Self { accounts }
     }
 
-    /// Creates, updates and deletes records of each account, singly and in batches.
+    /// Creates, updates and deletes records of every account, singly and in batches.
     pub(crate) async fn write_records(&self, pds: &Pds, what: &str) {
         for account in &self.accounts {
             let record = |path: &str, number| record(path, what, number);
@@ -66,8 +66,8 @@ impl Activity {
         written.wait_for(|written| *written >= SOME_WRITES).await.expect("a running PDS");
     }
 
-    /// Waits until `client` has the newest revisions, and compares its records, those that the PDS lists and
-    /// those of each verified repository.
+    /// Waits until `client` has the newest revisions, and compares its records, the ones that the PDS lists
+    /// and the ones of every verified repository.
     pub(crate) async fn assert_mirrored(&self, client: &Client, plc: &Plc, pds: &Pds) {
         for account in &self.accounts {
             let rev = pds.rev(account).await;
@@ -95,7 +95,7 @@ fn proved_records(plc: &Plc, pds: &Pds, handle: &str) -> Records {
     records(&Repository::read(&export, &Options::default()).expect("a verified archive"))
 }
 
-/// The path of the command, in the folder above that of the tests.
+/// The path of the command, in the folder above the tests' folder.
 pub(crate) fn wireproof() -> PathBuf {
     let test = env::current_exe().expect("the path of this test");
     let command = test.ancestors().nth(2).expect("target/PROFILE/deps").join("wireproof");

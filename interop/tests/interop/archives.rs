@@ -1,4 +1,5 @@
-//! Consumers that catch up from `wireproof archive serve`: what they verify, compared with the events that the network sent.
+//! Consumers that catch up from `wireproof archive serve`: the events that they verify, compared with the ones that the
+//! network sent.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -64,7 +65,7 @@ impl Archived {
         process
     }
 
-    /// Stores what was sent since then.
+    /// Stores the events sent since then.
     fn store(&mut self) {
         let sent = self.sim.sent_events(RELAY).len();
         let mut follow = self.command("follow");
@@ -158,7 +159,7 @@ fn the_lines_of_follow_give_the_records_of_the_network_while_it_is_killed() {
     }
     archived.change();
     let all = records_of(&archived.sim);
-    // No event says what the accounts had before the stream; only a repository that was fetched does.
+    // No event names the accounts' records from before the stream; only a repository that was fetched does.
     let is_initial = |did: &str, path: &str, cid: &String| {
         archived.initial.get(did).and_then(|initial| initial.get(path)) == Some(cid)
     };
@@ -186,7 +187,7 @@ fn records_of(sim: &Simulation) -> BTreeMap<String, BTreeMap<String, String>> {
     expected.map(|of| (of.account.did, texts(of.records))).collect()
 }
 
-/// Reads the events from `start` on, and compares those of each account with what was sent, in order.
+/// Reads the events from `start` on, and compares them per account with the sent events, in order.
 fn read_all(archived: &Archived, reader: &Reader, start: usize) -> Vec<Value> {
     let sent = &archived.sent()[start..];
     let count: u32 = sent.iter().map(yields).sum();

@@ -179,7 +179,7 @@ impl Mirror {
         }
     }
 
-    /// Replaces the records by those of a fetched repository.
+    /// Replaces the records by the records of a fetched repository.
     pub(crate) fn replace(&mut self, resynced: &ResyncedRepo) {
         let (mut file, mut export) = (resynced.file(), Vec::new());
         file.rewind().and_then(|()| file.read_to_end(&mut export)).expect("an archive");

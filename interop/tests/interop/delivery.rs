@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::activity::wireproof;
 
-/// The records of each account: CIDs by path.
+/// The records of every account: CIDs by path.
 pub(crate) type Records = BTreeMap<String, BTreeMap<String, String>>;
 
 /// A network, and a follower of all its accounts with one state over all of its runs.
@@ -30,7 +30,7 @@ impl Delivered {
         Self::with_history(uri, 150)
     }
 
-    /// As [`new`](Self::new), with this number of records of each account.
+    /// As [`new`](Self::new), with this number of records per account.
     pub(crate) fn with_history(uri: &str, records: usize) -> Self {
         let spec =
             Spec { accounts: 6, records, jetstreams: 0, initial_commits: 30, ..Spec::default() };
@@ -70,7 +70,7 @@ impl Delivered {
         self.command().args(more).output().expect("the command starts")
     }
 
-    /// Checks that each of these lines proves again by its own proof, under the keys of the network.
+    /// Checks that every line proves again by its own proof, under the keys of the network.
     pub(crate) fn assert_proved(&self, lines: &[String]) {
         let accounts = self.sim.expected_accounts().into_iter().map(|of| of.account);
         let keys: BTreeMap<String, String> =
@@ -139,7 +139,7 @@ impl Delivered {
         assert_eq!(status.code(), Some(130), "{}", self.errors());
     }
 
-    /// What it printed on standard error, in all runs.
+    /// Its standard error, of all runs.
     pub(crate) fn errors(&self) -> String {
         fs::read_to_string(self.errors_file()).unwrap_or_default()
     }

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::activity::wireproof;
 use crate::client::Records;
 
-/// A follower with one state folder over all of its runs, and a file of lines for each run.
+/// A follower with one state folder over all of its runs, and a file of lines per run.
 pub(crate) struct Follower {
     args: Vec<String>,
     folder: TempDir,

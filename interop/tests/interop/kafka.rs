@@ -1,4 +1,4 @@
-//! `follow --to kafka://…`: the topic has the records of the network, whoever is killed, and what is refused.
+//! `follow --to kafka://…`: the topic has the records of the network, whoever is killed, and refusals.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -173,7 +173,7 @@ async fn what_cannot_be_used_is_refused_with_the_cure_and_without_the_password()
 async fn an_event_that_is_too_large_is_set_aside_and_the_others_arrive() {
     let kit = kit!(Kafka);
     let kafka = Kafka::start(&kit, "PLAINTEXT", "").await;
-    // Less than a batch of several records, so that batches are refused for the records beside small ones too.
+    // Less than a batch of several records, so that batches are refused even if most of their records are small.
     kafka.create_topic(TOPIC, 1, &[("max.message.bytes", "900")]).await;
     let delivered = small(&kafka.uri());
     let sent = delivered.sim.sent_events(Server::Relay(0)).len();

@@ -22,7 +22,7 @@ use crate::queue::{check_ends, small};
 
 type Stream = TlsStream<tokio::net::TcpStream>;
 
-/// Serves each connection at a port of `localhost`, and returns the port.
+/// Serves every connection at a port of `localhost`, and returns the port.
 async fn serve<F>(certificates: &Certificates, serve: impl Fn(Stream) -> F + Send + 'static) -> u16
 where
     F: Future<Output = io::Result<()>> + Send + 'static,
@@ -105,7 +105,7 @@ async fn a_token_comes_from_an_identity_provider() {
     assert!(seen.contains("Basic YWRhOmNsaWVudC1zZWNyZXQ="), "{seen}");
 }
 
-/// Takes a client of Kafka through its authentication, keeps the mechanism and what the client says, and leaves.
+/// Takes a client of Kafka through its authentication, keeps the mechanism and the client's messages, and leaves.
 async fn authenticate(seen: Arc<Mutex<Vec<String>>>, mut stream: Stream) -> io::Result<()> {
     loop {
         let len = usize::try_from(stream.read_i32().await?).unwrap_or_default().min(1 << 16);

@@ -5,16 +5,16 @@
 //! | `requests` | requests and proofs, with the responses of the reference PDS and directory |
 //! | `follows` | the client follows the reference PDS, directly and through the relay of `indigo` |
 //! | `printed_state` | the lines of `follow --resync` give the records of all accounts, through every failure |
-//! | `postgres` | the tables that `follow --to` writes in PostgreSQL, through kills of both sides; what it refuses |
-//! | `kafka` | a topic of Kafka that `follow --to` fills, through kills of both sides and a rebalance of its readers; what it refuses |
-//! | `nats` | a stream of NATS JetStream that `follow --to` fills, through kills of both sides; what it refuses |
+//! | `postgres` | the tables that `follow --to` writes in PostgreSQL, through kills of both sides; refusals |
+//! | `kafka` | a topic of Kafka that `follow --to` fills, through kills of both sides and a rebalance of its readers; refusals |
+//! | `nats` | a stream of NATS JetStream that `follow --to` fills, through kills of both sides; refusals |
 //! | `nostr_deliveries` | PostgreSQL and NATS, which `nostr follow --to` fills from the relay of rust-nostr, through kills |
 //! | `nostr_relays` | `nostr follow` and the relay of rust-nostr: pages, filters, new events, a kill, comparison of ids, limits, authentication |
 //! | `nostr_databases` | a database that nostrdb writes, read and proved |
 //! | `archives` | consumers of other projects, and `follow`, catch up from `wireproof archive serve` |
 //! | `kafka_logins` | tokens of an identity provider, and the signature for Amazon MSK |
 //! | `readers` | consumers of other projects follow the simulator |
-//! | `stores` | archives in an S3 server: kills of both sides, every command; what is refused |
+//! | `stores` | archives in an S3 server: kills of both sides, every command; refusals |
 //! | `store_races` | races of writers for objects and tables in servers of S3 and of Azure blobs |
 //! | `store_upkeep` | an archive in an S3 server is followed, merged, made compact, proved and erased |
 //! | `store_faults` | the same store behind a proxy that answers 503, is silent, slow, or cuts and loses responses |

@@ -1,4 +1,4 @@
-//! `follow --to nats://…`: the stream has the records of the network, whoever is killed, and what is refused.
+//! `follow --to nats://…`: the stream has the records of the network, whoever is killed, and refusals.
 
 use std::time::Duration;
 

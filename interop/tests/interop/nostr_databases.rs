@@ -92,7 +92,7 @@ fn a_database_that_nostrdb_has_open_is_not_read_and_the_reason_is_named() {
     assert!(nostr_verify(folder.path(), &[]).status.success());
 }
 
-/// Lets nostrdb store events; the ids of those that it finds.
+/// Lets nostrdb store events; the ids of the events that it finds.
 fn store(kit: &Kit, folder: &Path, lines: &[String]) -> BTreeSet<String> {
     let mut program = start(kit, folder);
     // It prints nothing before it has read all.

@@ -1,4 +1,4 @@
-//! `follow --to postgres://…`: the tables are the records of the network, whoever is killed, and what is refused.
+//! `follow --to postgres://…`: the tables are the records of the network, whoever is killed, and refusals.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -241,7 +241,7 @@ fn line(number: u64, seed: u64) -> (EventId, String, String) {
     (EventId::of_message(&did, "relay.test", number), did, text)
 }
 
-/// Keys that each line of a repository has.
+/// Keys that every line of a repository has.
 const REPOSITORY: &str = r#","commit":"c","records":9,"invalid_records":0,"bytes":9"#;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! The records that the lines of `follow --resync` give are those of the PDSs, through every failure: the
+//! The records that the lines of `follow --resync` give equal the PDSs' records, through every failure: the
 //! follower is killed again and again, the servers are restarted, and the directory is away for a while.
 
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// What the directory answers at this write: it is away from the middle on, for the time of the outage.
+    /// The directory's answer at this write: it is away from the middle on, for the time of the outage.
     fn directory_service(&self, number: usize) -> Service {
         let outage = self.outage.as_millis() / self.interval.as_millis();
         let middle = self.writes / 2;
@@ -72,7 +72,7 @@ async fn printed_lines_give_the_records_of_every_account_through_kills_restarts_
     network.create_accounts(scale.accounts).await;
     for number in 0..scale.writes {
         network.fail(&scale, number).await;
-        // There are more than a hundred writes: each percentage has a first one.
+        // There are more than a hundred writes: every percentage has a first one.
         let percent = |number: usize| number * 100 / scale.writes;
         if number > 0 && percent(number) > percent(number - 1) {
             network.change_accounts(percent(number)).await;
@@ -93,7 +93,7 @@ struct Network {
     accounts: Vec<Member>,
 }
 
-/// An account and what the test knows of it.
+/// An account and the test's knowledge of it.
 struct Member {
     account: Account,
     /// The index of its PDS.
@@ -118,7 +118,7 @@ impl Network {
         }
     }
 
-    /// Kills and restarts what is due before this write.
+    /// Kills and restarts the programs that are due before this write.
     async fn fail(&mut self, scale: &Scale, number: usize) {
         let is_due = |times: usize, phase: usize| {
             let every = scale.writes / times;
@@ -225,7 +225,7 @@ impl Network {
         (member.is_writable, member.is_public) = (false, false);
     }
 
-    /// Replaces the records of an account by those of an earlier state, without an event.
+    /// Replaces the records of an account by the records of an earlier state, without an event.
     async fn import(&mut self, at: usize) {
         let archive = self.accounts[at].archive.clone();
         let member = &mut self.accounts[at];

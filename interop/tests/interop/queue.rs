@@ -1,5 +1,4 @@
-//! What every queue must hold after `follow --to`: each message by its account, in order, and in all the records of the
-//! network.
+//! The required content of every queue after `follow --to`: the messages by account, in order, and in all the records of the network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -36,8 +35,8 @@ pub(crate) trait Queue {
     async fn messages(&self) -> Option<Vec<Message>>;
 }
 
-/// Checks messages and returns the records that follow from them: each has the id and the account of its line, and of each
-/// account they come in order, beside repetitions with the same id.
+/// Checks messages and returns the records that follow from them: every message has the id and the account of its line, and an account's
+/// messages come in order, apart from repetitions with the same id.
 pub(crate) fn records(messages: &[Message]) -> Records {
     let (mut state, mut seen) = (PrintedState::default(), BTreeSet::new());
     let mut last = BTreeMap::<&str, &str>::new();
@@ -60,7 +59,7 @@ pub(crate) fn records(messages: &[Message]) -> Records {
 }
 
 /// Kills the process at crash points and at random moments, and the server and the source too; in the end the records that follow from the
-/// queue are those of the network. Returns the messages.
+/// queue are the network's. Returns the messages.
 pub(crate) async fn survives_kills(queue: &mut impl Queue, points: &[&str]) -> Vec<Message> {
     let mut delivered = Delivered::new(&queue.uri());
     for (round, point) in points.iter().filter(|_| cfg!(debug_assertions)).enumerate() {

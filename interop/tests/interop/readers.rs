@@ -54,7 +54,7 @@ fn yields_the_sent_events(start: impl FnOnce(&Simulation) -> Reader) {
     assert_eq!(records, Records::of(&sim));
 }
 
-/// Reads all events from `start` on and compares each with the sent one.
+/// Reads all events from `start` on and compares them with the sent ones.
 fn read_all(sim: &Simulation, reader: &Reader, start: usize, records: &mut Records) {
     for sent in &sim.sent_events(RELAY)[start..] {
         for _ in 0..yields(sent) {

@@ -1,4 +1,4 @@
-//! An object store that fails: what is stored through it is stored once, and what cannot be is reported in time.
+//! An object store that fails: events stored through it are stored once, and failures are reported in time.
 
 use std::time::{Duration, Instant};
 
@@ -9,14 +9,14 @@ use wireproof_interop::s3::{S3, variables};
 
 use crate::stores::{BUCKET, NOW, event, file_counts, open, seqs};
 
-/// The archive behind a proxy, with a second for each request.
+/// The archive behind a proxy, with a second per request.
 fn behind(proxy: &FaultyProxy) -> Archive {
     let mut variables = variables(&proxy.url());
     variables.push(("AWS_TIMEOUT".to_owned(), "1s".to_owned()));
     open(&variables)
 }
 
-/// The first request for each path fails so.
+/// The first request for every path fails so.
 fn at_first(fault: Fault) -> impl Fn(&Request) -> Option<Fault> + Send + Sync {
     move |request| (request.repetition == 0).then_some(fault)
 }
@@ -29,8 +29,8 @@ async fn a_store_whose_first_answers_fail_has_every_event_once() {
         ("503", Box::new(at_first(Fault::Unavailable))),
         ("lost answers", Box::new(at_first(Fault::LostAnswer))),
         ("delays", Box::new(at_first(Fault::Delay(Duration::from_millis(100))))),
-        // Every other one, as what is missing is requested by a range of the same path; of listings, which share one path, the
-        // first and the third.
+        // Every other one, as the missing part is requested by a range of the same path; of listings, which share one path,
+        // the first and the third.
         (
             "cut bodies",
             Box::new(|request| {
@@ -112,8 +112,8 @@ async fn a_store_that_does_not_recover_is_reported_in_time() {
     assert_eq!(seqs(&open(&s3.variables())).await, stored);
 }
 
-/// Events of a work, half of them of each account.
+/// Events of a work, half of them per account.
 const EVENTS: i64 = 20;
 
-/// The time in which a store that always fails is reported: that of the retries, on a busy machine.
+/// The time in which a store that always fails is reported: the duration of the retries, on a busy machine.
 const MAX_TIME: Duration = Duration::from_secs(120);

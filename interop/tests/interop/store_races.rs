@@ -1,5 +1,5 @@
-//! Writers that race for one object and for the tables of an archive: conditional puts have one winner each time, and no
-//! commit is lost.
+//! Writers that race for one object and for the tables of an archive: conditional puts have one winner every time, and
+//! no commit is lost.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ async fn of_eight_writers_that_create_one_azure_blob_exactly_one_wins() {
     race((0..WRITERS).map(|_| client()).collect(), scaled(30, 1_000)).await;
 }
 
-/// Creates one object after another, each by all clients at once.
+/// Creates one object after another, all clients at once.
 async fn race(clients: Vec<Arc<dyn ObjectStore>>, rounds: usize) {
     let barrier = Arc::new(Barrier::new(clients.len()));
     for round in 0..rounds {

@@ -97,7 +97,7 @@ async fn proved(archive: &Archive) -> VerifyReport {
     archive.verify(&options, &mut |finding| panic!("{finding:?}")).await.expect("the tables")
 }
 
-/// What was replaced is not in the bucket under another name.
+/// Replaced files are not in the bucket under another name.
 async fn assert_only_listed_files(s3: &S3, archive: &Archive) {
     let (stored, listed) = file_counts(s3, archive).await;
     assert_eq!(stored as u64, listed);

@@ -1,4 +1,4 @@
-//! Archives in an object store: what is imported and followed, through kills of both sides, and what is refused.
+//! Archives in an object store: imports and follows, through kills of both sides, and refusals.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -48,7 +48,7 @@ pub(crate) fn event(seq: i64, frame: &[u8]) -> ArchivedEvent<'_> {
 /// 2026-07-01 in microseconds.
 pub(crate) const NOW: i64 = 1_782_864_000_000_000;
 
-/// The sequence numbers of all events, in order, each as often as it is there.
+/// The sequence numbers of all events, in order, repeated as often as they are there.
 pub(crate) async fn seqs(archive: &Archive) -> Vec<i64> {
     let (mut seqs, mut events) = (Vec::new(), archive.events().await.expect("the tables"));
     while let Some(row) = events.next().await.expect("a row") {
@@ -160,12 +160,12 @@ async fn every_command_works_on_an_archive_in_a_bucket() {
     run(&["unhide", ADDRESS, "--did", &did]);
     assert_eq!(replay(), whole);
     let erased = run(&["erase", ADDRESS, "--did", &did]);
-    // Its events, their operations, and that it was hidden and shown: two files of one row each.
+    // Its events, their operations, and its hiding and showing: two files of one row each.
     assert_eq!(erased["file_count"], 4, "{erased}");
     assert_eq!(replay(), hidden);
     let report = run(&["verify", ADDRESS]);
     assert!(report["proved_count"].as_u64() < proved.as_u64(), "{report}");
-    // What was erased is not in the bucket under another name.
+    // Erased events are not in the bucket under another name.
     let (stored, listed) = file_counts(&s3, &open(&environment)).await;
     assert_eq!(stored as u64, listed);
 }
@@ -293,7 +293,7 @@ async fn what_cannot_be_used_is_refused_with_the_cure_and_without_the_secret() {
 /// A command, its environment, its exit code, and what its message names.
 type Case<'a> = (&'a [&'a str], &'a [(String, String)], i32, &'a str);
 
-/// Crash points of a run, each with the passage at which it ends.
+/// Crash points of a run, with the passages at which they end.
 const POINTS: [&str; 7] = [
     "archive/wal-written@1",
     "archive/wal-synced@1",

@@ -49,7 +49,7 @@ impl Drop for Follow {
     }
 }
 
-/// What a client has received.
+/// The events that a client has received.
 #[derive(Debug, Default)]
 struct State {
     records: BTreeMap<String, BTreeMap<String, String>>,
