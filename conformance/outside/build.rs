@@ -1,5 +1,5 @@
 //! Collects the Rust examples of every public crate's documentation into one Markdown file, which
-//! `src/lib.rs` includes as doctests; and that of `query` into a program.
+//! `src/lib.rs` includes as doctests; and the example of `query` into a program.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ fn program(text: &str) -> String {
     example.map(|line| format!("{}\n", line.strip_prefix("# ").unwrap_or(line))).collect()
 }
 
-/// Appends each fenced Rust block of the documentation comments under a heading with its place.
+/// Appends every fenced Rust block of the documentation comments under a heading with its place.
 fn collect(file: &str, text: &str, examples: &mut String) {
     let mut is_open = false;
     let mut is_rust = false;

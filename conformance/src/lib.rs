@@ -1,4 +1,4 @@
-//! Shared test support: the locations of external files, and a log of the tests that had what they need.
+//! Shared test support: the locations of external files, and a log of the tests that ran or were left out.
 //!
 //! External data is not stored in this repository. A test that needs it names its [`Source`], an
 //! environment variable that holds a folder:
@@ -8,7 +8,7 @@
 //!
 //! A test that needs a program of another project is left out likewise without it ([`program!`]). Every
 //! such test writes its outcome to the file that `WIREPROOF_FIXTURE_LOG` names ([`record`]), and
-//! `cargo xtask test` prints the tests that were left out, and what they lacked.
+//! `cargo xtask test` prints the tests that were left out, and the missing files or programs.
 
 #![forbid(unsafe_code)]
 
@@ -191,7 +191,7 @@ impl Manifest {
         Self { text: folder.text("atproto/MANIFEST.tsv") }
     }
 
-    /// Each path with its facts, in order.
+    /// The paths with their facts, in order.
     pub fn rows(&self) -> impl Iterator<Item = (&str, &str)> {
         self.text.lines().skip(1).filter_map(|line| {
             let mut columns = line.split('\t');

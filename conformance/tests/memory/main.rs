@@ -333,7 +333,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 /// The most that an arena holds for a byte of DAG-CBOR: 24 for the value, as `cbor` promises, and as
-/// much again because each chunk of an arena is twice the one before.
+/// much again because every chunk of an arena is twice the one before.
 const ARENA_BYTES: usize = 2 * 24;
 
 /// The same for a byte of JSON, where counts are not stated ahead and containers grow as they go.
@@ -341,7 +341,7 @@ const JSON_BYTES: usize = 4 * 24;
 
 const SLACK_BYTES: usize = 64 << 10;
 
-/// Bytes that a stream takes beside its index: two batches of blocks, and a spill file's last ones.
+/// Bytes that a stream takes in addition to its index: two batches of blocks, and a spill file's last ones.
 const STREAM_BYTES: usize = 640 << 10;
 
 /// The decoder's arena doubles until a batch fits; that takes a few passes.

@@ -56,7 +56,7 @@ fn lists_of_tiny_items_take_at_most_16_bytes_for_each_byte_of_any_format() {
 #[test]
 fn a_batch_that_a_sender_of_no_encoder_wrote_takes_no_more() {
     let claim = [&60_000u32.to_le_bytes()[..], &[0; 240_000]].concat();
-    // 400 events whose content names one key 10,000 times, in three bytes each.
+    // 400 events whose content names one key 10,000 times, in three bytes a time.
     let mut heads = Vec::new();
     for event in 0..400 {
         heads.extend_from_slice(if event == 0 { &[0x70] } else { &[0xc0, 0] });

@@ -72,7 +72,7 @@ impl EventRecorder {
         self.lines().iter().filter(|line| line.code == code).count()
     }
 
-    /// How many lines have each code.
+    /// The number of lines by code.
     pub(crate) fn codes(&self) -> BTreeMap<&'static str, usize> {
         let mut codes = BTreeMap::new();
         self.lines().iter().for_each(|line| *codes.entry(line.code).or_default() += 1);

@@ -8,7 +8,7 @@
 //! | `jetstreams` | both versions: dictionaries, options, cursors, hosts |
 //! | `runs` | every event verified, delivered and acknowledged, in order; accounts with gaps |
 //!
-//! The servers are those of `simnet`, on loopback. Every test asserts that the faults it enables have
+//! The servers come from `simnet`, on loopback. Every test asserts that the faults it enables have
 //! occurred.
 
 #![forbid(unsafe_code)]

@@ -14,7 +14,7 @@ use simnet::servers::{Fault, FaultSchedule, Server, Simulation};
 use crate::follower::{EventRecorder, Follower, resync};
 use crate::setup::{RELAY, sent, sim, sim_with, url};
 
-/// Asserts that every event of the relay was delivered once, those of each account in order.
+/// Asserts that every event of the relay was delivered once, in order within an account.
 fn assert_complete(sim: &Simulation, recorder: &EventRecorder) {
     let told_by_all = sent(sim, RELAY);
     assert_eq!(recorder.seqs(), told_by_all);
@@ -238,7 +238,7 @@ async fn what_hostile_accounts_send_is_refused_by_the_rule_that_it_breaks() {
     assert_complete(&sim, &recorder);
 }
 
-/// Rules of several layers, each broken by a different account.
+/// Rules of several layers, all broken by different accounts.
 const HOSTILE: [&str; 6] = [
     "signature/wrong",
     "signature/high-s",

@@ -330,7 +330,8 @@ async fn a_paced_client_gets_all_repositories_of_a_host_that_limits_requests() {
         assert_eq!(fetched.bytes, file.file().metadata().unwrap().len());
     }
     let requests = sim.request_counts(PDS)["/xrpc/com.atproto.sync.getRepo"];
-    // In each window, those under way when it is exhausted are rejected, and sent again in the next one.
+    // In every window, the requests under way when it is exhausted are rejected, and sent again in the
+    // next one.
     assert!((24..=24 + 4 * 4).contains(&requests), "{requests}");
 }
 

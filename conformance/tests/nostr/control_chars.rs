@@ -82,7 +82,7 @@ fn every_format_holds_events_of_both_serializations_with_their_ids() {
     }
 }
 
-/// An event for each control character that NIP-01 keeps verbatim, in the content and in a tag.
+/// An event for every control character that NIP-01 keeps verbatim, in the content and in a tag.
 fn signed_events(form: ControlChars) -> Vec<OwnedEvent> {
     let named = ['\u{8}', '\t', '\n', '\u{c}', '\r'];
     let kept = ('\0'..' ').filter(|character| !named.contains(character));

@@ -10,7 +10,7 @@
 //! | `verdicts` | the events on which other implementations judge differently, from the page on JSON |
 //! | `pages` | the tables on the pages of the formats |
 //! | `vectors` | the published file of events, encodings and refusals |
-//! | `properties` | any event; edge cases of the layouts, with the exact outcome of each format |
+//! | `properties` | any event; edge cases of the layouts, with the exact outcome of every format |
 //!
 //! All other tests iterate over [`Format::ALL`](nostr_formats::Format::ALL), so they also cover a new format
 //! that is listed there.

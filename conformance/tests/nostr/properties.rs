@@ -1,4 +1,5 @@
-//! Decoding is the inverse of encoding for any event, and edge cases have an exact outcome in each format.
+//! Decoding is the inverse of encoding for any event, and edge cases have an exact outcome in every
+//! format.
 
 use bumpalo::Bump;
 use nostr::{EncodeError, Event, OwnedEvent, verify_many};

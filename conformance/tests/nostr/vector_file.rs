@@ -42,7 +42,7 @@ struct EventVector {
     event: Fields,
     /// The text whose SHA-256 should be the id.
     hashed: String,
-    /// The form of its control characters; the verbatim one if the id is that of neither form.
+    /// The form of its control characters; the verbatim one if the id matches neither form.
     control_characters: &'static str,
     /// `verified`, or the code of the broken rule.
     verdict: &'static str,

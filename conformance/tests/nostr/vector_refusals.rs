@@ -36,7 +36,7 @@ pub(crate) fn of(note: &OwnedEvent) -> Vec<RefusedVector> {
     Format::ALL.iter().flat_map(|format| of_format(*format)).collect()
 }
 
-/// What is changed, the rule that this breaks, and the changed bytes.
+/// The changed part, the rule that this breaks, and the changed bytes.
 type Change = (&'static str, &'static str, Vec<u8>);
 
 fn refusal(format: Format, (name, rule, bytes): Change) -> RefusedVector {

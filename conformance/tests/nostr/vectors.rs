@@ -1,6 +1,6 @@
-//! The published vectors are what the example prints, and every format reads and writes them as they say.
+//! The published vectors equal the example's output, and every format reads and writes them as they say.
 //!
-//! The file is read with `serde_json`, so that nothing which wrote it decides what it says.
+//! The file is read with `serde_json`, so that no code which wrote it decides how it is read.
 
 use bumpalo::Bump;
 use kernels::{hex, sha256};

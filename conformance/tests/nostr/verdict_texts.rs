@@ -1,5 +1,5 @@
-//! The events of the table of verdicts in `docs/formats/nostr/json.md`: for each row texts whose hash and signature are right,
-//! each after the name of the field that is unusual.
+//! The events of the table of verdicts in `docs/formats/nostr/json.md`: per row texts whose hash and signature are right,
+//! after the name of the unusual field.
 
 use crypto::schnorr::SecretKey;
 use kernels::{hex, sha256};

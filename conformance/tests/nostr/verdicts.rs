@@ -1,4 +1,4 @@
-//! Verdicts that differ from those of other implementations on purpose are those that the page on the format lists.
+//! The verdicts that differ from other implementations' on purpose are the ones that the page on the format lists.
 
 use bumpalo::Bump;
 use nostr::Limits;

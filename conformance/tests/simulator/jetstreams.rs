@@ -57,7 +57,7 @@ fn apply<'e>(commits: impl Iterator<Item = (&'e Value, &'e Value)>) -> BTreeMap<
     records
 }
 
-/// Asserts that the records in `found` are those of the accounts.
+/// Asserts that the records in `found` are the accounts' records.
 fn assert_matches(sim: &Simulation, found: &BTreeMap<String, String>) {
     let mut expected = BTreeMap::new();
     for account in sim.expected_accounts() {

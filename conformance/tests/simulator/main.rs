@@ -3,7 +3,7 @@
 //! | module | tests |
 //! |---|---|
 //! | `repositories` | the sync endpoints of PDSs and relays; documents, logs and handles |
-//! | `streams` | `subscribeRepos`: cursors, order, events of every kind, each verified |
+//! | `streams` | `subscribeRepos`: cursors, order, events of every kind, all verified |
 //! | `jetstreams` | both versions of Jetstream |
 //! | `faults` | every fault occurs and is counted |
 //!

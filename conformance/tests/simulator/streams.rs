@@ -1,4 +1,4 @@
-//! `subscribeRepos`: cursors, order, and events of every kind, each verified.
+//! `subscribeRepos`: cursors, order, and events of every kind, all verified.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;

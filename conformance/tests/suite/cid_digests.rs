@@ -60,7 +60,7 @@ fn named(hash_function: u8, len: u8) -> Vec<u8> {
 
 type Accepts = fn(&[u8]) -> bool;
 
-/// Each layer that reads a CID: a name, and whether the layer accepts the CID there.
+/// The layers that read a CID: a name, and whether the layer accepts the CID there.
 const LAYERS: [(&str, Accepts); 20] = [
     ("binary form", |cid| CidRef::from_bytes(cid).is_some()),
     ("start of bytes", |cid| CidRef::from_prefix(&[cid, &[0; 64]].concat()).is_some()),
@@ -222,7 +222,7 @@ fn frame(links: &Links) -> Vec<u8> {
 }
 
 fn car_readers_agree(bytes: &[u8]) -> bool {
-    // The digests are not those of the blocks: only the shape of the CIDs is read.
+    // The digests do not match the blocks: only the shape of the CIDs is read.
     let mut options = car::Options::default();
     options.trust_hashes = true;
     let whole = car::read(bytes, &options).is_ok();

@@ -139,7 +139,7 @@ fn each_batch_equals_single(frames: &[&[u8]]) {
     }
 }
 
-/// Splits the live capture: each frame after its length, four bytes, little-endian.
+/// Splits the live capture: every frame after its length, four bytes, little-endian.
 pub(crate) fn split_live(mut file: &[u8]) -> Vec<&[u8]> {
     let mut frames = Vec::new();
     while let Some((len, rest)) = file.split_first_chunk() {

@@ -1,4 +1,4 @@
-//! Hostile bytes: each input yields a specific error or a different valid value, at a bounded cost, on a
+//! Hostile bytes: every input yields a specific error or a different valid value, at a bounded cost, on a
 //! small stack.
 
 use std::thread;
@@ -96,7 +96,7 @@ fn an_archive_with_one_bit_flipped_is_refused_or_proves_nothing_new() {
         }
         Err(error) => assert!(error.offset <= archive.len() as u64, "bit {bit}"),
     });
-    // All of a root's digest, and a few bits in front of each digest.
+    // All of a root's digest, and a few bits in front of every digest.
     assert!((256..350).contains(&accepted), "{accepted} flips are accepted");
 }
 

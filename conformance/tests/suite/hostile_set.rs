@@ -106,7 +106,7 @@ fn repository_verdict(case: &Case, strict_records: bool) -> Verdict {
     }
 }
 
-/// The verdicts on the frames of a case, each verified without the others.
+/// The verdicts on the frames of a case, verified one at a time.
 fn one_by_one(case: &Case, strict_records: bool) -> Vec<Verdict> {
     let (mut judge, mut state) = new_judge(strict_records);
     let key = |_: &str| CompressedKey::from_did_key(&case.signing_key).ok();

@@ -1,4 +1,4 @@
-//! Mirrors of a directory: what of an export is stored, in pages of any size, and what is refused.
+//! Mirrors of a directory: the operations of an export that are stored, in pages of any size, and the refused ones.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ impl TestMirror {
         self.folder.path().join("plc.sqlite")
     }
 
-    /// Applies the lines in pages of this many, each by a process of its own. The numbers and codes of those that are refused.
+    /// Applies the lines in pages of this many, one process per page. The numbers and codes of the refused ones.
     fn apply(&self, lines: &[ExportLine], page: usize) -> Vec<(u64, String)> {
         let mut refused = Vec::new();
         for lines in lines.chunks(page) {

@@ -241,7 +241,7 @@ fn generated_repositories_are_proved_and_are_the_trees_of_the_reference() {
         prove(&export, Some(&did), std::slice::from_ref(&key)).unwrap();
         prove(&shuffled, Some(&did), &[key]).unwrap();
         let repository = Repository::read(&shuffled, &repo::Options::default()).unwrap();
-        // The written bytes equal those of other implementations for the same order.
+        // The written bytes equal other implementations' bytes for the same order.
         assert_eq!(repository.export(Vec::new()).unwrap(), export);
         let records: Vec<(String, Cid)> =
             repository.records().map(|record| record.map(|r| (r.path, r.cid)).unwrap()).collect();

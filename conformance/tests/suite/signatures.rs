@@ -118,7 +118,7 @@ fn signing_key(document: &Json) -> PublicKey {
     PublicKey::from_verification_method(text("type"), text("publicKeyMultibase")).unwrap()
 }
 
-/// The block of each commit and sync event.
+/// The blocks of the commit and sync events.
 fn commit_blocks(frames: &[&[u8]]) -> Vec<Vec<u8>> {
     let mut decoder = Decoder::new(Options::default());
     let mut blocks = Vec::new();

@@ -18,7 +18,7 @@ fn every_commit_of_the_reference_server_is_accepted() {
     let file = data.bytes("pds/frames.bin");
     let mut judge = judge_of_the_reference_server(&data);
     let counts = tally(&mut judge, &corpus::read(&file).unwrap(), 512);
-    // The capture has each account's first commit, and continues after the accounts were filled.
+    // The capture has every account's first commit, and continues after the accounts were filled.
     let expected = [
         ("unjudged #account", 10),
         ("unjudged #identity", 10),

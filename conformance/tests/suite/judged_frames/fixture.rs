@@ -202,7 +202,7 @@ pub(crate) fn with_blocks<'a>(
     frame(Commit { car: &car, ..commit })
 }
 
-/// The blocks of a commit, each with its CID.
+/// The blocks of a commit with their CIDs.
 pub(crate) fn blocks<'a>(commit: &Commit<'a>) -> impl Iterator<Item = (CidRef<'a>, &'a [u8])> {
     commit.blocks.iter().map(|block| (block.cid, block.data))
 }

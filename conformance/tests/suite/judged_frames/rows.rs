@@ -1,4 +1,4 @@
-//! Each row of the table of checks, with an event that fails there and at no earlier row.
+//! Every row of the table of checks, with an event that fails there and at no earlier row.
 
 use atproto::commit::UnsignedCommit;
 use atproto::corpus;
