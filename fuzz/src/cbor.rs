@@ -1,4 +1,4 @@
-//! All walks over DAG-CBOR give the same answer, and what is accepted has one encoding.
+//! All walks over DAG-CBOR give the same answer, and accepted bytes have one encoding.
 
 use bumpalo::Bump;
 use codec::cbor::{self, ItemCounts, Reader};

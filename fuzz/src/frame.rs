@@ -1,4 +1,4 @@
-//! Frames decode alike alone and in batches, and what is accepted survives being written.
+//! Frames decode alike alone and in batches, and accepted frames survive being written.
 
 use atproto::event::{Decoder, Options, Values, peek};
 

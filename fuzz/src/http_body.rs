@@ -54,7 +54,7 @@ fn with_length(body: &[u8], stated: usize) -> Vec<u8> {
     [format!("HTTP/1.1 200 OK\r\ncontent-length: {stated}\r\n\r\n").as_bytes(), body].concat()
 }
 
-/// The body in chunks, each as long as its first byte.
+/// The body in chunks, as long as their first bytes.
 fn in_chunks(mut body: &[u8]) -> Vec<u8> {
     let mut response = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
     while let [first, ..] = body {

@@ -1,4 +1,4 @@
-//! What is read from JSON survives JSON and DAG-CBOR.
+//! Values read from JSON survive JSON and DAG-CBOR.
 
 use bumpalo::Bump;
 use codec::{cbor, json};

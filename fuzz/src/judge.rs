@@ -52,7 +52,7 @@ fn signed_again(frame: &[u8]) -> Option<Vec<u8>> {
     Some(Event::Commit(Commit { commit: root, car: &car, ..commit }).to_frame())
 }
 
-/// The input, or what it is cut into: a length of two bytes before each frame but the last.
+/// The frames of the input: a length of two bytes before every frame but the last.
 fn split(input: &[u8]) -> Vec<&[u8]> {
     let mut frames = vec![input];
     let mut rest = input;

@@ -34,7 +34,8 @@ thread_local! {
     static LOOPBACK: OnceCell<Loopback> = const { OnceCell::new() };
 }
 
-/// Runs `exchange` with a client, while the server answers each connection with `answer` of the request's head.
+/// Runs `exchange` with a client, while the server answers every connection with `answer` of the request's
+/// head.
 pub(crate) fn exchange<T>(
     answer: impl Fn(&str) -> Vec<u8>,
     exchange: impl AsyncFnOnce(&Client, &Url) -> T,
@@ -62,8 +63,8 @@ impl Loopback {
     }
 
     async fn serve(&self, answer: &impl Fn(&str) -> Vec<u8>) {
-        // Kept open to the end: closing with unread bytes would reset the connection, and the client could lose
-        // what it has not read.
+        // Kept open to the end: closing with unread bytes would reset the connection, and the client could
+        // lose its unread bytes.
         let mut answered = Vec::new();
         while let Ok((mut stream, _)) = self.listener.accept().await {
             // A client that closes early is one of the outcomes.

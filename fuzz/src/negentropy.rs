@@ -24,7 +24,7 @@ fn receive(message: &[u8]) {
     }
 }
 
-/// Each three bytes of the plan are the time and the id of an item, and which sides have it.
+/// Every three bytes of the plan are the time and the id of an item, and the sides that have it.
 fn exchange(plan: &[u8]) {
     let (mut ours, mut theirs) = (BTreeSet::new(), BTreeSet::new());
     for [time, id, sides] in plan.as_chunks::<3>().0 {

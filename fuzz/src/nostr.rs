@@ -1,4 +1,4 @@
-//! Events of each Nostr format survive decoding and encoding, and other input does no harm.
+//! Events of every Nostr format survive decoding and encoding, and other input does no harm.
 
 use std::io::Cursor;
 
@@ -37,8 +37,8 @@ pub(crate) fn run_notepack(bytes: &[u8]) {
     }
 }
 
-/// Reads `bytes`, and a patched container, as a container: damage is in order and within the bytes, and an event by number is
-/// that of the stream.
+/// Reads `bytes`, and a patched container, as a container: damage is in order and within the bytes, and an event by number
+/// equals the stream's.
 pub(crate) fn run_container(bytes: &[u8]) {
     container(bytes);
     let mut file = sample_container();

@@ -12,7 +12,7 @@ use nostr_relay::{Client, Options, RelayItem, RelayNotice};
 use crate::loopback;
 use crate::websocket::{FINAL, TEXT, frame, options, upgrade};
 
-/// Runs the target on one input: the first byte decides if ids are compared, the rest are messages, each after its length in
+/// Runs the target on one input: the first byte decides if ids are compared, the rest are messages, all after their lengths in
 /// two bytes.
 pub(crate) fn run(input: &[u8]) {
     let Some((mode, messages)) = input.split_first() else { return };
@@ -36,7 +36,7 @@ pub(crate) fn run(input: &[u8]) {
     }
 }
 
-/// The items between the first connection and its end, or that of the client.
+/// The items between the first connection and its end, or the client's end.
 fn receive(stream: Vec<u8>, compares: bool) -> Vec<RelayItem> {
     let answer = |head: &str| [upgrade(head).as_bytes(), &stream].concat();
     let read = async |client: &http::Client, url: &http::Url| {
@@ -62,7 +62,7 @@ fn relay(client: &http::Client, url: &http::Url, compares: bool) -> Client {
     Client::new(dialer, url.clone(), Filter::default(), chosen, Jitter::seeded(7))
 }
 
-/// The messages, each after its length in two bytes, little-endian. What is no text ends the connection elsewhere.
+/// The messages, after their lengths in two bytes, little-endian. A message that is no text ends the connection elsewhere.
 fn split(mut input: &[u8]) -> Vec<String> {
     let mut messages = Vec::new();
     while let [low, high, rest @ ..] = input {
@@ -74,5 +74,5 @@ fn split(mut input: &[u8]) -> Vec<String> {
     messages
 }
 
-/// 300 characters, each escaped.
+/// 300 characters, all escaped.
 const MAX_TEXT_BYTES: usize = 300 * 10;

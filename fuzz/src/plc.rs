@@ -1,4 +1,5 @@
-//! Judging a log and reading a DID document survive any input, and what is accepted is consistent.
+//! Judging a log and reading a DID document survive any input, and accepted logs and documents are
+//! consistent.
 
 use atproto::did_document::{self, DidDocument};
 use atproto::plc::Operation;

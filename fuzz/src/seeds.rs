@@ -49,7 +49,7 @@ fn made(target: &str) -> Vec<Vec<u8>> {
     }
 }
 
-/// The last frame of each hostile case.
+/// The last frame of every hostile case.
 fn frames() -> Vec<Vec<u8>> {
     let last = |file: &Vec<u8>| captured(file).last().map(|frame| frame.to_vec());
     cases(InputKind::Frames).iter().filter_map(last).collect()
@@ -67,14 +67,14 @@ fn jetstream(mode: u8, message: &str) -> Vec<u8> {
     [&[mode][..], &len, message.as_bytes(), &len, message.as_bytes()].concat()
 }
 
-/// Messages of a relay, each after its length.
+/// Messages of a relay, after their lengths.
 fn relay(mode: u8, messages: &[&str]) -> Vec<u8> {
     let len = |text: &str| u16::try_from(text.len()).expect("a short message").to_le_bytes();
     let framed = messages.iter().flat_map(|text| [&len(text)[..], text.as_bytes()].concat());
     std::iter::once(mode).chain(framed).collect()
 }
 
-/// The corpus of a target that the repository keeps: inputs, each after its length, in one file.
+/// The corpus of a target that the repository keeps: inputs, after their lengths, in one file.
 fn saved(target: &str) -> Vec<Vec<u8>> {
     let file = fs::read(own("corpus").join(target)).unwrap_or_default();
     captured(&file).iter().map(|input| input.to_vec()).collect()
@@ -130,7 +130,7 @@ fn is_seed(target: &str, path: &Path) -> bool {
 }
 
 /// The inputs in files: the frames of a capture, the lines of a list, or a whole file. The first
-/// [`FIRST_PARTS`] of each.
+/// [`FIRST_PARTS`] of a file.
 fn of_files(paths: &[PathBuf], target: &str) -> Vec<Vec<u8>> {
     let mut inputs = Vec::new();
     for path in paths {
@@ -145,7 +145,7 @@ fn of_files(paths: &[PathBuf], target: &str) -> Vec<Vec<u8>> {
     inputs
 }
 
-/// The parts of a file, each after its length in four bytes, little-endian.
+/// The parts of a file, after their lengths in four bytes, little-endian.
 fn captured(mut file: &[u8]) -> Vec<&[u8]> {
     let mut parts = Vec::new();
     while let Some((len, rest)) = file.split_first_chunk() {
@@ -174,7 +174,7 @@ fn own(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// Messages of each kind.
+/// Messages of every kind.
 const RELAY: &[&str] = &[
     r#"["EVENT","w1",{"id":"","created_at":7}]"#,
     r#"["EOSE","w1"]"#,

@@ -1,8 +1,8 @@
 //! The batched verifiers agree with libsecp256k1 on signatures.
 //!
-//! The input is cut into claims. Each brings a secret key, 32 bytes to sign, a signature and a key, and
-//! a first byte that tells which of the last two are kept and which are made honestly from the secret,
-//! and which bit of all is flipped then.
+//! The input is cut into claims. A claim brings a secret key, 32 bytes to sign, a signature and a key,
+//! and a first byte that tells which of the last two are kept and which are made honestly from the
+//! secret, and which bit of all is flipped then.
 
 use kernels::secp256k1::{
     Backend, EcdsaItem, Key, KeyTable, SchnorrItem, Verdict, verify_ecdsa_many, verify_schnorr_many,
@@ -19,7 +19,7 @@ pub(crate) fn run(input: &[u8]) {
     judge_schnorr(&claims, &tables);
 }
 
-/// First byte, flipped bit, secret, what is signed, signature, key.
+/// First byte, flipped bit, secret, signed bytes, signature, key.
 const LEN: usize = 1 + 2 + 32 + 32 + 64 + 33;
 
 struct Claim {

@@ -48,7 +48,7 @@ fn use_store(path: &Path) -> Result<Vec<(String, u64)>, StoreError> {
     Ok(streams)
 }
 
-/// The valid file with some bytes replaced: each patch is a place in three bytes and the new byte.
+/// The valid file with some bytes replaced: a patch is a place in three bytes and the new byte.
 fn patched(patches: &[u8]) -> Vec<u8> {
     let mut file = VALID.clone();
     for [high, middle, low, byte] in patches.as_chunks::<4>().0 {

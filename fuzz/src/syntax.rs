@@ -1,4 +1,4 @@
-//! An accepted text comes back as it was, with parts that are what they should be.
+//! An accepted text comes back as it was, with the right parts.
 
 use atproto::syntax::{
     AtIdentifier, AtIdentifierBuf, AtUri, AtUriBuf, CidText, CidTextBuf, Datetime, DatetimeBuf,

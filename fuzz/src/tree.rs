@@ -22,7 +22,7 @@ pub(crate) fn run(input: &[u8]) {
     }
 }
 
-/// Blocks, each a length in two bytes and the content, in which `cc n` is replaced by a link to block `n`.
+/// Blocks, a length in two bytes and the content, in which `cc n` is replaced by a link to block `n`.
 fn blocks(mut input: &[u8]) -> Vec<(Cid, Vec<u8>)> {
     let mut blocks: Vec<(Cid, Vec<u8>)> = Vec::new();
     while let [low, high, rest @ ..] = input {

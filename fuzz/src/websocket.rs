@@ -6,7 +6,8 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::loopback::{self, LIMITS};
 
-/// Runs the target on one input: the first byte decides if the rest is the stream or what it is made of.
+/// Runs the target on one input: the first byte decides if the rest is the stream or the plan that it is made
+/// from.
 pub(crate) fn run(input: &[u8]) {
     match input.split_first() {
         Some((0..128, stream)) => {
@@ -59,7 +60,7 @@ pub(crate) fn options() -> SocketOptions<'static> {
     SocketOptions { max_message_bytes: 4 << 10, ..SocketOptions::default() }
 }
 
-/// A stream of binary messages and pings, and the messages. Each part of the plan is a length and a first byte
+/// A stream of binary messages and pings, and the messages. A part of the plan is a length and a first byte
 /// that says how its message is fragmented.
 fn framed(mut plan: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>) {
     let (mut stream, mut messages) = (Vec::new(), Vec::new());

@@ -38,6 +38,6 @@ fn cargo_run_starts_the_driver() {
     assert!(metadata.contains(r#""default_run":"wireproof-fuzz""#), "{metadata}");
 }
 
-/// Mutated inputs for each target.
+/// Mutated inputs per target.
 const INPUTS: u64 = 1_000;
 const SEED: u64 = 1;
