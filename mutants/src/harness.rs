@@ -1,5 +1,5 @@
-//! Runs tests: first each without a mutant, for its time and the mutants that it reaches; then those that reach a
-//! mutant with it active.
+//! Runs tests: first all without a mutant, for their times and the mutants that they reach; then the tests that
+//! reach a mutant with it active.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -47,7 +47,7 @@ pub(crate) enum Outcome {
     Unviable,
 }
 
-/// Runs each test of the programs once. A program that is recorded already is not run again.
+/// Runs every test of the programs once. A program that is recorded already is not run again.
 pub(crate) fn record(
     programs: &[Program],
     cache: &Path,
@@ -129,7 +129,7 @@ fn timed(
     Ok((status.is_some_and(|status| status.success()), started.elapsed().as_secs_f64()))
 }
 
-/// The tests that reach each mutant.
+/// The tests that reach a mutant, by mutant.
 #[derive(Debug)]
 pub(crate) struct Reaching<'a> {
     recorded: &'a [Recorded],
@@ -286,7 +286,7 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Seconds of tests in each batch; tests that exceed the last are not run.
+/// Seconds of tests per batch; tests that exceed the last are not run.
 const BUDGETS: [f64; 5] = [0.1, 0.4, 2.0, 8.0, 32.0];
 
 /// Runs of tests that fail, each followed by one without a mutant, until the latter passes.
@@ -295,7 +295,7 @@ const ATTEMPTS: usize = 4;
 /// The number of no mutant: they start at one.
 const NO_MUTANT: u32 = 0;
 
-/// Times the recorded time that tests may take, and what is added.
+/// Times the recorded time that tests may take, and an addend.
 const SLOWER: f64 = 4.0;
 const LEAST_SECONDS: u64 = 2;
 

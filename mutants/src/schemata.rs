@@ -1,4 +1,4 @@
-//! Writes a source file that contains its mutants, each behind a switch.
+//! Writes a source file that contains its mutants, all behind switches.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;

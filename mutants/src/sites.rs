@@ -1,7 +1,7 @@
-//! Finds the places of a source file that have mutants, and the mutants of each.
+//! Finds the places of a source file that have mutants, and their mutants.
 //!
-//! Left out: what is not compiled for other crates, constants, patterns, `unsafe`, macros, `Debug`, `size_hint`, and
-//! capacities, which no result depends on.
+//! Left out: code that is not compiled for other crates, constants, patterns, `unsafe`, macros, `Debug`,
+//! `size_hint`, and capacities, which no result depends on.
 
 use std::ops::Range;
 

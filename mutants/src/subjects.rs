@@ -1,4 +1,4 @@
-//! What is mutated, and the tests that must notice.
+//! The mutated code, and the tests that must notice.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ impl Subject {
     }
 }
 
-/// Adds a file and those of the modules that it declares. `folder` holds the modules.
+/// Adds a file and the files of the modules that it declares. `folder` holds the modules.
 fn follow(
     repository: &Path,
     file: &Path,

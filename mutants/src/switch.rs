@@ -1,4 +1,5 @@
-//! Chooses the active mutant of a process, and records which mutants it reaches. Added to each mutated crate.
+//! Chooses the active mutant of a process, and records which mutants it reaches. Added to every mutated
+//! crate.
 
 use std::fs::File;
 use std::io::Write as _;

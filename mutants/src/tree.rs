@@ -179,7 +179,7 @@ impl Tree {
         Ok(all)
     }
 
-    /// Builds tests, each `package` or `package/target`.
+    /// Builds tests, given as `package` or `package/target`.
     fn cargo(&self, tests: &[&str]) -> Result<Built, String> {
         let mut cargo = Command::new("cargo");
         cargo.args(["test", "--no-run", "--offline", "--message-format=json", "--lib"]);
@@ -235,7 +235,7 @@ fn blamed(error: &Value, rendered: &BTreeMap<PathBuf, Rendered>) -> Vec<u32> {
     }
     let mut spans = Vec::new();
     collect_spans(&error["message"], &mut spans);
-    // Primary spans first, then those of notes.
+    // Primary spans first, then the notes' spans.
     spans.sort_by_key(|span| span["is_primary"] != true);
     let found = spans.iter().find_map(|span| {
         let file = rendered.get(Path::new(span["file_name"].as_str()?))?;

@@ -57,7 +57,7 @@ fn of_reference(to: &Type) -> Vec<String> {
     }
 }
 
-/// Each element's values beside the first values of the others.
+/// Every element's values, together with the first values of the others.
 fn of_tuple(elements: &[Vec<String>]) -> Vec<String> {
     if elements.is_empty() {
         return texts(&["()"]);
