@@ -21,7 +21,7 @@ pub(crate) type FoundKeys<'a> = HashMap<&'a str, CompressedKey>;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Has `get(did)`. It may change, and is asked each time.
+    /// Has `get(did)`. It may change, and is asked every time.
     Mapping,
     /// Is called with a DID.
     Function,

@@ -1,4 +1,4 @@
-//! Arguments of functions: what is not of the expected type raises `TypeError` with the argument's name.
+//! Arguments of functions: a value of an unexpected type raises `TypeError` with the argument's name.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyInt, PyString};
 
-/// `TypeError`: the argument is not what is expected.
+/// `TypeError`: the argument is not of the expected type.
 pub(crate) fn wrong_type(name: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr {
     let found = found.get_type().name().map_or("?".to_owned(), |name| name.to_string());
     PyTypeError::new_err(format!("argument '{name}': expected {expected}, not {found}"))
@@ -126,7 +126,7 @@ pub(crate) fn start(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Start> {
     }
 }
 
-/// The time of a judgement in microseconds since 1970: that of the argument `now`, by default of the clock.
+/// The time of a judgement in microseconds since 1970: the argument `now`, by default the clock's.
 pub(crate) fn time_of_judgement(now: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
     now.map_or_else(|| Ok(clock_micros()), time_since_1970)
 }

@@ -135,7 +135,7 @@ pub(crate) struct Pieces {
     argument: &'static str,
     reader: Box<dyn RecordBatchReader + Send>,
     measure: Measure,
-    /// What is left of the last batch.
+    /// The rest of the last batch.
     rest: Option<RecordBatch>,
 }
 
@@ -146,7 +146,7 @@ type Measure = Box<dyn Fn(&RecordBatch) -> RowSizes + Send>;
 pub(crate) type RowSizes = Box<dyn Fn(usize) -> usize>;
 
 impl Pieces {
-    /// Pieces whose size is that of a column of bytes.
+    /// Pieces measured by a column of bytes.
     pub(crate) fn new(
         argument: &'static str,
         reader: Box<dyn RecordBatchReader + Send>,
@@ -203,7 +203,7 @@ fn piece_rows(sizes: &RowSizes, rows: usize) -> usize {
 /// The columns of the input that are in the output, too.
 pub(crate) struct KeptColumns {
     columns: Vec<usize>,
-    /// The columns of the output: those that are kept come first.
+    /// The columns of the output: the kept ones come first.
     pub(crate) schema: SchemaRef,
 }
 

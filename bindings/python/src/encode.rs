@@ -42,7 +42,7 @@ pub(crate) fn encode<'py>(
     })
 }
 
-/// What a thread keeps from call to call.
+/// The state that a thread keeps from call to call.
 #[derive(Default)]
 struct State {
     /// Growth to the size of a record costs as much as the record.
@@ -50,8 +50,8 @@ struct State {
     shapes: Shapes,
 }
 
-/// The sets of keys of earlier maps, by their number, each in canonical order. A map that has as many entries as a set, and
-/// each of its keys, has the keys of the set: its entries are looked up in canonical order, without sorting.
+/// The sets of keys of earlier maps, by their number, all in canonical order. A map that has as many entries as a set, and
+/// all of its keys, has the keys of the set: its entries are looked up in canonical order, without sorting.
 #[derive(Default)]
 struct Shapes {
     by_count: [Candidates; 1 + MAX_ENTRIES],
@@ -195,7 +195,7 @@ impl Encoding<'_> {
     #[inline(never)]
     fn other_map(&mut self, map: &Bound<'_, PyDict>, depth: usize) -> PyResult<()> {
         let mut entries = Vec::with_capacity(map.len());
-        // Without the lock of an interpreter, this holds that of the map.
+        // Without the lock of an interpreter, this holds the lock of the map.
         let all_strings = map.iter().fold(true, |all, (key, value)| {
             let key = key.cast_into::<PyString>();
             let all = all && key.is_ok();
@@ -304,7 +304,7 @@ const MAX_ENTRIES: usize = 16;
 /// Sets of as many keys that are kept.
 const MAX_CANDIDATES: usize = 8;
 
-/// After as many maps with other keys, those that are kept are given up: they are of no use to the maps of today.
+/// After as many maps with other keys, the kept sets are given up: they are of no use to the maps of today.
 const MAX_MISSES: usize = 1024;
 
 /// A buffer of more bytes is not kept.

@@ -122,7 +122,7 @@ impl EventColumns {
         })
     }
 
-    /// The size of a row in bytes: its content, its values, and 24 bytes for each value and tag.
+    /// The size of a row in bytes: its content, its values, and 24 bytes per value and tag.
     pub(crate) fn size(&self, row: usize) -> usize {
         self.content.get(row).map_or(0, str::len) + self.tags.size(row)
     }
@@ -245,7 +245,7 @@ impl ListColumn {
         }
     }
 
-    /// What the lists contain, one after the other.
+    /// The items of the lists, one after the other.
     fn items(&self) -> &ArrayRef {
         match self {
             Self::Small(lists) => lists.values(),
@@ -334,7 +334,7 @@ impl EventRows {
     }
 }
 
-/// The columns of events; those of rows that may have none can be null.
+/// The columns of events; if rows may have none, the columns can be null.
 pub(crate) fn event_fields(is_nullable: bool) -> Vec<Field> {
     let tag = DataType::new_list(DataType::LargeUtf8, true);
     vec![
@@ -348,5 +348,5 @@ pub(crate) fn event_fields(is_nullable: bool) -> Vec<Field> {
     ]
 }
 
-/// What a tag or a value takes beside its text in bytes.
+/// Bytes that a tag or a value takes in addition to its text.
 const LIST_BYTES: usize = 24;

@@ -1,4 +1,4 @@
-//! Verification of frames in record batches: a row for each frame in, a row of its verdict out.
+//! Verification of frames in record batches: one row in per frame, one row out with its verdict.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ impl FrameVerdicts {
         self.kept.batch(piece, rows.finish())
     }
 
-    /// The time at which each row is judged: when it was received, if that is known.
+    /// The times at which the rows are judged: when they were received, if that is known.
     fn times(&self, piece: &RecordBatch) -> Vec<u64> {
         let now = self.now.unwrap_or_else(clock_micros);
         let received = self.received.map(|index| TimeColumn::new(piece.column(index)));

@@ -12,13 +12,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use verify::sync::{Chain, Outcome, SyncEffect};
 
-/// A frame and what was found about it. Objects of Python share it.
+/// A frame and the findings about it. Objects of Python share it.
 pub(crate) struct Judged {
     pub(crate) frame: FrameBytes,
     pub(crate) facts: Facts,
 }
 
-/// The bytes of a frame: those of the caller, or of a connection.
+/// The bytes of a frame: from the caller, or from a connection.
 pub(crate) enum FrameBytes {
     Python(Py<PyBytes>),
     Shared(Bytes),
@@ -32,7 +32,7 @@ impl FrameBytes {
         }
     }
 
-    /// The bytes as an object, which is made for each call if they are not Python's.
+    /// The bytes as an object, which is made for every call if they are not Python's.
     pub(crate) fn to_object<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         match self {
             Self::Python(bytes) => bytes.bind(py).clone(),
@@ -41,7 +41,7 @@ impl FrameBytes {
     }
 }
 
-/// What was found about a frame.
+/// The findings about a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) code: Name,
@@ -185,7 +185,7 @@ impl Facts {
         self.is_verified && self.kind == "commit"
     }
 
-    /// Sets what the event claims, verified or not.
+    /// Sets the claims of the event, verified or not.
     fn set_claims(&mut self, frame: &[u8], event: Option<&Event<'_>>) {
         let (did, rev) = event.map_or((None, None), claims);
         let time = match event {
@@ -219,7 +219,7 @@ impl Facts {
     }
 }
 
-/// The operations of a resynced repository: each record is created.
+/// The operations of a resynced repository: every record is created.
 pub(crate) fn created(archive: &[u8], record: &Record<'_>) -> OpFacts {
     OpFacts {
         action: Action::Create.as_str().into(),
@@ -256,7 +256,7 @@ fn claims<'a>(event: &Event<'a>) -> (Option<&'a str>, Option<&'a str>) {
     }
 }
 
-/// How a verified event continues what is known of its account.
+/// How a verified event continues the known chain of its account.
 fn chain(outcome: &Outcome<'_>) -> Option<&'static str> {
     Some(match outcome {
         Outcome::Commit(_, Chain::Intact) | Outcome::Sync(_, SyncEffect::Unchanged) => "intact",

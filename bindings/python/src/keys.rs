@@ -11,7 +11,7 @@ use verify::{identity, plc};
 use crate::arguments::wrong_value;
 use crate::errors::Class;
 
-/// What a caller gives to name the signing key of an account. Exactly one of the three.
+/// The arguments by which a caller names the signing key of an account. Exactly one of the three.
 pub(crate) struct KeyArguments<'a, 'py> {
     pub(crate) key: Option<&'a str>,
     pub(crate) doc: Option<&'a Bound<'py, PyAny>>,

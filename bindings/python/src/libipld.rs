@@ -215,7 +215,7 @@ fn add_block(
 }
 
 /// The end of [`decode_car`] for an archive that is refused: libipld ignores lengths and decodes some of them, and names the
-/// faults of others, in its words. What was not verified is not returned where it should be.
+/// faults of others, in its words. Unverified blocks are not returned where verification was asked for.
 #[cold]
 fn refused_car<'py>(
     py: Python<'py>,

@@ -1,4 +1,5 @@
-//! Nostr events in record batches: decoded from a column of bytes, encoded into one, and verified. Each row in is a row out.
+//! Nostr events in record batches: decoded from a column of bytes, encoded into one, and verified. One row in is one row
+//! out.
 
 use std::sync::Arc;
 
@@ -360,7 +361,7 @@ fn encoded_type(format: Format) -> DataType {
 enum Input {
     /// In a column, encoded in a format.
     Encoded(Format, usize),
-    /// In a column for each field.
+    /// In a column per field.
     Columns(EventFields),
 }
 

@@ -47,7 +47,7 @@ impl Outcome {
         State::of(self.facts(), self.judged.frame.as_slice(py))
     }
 
-    /// What is said of the outcome in a text about it.
+    /// The summary of the outcome in a text about it.
     pub(crate) fn summary(&self, py: Python<'_>) -> String {
         let facts = self.facts();
         let did = self.text(py, &facts.did).map_or("None".to_owned(), |did| format!("'{did}'"));

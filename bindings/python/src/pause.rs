@@ -1,5 +1,5 @@
-//! A pause of Python's cyclic collector: it runs after each 700 new containers, and finds nothing in a tree that is being
-//! made.
+//! A pause of Python's cyclic collector: it runs after every 700 new containers, and finds nothing in a tree that is
+//! being made.
 
 use pyo3::prelude::*;
 

@@ -32,7 +32,7 @@ type SharedError = Arc<Mutex<Option<PyErr>>>;
 enum Source {
     /// Batches that can be read once.
     Once(Mutex<Option<Batches>>),
-    /// Batches that are read from the start each time.
+    /// Batches that are read from the start every time.
     Repeatable(Box<dyn Fn() -> PyResult<Batches> + Send + Sync>),
 }
 
@@ -42,7 +42,7 @@ impl RecordBatchStream {
         Self::new(schema, Source::Once(Mutex::new(Some(batches))))
     }
 
-    /// A stream that begins anew each time it is read.
+    /// A stream that begins anew every time it is read.
     pub(crate) fn repeatable(
         schema: SchemaRef,
         open: impl Fn() -> PyResult<Batches> + Send + Sync + 'static,
@@ -232,7 +232,7 @@ pub(crate) fn column_type_error(argument: &str, field: &Field, expected: &str) -
     ))
 }
 
-/// Locks; what a holder that panicked left is as valid as before.
+/// Locks; the value is as valid as before even if a holder panicked.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -114,7 +114,7 @@ impl RecordColumns {
         Self::with_capacity(&RecordSelection::all(), 0, 0, 0)
     }
 
-    /// Memory is reserved once: builders that grow copy what they have.
+    /// Memory is reserved once: builders that grow copy their contents.
     fn with_capacity(
         RecordSelection(order): &RecordSelection,
         rows: usize,
@@ -200,7 +200,7 @@ pub(crate) fn record_fields(has_deletions: bool) -> [Field; COLUMNS] {
     ]
 }
 
-/// The number of columns, and the index of each.
+/// The number of columns, and their indices.
 const COLUMNS: usize = 5;
 const COLLECTION: usize = 0;
 const RKEY: usize = 1;

@@ -1,4 +1,5 @@
-//! Verification of repositories in record batches: a row for each archive in, a row of its verdict out.
+//! Verification of repositories in record batches: one row in per archive, one row out with its
+//! verdict.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -104,7 +105,7 @@ impl RepositoryRows {
         let key = key.map(|key| PublicKey::try_from(*key));
         match key {
             Some(Ok(key)) => self.push(account, &verify_repository(car, account, &key)),
-            // What is wrong with the repository itself is of more use than that a key is missing.
+            // A fault of the repository itself is of more use than a missing key.
             None => match repository::verify_without_signature(car, &options()) {
                 Ok(_) => self.push_refused(account, "signature/no-key", NO_KEY),
                 Err(why) => self.push_refused(account, why.code(), &why.to_string()),

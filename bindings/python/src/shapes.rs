@@ -1,7 +1,7 @@
 //! The key sequences of earlier maps, as a tree: a record has the keys of other records, in the same order.
 //!
-//! A map is read along a path of the tree. Each key is proposed to the scanner, which compares bytes; the string of the key
-//! is at hand, with its hash. The end of the path has an empty twin of the map, whose copy needs no growth and no
+//! A map is read along a path of the tree. Every key is proposed to the scanner, which compares bytes; the string of the
+//! key is at hand, with its hash. The end of the path has an empty twin of the map, whose copy needs no growth and no
 //! insertion, only values.
 
 use std::cell::{Cell, OnceCell};

@@ -1,4 +1,5 @@
-//! The module is a library that Python can load. Everything else is tested in Python, in the files beside this one.
+//! The module is a library that Python can load. Everything else is tested in Python, in the files next to this
+//! one.
 
 use std::{env, fs};
 

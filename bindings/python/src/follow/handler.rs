@@ -165,7 +165,7 @@ impl Handler for QueueHandler {
     }
 }
 
-/// The origin of a URL with the scheme of HTTP, also for `wss://` and `ws://`.
+/// The origin of a URL with the scheme of HTTP, even for `wss://` and `ws://`.
 fn origin(url: &Url) -> Arc<str> {
     let mut url = url.clone();
     let scheme = if matches!(url.scheme(), "wss" | "https") { "https" } else { "http" };

@@ -162,7 +162,7 @@ impl _Follower {
         lock(&self.state)
     }
 
-    /// Whether the run is not that of a process that forked this one.
+    /// Whether the run is not a parent process's.
     fn is_here(&self) -> bool {
         match &*self.state() {
             RunState::Running(owner, _) => owner.is_here(),
@@ -207,7 +207,7 @@ impl _Follower {
         }
     }
 
-    /// Writes what the run has to say to the logger `wireproof`.
+    /// Writes the run's messages to the logger `wireproof`.
     fn write_log(&self, py: Python<'_>) -> PyResult<()> {
         self.queue.take_log().write(py)
     }

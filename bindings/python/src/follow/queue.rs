@@ -157,13 +157,13 @@ impl Queue {
         is_open
     }
 
-    /// Number of events that can be taken, and of those that are delivered and not acknowledged.
+    /// Number of events that can be taken, and of events that are delivered and not acknowledged.
     pub(crate) fn sizes(&self) -> (usize, usize) {
         let state = self.lock();
         (state.events.len(), state.unused.len())
     }
 
-    /// Ends the deliveries: events that are not taken are dropped, and those that are not acknowledged never will be.
+    /// Ends the deliveries: events that are not taken are dropped, and unacknowledged events stay so.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.is_closed = true;
