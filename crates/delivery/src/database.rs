@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `outbox` | one: the identity of the outbox, the next position, and the checksum of both and of all consumers |
 //! | `batch` | the events that one transaction stored, up to [`MAX_BATCH_BYTES`]: first position, time, bytes |
-//! | `digest` | the digests of the events of a batch, and what their repetitions have: kept longer than their bytes |
+//! | `digest` | the digests of the events of a batch, and the keys of their repetitions: kept longer than their bytes |
 //! | `consumer` | a name, its cursor, and a bit per position after it that may be acknowledged |
 //! | `account`, `record`, `record_count` | the records that events have brought: `known_records.rs` |
 //!
@@ -36,7 +36,7 @@ pub(crate) struct Contents {
     pub(crate) next: u64,
     pub(crate) consumers: Consumers,
     pub(crate) stored: VecDeque<StoredBatch>,
-    /// What repetitions of the last events have, in their order.
+    /// The keys of repetitions of the last events, in their order.
     pub(crate) keys: Vec<Digest>,
     /// Whether there is an account with a history.
     pub(crate) has_histories: bool,
@@ -334,7 +334,7 @@ CREATE TABLE consumer (
 pub(crate) const FORMAT: FileFormat =
     FileFormat { application_id: 0x5750_6f62, version: 5, schema: SCHEMA };
 
-/// Adds what repetitions have to a file that has digests alone.
+/// Adds the keys of repetitions to a file that has digests alone.
 const ADD_KEYS: &str = "
 ALTER TABLE digest ADD COLUMN keys BLOB NOT NULL DEFAULT x'';
 UPDATE digest SET keys = digests;

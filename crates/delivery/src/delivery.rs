@@ -205,7 +205,7 @@ impl Delivery {
         self.sender.acks.flush().await?;
         let closed = timeout(self.sender.options.stop_timeout, self.sender.sink.close()).await;
         ended?;
-        // What took too long is delivered again.
+        // Events that took too long are delivered again.
         finished.unwrap_or(Ok(()))?;
         closed.unwrap_or(Ok(())).map_err(DeliveryError::Sink)?;
         let metrics = &self.sender.metrics;

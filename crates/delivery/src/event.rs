@@ -71,7 +71,7 @@ pub(crate) fn bounded(name: &str) -> Box<str> {
     }
 }
 
-/// What another event with the same id has too if it is a repetition.
+/// The part that another event with the same id shares if it is a repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ComparedBy {
     /// The whole event.
@@ -117,7 +117,7 @@ impl NewEvent {
 
     /// The event, of which another one with the same id is a repetition if the payload is equal from `offset` on.
     ///
-    /// For what can differ when the same event is received again: its host, its number, the state of its account.
+    /// For data that can differ when the same event is received again: its host, its number, the state of its account.
     #[must_use]
     pub fn compared_from(mut self, offset: usize) -> Self {
         self.compared_by = ComparedBy::PayloadFrom(offset.min(self.payload.len()));
@@ -333,7 +333,7 @@ fn name_lens(data: &[u8]) -> (usize, usize) {
     (len(4), len(6))
 }
 
-/// Half of a SHA-256: over the stored form of an event, or over what its repetitions have in common.
+/// Half of a SHA-256: over the stored form of an event, or over the common part of its repetitions.
 pub(crate) type Digest = [u8; 16];
 
 /// Maximum length of a payload in bytes.

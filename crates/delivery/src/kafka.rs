@@ -7,7 +7,7 @@
 //! | header `id` | the id of the line, by which a consumer drops repetitions |
 //! | value | the line |
 //!
-//! | failure | what follows |
+//! | failure | consequence |
 //! |---|---|
 //! | no broker, no leader, too few replicas, no acknowledgement in time | the events are sent again |
 //! | a record that is larger than the topic allows, or that the broker refuses | the event is set aside after some attempts |
@@ -15,8 +15,8 @@
 //! | a topic that takes no records by its settings, which are read for every connection and after every failure | the start fails; a run tells the setting, and sends the events again |
 //! | a clock that is too far from the broker's | the events are sent again, and the failure tells the limit |
 //!
-//! The producer is idempotent: its own repetitions after a lost answer are stored once. What the delivery repeats,
-//! after a failure or a restart, can be stored again.
+//! The producer is idempotent: its own repetitions after a lost answer are stored once. Events that the delivery repeats, after a failure
+//! or a restart, can be stored again.
 
 mod address;
 mod topic;
@@ -181,7 +181,7 @@ impl KafkaSink {
             .producer()
             .acks(Acks::All)
             .idempotent(true)
-            // Chains of accounts wait for every acknowledgement: a batch has what comes while another one is sent.
+            // Chains of accounts wait for every acknowledgement: a batch has the events that come while another one is sent.
             .linger(Duration::ZERO)
             .batch_size(BATCH_BYTES)
             .buffer_memory(BUFFER_BYTES)

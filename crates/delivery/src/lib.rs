@@ -52,8 +52,8 @@
 //!
 //! # A sink of your own
 //!
-//! A sink is two implementations: of [`Sink`], which sends events, and of [`SinkAddress`], which says what URIs name it. Here
-//! one type is both:
+//! A sink is two implementations: of [`Sink`], which sends events, and of [`SinkAddress`], which says which URIs name it.
+//! Here one type is both:
 //!
 //! ```no_run
 //! use std::fs::File;

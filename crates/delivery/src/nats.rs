@@ -8,7 +8,7 @@
 //! | `Nats-Expected-Stream` | the stream: another one with the same subjects refuses the message |
 //! | payload | the line |
 //!
-//! | failure | what follows |
+//! | failure | consequence |
 //! |---|---|
 //! | no connection, no acknowledgement in time, no stream, a full stream | the events are sent again over a new connection |
 //! | a message that is larger than the server or the stream allows | the event is set aside after some attempts |

@@ -10,7 +10,7 @@
 //! The receiver accepts all events with a 2xx status, whatever the body of its response. It sees an event again when its response
 //! was lost, under the same `webhook-id` or, after a restart, in another batch: the ids in the lines never change.
 //!
-//! | response | what follows |
+//! | response | consequence |
 //! |---|---|
 //! | 2xx | the events are accepted |
 //! | 400, 409, 413, 415, 422 | the batch is halved to find the refused events, which are set aside after some attempts if the receiver accepts others meanwhile |

@@ -284,7 +284,8 @@ fn write_changes(
     removed.into_iter().try_for_each(|name| database::write_consumer(transaction, name, None))
 }
 
-/// What repetitions of the last events have: a source that ended before it stored their acknowledgement sends them again.
+/// The keys of repetitions of the last events: a source that ended before it stored their acknowledgement sends them
+/// again.
 #[derive(Default)]
 struct Repetitions {
     order: VecDeque<Digest>,

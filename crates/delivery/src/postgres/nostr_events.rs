@@ -56,7 +56,7 @@ pub(super) const LAYOUT: Layout = Layout {
     schema: SCHEMA,
 };
 
-/// `json` holds what `jsonb` does not: U+0000 in a tag.
+/// `json`, unlike `jsonb`, holds U+0000 in a tag.
 const SCHEMA: &str = r#"
 CREATE TABLE event (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
