@@ -172,7 +172,7 @@ async fn find_accounts(setup: &Setup<'_>, outbox: &Outbox) -> Result<Vec<Listing
     Ok(listings)
 }
 
-/// The accounts that are not in the state file: what happened since their history is not known.
+/// The accounts that are not in the state file: their changes since their history are not known.
 fn without_state(dids: &HashSet<String>, store: &Store) -> Result<Vec<Box<str>>, StoreError> {
     let dids: Vec<&str> = dids.iter().map(String::as_str).collect();
     let mut accounts = vec![AccountState::UNKNOWN; dids.len()];

@@ -250,7 +250,7 @@ fn sink_options(
     Ok(sinks)
 }
 
-/// A sink that cannot be opened. What may be available later on a host is a fault of the network.
+/// A sink that cannot be opened. If it may be available later on a host, the fault is the network's.
 fn not_opened(consumer: &str, failure: OpenFailure) -> Failure {
     match failure {
         OpenFailure::Remote(SendFailure { kind: FailureKind::Temporary(_), reason, .. }) => {

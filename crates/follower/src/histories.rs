@@ -204,7 +204,7 @@ impl Histories {
     /// The stream calls an account active. If its history is awaited, as it could not be fetched before, it is requested.
     pub(super) fn is_back(&self, did: &str) {
         let is_awaited = self.lock_known().is_awaited(did);
-        // What cannot be read ends the run at its next line.
+        // A state that cannot be read ends the run at its next line.
         if is_awaited.unwrap_or(false) && !self.lock().contains_key(did) {
             self.requests.request(did);
         }
@@ -272,7 +272,7 @@ impl Histories {
     /// Whether the history of an account is complete.
     fn is_complete(&self, did: &str) -> bool {
         let found = self.lock_known().is_complete(did);
-        // What cannot be read ends the run at its next line.
+        // A state that cannot be read ends the run at its next line.
         found.unwrap_or(false)
     }
 

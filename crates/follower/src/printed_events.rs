@@ -47,7 +47,7 @@ impl PrintedEvents {
 
     /// Records a printed event, whose cursor becomes the cursor of the host.
     pub(super) fn printed(&mut self, cursor: u64, hash: EventHash) {
-        // The host is asked for what follows the microsecond before.
+        // The host is asked for the events after the previous microsecond.
         self.at_cursor.retain(|(of, _)| of.saturating_add(1) >= cursor);
         if self.at_cursor.len() == MAX_EVENTS {
             self.at_cursor.pop_front();

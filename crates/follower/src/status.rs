@@ -92,7 +92,7 @@ impl Status {
         self.bar.tick();
     }
 
-    /// Prints what every destination has received, at a terminal.
+    /// Prints every destination's received events, at a terminal.
     pub fn print_totals(&self) {
         if !self.bar.is_hidden() {
             self.deliveries.totals().iter().for_each(|line| self.print(line));

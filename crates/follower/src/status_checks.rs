@@ -181,7 +181,7 @@ fn store(
 }
 
 impl Check {
-    /// Ends the check, with the result of storing what follows from it.
+    /// Ends the check, with the result of storing the events that follow from it.
     fn end(mut self, stored: Result<(), OutboxError>) {
         self.is_made = true;
         self.ack.record(stored);

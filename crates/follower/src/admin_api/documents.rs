@@ -18,7 +18,7 @@ pub struct CollectionList {
     pub collections: Vec<String>,
 }
 
-/// What to pause or resume: a destination, or the intake of events.
+/// The target of a pause or a resumption: a destination, or the intake of events.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PauseTarget {
