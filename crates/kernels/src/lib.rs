@@ -21,7 +21,7 @@
 //! | [`sha256`] | SHA-256 of one message and of many |
 //! | [`secp256k1`] | verification of many ECDSA and BIP-340 signatures |
 //! | [`p256`] | verification of many ECDSA signatures |
-//! | [`curve`] | what both have in common |
+//! | [`curve`] | the common part of both |
 //! | [`utf8`] | UTF-8 validation |
 //! | [`base32`] | lower-case base32, both ways |
 //! | [`hex`] | lower-case hexadecimal, both ways |

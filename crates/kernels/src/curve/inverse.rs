@@ -112,7 +112,7 @@ impl Modulo {
     /// (a·x + b·y + m·M)/2⁶² for the m that makes it an integer from −2M to M. x and y are in that range too.
     fn combine(&self, a: i64, x: &Limbs, b: i64, y: &Limbs) -> Limbs {
         let sum = |i: usize| i128::from(a) * i128::from(x[i]) + i128::from(b) * i128::from(y[i]);
-        // M is added to a negative x or y, so that what m adds cannot leave the range.
+        // M is added to a negative x or y, so that adding m·M cannot leave the range.
         let lift = (a & (x[4] >> 63)).wrapping_add(b & (y[4] >> 63));
         let low = sum(0) as u64;
         let excess = self.inverse.wrapping_mul(low).wrapping_add(lift as u64) & MASK_62 as u64;

@@ -14,9 +14,9 @@
 //! A product with a constant c needs less: x + 2⁵² in place of x, which saves a subtraction, for 2¹⁰⁴ − 2⁵²·c in place of 2¹⁰⁴
 //! ([`start_by`]). That plus 1.5·2⁵² is a double.
 //!
-//! The bits of both are added up as integers, exponents included; what the exponents add is known beforehand and
-//! subtracted once a column. A low half lies between −2⁵¹ and 2⁵¹, because the high one was rounded and not cut off, so
-//! every column starts with its share of a multiple of p that is larger than what the low halves can take away.
+//! The bits of both are added up as integers, exponents included; the sum of the exponents is known beforehand and subtracted
+//! once a column. A low half lies between −2⁵¹ and 2⁵¹, because the high one was rounded and not cut off, so
+//! every column starts with its share of a multiple of p that is larger than the low halves can take away.
 //! (Emmart, "Faster Modular Exponentiation Using Double Precision Floating Point Arithmetic on the GPU", ARITH 2018,
 //! §III has the two instructions, there with rounding towards zero.)
 

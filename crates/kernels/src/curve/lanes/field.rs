@@ -44,7 +44,7 @@ pub(in crate::curve) trait Prime: Modulus {
     #[cfg(any(test, debug_assertions))]
     const FOLDABLE_TOP: u64;
 
-    /// What [`fold`](Self::fold) adds to the terms of a column.
+    /// The amount that [`fold`](Self::fold) adds to the terms of a column.
     #[cfg(any(test, debug_assertions))]
     const FOLD_TERMS: u64;
 
@@ -72,7 +72,7 @@ pub(in crate::curve) trait Prime: Modulus {
     /// Replaces the bits of tight limbs above bit 256 (at most four) by their residue, and carries.
     fn fold_top<V: Vector>(limbs: Limbs<V>) -> Limbs<V>;
 
-    /// What lanes hold in place of a number below 2²⁵⁶.
+    /// The representation in lanes of a number below 2²⁵⁶.
     fn enter<V: Vector, const G: usize>(number: &Tight<V, G>) -> Tight<V, G>;
 
     /// The number in whose place lanes hold this.
@@ -444,7 +444,7 @@ impl<V: Vector, const G: usize> Wide<V, G> {
 // Rare operations: once or twice a signature, so plain rather than fast.
 
 impl<V: Vector, const G: usize> Tight<V, G> {
-    /// What lanes hold in place of the number, which is below 2²⁵⁶.
+    /// The representation in lanes of the number, which is below 2²⁵⁶.
     #[inline(always)]
     pub(super) fn enter(&self) -> Self {
         PrimeOf::<V>::enter(self)
@@ -638,11 +638,11 @@ pub(super) fn add_start<V: Vector, const N: usize>(mut columns: [V; N], start: [
     columns
 }
 
-/// What columns start with.
+/// The starts of columns.
 struct Start<V>(V);
 
 impl<V: Vector> Start<V> {
-    /// The start of a product's columns: a multiple of p, less what [`Vector::multiply`] adds too much.
+    /// The start of a product's columns: a multiple of p, less the excess of [`Vector::multiply`].
     const PRODUCT: [u64; 10] = {
         let multiple = multiple_of_p_in_columns::<PrimeOf<V>>(V::SPARE);
         let mut start = [0_u64; 10];

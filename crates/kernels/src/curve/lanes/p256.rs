@@ -102,11 +102,11 @@ fn run_of_ones<V: Vector, const G: usize>(x: &Factor<V, G>) -> Factor<V, G> {
     x16.square_times(16).mul(&x16).carry()
 }
 
-/// What columns start with.
+/// The starts of columns.
 struct Start<V>(V);
 
 impl<V: Vector> Start<V> {
-    /// The start of a reduction's columns, less what [`Vector::multiply`] adds too much: five products into columns 4 to 9.
+    /// The start of a reduction's columns, less the excess of [`Vector::multiply`]: five products into columns 4 to 9.
     const FOLD: [u64; 10] = {
         let low = 0_u64.wrapping_sub(V::LOW_EXCESS);
         let high = 0_u64.wrapping_sub(V::HIGH_EXCESS);
@@ -118,7 +118,7 @@ impl<V: Vector> Start<V> {
 /// The highest limb of p.
 const TOP: u64 = (1 << 48) - (1 << 16);
 
-/// What limbs borrow from the next: zero together.
+/// The parts that limbs borrow from the next: zero together.
 const BORROWED: [u64; 5] = [0, 1 << 52, (1 << 52) - 1, (1 << 52) - 1, u64::MAX];
 
 /// The limbs of 2⁵²⁰ mod p.

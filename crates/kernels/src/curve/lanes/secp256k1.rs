@@ -100,11 +100,11 @@ fn runs_of_ones<V: Vector, const G: usize>(
     (x2, x22, x223)
 }
 
-/// What columns start with.
+/// The starts of columns.
 struct Start<V>(V);
 
 impl<V: Vector> Start<V> {
-    /// The start of a reduction's columns, less what [`Vector::multiply`] adds too much: five products into columns 0 to
+    /// The start of a reduction's columns, less the excess of [`Vector::multiply`]: five products into columns 0 to
     /// 5, and one into 0 and 1.
     const FOLD: [u64; 6] = {
         let low = 0_u64.wrapping_sub(V::LOW_EXCESS);

@@ -31,7 +31,7 @@ macro_rules! in_lanes {
     )*};
 }
 
-/// What stands for one in lanes, and its inverse.
+/// The representation of one in lanes, and its inverse.
 fn form<C: Curve>() -> [BigUint; 2] {
     [big(&C::P::TO_LANES), big(&C::P::FROM_LANES)]
 }

@@ -143,7 +143,7 @@ pub(in crate::curve) trait Vector: Copy + 'static {
     fn apart<W: Work>(self, work: W) -> W::Output;
 }
 
-/// A piece of work that becomes a function of its own, compiled with the instructions. A closure would not do: the compiler
+/// Work that becomes a function of its own, compiled with the instructions. A closure would not do: the compiler
 /// may leave it a function without them.
 pub(in crate::curve) trait Work {
     /// The result.
@@ -153,7 +153,7 @@ pub(in crate::curve) trait Work {
     fn run(self) -> Self::Output;
 }
 
-/// A piece of work on eight lanes, in vectors of any size.
+/// Work on eight lanes, in vectors of any size.
 pub(super) trait WorkOnEight {
     /// The result.
     type Output;

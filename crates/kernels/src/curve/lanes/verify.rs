@@ -68,7 +68,7 @@ struct Checks<'v, E: Engine> {
     engine: E,
     rule: Rule,
     verdicts: &'v mut [Verdict],
-    /// What [`Rule::XWithEvenY`] leaves to do.
+    /// The checks that [`Rule::XWithEvenY`] leaves to do.
     parities: Vec<Parity<E::Vector>>,
 }
 
@@ -344,7 +344,7 @@ fn make_windows<E: Engine, const G: usize>(
     (shared_z, on_curve)
 }
 
-/// Room for the windows of equations whose keys have the same form, in pieces for `at_once` of them; none if they are cached.
+/// Room for the windows of equations whose keys have the same form, in parts for `at_once` of them; none if they are cached.
 fn room_for_windows<'m, C: Curve>(
     made: &'m mut Vec<Window>,
     equations: &[&Equation<'_, C>],

@@ -1,4 +1,4 @@
-//! What other libraries know of the curves: points, signatures and verdicts.
+//! Points, signatures and verdicts of the curves from other libraries.
 
 use aws_lc_rs::digest::{Digest, SHA256};
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ParsedPublicKey};
