@@ -216,7 +216,7 @@ impl Jitter {
 
     /// A number from 0 to 1.
     pub fn fraction(&mut self) -> f64 {
-        // SplitMix64; 53 bits are what fits a double exactly.
+        // SplitMix64; 53 bits fit a double exactly.
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -52,7 +52,7 @@ where
     server.timer(TokioTimer::new()).header_read_timeout(limits.header_timeout);
     server.max_buf_size(limits.max_header_bytes).max_headers(limits.max_headers);
     let connection = server.serve_connection(TokioIo::new(stream), service).with_upgrades();
-    // What fails or is late needs no answer.
+    // Connections that fail or are late need no answer.
     let _ = timeout(limits.max_time, connection).await;
 }
 

@@ -5,7 +5,7 @@
 //! | [`egress`] | the policy on hosts and addresses that may be connected to |
 //! | [`dns`] | DNS lookups (by the system's configuration: feature `system-dns`) |
 //! | [`http`] | an HTTP client with limits |
-//! | `http_server` | what small HTTP servers share (feature `server`) |
+//! | `http_server` | the common part of small HTTP servers (feature `server`) |
 //! | [`rate_limit`] | delays that hosts request |
 //! | [`concurrency`] | limits on concurrent requests per host and in total |
 //! | [`identity`] | DIDs and handles |
@@ -13,7 +13,7 @@
 //! | [`host_pacer`] | a rate of requests per host that adapts to it |
 //! | [`xrpc`] | repositories, records and lists of servers |
 //! | [`websocket`] | a WebSocket client with limits |
-//! | `websocket_server` | what WebSocket servers share (feature `server`) |
+//! | `websocket_server` | the common part of WebSocket servers (feature `server`) |
 //! | [`hosts`] | host selection and backoff |
 //! | [`cursors`] | stored cursors of streams |
 //! | [`firehose`] | verified events of relays and PDSs, at least once |

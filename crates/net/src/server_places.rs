@@ -1,6 +1,6 @@
 //! Places among the connections of a server: a bound for all of them, and which connection gives way when others need its place.
 //!
-//! | a place is needed, and | what gives way |
+//! | a place is needed, and | gives way |
 //! |---|---|
 //! | connections have sent no request yet | of these, the oldest of the address that has most of them |
 //! | an address has more than half of all places | its oldest connection, if that takes longer than a second |

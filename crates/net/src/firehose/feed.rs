@@ -627,7 +627,7 @@ mod tests {
         assert_eq!(steps(Some(900), [3, 4]), [Reset(900), Next]);
         assert_eq!(steps(Some(2), [3, 4, 1, 2]), [Next, Next, Reset(4), Next]);
         assert_eq!(steps(None, [5, 9, 4, 6]), [Next, Gap(5), Reset(9), Gap(4)]);
-        // Asked for what follows 2, the server may send 4 before 3; without a cursor, only as the first two.
+        // Asked for the events after 2, the server may send 4 before 3; without a cursor, only as the first two.
         assert_eq!(steps(Some(2), [4, 3, 5]), [Gap(2), SeqStep::Regressed(4), Gap(3)]);
         assert_eq!(steps(None, [4, 3, 5]), [Next, SeqStep::Regressed(4), Gap(3)]);
         assert_eq!(steps(None, [9, 3, 5]), [Next, Reset(9), Gap(3)]);

@@ -123,7 +123,7 @@ pub enum Warning<'a> {
         known: Tid,
     },
     /// The stream called an account inactive, and the account's own server did not confirm it: the account's
-    /// commits are delivered as what their signatures say.
+    /// commits are delivered with the verdicts of their signatures.
     #[error("the stream calls {did} inactive, but its server does not confirm it: {error}")]
     StatusNotConfirmed {
         /// The account.

@@ -2,7 +2,7 @@
 //!
 //! An `#account` event is not signed: a relay can call any account inactive. So the event is only a claim. When
 //! a commit arrives from an account that the stream called inactive, the account's own server is asked before
-//! the commit is ignored; without its answer the commit counts as what its signature says.
+//! the commit is ignored; without its answer the signature alone decides about the commit.
 
 use std::fmt;
 use std::pin::Pin;

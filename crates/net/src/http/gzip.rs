@@ -1,4 +1,4 @@
-//! The gzip coding of a body (RFC 1952), decoded in pieces of bounded size as it is received.
+//! The gzip coding of a body (RFC 1952), decoded in parts of bounded size as it is received.
 
 use std::io::{self, Write};
 
@@ -73,7 +73,7 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// The decoded bytes of a stream that is received in chunks of this length, and the length of the longest piece.
+    /// The decoded bytes of a stream that is received in chunks of this length, and the length of the longest part.
     fn decoded(stream: &[u8], chunk_len: usize) -> io::Result<(Vec<u8>, usize)> {
         let mut decoder = GzipDecoder::new();
         let mut decoded = Vec::new();

@@ -233,7 +233,7 @@ impl Client {
     /// Sends `body` with these headers, and returns the response, whatever its status. A redirect is returned as it is:
     /// its target is not the one that the operator has named.
     ///
-    /// The status says what became of the request. The part of the response's body that arrives within a moment is
+    /// The status tells the outcome of the request. The part of the response's body that arrives within a moment is
     /// returned, up to `max_bytes`; a longer one, one that breaks off and a compressed one are no errors.
     ///
     /// # Errors

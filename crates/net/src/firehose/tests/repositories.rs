@@ -199,7 +199,7 @@ async fn a_resynced_repository_counts_as_in_use_until_the_program_drops_it() {
     assert_eq!(resyncer.space().used_bytes(), 0);
 }
 
-/// A host that sends archives of zeros in pieces of a MiB.
+/// A host that sends archives of zeros in parts of a MiB.
 #[derive(Debug)]
 struct Zeros {
     account: Arc<Account>,

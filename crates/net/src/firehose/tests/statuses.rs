@@ -1,4 +1,4 @@
-//! Accounts that the stream calls inactive, and what their own servers say.
+//! Accounts that the stream calls inactive, and the answers of their own servers.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};

@@ -33,7 +33,7 @@ pub(super) struct Surroundings {
     pub(super) world: World,
     pub(super) model: Model,
     pub(super) checks_host: bool,
-    /// The number of the run: what belongs to an earlier one has no effect.
+    /// The number of the run: answers to an earlier one have no effect.
     pub(super) run: u64,
     /// Whether everything is answered at once, and rightly.
     pub(super) is_calm: bool,
@@ -47,14 +47,14 @@ pub(super) struct Surroundings {
     pub(super) held: Vec<(DeliveryNumber, Ack)>,
     pub(super) stored: BTreeMap<String, u64>,
     pub(super) stored_accounts: BTreeMap<Box<str>, AccountState>,
-    /// What happens to the next checkpoint, if not the usual: it fails, stored or not.
+    /// The fault of the next checkpoint, if any: it fails, stored or not.
     pub(super) checkpoint_fault: Option<bool>,
     /// The next event to send on the connection: its host, and its place in the stream.
     pub(super) position: Option<(usize, usize)>,
     pub(super) counts: Counts,
 }
 
-/// What happened, by its name.
+/// The numbers of steps and outcomes, by name.
 pub(super) type Counts = BTreeMap<&'static str, u64>;
 
 /// A lookup that waits for its answer.
@@ -113,7 +113,7 @@ impl Surroundings {
         self.model.note(format!("{step:?}"));
     }
 
-    /// A new run: what waited is gone.
+    /// A new run: waiting lookups are gone.
     pub(super) fn begin_run(&mut self, keeps_keys: bool) {
         self.run += 1;
         self.count("runs");
@@ -499,7 +499,7 @@ impl Surroundings {
     }
 }
 
-/// What happens on the connection.
+/// An event of the connection.
 #[derive(Debug)]
 pub(super) enum Incoming {
     /// A connection to a host begins.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`world`] | accounts, their signed histories, the streams of hosts; the truth about every event |
 //! | [`schedule`] | random settings and steps, from a seed; the shrinking of a schedule |
-//! | [`reference`] | the model, which finds what breaks a rule |
+//! | [`reference`] | the model, which finds broken rules |
 //! | [`environment`] | scripted lookups, handler, journal and connection |
 //! | [`follower`] | the real parts of a run, stepped on one thread under a paused clock |
 //! | [`play`] | a schedule from its first step to the end |

@@ -16,7 +16,7 @@ use super::world::{self, Content, SimEvent, World};
 use crate::firehose::{RunError, RunSummary, Verdict};
 use crate::hosts::HostId;
 
-/// Plays a schedule, and counts what happened.
+/// Plays a schedule, and counts its steps and outcomes.
 ///
 /// # Errors
 /// The rule that was broken.
@@ -24,7 +24,7 @@ pub(super) fn play(schedule: &Schedule, counts: &mut Counts) -> Result<(), Strin
     play_traced(schedule, counts).0
 }
 
-/// Plays a schedule, and returns what happened too.
+/// Plays a schedule, and returns its trace too.
 pub(super) fn play_traced(
     schedule: &Schedule,
     counts: &mut Counts,
@@ -297,7 +297,7 @@ impl<'s> Player<'s> {
         self.environment.lock().model.violate("events are in flight forever");
     }
 
-    /// Answers what waits from before.
+    /// Answers the lookups that wait from before.
     fn answer_all(&self) {
         let mut of = self.environment.lock();
         of.forget_waiting();

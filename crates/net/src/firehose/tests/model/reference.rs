@@ -138,13 +138,13 @@ pub(super) struct Model {
     accounts: Vec<Account>,
     hosts: Vec<Host>,
     checks_host: bool,
-    /// Counts what happens.
+    /// Counts everything that happens.
     clock: u64,
     /// Rejections that stand only if a later event of the batch is verified.
     suspects: Vec<Suspect>,
     /// Events without account.
     others: VecDeque<Arrival>,
-    /// What happened.
+    /// The steps, for the report of a violation.
     trace: Vec<String>,
     violation: Option<String>,
 }
@@ -267,12 +267,12 @@ impl Model {
             .get_or_insert_with(|| format!("{}\nafter:\n  {}", what.into(), trace.join("\n  ")));
     }
 
-    /// What happened.
+    /// The steps so far.
     pub(super) fn take_trace(&mut self) -> Vec<String> {
         std::mem::take(&mut self.trace)
     }
 
-    /// Notes what happens, for the report of a violation.
+    /// Notes a step, for the report of a violation.
     pub(super) fn note(&mut self, what: impl Into<String>) {
         self.trace.push(what.into());
     }

@@ -37,7 +37,7 @@ pub(super) struct SimEvent {
     pub(super) was_reordered: bool,
 }
 
-/// What an event really is.
+/// The truth about an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     Commit(Signed),
