@@ -142,7 +142,7 @@ impl<'a> Slice<'a> {
     /// Reads a slice and verifies its hashes and its commit.
     ///
     /// # Errors
-    /// As [`verify`], but for what concerns a path.
+    /// As [`verify`], but for the rules about a path.
     pub fn read(
         slice: &'a [u8],
         did: Option<&str>,
@@ -168,7 +168,7 @@ impl<'a> Slice<'a> {
     /// Verifies the record at `path`, or its absence.
     ///
     /// # Errors
-    /// As [`verify`], for what concerns a path.
+    /// As [`verify`], for the rules about a path.
     pub fn prove(&self, path: &str) -> Result<Verified<RecordProof<'a>>, RepositoryRejection> {
         check_path(path, &self.options)?;
         let archive = self.repository.archive();

@@ -2,7 +2,7 @@
 //! after its hash, so that the archive is read once from memory.
 //!
 //! It is given up at the first block in another order and at the first fault: then the stages run one after the other,
-//! and find what there is to find.
+//! and find the faults.
 
 use std::cell::RefCell;
 

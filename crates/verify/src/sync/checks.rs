@@ -269,7 +269,7 @@ fn check_cids(op: &RepoOp<'_>, may_lack_prev: bool) -> Result<(), OpFault> {
     }
 }
 
-/// Checks that the written record is present and is what its CID names.
+/// Checks that the written record is present and matches its CID.
 fn check_record<'a>(op: &RepoOp<'a>, policy: &Policy) -> Result<(), SyncRejection<'a>> {
     let Some(cid) = op.cid else { return Ok(()) };
     if !cid.is_dag_cbor() {

@@ -250,7 +250,7 @@ fn read_all<'a>(
     (judged, claims)
 }
 
-/// Computes what claims need whatever events precede them, many at a time.
+/// Computes the parts of claims that no earlier event affects, many at a time.
 fn precompute(
     cases: &mut [Case<'_>],
     accounts: &BatchAccounts<'_>,

@@ -94,8 +94,8 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The policy for events from before sync 1.1, which name neither `prevData` nor what an operation
-    /// replaced, have only the changed nodes of the tree, and may be marked `tooBig` or `rebase`. All else is
+    /// The policy for events from before sync 1.1, which name neither `prevData` nor the replaced record of an
+    /// operation, have only the changed nodes of the tree, and may be marked `tooBig` or `rebase`. All else is
     /// strict; a commit's omissions are not proved.
     ///
     /// ```
@@ -115,7 +115,8 @@ impl Policy {
     }
 
     /// The policy that proves the signature of a commit and the hashes of its records, and nothing of its operations:
-    /// [`accept_unproved_operations`](Self::accept_unproved_operations), with what only their proof needs.
+    /// [`accept_unproved_operations`](Self::accept_unproved_operations), with the leniencies that only their proof
+    /// needs.
     ///
     /// ```
     /// use wireproof::verify::sync::Policy;

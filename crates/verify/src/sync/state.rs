@@ -192,7 +192,7 @@ impl PackedDid {
     }
 }
 
-/// An account's state without what all CIDs of trees and commits share.
+/// An account's state without the common part of all CIDs of trees and commits.
 #[derive(Clone, Debug)]
 struct PackedState {
     rev: Tid,

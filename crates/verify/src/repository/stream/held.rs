@@ -147,7 +147,7 @@ impl HeldBlocks {
 struct SpillFile {
     file: Box<dyn Spill>,
     written: u64,
-    /// What follows in the file.
+    /// The bytes to append to the file.
     pending: Vec<u8>,
 }
 

@@ -377,7 +377,7 @@ impl<R: Read> SignedStream<R> {
     }
 }
 
-/// What ended a walk.
+/// The fault that ended a walk.
 enum WalkFault {
     /// A key or a link to a record.
     Entry(Box<RepositoryRejection>),
