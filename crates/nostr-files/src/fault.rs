@@ -108,7 +108,7 @@ pub enum FileFault {
 }
 
 impl FileFault {
-    /// The stable code of what ends the reading of a database.
+    /// The stable code of the fault that ends the reading of a database.
     pub fn code(&self) -> Option<&'static str> {
         match self {
             #[cfg(feature = "nostr-lmdb")]

@@ -24,7 +24,7 @@ pub struct Input {
     layout: Option<Layout>,
     /// Maximum number of events per file.
     limit_per_file: u64,
-    /// What reads databases; `None` for this process.
+    /// The process that reads databases; `None` for this one.
     reader: Option<ReaderProcess>,
 }
 
@@ -244,7 +244,7 @@ impl Input {
     }
 }
 
-/// What events are read from.
+/// The source of events.
 enum Source {
     File(Box<Reader<'static>>),
     Database(Box<DatabaseReader>),

@@ -132,7 +132,7 @@ pub enum OutputError {
         at: u64,
         /// Its id in hexadecimal.
         id: String,
-        /// What cannot be represented.
+        /// The reason.
         fault: EncodeError,
     },
     /// The list of a format cannot represent the events together.

@@ -33,12 +33,12 @@ fn first_value(elements: &[u8]) -> Option<&[u8]> {
     serde_json::from_slice::<IgnoredAny>(&rest).is_ok().then_some(value)
 }
 
-/// What follows a comma and the space around it.
+/// The bytes after a comma and the space around it.
 fn after_comma(bytes: &[u8]) -> Option<&[u8]> {
     Some(bytes.trim_ascii_start().strip_prefix(b",")?.trim_ascii_start())
 }
 
-/// What follows a text after its first quotation mark.
+/// The bytes after a text, from behind its first quotation mark.
 fn after_text(bytes: &[u8]) -> Option<&[u8]> {
     let mut is_escaped = false;
     let is_end = |byte: &u8| {

@@ -20,7 +20,7 @@ pub struct Span<'a> {
     pub meaning: Meaning<'a>,
 }
 
-/// What bytes stand for.
+/// The meaning of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning<'a> {
     /// Lengths, counts, pointers and the like, in words.
@@ -152,7 +152,7 @@ pub(super) enum ItemHead {
     Map(u64),
     /// Another value, which ends here.
     Other,
-    /// What precedes an item.
+    /// The bytes before an item.
     Prefix,
 }
 

@@ -13,7 +13,7 @@ pub trait ReadFields {
     /// Reads the author's x-only public key.
     ///
     /// # Errors
-    /// If the field, or what must be read to find it, breaks a rule of the format.
+    /// If the field, or a part that must be read to find it, breaks a rule of the format.
     fn pubkey(&self) -> Result<[u8; 32], DecodeError>;
 
     /// Reads the creation time in seconds since 1970, by the author's clock.

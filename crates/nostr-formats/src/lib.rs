@@ -87,7 +87,7 @@ macro_rules! formats {
                 )+}
             }
 
-            /// What implements the codec: [`HAND_WRITTEN`], or the library that does the work.
+            /// The implementation of the codec: [`HAND_WRITTEN`], or the library that does the work.
             pub fn implementation(self) -> &'static str {
                 match self {$(
                     $(#[cfg(feature = $feature)])?
@@ -205,7 +205,7 @@ macro_rules! formats {
             /// Reads the author's x-only public key.
             ///
             /// # Errors
-            /// If the field, or what must be read to find it, breaks a rule of the format.
+            /// If the field, or a part that must be read to find it, breaks a rule of the format.
             #[inline]
             pub fn pubkey(&self) -> Result<[u8; 32], DecodeError> {
                 match self {$(
@@ -280,7 +280,7 @@ formats! {
     NdbNote = "ndb-note", ndb_note::NdbNote, HAND_WRITTEN,
         Some("a time before 1970; NUL in a value; more than 65,535 tags or values of a tag; \
               more than 16 MiB of strings");
-    /// [`wireproof`]: the smallest; leaves out what readers recompute.
+    /// [`wireproof`]: the smallest; leaves out the data that readers recompute.
     Wireproof = "wireproof", wireproof::Wireproof, HAND_WRITTEN,
         Some("an id that is not that of the event");
 }

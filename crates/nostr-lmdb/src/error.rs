@@ -11,7 +11,7 @@ pub enum DatabaseError {
     /// A file cannot be opened or read.
     #[error("{0}")]
     Io(io::Error),
-    /// The system denies what reading needs.
+    /// The system denies the access that reading needs.
     #[error("data.mdb cannot be read, or lock.mdb cannot be written: {0}")]
     Denied(io::Error),
     /// The file is of another version of LMDB, or a program with another version has it open.
@@ -118,7 +118,7 @@ impl From<heed::Error> for DatabaseError {
             heed::Error::Io(error) if error.kind() == ErrorKind::PermissionDenied => {
                 Self::Denied(error)
             }
-            // The head of the file states what cannot be mapped.
+            // The head of the file states a size that cannot be mapped.
             heed::Error::Io(error) if is_of_mapping(&error) => {
                 Self::Lmdb(format!("its head states a size that cannot be mapped: {error}"))
             }

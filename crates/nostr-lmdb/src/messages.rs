@@ -162,7 +162,7 @@ fn read_error(input: &mut impl Read) -> io::Result<DatabaseError> {
     })
 }
 
-/// Appends exactly this many bytes. Memory grows with what arrives.
+/// Appends exactly this many bytes. Memory grows with the arrived bytes.
 fn append(input: &mut impl Read, len: usize, out: &mut Vec<u8>) -> io::Result<()> {
     match input.take(len as u64).read_to_end(out)? {
         read if read == len => Ok(()),

@@ -61,7 +61,7 @@ pub struct Reader {
     snapshot: RoTxn<'static, WithoutTls>,
 }
 
-/// The table `Event` of strfry, and what follows from it.
+/// The table `Event` of strfry, and the data derived from it.
 struct Rows {
     table: Option<Table>,
     indexes: [Option<Table>; INDEXES.len()],

@@ -386,7 +386,7 @@ fn tag(name: &str, value: impl Into<String>) -> [String; 2] {
     [name.to_owned(), value.into()]
 }
 
-/// What remains of two events, in both orders.
+/// The events left of two, in both orders.
 fn remaining(one: &OwnedEvent, other: &OwnedEvent) -> [Vec<u8>; 2] {
     [[one, other], [other, one]].map(|events| {
         let remaining = stored(&events.map(OwnedEvent::clone)).into_iter().map(|event| event.id[0]);
@@ -394,7 +394,7 @@ fn remaining(one: &OwnedEvent, other: &OwnedEvent) -> [Vec<u8>; 2] {
     })
 }
 
-/// What remains of events in this order, by their ids.
+/// The events left after storing them in this order.
 fn stored(events: &[OwnedEvent]) -> Vec<OwnedEvent> {
     let arena = Bump::new();
     let borrowed: Vec<_> = events.iter().map(|event| event.borrow_in(&arena)).collect();

@@ -19,11 +19,11 @@ use crate::tables::{self, Address, DELETION, Tables};
 
 /// Writes a new database of strfry, version 3, with all indexes of events.
 ///
-/// What remains depends on the set of events alone, not on their order. An event is stored once. Deletions remove the events of
-/// their author that they name (NIP-09), and gift wraps to their author (NIP-59); a deletion is never deleted. Of a replaceable
-/// or addressable event, the newest one that is not deleted remains, of several of one time the one with the lowest id (NIP-01).
-/// Ephemeral events are not stored. It verifies nothing, as strfry verifies no stored event. Payloads are not compressed,
-/// and no filter has a negentropy tree.
+/// The remaining events depend on the set of events alone, not on their order. An event is stored once. Deletions remove the
+/// events of their author that they name (NIP-09), and gift wraps to their author (NIP-59); a deletion is never deleted. Of a
+/// replaceable or addressable event, the newest one that is not deleted remains, of several of one time the one with the lowest
+/// id (NIP-01). Ephemeral events are not stored. It verifies nothing, as strfry verifies no stored event. Payloads are not
+/// compressed, and no filter has a negentropy tree.
 pub struct StrfryWriter {
     env: Env<WithoutTls>,
     tables: Tables,
@@ -43,7 +43,7 @@ pub enum Outcome {
     Ephemeral,
 }
 
-/// Numbers of events by what became of them.
+/// Numbers of events by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {

@@ -92,7 +92,7 @@ struct Authentication {
     is_accepted: bool,
 }
 
-/// What became of the comparison with the events that are known.
+/// The state of the comparison with the known events.
 #[derive(Debug)]
 enum KnownEvents {
     /// Nothing is to be compared, or all that was missing is received.

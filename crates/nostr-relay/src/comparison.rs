@@ -17,7 +17,7 @@ pub(super) struct Comparison {
     max_rounds: u32,
 }
 
-/// What follows from a message of the relay.
+/// The next step after a message of the relay.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// The next message to send.

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! A relay sends no more stored events at once than its own limit, in any order: the client asks for other ones until a page
-//! proves that there are none, and says what it cannot prove ([`Gap`]). New events come by the first subscription; where a relay
+//! proves that there are none, and reports missing proofs ([`Gap`]). New events come by the first subscription; where a relay
 //! allows one at a time, by one that begins after the last page. After a lost connection it asks for events since the last one, and some time before it. With
 //! [`Options::known`] it compares ids first ([`nostr::negentropy`]), and requests the unknown ones.
 //!

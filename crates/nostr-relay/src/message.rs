@@ -133,7 +133,7 @@ fn event(text: &str) -> Option<Message<'_>> {
     is_plain.then_some(Message::Event { subscription: Cow::Borrowed(subscription), object })
 }
 
-/// What follows a comma and the space around it.
+/// The bytes after a comma and the space around it.
 fn after_comma(text: &str) -> Option<&str> {
     Some(text.trim_ascii_start().strip_prefix(',')?.trim_ascii_start())
 }

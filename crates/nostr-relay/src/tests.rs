@@ -104,7 +104,8 @@ impl Connection {
         self.say(&json!(["EOSE", subscription]));
     }
 
-    /// Answers requests with pages, or with what `answer` says to a filter, until one of another kind, which is returned.
+    /// Answers requests with pages, or with the answer of `answer` to a filter, until one of another kind, which is
+    /// returned.
     async fn answer(&mut self, mut answer: impl FnMut(&Value) -> Vec<i64>) -> Value {
         loop {
             let request = self.hear().await;

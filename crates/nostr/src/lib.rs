@@ -1,4 +1,4 @@
-//! Nostr events: ids, signatures, their JSON, and what relays are asked for.
+//! Nostr events: ids, signatures, their JSON, and requests to relays.
 //!
 //! | module or item | purpose |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | [`negentropy`] | which events another side lacks, without sending all ids |
 //! | [`json`] | encoding and decoding in JSON |
 //! | [`Limits`] | limits on the size of decoded events |
-//! | [`input`], [`draft`], [`limits`] | what decoders of other formats are made of |
+//! | [`input`], [`draft`], [`limits`] | parts for decoders of other formats |
 //!
 //! A decoded [`Event`] borrows from its encoded bytes and from an arena that the caller owns and resets between
 //! events, so that steady-state decoding does not allocate. Hexadecimal text that a format stores as bytes stays

@@ -75,7 +75,7 @@ impl<'a, K: MapKeys> MapFields<'a, K> {
     /// Reads the id.
     ///
     /// # Errors
-    /// If the field is not 32 bytes, or what precedes it breaks a rule of the format.
+    /// If the field is not 32 bytes, or a part before it breaks a rule of the format.
     #[inline]
     pub fn id(&self) -> Result<[u8; 32], DecodeError> {
         self.read(Field::Id, |reader| reader.fixed(Field::Id).copied())
@@ -84,7 +84,7 @@ impl<'a, K: MapKeys> MapFields<'a, K> {
     /// Reads the tags one by one.
     ///
     /// # Errors
-    /// If the field is not an array, or what precedes it breaks a rule of the format.
+    /// If the field is not an array, or a part before it breaks a rule of the format.
     pub fn tags(&self) -> Result<Tags<'a, K>, DecodeError> {
         self.read(Field::Tags, |reader| Tags::new(reader.input))
     }

@@ -69,7 +69,7 @@ pub struct IntKey;
 #[derive(Clone, Copy, Debug)]
 pub struct Packed;
 
-/// What distinguishes the three layouts.
+/// The differences of the three layouts.
 trait Layout: Copy {
     /// Reads the head of a tag value.
     fn value_head(input: &mut Input<'_>) -> Result<(Form, usize), DecodeError>;

@@ -170,7 +170,7 @@ fn read_index<R: Read + Seek>(
     }
 }
 
-/// Reads `len` bytes at `offset`, or what there is of them; `false` if the file ends before.
+/// Reads `len` bytes at `offset`, or as many as there are; `false` if the file ends before.
 fn read_part<R: Read + Seek>(
     input: &mut R,
     offset: u64,

@@ -11,8 +11,8 @@
 //! | [`IndexedReader`] | reads one event by its number |
 //!
 //! Memory holds one block, and an index of at most 16,384 entries, whatever the number of events. All integers are
-//! little-endian, and checksums are CRC-32C. A checksum finds damage, not forgery: what the events claim is proved by
-//! their ids and signatures.
+//! little-endian, and checksums are CRC-32C. A checksum finds damage, not forgery: ids and signatures prove the claims of
+//! the events.
 //!
 //! | bytes of the header | |
 //! |---|---|
@@ -73,7 +73,7 @@ pub struct Damage {
     pub len: u64,
     /// Number of the first event that is missing, or would be.
     pub event: u64,
-    /// Number of missing events, if what follows tells.
+    /// Number of missing events, if the next part tells.
     pub missing: Option<u64>,
     /// The broken rule.
     pub fault: Fault,

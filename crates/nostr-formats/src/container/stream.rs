@@ -38,7 +38,7 @@ pub struct StreamReader<R> {
     pub(super) wasted: u64,
 }
 
-/// What distinguishes one container from others.
+/// The data that distinguish one container from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
     format: Format,
@@ -178,7 +178,7 @@ impl<R: Read> StreamReader<R> {
         }
     }
 
-    /// Reads what should be a block or the index.
+    /// Reads the expected block or index.
     fn part(&mut self) -> io::Result<Option<Item>> {
         let offset = self.input.offset;
         let marker = self.input.fill(BLOCK.len())?;

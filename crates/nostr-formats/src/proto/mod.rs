@@ -126,7 +126,7 @@ impl Codec for Schema {
 }
 
 /// The fields of a message. A read searches from the front for the first field of its number and does not look
-/// at what follows it, so that duplicates are not noticed.
+/// at the fields after it, so that duplicates are not noticed.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     schema: Schema,

@@ -84,7 +84,7 @@ fn stored_value(
     walker.value(field, is_hex, len)
 }
 
-/// Explains a piece of text before or after a run.
+/// Explains the text before or after a run.
 fn piece(walker: &mut Walker<'_, '_>, field: &str) -> Result<(), DecodeError> {
     let len = walker.count(field, "bytes of text")?;
     walker.text(field, len)

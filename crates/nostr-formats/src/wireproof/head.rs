@@ -100,7 +100,7 @@ pub(super) fn write_kind(kind: u16, id_form: ControlChars, out: &mut Vec<u8>) {
     write_varint(u64::from(kind) | flag, out);
 }
 
-/// Reads what [`write_kind`] appends.
+/// Reads the bytes that [`write_kind`] appends.
 #[inline]
 pub(super) fn read_kind(input: &mut Input<'_>) -> Result<(u16, ControlChars), DecodeError> {
     let offset = input.offset();

@@ -1,4 +1,4 @@
-//! The Wireproof format: the smallest, since it leaves out what every reader recomputes. Hand-written.
+//! The Wireproof format: the smallest, since it leaves out the data that every reader recomputes. Hand-written.
 //!
 //! The id is left out: it is the SHA-256 of the rest, and the decoder computes it. The id of a decoded event is
 //! therefore always right, and an event with a wrong id cannot be encoded. Of the two [forms](nostr::canonical) of an
@@ -40,7 +40,7 @@
 //! of odd length is text. Where several encodings fit, the first of these is used: a string of the table, the
 //! number of an earlier key or value, digits, text with runs, text.
 //!
-//! A **batch** separates what compresses well from what does not:
+//! A **batch** separates data that compress well from the rest:
 //!
 //! | bytes | a batch |
 //! |---|---|

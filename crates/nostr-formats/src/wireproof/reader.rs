@@ -251,7 +251,7 @@ impl<'a, 'l, S: Source<'a>> Reader<'a, 'l, S> {
         self.arena_text().ok_or_else(|| start.error(Reason::Utf8))
     }
 
-    /// Reads a piece of text before or after a run.
+    /// Reads the text before or after a run.
     fn piece(&mut self) -> Result<(), DecodeError> {
         let len = usize::try_from(self.source.heads().varint()?).unwrap_or(usize::MAX);
         self.scratch.bytes.extend_from_slice(self.source.bytes().take(len)?);

@@ -208,7 +208,7 @@ impl<S: Sink> Writer<S> {
         self.piece(&text[at..]);
     }
 
-    /// Appends a piece of text before or after a run.
+    /// Appends the text before or after a run.
     fn piece(&mut self, text: &[u8]) {
         write_varint(text.len() as u64, self.sink.heads());
         self.sink.bytes().extend_from_slice(text);

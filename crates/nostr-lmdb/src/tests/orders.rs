@@ -7,7 +7,7 @@ use nostr::OwnedEvent;
 use super::{example, stored, tag, tagged};
 use crate::{Outcome, StrfryWriter};
 
-/// What should remain, as NIP-01 and NIP-09 say, computed from all events at once.
+/// The events that should remain by NIP-01 and NIP-09, computed from all events at once.
 fn model(events: &[OwnedEvent]) -> Vec<OwnedEvent> {
     let first = |event: &OwnedEvent, name: &str| {
         let tag = event.tags.iter().find(|tag| tag[0] == name);

@@ -13,8 +13,8 @@
 //!   later than now. More requests can only raise it.
 //! - A gap that was noted remains, and the checkpoint with it.
 //! - A relay that hides events by a wrong `finish` hides them without it too, if it answers all requests as one that does not have
-//!   them. That run ends with the same events and the same checkpoint. What `finish` adds is an end where an honest relay has no other
-//!   proof, as for a store of one second.
+//!   them. That run ends with the same events and the same checkpoint. `finish` adds an end where an honest relay has no other proof,
+//!   as for a store of one second.
 //!
 //! Who loses by a wrong `finish` is an honest relay with a fault. The likely ones are that it takes the limit of the request, or the
 //! limit of its own store, for the end of its events; an answer that is as large as either is not believed.

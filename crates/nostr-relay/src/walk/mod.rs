@@ -1,4 +1,4 @@
-//! The stored events of a relay: which requests are still to be made, and what proves that nothing is missing. No I/O.
+//! The stored events of a relay: which requests are still to be made, and which answers prove that nothing is missing. No I/O.
 //!
 //! ```text
 //! page of the newest events ── page until the oldest of them, inclusive ── … ── a page with nothing new
@@ -83,7 +83,7 @@ pub enum Gap {
     Unreadable(u64),
 }
 
-/// What to send next.
+/// The next message to send.
 #[derive(Debug)]
 pub(super) enum Step {
     /// A request for stored events.
@@ -93,7 +93,7 @@ pub(super) enum Step {
 }
 
 impl Walk {
-    /// The requests for what matches a filter, at a time in seconds since 1970.
+    /// The requests for the events that match a filter, at a time in seconds since 1970.
     pub(super) fn new(filter: Filter, now: i64) -> Self {
         let (since, until) = (filter.since.unwrap_or(i64::MIN), filter.until.unwrap_or(i64::MAX));
         Self {
@@ -510,7 +510,7 @@ impl Walk {
         self.tasks.is_empty()
     }
 
-    /// Whether the request repeats what an earlier connection has received.
+    /// Whether the request repeats events that an earlier connection has received.
     pub(super) fn is_resuming(&self) -> bool {
         matches!(&self.current, Some((Task::Range { edge: Edge::Resumed(_), .. }, _)))
     }

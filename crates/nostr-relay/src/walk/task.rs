@@ -43,7 +43,7 @@ pub(super) enum Edge {
     Apart,
 }
 
-/// What may prove that a second is whole.
+/// The proof to get that a second is whole.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Proof {
     /// The relay sends more events at once, where the filter is another one.

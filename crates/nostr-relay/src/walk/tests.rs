@@ -16,7 +16,7 @@ struct Relay {
 /// Which events a page has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
-    /// The newest ones, in this order or another: what NIP-01 promises.
+    /// The newest ones, in this order or another, as NIP-01 promises.
     Newest,
     /// The oldest ones.
     Oldest,
@@ -138,7 +138,7 @@ fn every_order_and_limit_of_a_relay_brings_all_events_or_says_what_is_missing() 
     for events in corpora() {
         for order in ORDERS {
             for cap in (1..=8).chain([20, 39, 40, 41, 59, 60, 61, 100, 199, 200, 201, 500]) {
-                // What NIP-01 does not allow, any events, is noticed where many are left out.
+                // Any events, which NIP-01 does not allow, are noticed where many are left out.
                 let is_few_left_out = cap < events.len() && 3 * cap > events.len();
                 if order == Order::Random && is_few_left_out {
                     continue;

@@ -133,7 +133,7 @@ impl<'a> Fields<'a> {
     /// Reads the id.
     ///
     /// # Errors
-    /// If the field is not 64 digits, or what precedes it is not JSON.
+    /// If the field is not 64 digits, or the text before it is not JSON.
     #[inline]
     pub fn id(&self) -> Result<[u8; 32], DecodeError> {
         self.read(Field::Id, |reader| reader.hex(Field::Id))
@@ -151,7 +151,7 @@ impl<'a> Fields<'a> {
     /// Reads the creation time in seconds since 1970, by the author's clock.
     ///
     /// # Errors
-    /// If the field is no integer, or what precedes it is not JSON.
+    /// If the field is no integer, or the text before it is not JSON.
     #[inline]
     pub fn created_at(&self) -> Result<i64, DecodeError> {
         self.read(Field::CreatedAt, |reader| reader.integer(Field::CreatedAt))

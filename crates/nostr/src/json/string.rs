@@ -94,5 +94,5 @@ fn unterminated(offset: usize, at: Option<&u8>) -> DecodeError {
     DecodeError::new(offset, reason)
 }
 
-/// First capacity of an unescaped text in bytes, beyond twice what precedes its first escape.
+/// First capacity of an unescaped text in bytes, beyond twice the part before its first escape.
 const EXTRA_CAPACITY: usize = 64;

@@ -136,7 +136,7 @@ pub fn compare(items: &Items, message: &[u8], max_bytes: usize) -> Result<Round,
     Ok(Round { missing, reply: (bytes.len() > 1).then_some(bytes) })
 }
 
-/// Answers `message`, of the side that opened the exchange, with what `items` has. The answer has at most `max_bytes`.
+/// Answers `message`, of the side that opened the exchange, from `items`. The answer has at most `max_bytes`.
 ///
 /// # Errors
 /// If the message breaks a rule of the protocol.
@@ -150,7 +150,7 @@ pub fn answer(items: &Items, message: &[u8], max_bytes: usize) -> Result<Vec<u8>
     })
 }
 
-/// What follows from a list of ids.
+/// The next step after a list of ids.
 enum Listed {
     /// Nothing.
     Done,

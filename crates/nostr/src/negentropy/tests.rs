@@ -16,7 +16,7 @@ fn items(numbers: impl IntoIterator<Item = u64>) -> Items {
     numbers.into_iter().map(|number| item(number / 3, number)).collect()
 }
 
-/// What an exchange costs and finds.
+/// The cost and the findings of an exchange.
 #[derive(Debug)]
 struct Exchange {
     missing: Vec<[u8; 32]>,
