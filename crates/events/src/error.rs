@@ -10,7 +10,7 @@ use crate::words::Kind;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}, at byte {offset}")]
 pub struct LineError {
-    /// Bytes from the start of the text to the end of what breaks the rule.
+    /// Bytes from the start of the text to the end of the part that breaks the rule.
     pub offset: usize,
     /// The broken rule.
     pub fault: LineFault,

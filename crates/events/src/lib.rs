@@ -1,4 +1,4 @@
-//! The line of JSON of an event, as a type: what `wireproof follow` prints, and what sinks and other programs read.
+//! The line of JSON of an event, as a type: `wireproof follow` prints it, and sinks and other programs read it.
 //!
 //! [`Line`] is a line by its kind. [`Line::parse`] borrows from the text and copies no record; [`Line::append`] writes the
 //! same bytes again, and [`LineWriter`] writes them from records in memory. [`NostrEvent`] is an event as `wireproof nostr follow` delivers it. `docs/formats/follow-lines.md` lists

@@ -25,7 +25,7 @@ pub struct Line<'l> {
 /// The subject of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body<'l> {
-    /// An event, or what came in the place of one.
+    /// An event, or the frame that came in its place.
     Event(EventBody<'l>),
     /// A part of a repository that was fetched and verified as a whole.
     Resync(Resync<'l>),
@@ -71,7 +71,7 @@ pub struct EventBody<'l> {
     pub frame: Option<Bytes<'l>>,
 }
 
-/// What an event claims, verified or not: `None` of a refused one that cannot be decoded.
+/// The claims of an event, verified or not: `None` of a refused one that cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claims<'l> {
     /// A change of a repository.

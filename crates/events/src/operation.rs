@@ -10,7 +10,7 @@ use crate::text::{Json, Text};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "OpFields<'l>", bound(deserialize = "'de: 'l"))]
 pub struct Op<'l> {
-    /// What becomes of the record.
+    /// The change to the record.
     #[serde(serialize_with = "action_word")]
     pub action: Action,
     /// The collection of the record.

@@ -31,7 +31,7 @@ pub struct LineWriter<'b> {
 /// An operation whose record is a value in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct NewOp<'o> {
-    /// What becomes of the record.
+    /// The change to the record.
     pub action: Action,
     /// The path of the record. Of a key that is no record path, all before the first slash is the collection.
     pub path: &'o str,

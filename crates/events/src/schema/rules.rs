@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::code::Code;
 use crate::words::Kind;
 
-/// What lines of a kind have and lack, beyond what their types say. Keys are separated by spaces.
+/// The keys that lines of a kind have and lack, beyond their types. Keys are separated by spaces.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     /// Keys of the type that no line of the kind has.
