@@ -157,7 +157,7 @@ fn built(command: &str, program: &str) -> String {
     }
 }
 
-/// The command with the program, which has every feature, in place of what builds one: `wireproof` starts the others.
+/// The command with the program, which has every feature, in place of the command that builds one: `wireproof` starts the others.
 fn with_program(command: &str, program: &str) -> String {
     let Some((before, after)) = command.split_once("cargo run --release ") else {
         return command.to_owned();

@@ -1,4 +1,4 @@
-//! `cargo xtask findings`: the scripts of `findings/`, which state what other projects' software does with valid input.
+//! `cargo xtask findings`: the scripts of `findings/`, which state how other projects' software treats valid input.
 //! They install public packages, so they run outside CI.
 
 use std::fs;

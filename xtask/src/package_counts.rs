@@ -18,7 +18,7 @@ fn packages(program: &str) -> BTreeSet<String> {
     let tree = process::command("cargo", &args).output().unwrap();
     assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
     let tree = String::from_utf8(tree.stdout).unwrap();
-    // Name and version: what follows says that a package was named before, or where it is.
+    // Name and version: the rest says that a package was named before, or where it is.
     let named = |line: &str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
     tree.lines().filter(|line| !line.is_empty()).map(named).collect()
 }

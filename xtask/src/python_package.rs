@@ -58,7 +58,7 @@ pub(crate) fn make_environments() -> Result<(), String> {
     others(&python()?)?.iter().try_for_each(|other| other_python(other).map(drop))
 }
 
-/// The interpreter of the environment that `python` makes, with what every Python gets.
+/// The interpreter of the environment that `python` makes, with the packages that every Python gets.
 fn other_python(python: &Path) -> Result<PathBuf, String> {
     let name = python.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let folder = process::target("python-tests").join(name);
@@ -175,7 +175,7 @@ fn version(python: &Path) -> Result<u32, String> {
     printed.trim().parse().map_err(|_| format!("{} printed {printed}", python.display()))
 }
 
-/// What every Python gets, and what one gets in addition.
+/// The packages that every Python gets, and the packages that one gets in addition.
 const PINS: &str = "bindings/python/requirements-test.txt";
 const LIBRARY_PINS: &str = "bindings/python/requirements-test-libraries.txt";
 const CLUSTER_PINS: &str = "bindings/python/requirements-test-cluster.txt";

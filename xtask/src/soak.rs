@@ -74,7 +74,7 @@ fn archive() -> Result<(), String> {
     Ok(())
 }
 
-/// Kills processes of backfills on Ray by random schedules, and prints what came of each.
+/// Kills processes of backfills on Ray by random schedules, and prints the outcomes.
 fn ray(options: &Options) -> Result<(), String> {
     process::build_all()?;
     let package = python_package::built("tests")?;

@@ -1,6 +1,6 @@
 //! `cargo xtask speed`: speed and memory of the release build of `follow`.
 //!
-//! A simulated network, `follow` and what receives its events are processes of their own.
+//! A simulated network, `follow` and the receiver of its events are processes of their own.
 
 mod archive;
 mod delay;

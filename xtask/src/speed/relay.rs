@@ -83,7 +83,7 @@ impl Relay {
         reader
     }
 
-    /// What its process has used so far.
+    /// The resources that its process has used so far.
     pub(super) fn usage(&self) -> Usage {
         Usage::of(self.process.id())
     }

@@ -7,7 +7,7 @@ use jiff::Zoned;
 
 use crate::process;
 
-/// What one pass took.
+/// The costs of one pass.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pass {
     pub(super) events: f64,
