@@ -22,7 +22,7 @@ pub struct Request {
     pub repetition: u64,
 }
 
-/// What goes wrong with a request.
+/// The fault of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It is answered by 503, and not carried out.

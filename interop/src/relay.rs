@@ -52,7 +52,7 @@ impl Relay {
         self.program = Some(run(&self.kit, &self.command, self.port).await);
     }
 
-    /// Whether it forwards what this account writes.
+    /// Whether it forwards this account's writes.
     ///
     /// # Panics
     /// If it does not know the account.

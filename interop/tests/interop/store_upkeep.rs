@@ -35,7 +35,7 @@ async fn an_archive_in_a_bucket_is_followed_merged_made_compact_proved_and_erase
     assert_eq!(seqs(&archive).await, sent);
     let commits = sent.len() as u64;
 
-    // The command merges and thins what came on days before.
+    // The command merges and thins the events of earlier days.
     assert_eq!(run(&["compact", ADDRESS])["file_count"], 0);
     assert_eq!(run(&["thin", ADDRESS])["commit_count"], 0);
     let day_after = now_micros() + 2 * 24 * 3_600 * 1_000_000;

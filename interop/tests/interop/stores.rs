@@ -290,7 +290,7 @@ async fn what_cannot_be_used_is_refused_with_the_cure_and_without_the_secret() {
     check(stats, &right, 3, "check AWS_ENDPOINT_URL");
 }
 
-/// A command, its environment, its exit code, and what its message names.
+/// A command, its environment, its exit code, and the name in its message.
 type Case<'a> = (&'a [&'a str], &'a [(String, String)], i32, &'a str);
 
 /// Crash points of a run, with the passages at which they end.
