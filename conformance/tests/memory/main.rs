@@ -189,7 +189,7 @@ fn hostile_json_takes_memory_in_proportion_to_its_length() {
     }
 }
 
-/// The memory use of a piece of work.
+/// The memory use of some work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Taken {
     allocations: usize,

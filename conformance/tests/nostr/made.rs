@@ -68,7 +68,7 @@ fn decoded(format: Format, bytes: &[u8]) -> Result<OwnedEvent, DecodeError> {
     format.decode(bytes, &Bump::new(), &raised_limits()).map(|event| event.to_owned())
 }
 
-/// One to three changes: a bit, a byte, a byte more or less, a piece moved, an end cut off.
+/// One to three changes: a bit, a byte, a byte more or less, a part moved, an end cut off.
 pub(crate) fn mutated(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..1 + random.below(3) {

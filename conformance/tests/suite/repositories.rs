@@ -36,7 +36,7 @@ fn prove(export: &[u8], did: Option<&str>, keys: &[String]) -> Result<(), Reposi
     walked.rebuild()
 }
 
-/// Asserts that an export that is received in pieces gets the verdict of the whole, without a key.
+/// Asserts that an export that is received in parts gets the verdict of the whole, without a key.
 fn assert_stream_agrees(export: &[u8], options: &Options) {
     let whole = repository::verify_without_signature(export, options);
     let mut stream_options = StreamOptions::default();
