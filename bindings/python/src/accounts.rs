@@ -1,4 +1,4 @@
-//! The class `State`: what judges know of accounts, in memory or in a state file.
+//! The class `State`: the judges' knowledge of accounts, in memory or in a state file.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -186,5 +186,5 @@ pub(crate) fn clock_micros() -> u64 {
 
 const MICROS_OF_DAY: i64 = 86_400_000_000;
 
-/// What `date(1970, 1, 1).toordinal()` is.
+/// The value of `date(1970, 1, 1).toordinal()`.
 const ORDINAL_OF_1970: i64 = 719_163;

@@ -158,7 +158,7 @@ impl Pieces {
         })
     }
 
-    /// Pieces whose size is the sum of what `measure` gives for their rows.
+    /// Pieces whose size is the sum of `measure` over their rows.
     pub(crate) fn measured(
         argument: &'static str,
         reader: Box<dyn RecordBatchReader + Send>,

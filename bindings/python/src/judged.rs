@@ -272,7 +272,7 @@ fn chain(outcome: &Outcome<'_>) -> Option<&'static str> {
     })
 }
 
-/// What there is to say of an outcome, beyond its code.
+/// The message of an outcome, beyond its code.
 fn message(outcome: &Outcome<'_>) -> Option<String> {
     match outcome {
         Outcome::Commit(_, Chain::Broken(gap)) => Some(gap.to_string()),

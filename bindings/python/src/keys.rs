@@ -61,7 +61,7 @@ fn of_log(log: &Bound<'_, PyAny>, did: Option<&str>) -> PyResult<(PublicKey, Opt
     Ok((key, Some(history.did().to_string())))
 }
 
-/// JSON as its bytes: `bytes` and `str` are JSON already, anything else is what `json.loads` gave.
+/// JSON as its bytes: `bytes` and `str` are JSON already, anything else came from `json.loads`.
 fn json_of(value: &Bound<'_, PyAny>, argument: &str) -> PyResult<Vec<u8>> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(bytes.as_bytes().to_vec());

@@ -238,7 +238,7 @@ fn refused_car<'py>(
     })
 }
 
-/// Decodes as libipld does: lengths are ignored, and what cannot be a length ends the archive.
+/// Decodes as libipld does: lengths are ignored, and bytes that cannot be a length end the archive.
 fn tolerant_car<'py>(
     py: Python<'py>,
     data: &[u8],
@@ -559,7 +559,7 @@ fn unicode_error(py: Python<'_>, item: &[u8]) -> String {
     }
 }
 
-/// The number in the head of an item, in its shortest form or not, and what follows.
+/// The number in the head of an item, in its shortest form or not, and the bytes after it.
 fn head(item: &[u8]) -> Option<(u64, &[u8])> {
     let (head, rest) = item.split_first()?;
     let number_len = match head & 0x1f {
@@ -599,7 +599,7 @@ fn float_rule(item: &[u8]) -> &'static str {
     }
 }
 
-/// The depth that Python allows, within what the stack of any thread holds.
+/// The depth that Python allows, within the stack of any thread.
 fn recursion_limit(py: Python<'_>) -> PyResult<usize> {
     let limit = py.import("sys")?.call_method0("getrecursionlimit")?.extract::<usize>()?;
     Ok(limit.min(MAX_DEPTH))

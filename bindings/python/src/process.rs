@@ -1,4 +1,5 @@
-//! Forks: threads and locks of a process are not there in its child, and what needs them refuses to work there.
+//! Forks: threads and locks of a process are not there in its child, and objects that need them refuse to work
+//! there.
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
