@@ -31,7 +31,7 @@ pub(crate) fn run(input: &[u8]) {
 }
 
 /// The `#commit` in a frame with its blocks under their true CIDs, and a commit object that is
-/// signed: so that what comes after the signature is reached.
+/// signed: so that the checks after the signature are reached.
 fn signed_again(frame: &[u8]) -> Option<Vec<u8>> {
     let mut options = Options::default();
     options.trust_hashes = true;

@@ -1,4 +1,5 @@
-//! A message of a comparison of ids is answered within its limit or refused, and two sides find what one of them lacks.
+//! A message of a comparison of ids is answered within its limit or refused, and two sides find the ids that one of
+//! them lacks.
 
 use std::collections::BTreeSet;
 

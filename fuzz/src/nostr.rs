@@ -140,7 +140,7 @@ fn patched(format: Format, with: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Replaces some bytes: the patch is two bytes for where, one for how many, and what stands there then.
+/// Replaces some bytes: the patch is two bytes for the place, one for the number, and the new bytes.
 fn patch(bytes: &mut Vec<u8>, patch: &[u8]) {
     if let [high, low, count, new @ ..] = patch {
         let start = usize::from(u16::from_be_bytes([*high, *low])) % bytes.len();

@@ -32,7 +32,7 @@ pub(crate) struct Recorded {
     tests: Vec<Test>,
 }
 
-/// What became of a mutant.
+/// The outcome of a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 pub(crate) enum Outcome {
     /// A test failed.
@@ -295,7 +295,7 @@ const ATTEMPTS: usize = 4;
 /// The number of no mutant: they start at one.
 const NO_MUTANT: u32 = 0;
 
-/// Times the recorded time that tests may take, and an addend.
+/// Tests may take the recorded time times this, plus the seconds on the next line.
 const SLOWER: f64 = 4.0;
 const LEAST_SECONDS: u64 = 2;
 

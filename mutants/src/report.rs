@@ -65,7 +65,7 @@ pub(crate) fn argued(page: &str) -> BTreeSet<String> {
     keys.collect()
 }
 
-/// Prints the table, what survives, and arguments without a mutant; returns the number of survivors that are not argued.
+/// Prints the table, the survivors, and arguments without a mutant; returns the number of survivors that are not argued.
 pub(crate) fn print(mutants: &[Numbered], results: &Results, argued: &BTreeSet<String>) -> usize {
     let keys: BTreeSet<&str> = mutants.iter().map(|mutant| mutant.key.as_str()).collect();
     stale(&keys, argued).for_each(|key| println!("Argued, but no mutant: {key}"));
