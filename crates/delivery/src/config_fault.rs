@@ -6,7 +6,7 @@ use crate::sink::{FailureKind, SendFailure};
 /// A setting of a queue, or of this machine, under which events cannot be delivered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ConfigFault {
-    /// A stream of NATS stores messages and does not say so.
+    /// A stream of NATS stores messages without acknowledging them.
     #[cfg(feature = "nats")]
     #[error(
         "the stream {0} has no_ack=true and acknowledges no message: set no_ack=false, or name another stream with ?stream=NAME"

@@ -180,7 +180,7 @@ pub struct AwaitedHistory {
     pub did: Box<str>,
     /// The list that it came from; empty for others.
     pub source: Box<str>,
-    /// Whether it was complete, and is to be [compared again](Outbox::outdate_histories).
+    /// Whether it was complete, and has to be [compared again](Outbox::outdate_histories).
     pub is_outdated: bool,
 }
 

@@ -22,7 +22,7 @@ use crate::record_effects::RecordEffects;
 pub struct EventId(Box<str>);
 
 impl EventId {
-    /// The id of a verified commit, `DID/rev`: the same from whichever host it came.
+    /// The id of a verified commit, `DID/rev`: the same from every host.
     ///
     /// Only for verified commits. Another message can claim the account and revision of a commit, and takes
     /// [`of_message`](Self::of_message).
@@ -82,7 +82,7 @@ enum ComparedBy {
     Source(sha256::Digest),
 }
 
-/// An event that is to be stored.
+/// An event to store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEvent {
     id: EventId,

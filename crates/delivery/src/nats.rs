@@ -112,7 +112,7 @@ struct Connection {
     lost: StopSignal,
 }
 
-/// A permission that the server has refused the user: it says so outside the answers, which then do not come.
+/// A permission that the server has refused the user: it reports this outside the answers, which then do not come.
 #[derive(Clone, Debug, Default)]
 struct Denied {
     text: Arc<StdMutex<Option<String>>>,
@@ -133,7 +133,7 @@ impl Denied {
 }
 
 impl NatsSink {
-    /// Connects, and creates the stream if there is none of its name: for the subjects `PREFIX.*`, in files, with a duplicate
+    /// Connects, and creates the stream if none has its name: for the subjects `PREFIX.*`, in files, with a duplicate
     /// window of five minutes, and without limits of its own. A server that is away is tried for 10 seconds. Must be
     /// called in a Tokio runtime, which then runs the connections.
     ///

@@ -405,7 +405,7 @@ fn is_of_data(error: &Error) -> bool {
     error.code().is_some_and(|code| matches!(code.code().get(..2), Some("22" | "54")))
 }
 
-/// Whether the server refuses an event, whatever it is stored as: its data, or a constraint or trigger of the operator.
+/// Whether the server refuses an event in any form: its data, or a constraint or trigger of the operator.
 fn is_of_event(error: &Error) -> bool {
     let is_of_rows = |code: &SqlState| matches!(code.code().get(..2), Some("23" | "P0"));
     is_of_data(error) || error.code().is_some_and(is_of_rows)

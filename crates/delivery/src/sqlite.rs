@@ -12,7 +12,7 @@
 //! The view `active_record` has the columns of `record`, for accounts that are active.
 //!
 //! Only verified events change `record`, and events that were not verified by request (`follow --verify-against none`):
-//! the column `code` and the key `verified_against` of `line` say so, and `complete` is false after such an event.
+//! the column `code` and the key `verified_against` of `line` tell, and `complete` is false after such an event.
 //! `claimed_handle`, `active` and `status` come from the stream, which does not sign them; a verified commit shows that
 //! its account is active, and a line of kind `status` that its own server has deleted it, and so its records. The
 //! pieces of a repository replace the records of their account: a record that is not among them is deleted with the

@@ -57,7 +57,7 @@ impl ParsedEvent<'_> {
     }
 }
 
-/// The events of a batch up to the first one that is malformed, as they are read, and why that is refused.
+/// The parsed events of a batch up to the first malformed one, and the reason for refusing that one.
 #[derive(Debug)]
 pub(crate) struct ParsedBatch<T> {
     pub(crate) events: Vec<T>,

@@ -98,7 +98,7 @@ const DIFFERENCE: &str = "message.timestamp.difference.max.ms";
 /// Size in bytes that a batch with the record of a small event has, with its headers.
 const MIN_RECORD_BYTES: u64 = 512;
 
-/// A limit from which there is none: a hundred years.
+/// A limit from this on counts as no limit: a hundred years.
 const MAX_TIME_MS: u64 = 3_155_760_000_000;
 
 #[cfg(test)]

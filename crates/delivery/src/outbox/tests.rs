@@ -710,7 +710,7 @@ impl Pair {
         self.model.consumers.entry(at).or_insert(new);
     }
 
-    /// Checks that the file holds nothing that every consumer has, but for the rest of a batch of 40.
+    /// Checks that the file holds no event that every consumer has, except the rest of a batch of 40.
     fn check_space(&self) {
         self.outbox().flush().unwrap();
         let needed = self.model.consumers.keys().map(|at| self.model.cursor(*at)).min();

@@ -26,7 +26,7 @@ impl PostgresAddress {
     /// |---|---|
     /// | `disable` | has no TLS: the default for this machine, and allowed for no other |
     /// | `verify-full` | has TLS, and the server's certificate is verified with its host: the default for other machines |
-    /// | `verify-ca` | has TLS, and the certificate is verified by `sslrootcert` for whatever host |
+    /// | `verify-ca` | has TLS, and the certificate is verified by `sslrootcert` for any host |
     /// | `require` | has TLS, and without `sslrootcert` nothing is verified; with a file it is `verify-ca`, as in libpq |
     ///
     /// `sslrootcert` names a PEM file of trusted certificates instead of the system's; `system` stands for these.

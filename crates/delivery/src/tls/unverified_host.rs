@@ -9,7 +9,7 @@ use rustls::crypto::{
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 
-/// Verifies the certificate of a server, whatever host it is of.
+/// Verifies the certificate of a server, of any host.
 #[derive(Debug)]
 pub(super) struct AnyHost(pub(super) Arc<dyn ServerCertVerifier>);
 

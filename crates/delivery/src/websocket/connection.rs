@@ -240,7 +240,7 @@ impl Connection {
     }
 }
 
-/// Why a client gives way to another one of its consumer.
+/// Why a client is replaced by another one of its consumer.
 const STALLED: &str =
     "nothing acknowledged for too long, and another client asks for this consumer";
 

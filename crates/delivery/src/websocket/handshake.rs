@@ -1,6 +1,6 @@
 //! The requests to a WebSocket server: which of them are upgraded, and the answers to the others.
 //!
-//! A consumer has one client at a time. The client of a consumer gives way to another one once it has acknowledged none of its
+//! A consumer has one client at a time. Another client replaces it once the first has acknowledged none of its
 //! events for the time after which events are sent again.
 
 use std::collections::BTreeMap;
@@ -46,11 +46,11 @@ pub(super) struct Seat {
 pub(super) struct Client {
     /// Whether it has acknowledged none of its events for too long.
     pub(super) is_stalled: AtomicBool,
-    /// Requested when it gives way.
+    /// Requested when another client replaces it.
     pub(super) gives_way: StopSignal,
 }
 
-/// A request that is to be upgraded.
+/// A request to upgrade.
 pub(super) struct Accepted {
     pub(super) protocol: Protocol,
     pub(super) upgrade: OnUpgrade,

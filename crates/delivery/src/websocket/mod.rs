@@ -12,7 +12,7 @@
 //! | `/channel?consumer=NAME` | an event of tap | `{"type":"ack","id":NUMBER}` |
 //!
 //! An event of an account is sent when the one before it is acknowledged, and other accounts continue meanwhile. Unacknowledged
-//! events are sent again after a timeout, and to the next connection, to which a client that acknowledges nothing gives way.
+//! events are sent again after a timeout, and to the next connection, which replaces a client that acknowledges nothing.
 
 mod channel;
 mod connection;
@@ -149,7 +149,7 @@ async fn serve(
     ended
 }
 
-/// Answers one request; returns the next step for its connection if it is to be upgraded.
+/// Answers one request; returns the next step for its connection if it has to be upgraded.
 async fn shake_hands(shared: &Arc<Shared>, stream: TcpStream, place: &Place) -> Option<Accepted> {
     let accepted = Mutex::new(None);
     let respond = async |request| {

@@ -48,7 +48,7 @@ pub(super) struct Schedule {
     /// Messages that may be sent.
     ready: VecDeque<(Arc<str>, OutgoingMessage)>,
     in_flight: HashMap<Box<str>, InFlight>,
-    /// The ids of messages that are to be sent again.
+    /// The ids of messages to send again.
     repeats: VecDeque<Box<str>>,
     events: usize,
     bytes: usize,
