@@ -265,7 +265,7 @@ fn json(status: StatusCode, document: &impl Serialize) -> Response<Full<Bytes>> 
     response
 }
 
-/// Maximum number of open connections: of more, the oldest without a request gives way.
+/// Maximum number of open connections: above it, the oldest one without a request is closed.
 const MAX_CONNECTIONS: usize = 16;
 
 /// Maximum size of a body in bytes: some 30,000 accounts.

@@ -32,8 +32,8 @@ pub(super) struct Deliveries {
 }
 
 impl Deliveries {
-    /// Opens the outbox and the destinations, registers new ones, and notes the accounts whose history is to be
-    /// delivered.
+    /// Opens the outbox and the destinations, registers new ones, and notes the accounts whose history has to
+    /// be delivered.
     pub(super) async fn open(setup: &Setup<'_>) -> Result<Self, Failure> {
         let args = setup.args;
         let (state, stored) = (state::folder(args)?, &args.delivery.stored);
@@ -161,7 +161,7 @@ fn announce_selection(SelectionChange { selects_more, selects_less }: SelectionC
     }
 }
 
-/// Notes the accounts whose history is to be delivered, and returns the lists that were read.
+/// Notes the accounts whose history has to be delivered, and returns the lists that were read.
 async fn find_accounts(setup: &Setup<'_>, outbox: &Outbox) -> Result<Vec<Listing>, Failure> {
     let dids = setup.selection.dids.snapshot();
     outbox.await_histories(dids.iter().map(String::as_str))?;

@@ -276,7 +276,7 @@ impl Histories {
         found.unwrap_or(false)
     }
 
-    /// The server that the account's document names, if it is none of the listed ones. A document that cannot be resolved
+    /// The server that the account's document names, if it is not listed. A document that cannot be resolved
     /// fails the resync.
     async fn other_server(&self, did: &str) -> Option<String> {
         let permit = self.lookups.acquire().await;

@@ -107,7 +107,7 @@ impl<K: HostedKeys> StoredKeys<K> {
         Ok(())
     }
 
-    /// The key in the file, or in the changes to it. With a server, a key without its host is none.
+    /// The key in the file, or in the changes to it. With a server, a key without its host does not count.
     fn stored(&self, did: &str) -> Option<DatedKey> {
         let unwritten = self.lock().unwritten.get(did).cloned();
         // A file that cannot be read is an error of the next checkpoint; here the key is unknown.

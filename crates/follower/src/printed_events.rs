@@ -35,7 +35,7 @@ impl PrintedEvents {
         Self { earlier: hashes.into_iter().collect(), at_cursor, is_changed: false }
     }
 
-    /// Whether there is none of an earlier run.
+    /// Whether no event of an earlier run is left.
     pub(super) fn is_empty(&self) -> bool {
         self.earlier.is_empty()
     }

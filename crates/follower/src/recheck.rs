@@ -1,5 +1,5 @@
-//! The check of all accounts of the state file after events were lost: every repository is fetched again, whatever its
-//! account does next.
+//! The check of all accounts of the state file after events were lost: every repository is fetched again, regardless
+//! of its account's next events.
 //!
 //! ```text
 //! notice of a loss ── recheck.json ── accounts in order ── permit ── request ── resync

@@ -17,7 +17,7 @@ use super::line;
 use super::outbox_acks::SharedAck;
 use super::status::Status;
 
-/// Takes the accounts whose status is to be checked.
+/// Takes the accounts whose status has to be checked.
 #[derive(Clone, Debug)]
 pub(super) struct StatusChecks {
     queue: Sender<Check>,

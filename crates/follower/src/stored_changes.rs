@@ -62,7 +62,7 @@ impl StoredChanges {
         Ok(Self { path: Some(path), changes })
     }
 
-    /// Stores other changes in the place of these.
+    /// Stores other changes instead of these.
     pub(super) fn replace(&mut self, changes: Changes) -> Result<(), Failure> {
         let changes = Changes { v: VERSION, ..changes };
         let count = changes.accounts.len() + changes.collections.len();
