@@ -12,7 +12,7 @@ pub(super) struct Coordinates<C: Curve> {
     pub(super) y: Y<C>,
 }
 
-/// The y of a point, as far as it is known.
+/// The y of a point: known, or known to be even or odd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Y<C: Curve> {
     Given(Field<C>),

@@ -198,7 +198,7 @@ impl Backend {
     }
 
     /// The fastest back end here for signatures under these keys. Fewer than [`faster_from`](Self::faster_from) leave
-    /// lanes of doubles without work, but for one that its large table spreads over all of them.
+    /// lanes of doubles without work, except one that its large table spreads over all of them.
     fn for_keys<'a, C: Curve>(mut keys: impl ExactSizeIterator<Item = Key<'a, C>>) -> Self {
         let best = Self::best();
         let has_large = |key| matches!(key, Key::Cached(table) if table.size() == TableSize::Large);

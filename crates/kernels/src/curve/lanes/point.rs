@@ -26,12 +26,12 @@ pub(super) struct Jacobian<V, const G: usize> {
 pub(super) struct Affine<V, const G: usize> {
     pub(super) x: Tight<V, G>,
     pub(super) y: Tight<V, G>,
-    /// The lanes whose y is to be taken as −y.
+    /// The lanes whose y is negated.
     pub(super) negate: [u8; G],
 }
 
 impl<V: Vector, const G: usize> Affine<V, G> {
-    /// The y of the point, negated where it is to be.
+    /// The y of the point, negated in those lanes.
     #[inline(always)]
     pub(super) fn signed_y(&self) -> Loose<V, G> {
         let mut keep = self.negate;
