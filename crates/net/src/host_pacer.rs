@@ -3,7 +3,7 @@
 //! The rate starts at eight requests a second and doubles with every second of answers until the host is overloaded for
 //! the first time. From then on it grows by one request a second per second of answers. It is halved when the host
 //! rejects a request without saying until when, or answers too slowly. A limit that the host states itself
-//! (`Retry-After`, an exhausted window) is waited for exactly, and leaves the rate as it is.
+//! (`Retry-After`, an exhausted window) is waited for exactly, and leaves the rate unchanged.
 //!
 //! Slow start and additive increase work as in TCP congestion control: RFC 5681.
 

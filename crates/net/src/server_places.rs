@@ -1,6 +1,7 @@
-//! Places among the connections of a server: a bound for all of them, and which connection gives way when others need its place.
+//! Places among the connections of a server: a bound for all of them, and the choice of the connection that is closed when others
+//! need its place.
 //!
-//! | a place is needed, and | gives way |
+//! | a place is needed, and | is closed |
 //! |---|---|
 //! | connections have sent no request yet | of these, the oldest of the address that has most of them |
 //! | an address has more than half of all places | its oldest connection, if that takes longer than a second |
@@ -149,7 +150,7 @@ where
 }
 
 impl Places {
-    /// Takes a place that is free, or of a connection that gives way; `None` if there is none.
+    /// Takes a free place, or the place of a connection that is closed for it; `None` if there is none.
     fn take(places: &Arc<Self>, address: PeerAddress) -> Option<Place> {
         let mut open = places.open();
         let staying: Vec<&Arc<Open>> =
@@ -207,7 +208,8 @@ impl Place {
         self.open.address
     }
 
-    /// Serves the request of the connection, which may be upgraded. A connection that fails, takes too long or gives way is closed.
+    /// Serves the request of the connection, which may be upgraded. A connection that fails, takes too long or has to free its
+    /// place is closed.
     pub async fn serve<S, R, F>(&self, stream: S, limits: &ConnectionLimits, respond: R)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -353,7 +355,7 @@ mod tests {
             all.push(server.request(address(1), "/slow").await);
         }
         for client in &mut all {
-            // Together longer than a connection that gives way has, and shorter than any may take.
+            // Together longer than a connection that has to free its place has, and shorter than any may take.
             assert!(timeout(SLOW / 2, client.read_u8()).await.is_err());
         }
     }

@@ -21,7 +21,7 @@ pub(super) struct AfterGap<'e> {
 }
 
 /// The events after gaps, of accounts whose resync starts with this batch. An event waits once: after a resync that
-/// failed or took too long it is delivered as it is.
+/// failed or took too long it is delivered unchanged.
 pub(super) fn events_after_gaps<'e>(
     events: &'e [QueuedEvent],
     judged: &[Judged<'_>],

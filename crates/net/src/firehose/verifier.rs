@@ -85,7 +85,7 @@ pub(super) struct BatchOutcome {
     pub(super) unconfirmed: Vec<UnconfirmedStatus>,
     /// The events of both, and those after gaps, in order, which were not delivered.
     pub(super) undelivered: Vec<QueuedEvent>,
-    /// Events, in order, that are to be judged again once the local clock is compared.
+    /// Events, in order, to judge again once the local clock is compared.
     pub(super) held: Vec<QueuedEvent>,
     /// The accounts that are desynchronized.
     pub(super) desynchronized: Vec<(u64, Box<str>)>,
@@ -520,8 +520,8 @@ fn verdict<'a>(
     }
 }
 
-/// Why the key is unknown that an event needs. A rejection by a cached key is none where the key should have
-/// been refreshed and could not.
+/// Why the key that an event needs is unknown. A rejection by a cached key does not count if the key should have been
+/// refreshed and could not.
 fn key_error<'e>(queued: &'e QueuedEvent, rejection: &SyncRejection<'_>) -> Option<&'e KeyError> {
     match rejection {
         SyncRejection::NoKey => Some(queued.key_error().unwrap_or(&KeyError::UnknownAccount)),

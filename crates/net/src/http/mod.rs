@@ -86,10 +86,10 @@ impl Limits {
 /// The coding of a body that a request asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Coding {
-    /// None: the body is received as it is.
+    /// None: the body is received uncompressed.
     #[default]
     Identity,
-    /// Compressed with gzip, or not: a host that does not compress sends the body as it is.
+    /// Compressed with gzip, or not: a host that does not compress sends the body uncompressed.
     Gzip,
 }
 

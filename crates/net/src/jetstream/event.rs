@@ -139,7 +139,7 @@ impl Event {
     }
 
     /// Names the event among others with the same cursor: it is equal wherever and whenever the event is received. Two
-    /// events with the same name have the same fields, but for the host, its cursor and the record.
+    /// events with the same name have the same fields, except the host, its cursor and the record.
     ///
     /// In version 1 several events can have the cursor of one microsecond. So the events handled up to a cursor are
     /// known by the cursor and the names of the events at it.

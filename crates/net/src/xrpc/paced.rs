@@ -144,8 +144,8 @@ impl PacedClient {
     }
 
     /// The repository of `did`, in a file without a name that is removed when it is closed. It holds its
-    /// [space](Self::space) until the file is dropped; an archive for which there is none while it is received is fetched
-    /// again with room for a whole one.
+    /// [space](Self::space) until the file is dropped; an archive that runs out of space while it is received is fetched again
+    /// with room for a whole one.
     ///
     /// # Errors
     /// If the request fails, the response is incomplete, or the file cannot be written.

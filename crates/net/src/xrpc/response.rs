@@ -150,7 +150,7 @@ impl ListResponse for HostsResponse {
 }
 
 impl<T> ListPage<T> {
-    /// An empty cursor is none: no place of a list has it.
+    /// An empty cursor counts as none: no place of a list has it.
     fn new(Entries { items, odd }: Entries<T>, cursor: Option<Box<str>>) -> Self {
         Self { items, odd, cursor: cursor.filter(|cursor| !cursor.is_empty()) }
     }

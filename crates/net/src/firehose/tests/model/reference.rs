@@ -681,7 +681,7 @@ impl Account {
         (Instant::now() < until).then_some(is_active)
     }
 
-    /// Makes an account active that is so by an answer which still holds.
+    /// Makes an account active if a valid answer says that it is.
     fn apply_status(&mut self, number: DeliveryNumber) {
         if self.valid_status() == Some(true) {
             self.status = Some((true, Instant::now() + ACTIVE_VALIDITY));
