@@ -93,8 +93,8 @@ impl RecordFault {
 }
 
 impl InvalidRecord {
-    /// The record that an operation writes, if it is invalid. Only a decoded event says so: its size was checked
-    /// by the decoder.
+    /// The record that an operation writes, if it is invalid. Only a decoded event is judged here: the decoder
+    /// has checked its size.
     pub fn of_op(op: &RepoOp<'_>) -> Option<Self> {
         let block = op.record.filter(|block| !is_valid(block))?;
         Self::find(op.path, block.cid.to_cid()?, block.data, usize::MAX)

@@ -45,8 +45,8 @@ use crate::repository::{
 };
 use crate::{InvalidRecord, Verified};
 
-/// Limits of a slice. Every rule is strict unless a field relaxes it, but for the record, whose rules a field
-/// makes strict.
+/// Limits of a slice. Every rule is strict unless a field relaxes it, except the rules of the record, which a
+/// field makes strict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
@@ -142,7 +142,7 @@ impl<'a> Slice<'a> {
     /// Reads a slice and verifies its hashes and its commit.
     ///
     /// # Errors
-    /// As [`verify`], but for the rules about a path.
+    /// As [`verify`], except the rules about a path.
     pub fn read(
         slice: &'a [u8],
         did: Option<&str>,

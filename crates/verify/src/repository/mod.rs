@@ -235,7 +235,7 @@ impl<'a> ParsedRepository<'a> {
         Ok(self.into_signed(SignatureProof::Checked))
     }
 
-    /// Skips the second stage: the author is not proved, and the result says so.
+    /// Skips the second stage: the author is not proved, and the result tells.
     pub fn without_signature(self) -> SignedRepository<'a> {
         self.into_signed(SignatureProof::NotChecked)
     }

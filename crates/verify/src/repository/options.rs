@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use atproto::mst::TreeLimits;
 use codec::car;
 
-/// Limits of a repository. Every rule is strict unless a field relaxes it, but for records, whose rules a
-/// field makes strict.
+/// Limits of a repository. Every rule is strict unless a field relaxes it, except the rules of records, which a field
+/// makes strict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {

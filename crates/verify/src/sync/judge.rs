@@ -216,7 +216,7 @@ impl<'a> Case<'a> {
         Self { claim, account, frame, precomputed: Precomputed::default() }
     }
 
-    /// The commit whose operations are to be undone, and the root of the tree to do it in.
+    /// The commit whose operations have to be undone, and the root of the tree to do it in.
     fn to_invert(&self, policy: &Policy) -> Option<(&'a Commit<'a>, Cid)> {
         match (self.claim.message, &self.precomputed) {
             (

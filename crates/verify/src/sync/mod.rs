@@ -50,7 +50,7 @@
 //! | 12 | neither `tooBig` nor `rebase` is set | rejected |
 //! | 16 | operations: paths, none twice, CIDs as the action demands, records present; valid, if the policy is strict about them | rejected |
 //! | 11 | the account's key signed the commit object, with a low s | rejected |
-//! | 13 | `prevData` is there, but for the first commit of all | rejected |
+//! | 13 | `prevData` is there, except in the first commit of all | rejected |
 //! | 16 | the signed tree holds the outcome of every operation at its path | rejected |
 //! | 17 | undoing the operations leads back to `prevData` | rejected |
 //! | 14 | `since` is the stored revision | accepted, chain broken |

@@ -203,8 +203,8 @@ fn operations_need_not_name_what_they_replaced_only_where_the_tree_before_is_mis
     assert_eq!(fault_of(&mut judge(|_| ()), &legacy), Some(OpFault::PrevMissing));
 }
 
-/// A frame as a relay writes it that leaves out the nulls of operations, spells `prev` otherwise, and has a null in the
-/// place of `prevData`.
+/// A frame as a relay writes it that leaves out the nulls of operations, spells `prev` otherwise, and has a null
+/// instead of `prevData`.
 fn reserialized(frame: &[u8]) -> Vec<u8> {
     let (_, payload_at) = atproto::event::peek(frame).unwrap();
     let arena = Arena::new();

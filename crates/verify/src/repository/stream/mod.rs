@@ -322,7 +322,7 @@ impl<R: Read> OpenedStream<R> {
         }
     }
 
-    /// Skips the signature: the author is not proved, and the result says so.
+    /// Skips the signature: the author is not proved, and the result tells.
     pub fn without_signature(self) -> SignedStream<R> {
         self.into_signed(SignatureProof::NotChecked)
     }

@@ -164,7 +164,7 @@ impl RecordChecks {
         is_kept
     }
 
-    /// Counts a further reference to a record, if every reference counts; returns whether that is so.
+    /// Counts a further reference to a record, if every reference counts; returns whether it counts.
     pub(super) fn count_again(&mut self, cid: &Cid, references: &References<&[u8]>) -> bool {
         let outcome = self.outcomes.get(cid);
         let counted = outcome.map(|outcome| self.findings.count(cid, outcome, references));
