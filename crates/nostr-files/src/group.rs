@@ -67,7 +67,7 @@ pub struct Entry<'a> {
     /// The JSON of the event in a line, or the whole line if it is no event. A string `notepack_…` has none. The JSON in a
     /// record of a database, unless it has several lines.
     pub json: Option<&'a [u8]>,
-    /// The event, or why it is none.
+    /// The event, or the reason why it is invalid.
     pub event: Result<Event<'a>, EntryFault>,
 }
 

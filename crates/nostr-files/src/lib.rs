@@ -10,8 +10,8 @@
 //! | [`Output`] | writing a file of events |
 //! | [`InputError`], [`FileFault`], [`EntryFault`] | why an input, a file or an entry cannot be read |
 //!
-//! Files are read in groups, so that a file of any length takes little memory. Compressed files are read as they are. LMDB
-//! databases need the feature `nostr-lmdb`.
+//! Files are read in groups, so that a file of any length takes little memory. Compressed files are decompressed on the
+//! way. LMDB databases need the feature `nostr-lmdb`.
 //!
 //! ```
 //! use wireproof::nostr::{Arena, Limits, formats::Format};

@@ -222,7 +222,7 @@ fn explain(format: Format, bytes: &[u8]) -> Result<Explained, DecodeError> {
     Ok(explained)
 }
 
-/// Asserts that the fields of an event are named with their values, as far as they are in the bytes as they are.
+/// Asserts that the fields of an event are named with their values, if the bytes have them unescaped.
 fn assert_names_fields(
     format: Format,
     event: &OwnedEvent,
@@ -248,7 +248,7 @@ fn assert_names_fields(
         }
     }
     for (field, text) in expected {
-        // Text is as it is written: escaped in JSON. Names of the table and strings of two letters are words.
+        // Text is as written: escaped in JSON. Names of the table and strings of two letters are words.
         let is_elsewhere = text.contains(['"', '\\', '\n']) || text.is_empty();
         let is_named = field.ends_with("[0]") && format.name() == "wireproof";
         if !is_elsewhere && !is_named {

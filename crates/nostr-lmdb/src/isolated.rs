@@ -109,7 +109,7 @@ impl IsolatedReader {
     /// Appends the bytes of the next event to `out`, and of strfry the summary in its row; `None` at the end.
     ///
     /// # Errors
-    /// If the process says so, ends or makes no progress.
+    /// If the process reports an error, ends or makes no progress.
     pub fn next_record(&mut self, out: &mut Vec<u8>) -> Result<Option<Record>, DatabaseError> {
         let start = out.len();
         while !self.is_over {

@@ -253,7 +253,8 @@ pub(crate) struct Address<'a> {
 }
 
 impl<'a> Address<'a> {
-    /// The address in the value of a tag of `deletion`; `None` if it is none, or one of another author.
+    /// The address in the value of a tag of `deletion`; `None` if it is no address, or one of another
+    /// author.
     pub(crate) fn of(value: &'a [u8], deletion: &PackedEvent<'_>) -> Option<Self> {
         let mut parts = value.splitn(3, |byte| *byte == b':');
         let kind = parts.next()?;

@@ -48,7 +48,7 @@ pub struct Client {
     resume: Option<u64>,
     /// The time from which on events are requested while none are received.
     complete_at: Option<u64>,
-    /// The requests for stored events, and whether some are to be made.
+    /// The requests for stored events, and whether some have to be made.
     walk: Walk,
     is_walking: bool,
     /// The latest creation time of the stored events so far.
@@ -95,7 +95,7 @@ struct Authentication {
 /// The state of the comparison with the known events.
 #[derive(Debug)]
 enum KnownEvents {
-    /// Nothing is to be compared, or all that was missing is received.
+    /// There is nothing to compare, or all missing events are received.
     Complete,
     /// The next connection begins a comparison.
     Due,
@@ -144,7 +144,7 @@ impl Client {
         }
     }
 
-    /// Waits for the next item. Cancel-safe, but for a request that was sent in part: it is sent again.
+    /// Waits for the next item. Cancel-safe, except that a request sent in part is sent again.
     ///
     /// # Errors
     /// If the relay cannot be followed. Later calls return the same error.

@@ -98,7 +98,7 @@ pub enum RelayNotice {
     UnknownSubscription,
     /// An event that was not requested by its id, or beyond the limit of the filter; it is dropped.
     Unrequested,
-    /// A message that is none of a relay; it is dropped.
+    /// A message that no relay may send; it is dropped.
     Unrecognized(&'static str),
 }
 

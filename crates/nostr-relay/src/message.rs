@@ -220,7 +220,7 @@ fn other<'m>(message: &'m str) -> Result<Message<'m>, &'static str> {
     })
 }
 
-/// The hint in a list of hints. One that contradicts itself is none; unknown ones are ignored (NIP-67).
+/// The hint in a list of hints. A contradictory list counts as none; unknown hints are ignored (NIP-67).
 fn hint(list: &str) -> Option<Hint> {
     let list: Vec<serde_json::Value> = serde_json::from_str(list).ok()?;
     let has = |name: &str| list.iter().any(|hint| hint == name);

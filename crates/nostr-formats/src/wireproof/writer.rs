@@ -31,7 +31,7 @@ pub(super) trait Sink {
     fn count_memory(&mut self, bytes: usize);
 }
 
-/// A value that is neither a string of the table nor a key, as it is stored in full.
+/// A value that is neither a string of the table nor a key, and is stored in full.
 #[derive(Clone, Copy)]
 pub(super) enum FullValue<'t> {
     Text(&'t str),

@@ -150,7 +150,7 @@ impl Walk {
         self.filter.limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.taken))
     }
 
-    /// The request of a task; `None` for a second that is to be divided.
+    /// The request of a task; `None` for a second to divide.
     fn step(&self, task: &Task) -> Option<Step> {
         let within = |since: i64, until: i64| Filter {
             since: (since > i64::MIN).then_some(since),
