@@ -40,7 +40,7 @@ impl<'a> From<&Event<'a>> for Claims<'a> {
 }
 
 impl Claims<'_> {
-    /// The claims of an event of this kind that cannot be decoded. A kind that is none of events is undecodable.
+    /// The claims of an event of this kind that cannot be decoded. A kind without events is undecodable.
     pub fn undecoded(kind: Kind) -> Self {
         match kind {
             Kind::Commit => Self::Commit(None),

@@ -1,4 +1,4 @@
-//! Values that are borrowed from a line where its text has them as they are.
+//! Values that are borrowed from a line if its text has them unescaped.
 
 use std::borrow::Cow;
 use std::fmt;

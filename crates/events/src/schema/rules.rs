@@ -201,7 +201,7 @@ pub(super) fn shared() -> [(String, Value); 2] {
     [("line".to_owned(), line), ("one_content".to_owned(), one_content)]
 }
 
-/// Only an event that cannot be decoded has its frame in the place of these claims.
+/// Only an event that cannot be decoded has its frame instead of these claims.
 fn decoded(claims: &[&str]) -> Value {
     json!({
         "if": {"required": ["frame"]},
