@@ -67,13 +67,13 @@ impl Table {
         text
     }
 
-    /// Prints the table, and writes it into the block `name` of the page of measurements if it is to be published.
+    /// Prints the table, and writes it into the block `name` of the page of measurements if it is for publication.
     pub(super) fn finish(&self, name: &str, what: &str, is_published: bool) -> Result<(), String> {
         report(name, &self.to_markdown(what), is_published)
     }
 }
 
-/// Prints a table, and writes it into the block `name` of the page of measurements if it is to be published.
+/// Prints a table, and writes it into the block `name` of the page of measurements if it is for publication.
 pub(super) fn report(name: &str, table: &str, is_published: bool) -> Result<(), String> {
     println!("{table}");
     if !is_published {
