@@ -275,8 +275,8 @@ fn append(log: &Path) -> io::Result<File> {
     File::options().create(true).append(true).open(log)
 }
 
-/// A free port of 127.0.0.1, for a server that takes its port as an argument and keeps it over restarts. It is none that the
-/// system gives to others meanwhile.
+/// A free port of 127.0.0.1, for a server that takes its port as an argument and keeps it over restarts. The system gives
+/// it to no other program.
 ///
 /// # Panics
 /// If there is none.

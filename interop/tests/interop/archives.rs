@@ -78,7 +78,7 @@ impl Archived {
         self.stored = sent;
     }
 
-    /// Changes accounts in every way that leaves their keys as they are, and stores the events.
+    /// Changes accounts in every way that leaves their keys unchanged, and stores the events.
     fn change(&mut self) {
         self.sim.change_handle(1, "renamed.test");
         self.sim.set_account_status(2, AccountStatus::Deactivated);

@@ -1,4 +1,4 @@
-//! `follow --to kafka://…`: the topic has the records of the network, whoever is killed, and refusals.
+//! `follow --to kafka://…`: the topic has the records of the network, even if either side is killed; refusals.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,4 +1,5 @@
-//! `follow --to nats://…`: the stream has the records of the network, whoever is killed, and refusals.
+//! `follow --to nats://…`: the stream has the records of the network, even if either side is killed;
+//! refusals.
 
 use std::time::Duration;
 

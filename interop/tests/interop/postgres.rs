@@ -1,4 +1,4 @@
-//! `follow --to postgres://…`: the tables are the records of the network, whoever is killed, and refusals.
+//! `follow --to postgres://…`: the tables are the records of the network, even if either side is killed; refusals.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
