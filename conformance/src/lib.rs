@@ -6,9 +6,9 @@
 //! - variable set: the test runs, and a missing file is a failure;
 //! - variable unset: the test is *left out*, which is not the same as passed.
 //!
-//! A test that needs a program of another project is left out likewise without it ([`program!`]). Every
+//! A test that needs a program of another project is left out in the same way ([`program!`]). Every
 //! such test writes its outcome to the file that `WIREPROOF_FIXTURE_LOG` names ([`record`]), and
-//! `cargo xtask test` prints the tests that were left out, and the missing files or programs.
+//! `cargo xtask test` prints the tests that were left out, with the reasons.
 
 #![forbid(unsafe_code)]
 

@@ -16,7 +16,7 @@ pub(crate) fn events<'a>(file: &'a [u8], arena: &'a Bump) -> Vec<Event<'a>> {
     lines(file).map(decode).collect()
 }
 
-/// A plain event with a right id, whose signature is none.
+/// A plain event with a right id and no valid signature.
 pub(crate) fn event(tags: &[&[&str]], content: &str) -> OwnedEvent {
     let tag = |tag: &&[&str]| tag.iter().map(|value| (*value).to_owned()).collect();
     with_its_id(OwnedEvent {

@@ -84,7 +84,7 @@ fn changes(format: &str, note: &[u8], event: &OwnedEvent) -> Vec<Change> {
 struct Encoding<'e>(&'e [u8]);
 
 impl Encoding<'_> {
-    /// With `new` in the place of `old`, which it has once.
+    /// With `new` instead of `old`, which occurs once.
     fn with(&self, old: &[u8], new: &[u8]) -> Vec<u8> {
         let places = (0..self.0.len()).filter(|at| self.0[*at..].starts_with(old));
         let places: Vec<usize> = places.collect();
@@ -92,7 +92,7 @@ impl Encoding<'_> {
         self.with_at(at, old.len(), new)
     }
 
-    /// With `new` in the place of `len` bytes at `at`.
+    /// With `new` instead of `len` bytes at `at`.
     fn with_at(&self, at: usize, len: usize, new: &[u8]) -> Vec<u8> {
         [&self.0[..at], new, &self.0[at + len..]].concat()
     }

@@ -111,7 +111,7 @@ fn commits_of_the_reference_server_are_signed_by_their_accounts() {
     assert_all_signed(&blocks, &keys, 1_000);
 }
 
-/// The key of a DID document's first verification method, of whatever type it has.
+/// The key of a DID document's first verification method, of any type.
 fn signing_key(document: &Json) -> PublicKey {
     let method = &document["verificationMethod"][0];
     let text = |name: &str| method[name].as_str().unwrap();

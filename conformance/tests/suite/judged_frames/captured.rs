@@ -133,7 +133,7 @@ fn tally(judge: &mut TestJudge, frames: &[&[u8]], batch_len: usize) -> HashMap<S
     counts
 }
 
-/// The key of a DID document's first verification method, of whatever type it has.
+/// The key of a DID document's first verification method, of any type.
 fn signing_key(document: &Json) -> CompressedKey {
     let method = &document["verificationMethod"][0];
     let text = |name: &str| method[name].as_str().unwrap();

@@ -213,7 +213,7 @@ pub(crate) fn object<'a>(commit: &Commit<'a>) -> CommitObject<'a> {
     CommitObject::parse(blocks(commit).find(|block| is_object(&block)).unwrap().1).unwrap()
 }
 
-/// The frame of a commit with this block in the place of its commit object.
+/// The frame of a commit with this block instead of its commit object.
 pub(crate) fn with_object(commit: Commit<'_>, object: &[u8]) -> Vec<u8> {
     let root = Cid::of(Codec::DagCbor, object);
     let others = blocks(&commit).filter(|(cid, _)| *cid != commit.commit.as_cid_ref());
