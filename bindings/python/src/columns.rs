@@ -1,4 +1,4 @@
-//! Columns of record batches that a caller gives, whichever of the types of bytes, text and time they have.
+//! Columns of record batches from a caller, of any of the types of bytes, text and time.
 
 use std::sync::Arc;
 

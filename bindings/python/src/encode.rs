@@ -313,5 +313,5 @@ const MAX_KEPT_BYTES: usize = 64 << 10;
 /// Maximum depth for which Python's limit is not asked.
 const ANY_DEPTH: usize = 64;
 
-/// In the place of the maximum depth: it was exceeded before Python's limit was asked.
+/// Used instead of the maximum depth: it was exceeded before Python's limit was asked.
 const TOO_DEEP: usize = 0;

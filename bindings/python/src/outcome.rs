@@ -261,7 +261,7 @@ impl Operation {
     }
 }
 
-/// The object of a record; None if there is none, or it is no valid one.
+/// The object of a record; None if it is missing or invalid.
 fn record_object<'py>(py: Python<'py>, record: Option<&[u8]>) -> PyResult<Bound<'py, PyAny>> {
     let none = || Ok(py.None().into_bound(py));
     let Some(record) = record else { return none() };
