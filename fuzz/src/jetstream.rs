@@ -14,8 +14,8 @@ use net::websocket::Dialer;
 use crate::loopback;
 use crate::websocket::{BINARY, FINAL, TEXT, frame, options, upgrade};
 
-/// Runs the target on one input: the first byte selects version and compression, the rest are messages, all after their lengths
-/// in two bytes.
+/// Runs the target on one input: the first byte selects version and compression, the rest are messages, every one after its
+/// length in two bytes.
 pub(crate) fn run(input: &[u8]) {
     let Some((mode, messages)) = input.split_first() else { return };
     let messages = split(messages);
@@ -81,7 +81,7 @@ fn jetstream(
     Client::new(dialer, &[upstream], Filter::default(), chosen, jitter).expect("a valid filter")
 }
 
-/// The messages, after their lengths in two bytes, little-endian.
+/// The messages, every one after its length in two bytes, little-endian.
 fn split(mut input: &[u8]) -> Vec<&[u8]> {
     let mut messages = Vec::new();
     while let [low, high, rest @ ..] = input {

@@ -12,8 +12,8 @@ use nostr_relay::{Client, Options, RelayItem, RelayNotice};
 use crate::loopback;
 use crate::websocket::{FINAL, TEXT, frame, options, upgrade};
 
-/// Runs the target on one input: the first byte decides if ids are compared, the rest are messages, all after their lengths in
-/// two bytes.
+/// Runs the target on one input: the first byte decides if ids are compared, the rest are messages, every one after its length
+/// in two bytes.
 pub(crate) fn run(input: &[u8]) {
     let Some((mode, messages)) = input.split_first() else { return };
     let messages = split(messages);
@@ -62,7 +62,8 @@ fn relay(client: &http::Client, url: &http::Url, compares: bool) -> Client {
     Client::new(dialer, url.clone(), Filter::default(), chosen, Jitter::seeded(7))
 }
 
-/// The messages, after their lengths in two bytes, little-endian. A message that is no text ends the connection elsewhere.
+/// The messages, every one after its length in two bytes, little-endian. A message that is no text ends the connection
+/// elsewhere.
 fn split(mut input: &[u8]) -> Vec<String> {
     let mut messages = Vec::new();
     while let [low, high, rest @ ..] = input {

@@ -67,14 +67,14 @@ fn jetstream(mode: u8, message: &str) -> Vec<u8> {
     [&[mode][..], &len, message.as_bytes(), &len, message.as_bytes()].concat()
 }
 
-/// Messages of a relay, after their lengths.
+/// Messages of a relay, every one after its length.
 fn relay(mode: u8, messages: &[&str]) -> Vec<u8> {
     let len = |text: &str| u16::try_from(text.len()).expect("a short message").to_le_bytes();
     let framed = messages.iter().flat_map(|text| [&len(text)[..], text.as_bytes()].concat());
     std::iter::once(mode).chain(framed).collect()
 }
 
-/// The corpus of a target that the repository keeps: inputs, after their lengths, in one file.
+/// The corpus of a target that the repository keeps: inputs, every one after its length, in one file.
 fn saved(target: &str) -> Vec<Vec<u8>> {
     let file = fs::read(own("corpus").join(target)).unwrap_or_default();
     captured(&file).iter().map(|input| input.to_vec()).collect()
@@ -145,7 +145,7 @@ fn of_files(paths: &[PathBuf], target: &str) -> Vec<Vec<u8>> {
     inputs
 }
 
-/// The parts of a file, after their lengths in four bytes, little-endian.
+/// The parts of a file, every one after its length in four bytes, little-endian.
 fn captured(mut file: &[u8]) -> Vec<&[u8]> {
     let mut parts = Vec::new();
     while let Some((len, rest)) = file.split_first_chunk() {

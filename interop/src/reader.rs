@@ -28,7 +28,8 @@ impl Reader {
         Self::start(kit, "atproto-sync", &[service, plc_url])
     }
 
-    /// `@atcute/firehose`, which follows `service` from the first retained event and validates it against the lexicon.
+    /// `@atcute/firehose`, which follows `service` from the first retained event and validates events against the
+    /// lexicon.
     ///
     /// # Panics
     /// If it cannot be started.

@@ -89,7 +89,7 @@ fn mutations_of_batches_never_do_harm() {
     }
 }
 
-/// A number near the largest, instead of every byte: as a length or a count it is refused before
+/// A number near the largest, at the place of every byte in turn: as a length or a count it is refused before
 /// memory is taken.
 #[test]
 fn a_large_number_anywhere_takes_no_memory() {

@@ -39,7 +39,7 @@ pub(crate) trait ErasedSink: Send + Sync {
     fn close(&self) -> Sending<'_>;
 }
 
-/// The future of a batch that a sink sends.
+/// The future of a call to a sink.
 type Sending<'a> = BoxFuture<'a, Result<(), SendFailure>>;
 
 impl<S: Sink> ErasedSink for S {

@@ -370,7 +370,7 @@ impl Sink for KafkaSink {
     async fn close(&self) -> Result<(), SendFailure> {
         if let Some(connection) = self.connection.lock().await.take() {
             let options = CloseOptions::new().timeout(CLOSE_TIMEOUT);
-            // Events that it still holds are not acknowledged, and is sent by the next run.
+            // Events that it still holds are not acknowledged, and the next run sends them.
             let _ = connection.producer.close_with(options).await;
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Places among the connections of a server: a bound for all of them, and the choice of the connection that is closed when others
 //! need its place.
 //!
-//! | a place is needed, and | is closed |
+//! | a place is needed, and | closed connection |
 //! |---|---|
 //! | connections have sent no request yet | of these, the oldest of the address that has most of them |
 //! | an address has more than half of all places | its oldest connection, if that takes longer than a second |

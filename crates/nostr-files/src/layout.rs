@@ -19,7 +19,7 @@ pub enum Layout {
     Lines,
     /// Strings `notepack_…`, one a line. They are read as [`Lines`](Self::Lines) are.
     Strings,
-    /// Events, all after their lengths.
+    /// Events, every one after its length.
     Records(Records),
     /// A [container] with events of a format. The file itself says of which one it is read.
     Container(Format),
@@ -29,7 +29,7 @@ pub enum Layout {
     Single(Format),
 }
 
-/// How events follow each other, all after their lengths.
+/// How events follow each other, every one after its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Records {
     pub(crate) format: Format,

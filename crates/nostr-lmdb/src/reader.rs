@@ -70,7 +70,7 @@ struct Rows {
 }
 
 impl Reader {
-    /// Opens the database of strfry or nostrdb, told apart by its tables, in `folder`.
+    /// Opens the database in `folder`, strfry's or nostrdb's by its tables.
     ///
     /// # Errors
     /// If it is no database of these programs, not complete, or open in a program with LMDB 0.9, whose locks are others.

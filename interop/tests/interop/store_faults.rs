@@ -112,7 +112,7 @@ async fn a_store_that_does_not_recover_is_reported_in_time() {
     assert_eq!(seqs(&open(&s3.variables())).await, stored);
 }
 
-/// Events of a work, half of them for either account.
+/// Events of a work, half of them for each account.
 const EVENTS: i64 = 20;
 
 /// The time in which a store that always fails is reported: the duration of the retries, on a busy machine.

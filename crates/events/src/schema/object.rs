@@ -91,8 +91,8 @@ pub(super) fn described(of_type: &str, description: &str) -> Value {
     json!({"type": of_type, "description": description})
 }
 
-/// Leaves out the facts of `schemars` about Rust alone: a key that may be missing is never null, and an object has no key but
-/// those of its type.
+/// Leaves out the parts of a schema that concern Rust alone: a key that may be missing is never null, and an object has no
+/// key outside its type.
 pub(super) fn simplify(schema: &mut Value) {
     match schema {
         Value::Object(members) => simplify_members(members),

@@ -67,10 +67,10 @@ pub(super) struct ResyncMetrics {
 pub struct MetricsSnapshot {
     /// Last received sequence number by host.
     pub last_seqs: Vec<Option<u64>>,
-    /// Number of sequence numbers that every host skipped, between two connections too: events that it does not
+    /// Number of sequence numbers that a host skipped, by host, between two connections too: events that it does not
     /// forward, or lost ones; events that it sends late are counted too. Hosts without any may be missing at the end.
     pub skipped_seqs: Vec<u64>,
-    /// Cursors of the hosts: every event up to it is acknowledged.
+    /// Cursor by host: every event up to it is acknowledged.
     pub cursors: Vec<Option<u64>>,
     /// Received frames by kind.
     pub events: Vec<(FrameKind, u64)>,

@@ -385,5 +385,5 @@ const MAX_DRAIN_TIME: Duration = Duration::from_secs(2);
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Connections to a host that are kept for later requests: of some 20 KiB each.
+/// Connections to a host that are kept for later requests, of some 20 KiB each.
 const MAX_IDLE_CONNECTIONS: usize = 16;

@@ -1,4 +1,4 @@
-//! Negentropy, version 1: two sides find which ids the other lacks, without sending all of them (NIP-77).
+//! Negentropy, version 1: two sides find the ids that either of them lacks, without sending all of them (NIP-77).
 //!
 //! Both sides have ids in the order of creation times and ids. A message covers the whole order with ranges up to bounds, and
 //! describes its sender's ids in every range:

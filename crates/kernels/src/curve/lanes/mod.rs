@@ -74,7 +74,7 @@ pub(super) fn is_available(backend: Backend) -> bool {
 /// A curve's verification in lanes. Implemented per curve and not for all at once, so that this crate has its code: a generic
 /// function is compiled in every crate that calls it.
 pub(super) trait InLanes: Sized {
-    /// Writes the verdicts on the equations to `verdicts` at the equation's index, if the back end is one with lanes and
+    /// Writes the verdicts on the equations to `verdicts` at the equations' indices, if the back end is one with lanes and
     /// available. Returns whether it did.
     fn check_many(
         backend: Backend,

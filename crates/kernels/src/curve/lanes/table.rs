@@ -96,7 +96,7 @@ fn affine_windows<V: Vector>(x: &Tight<V, 2>, y: &Tight<V, 2>) -> [Window; MOST_
     windows
 }
 
-/// The odd multiples of the key in every lane, before it is written as rows.
+/// The odd multiples of the key in every lane, before they are written as rows.
 pub(super) struct Multiples<V, const G: usize> {
     /// X and Y of Q, 3Q, 5Q, …, all with a Z of their own.
     points: [[Tight<V, G>; 2]; KEY_ROWS],

@@ -20,7 +20,7 @@ use super::table::{Multiples, masks};
 use super::terms::Terms;
 use super::vector::{Engine, Vector, Work, WorkOnEight};
 
-/// Writes the verdicts on the equations to `verdicts` at the equation's index.
+/// Writes the verdicts on the equations to `verdicts` at the equations' indices.
 ///
 /// Lanes take the same steps, so keys in different forms share no lanes. Many signatures are added up in rounds, a few in
 /// sequence.
@@ -107,7 +107,7 @@ impl<E: Engine> Checks<'_, E> {
         }
     }
 
-    /// Writes the verdicts on equations, whose sums are in the lanes.
+    /// Writes the verdicts on equations whose sums are in the lanes.
     #[inline(always)]
     fn conclude<const G: usize>(
         &mut self,
