@@ -102,7 +102,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Copies the files of the repository that Git knows, except those that get mutants. Unchanged ones keep their
+    /// Copies the files of the repository that Git knows, except files that get mutants. Unchanged ones keep their
     /// times.
     pub(crate) fn create(
         repository: &Path,

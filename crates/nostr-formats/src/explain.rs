@@ -1,7 +1,7 @@
 //! The meaning of every byte of an encoded event.
 //!
-//! A codec explains bytes that it decodes: in order, and all of them. Parts
-//! of a layout with pointers may overlap, where an encoder shares them.
+//! A codec explains bytes that it decodes: in order, and all of them. Parts of a layout with pointers may overlap,
+//! where an encoder shares them.
 
 use nostr::input::Input;
 use nostr::limits::MAX_DEPTH;

@@ -27,9 +27,9 @@
 //! ```
 //!
 //! The reading task gives every frame a ticket. An account belongs to one worker, a thread that takes the events of its inbox,
-//! up to a batch, verifies and delivers them: a single event without delay, many at the
-//! cost per event of a batch. An account whose key is unknown, or that is desynchronized, is parked with its
-//! later events while a job looks up the key or resyncs the repository; other accounts continue.
+//! up to a batch, verifies and delivers them: a single event without delay, many at the cost per event of a batch. An
+//! account whose key is unknown, or that is desynchronized, is parked with its later events while a job looks up the key
+//! or resyncs the repository; other accounts continue.
 //!
 //! An event is in flight until it is acknowledged. In-flight events and bytes are bounded, and so are the bytes in
 //! inboxes; at a bound reading stops (backpressure). No event is dropped. The journaled cursor is the last one before the oldest

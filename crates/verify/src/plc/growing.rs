@@ -1,4 +1,4 @@
-//! A history that grows: every operation is verified when it comes, after those that were accepted before.
+//! A history that grows: every operation is verified when it comes, after the accepted ones before it.
 
 use atproto::plc::{Limits, OperationFault, StatedOperation};
 use atproto::syntax::DidBuf;

@@ -26,7 +26,7 @@
 //!
 //! # The table of checks
 //!
-//! In the order in which they are made; the numbers are those of [`SyncRejection::row`]. The checks
+//! In the order in which they are made; the numbers come from [`SyncRejection::row`]. The checks
 //! before the signature can only drop an event. Later checks may also change the account's state,
 //! and only there is anything changed.
 //!

@@ -35,9 +35,8 @@ pub enum Outcome<'a> {
     /// A `#commit` that is valid by itself, and how it continues the stored state.
     ///
     /// Proved: the account's key signed the commit object; every operation matches the signed tree at its path; the
-    /// record of every create and update is present and matches its CID;
-    /// and, except with [`Chain::Unproved`], there were no other changes since `prevData`. The account's
-    /// state is now this commit's. Under
+    /// record of every create and update is present and matches its CID; and, except with [`Chain::Unproved`], there
+    /// were no other changes since `prevData`. The account's state is now this commit's. Under
     /// [`accept_unproved_operations`](super::Policy::accept_unproved_operations) only the signature and the hashes of
     /// the records are proved, whatever the chain.
     Commit(Verified<&'a Commit<'a>>, Chain),

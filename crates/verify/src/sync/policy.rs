@@ -3,8 +3,8 @@
 use atproto::event::{Options, Values};
 use atproto::syntax::Tid;
 
-/// The limits of a judgement and its leniencies. The default is strict: every leniency is off, and
-/// each is named for the data that it accepts without proof. Checks that run either way are stricter on demand:
+/// The limits of a judgement and its leniencies. The default is strict: every leniency is off, and named for
+/// the data that it accepts without proof. Checks that run either way are stricter on demand:
 /// [`strict_records`](Self::strict_records).
 ///
 /// ```

@@ -75,7 +75,7 @@ pub enum SyncState {
 
 /// A store of account states, by DID.
 ///
-/// A batch loads every account once, before anything is judged, and stores those that changed
+/// A batch loads every account once, before anything is judged, and stores the changed ones
 /// once, before it returns a verdict. No other writer may change them in between: accounts may be
 /// divided among several judges, but one account belongs to one judge at a time.
 pub trait ChainState {
