@@ -59,7 +59,7 @@ use crate::source::Source;
 ///     >>> wireproof.verify_account("alice")
 ///     Traceback (most recent call last):
 ///     ...
-///     ValueError: argument 'account': alice: neither a DID nor a handle: HINT; a handle has a domain: did you mean alice.bsky.social?
+///     ValueError: argument 'account': alice: neither a DID nor a handle; a handle has a domain: did you mean alice.bsky.social?
 ///
 /// ```python
 /// repo = wireproof.verify_account("atproto.com")

@@ -161,7 +161,7 @@ pub(crate) fn _restore_identity(
 ///     >>> wireproof.resolve("alice")
 ///     Traceback (most recent call last):
 ///     ...
-///     ValueError: argument 'name': alice: neither a DID nor a handle: HINT; a handle has a domain: did you mean alice.bsky.social?
+///     ValueError: argument 'name': alice: neither a DID nor a handle; a handle has a domain: did you mean alice.bsky.social?
 #[pyfunction]
 #[pyo3(signature = (name, *, plc = None, development = None, development_port = None))]
 #[pyo3(text_signature = "(name, *, plc=None, development=False, development_port=None)")]

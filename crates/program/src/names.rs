@@ -10,11 +10,10 @@ use crate::failure::Failure;
 /// If it is neither; with the nearest fix.
 pub fn account(text: &str) -> Result<AtIdentifier<'_>, Failure> {
     let name = bare_account(text);
-    let usage = |error: &dyn std::fmt::Display| {
-        let hint = hint(name).map(|hint| format!("; {hint}")).unwrap_or_default();
-        Failure::Usage(format!("{text}: neither a DID nor a handle: {error}{hint}"))
-    };
-    AtIdentifier::parse(name).map_err(|error| usage(&error))
+    AtIdentifier::parse(name).map_err(|error| {
+        let reason = hint(name).map_or_else(|| format!(": {error}"), |hint| format!("; {hint}"));
+        Failure::Usage(format!("{text}: neither a DID nor a handle{reason}"))
+    })
 }
 
 /// The name of an account in a text, without the text around it.

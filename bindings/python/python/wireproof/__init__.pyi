@@ -675,10 +675,10 @@ def resolve(
 
     Example:
         >>> import wireproof
-        >>> wireproof.resolve("not a name")
+        >>> wireproof.resolve("alice")
         Traceback (most recent call last):
         ...
-        ValueError: argument 'name': not a DID or handle: 'not a name'
+        ValueError: argument 'name': alice: neither a DID nor a handle; a handle has a domain: did you mean alice.bsky.social?
     """
 def verify_account(
     account: str,
@@ -730,10 +730,10 @@ def verify_account(
 
     Example:
         >>> import wireproof
-        >>> wireproof.verify_account("not a name")
+        >>> wireproof.verify_account("alice")
         Traceback (most recent call last):
         ...
-        ValueError: argument 'account': not a DID or handle: 'not a name'
+        ValueError: argument 'account': alice: neither a DID nor a handle; a handle has a domain: did you mean alice.bsky.social?
 
     ```python
     repo = wireproof.verify_account("atproto.com")

@@ -72,10 +72,10 @@ def deliver(
     Example:
 
         >>> import wireproof
-        >>> wireproof.deliver("bsky.network", to="parquet:records", state="state")
+        >>> wireproof.deliver("bsky.network", to="parquet:records", state="state")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
-        ValueError: --to: HINT
+        ValueError: --to: expected file:///FOLDER, sqlite:///FILE, ...
 
     ```python
     wireproof.deliver("bsky.network", dids=["atproto.com"], backfill=True, to="sqlite:posts.db", state="state")

@@ -25,8 +25,8 @@ async def resolve_async(
     Example:
 
         >>> import asyncio, wireproof
-        >>> asyncio.run(wireproof.resolve_async("not a name"))
+        >>> asyncio.run(wireproof.resolve_async("alice"))
         Traceback (most recent call last):
         ...
-        ValueError: argument 'name': not a DID or handle: 'not a name'
+        ValueError: argument 'name': alice: neither a DID nor a handle; a handle has a domain: did you mean alice.bsky.social?
     """
