@@ -36,7 +36,7 @@ pub(crate) struct KeyArgs {
 pub(crate) enum KeyCurve {
     /// secp256k1.
     K256,
-    /// secp256r1, also called prime256v1.
+    /// secp256r1, which OpenSSL calls prime256v1.
     P256,
 }
 

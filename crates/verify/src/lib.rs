@@ -2,6 +2,7 @@
 //!
 //! | module | verifies |
 //! |---|---|
+//! | [`collections`] | a slice of a repository that proves all records of some collections |
 //! | [`commit`] | a commit object against the key of its account |
 //! | [`identity`] | nothing by itself: the signing keys of accounts, from DID documents and key files |
 //! | [`plc`] | a log of `did:plc` operations, and the account's data that it states now |
@@ -38,6 +39,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod collections;
 pub mod commit;
 mod flagged;
 pub mod identity;

@@ -130,12 +130,12 @@ pub fn verify<'a>(
     Slice::read(slice, did, key, options)?.prove(path)
 }
 
-/// A slice whose hashes and commit are verified, and which proves records at several paths.
+/// A slice whose hashes and commit are verified, and which proves records at several paths, or [all of some collections](crate::collections).
 #[derive(Debug)]
 pub struct Slice<'a> {
-    repository: Repository<'a>,
-    blocks: BlockTotals,
-    options: Options,
+    pub(crate) repository: Repository<'a>,
+    pub(crate) blocks: BlockTotals,
+    pub(crate) options: Options,
 }
 
 impl<'a> Slice<'a> {

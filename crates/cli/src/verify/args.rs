@@ -19,12 +19,13 @@ use crate::{files, names};
 /// path. A record that is not canonical DAG-CBOR is reported as invalid, or refused with --strict-records.
 ///
 /// A file is verified with the key that you give. With --record, the file is the slice of one record, as
-/// com.atproto.sync.getRecord returns it, and proves that the record is present or absent.
+/// com.atproto.sync.getRecord returns it, and proves that the record is present or absent. With --collection, it is the slice of
+/// whole collections, as --save saves it.
 ///
 /// Standard input (-), pipes and downloads without --save are verified as they are read.
 ///
 /// A handle or a DID is verified end to end: handle, DID, key and server by the DID document, repository. For the at://
-/// URI of a record, only its slice is downloaded.
+/// URI of a record or a collection, only its slice is downloaded.
 ///
 /// Several arguments, a folder (all its .car files) and a list (@FILE, one argument per line) are verified on all
 /// cores. The output has one line per argument, in their order.
@@ -49,6 +50,10 @@ pub(crate) struct VerifyArgs {
     /// `collection/rkey`.
     #[arg(long, value_name = "at://DID/…|PATH", help_heading = FILES)]
     record: Option<String>,
+    /// Prove these collections alone, whole: their records, and that they have no others. Of an account, only the part of the
+    /// repository that proves this is downloaded; a file can be such a part.
+    #[arg(long = "collection", value_name = "NSID,…", value_delimiter = ',')]
+    collections: Vec<String>,
     /// Rebuild the tree from the records too, and compare the roots.
     #[arg(long)]
     pub(super) rebuild: bool,
@@ -125,6 +130,10 @@ pub(super) enum Target<'a> {
     Account(AtIdentifier<'a>),
     /// A record of an account's repository.
     Record(RecordAddress<'a>),
+    /// Collections of an account's repository.
+    Collections(AtIdentifier<'a>, Vec<Nsid<'a>>),
+    /// The slice of some collections in a file.
+    CollectionsSlice(&'a Path, Vec<Nsid<'a>>),
 }
 
 /// The account and path of a record.
@@ -176,15 +185,43 @@ impl<'a> Target<'a> {
             (Self::File(file), Some(record)) => Self::Slice(file, SliceRecord::parse(record)?),
             _ => return Err(Failure::Usage("--record is for a file".to_owned())),
         };
+        let target = target.limited_to(&args.collections)?;
         match target {
-            Self::File(_) | Self::Slice(..) => check_file_options(args)?,
-            Self::Account(_) | Self::Record(_) => check_account_options(args)?,
+            Self::File(_) | Self::Slice(..) | Self::CollectionsSlice(..) => {
+                check_file_options(args)?
+            }
+            Self::Account(_) | Self::Record(_) | Self::Collections(..) => {
+                check_account_options(args)?;
+            }
         }
-        if matches!(target, Self::Slice(..) | Self::Record(_)) && (args.rebuild || args.all) {
-            let what = "--rebuild and --all are for whole repositories, not for a record";
+        if !matches!(target, Self::File(_) | Self::Account(_)) && (args.rebuild || args.all) {
+            let what = "--rebuild and --all are for whole repositories, not for a part";
             return Err(Failure::Usage(what.to_owned()));
         }
         Ok(target)
+    }
+
+    /// The target, but only these collections of it, if there are any.
+    fn limited_to(self, collections: &'a [String]) -> Result<Self, Failure> {
+        if collections.is_empty() {
+            return Ok(self);
+        }
+        let usage = |what: &str| Err(Failure::Usage(format!("--collection {what}")));
+        let mut nsids = Vec::new();
+        for text in collections {
+            match Nsid::parse(text.trim()) {
+                Ok(nsid) => nsids.push(nsid),
+                Err(error) => return usage(&format!("{text}: {error}")),
+            }
+        }
+        match self {
+            Self::File(file) => Ok(Self::CollectionsSlice(file, nsids)),
+            Self::Account(who) => Ok(Self::Collections(who, nsids)),
+            Self::Collections(..) => {
+                usage("is for an account or a file, and this URI names a collection")
+            }
+            _ => usage("is for an account or a file, not for a record"),
+        }
     }
 
     fn parse(text: &'a str) -> Result<Self, Failure> {
@@ -207,11 +244,7 @@ impl<'a> Target<'a> {
             (Some(collection), Some(rkey)) => {
                 Ok(Self::Record(RecordAddress { who, collection, rkey }))
             }
-            (Some(collection), None) => Err(Failure::Usage(format!(
-                "{text}: only a whole repository proves that a collection is complete: use `wireproof \
-                 verify {who} --save {who}.car`, then `wireproof repo ls {who}.car --collection \
-                 {collection}`"
-            ))),
+            (Some(collection), None) => Ok(Self::Collections(who, vec![collection])),
         }
     }
 }
@@ -263,6 +296,8 @@ Examples:
   wireproof verify at://atproto.com/app.bsky.actor.profile/self --json | jq .record_proof.record
   wireproof verify repository.car --key did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme
   wireproof verify repository.car --plc-log log.json --rebuild
+  wireproof verify at://atproto.com/app.bsky.feed.post --save posts.car
+  wireproof verify posts.car --did-doc did.json --collection app.bsky.feed.post
   wireproof verify slice.car --did-doc did.json --record app.bsky.actor.profile/self
   wireproof verify repository.car --did-doc did.json --json | jq .repository.records
   wireproof verify broken.car --keys accounts.json --all

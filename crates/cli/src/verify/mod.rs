@@ -3,11 +3,13 @@
 //! | file | |
 //! |---|---|
 //! | `args` | the arguments, which name a file, an account or a record |
+//! | `collections` | the proof of whole collections |
 //! | `signer` | the key that must have signed |
 //! | `stream` | the proof of an archive that is read as it comes |
 //! | `report` | the result as text and as JSON |
 
 mod args;
+mod collections;
 mod report;
 mod signer;
 mod stream;
@@ -121,6 +123,12 @@ fn verify_target<W: Write>(
         Target::Slice(path, record) => verify_slice(path, &record, args, findings),
         Target::Account(who) => verify_account(who, session, &*network.open()?, findings),
         Target::Record(address) => verify_record(&address, args, &*network.open()?, findings),
+        Target::Collections(who, names) => {
+            collections::verify_account(who, &names, args, &*network.open()?, findings)
+        }
+        Target::CollectionsSlice(path, names) => {
+            collections::verify_file(path, &names, args, findings)
+        }
     }
 }
 
@@ -374,7 +382,7 @@ fn verify_slice<W: Write>(
     findings: &mut Findings<W>,
 ) -> Result<Reported, Failure> {
     let signer = Signer::of_record(args, record.did)?;
-    let key = signer.record_key()?;
+    let key = signer.part_key("--record")?;
     let slice = files::map(file)?;
     let mut report = ProofReport::of_file(file);
     report.bytes = slice.len() as u64;

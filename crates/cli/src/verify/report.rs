@@ -9,6 +9,7 @@ use atproto::repo::BlockTotals;
 use atproto::syntax::AtIdentifier;
 use codec::Cid;
 use serde::Serialize;
+use verify::collections::CollectionsProof;
 use verify::record::RecordProof as Proof;
 use verify::repository::stream::StreamedRepository;
 use verify::repository::{RepositoryRejection, SignatureProof, WholeRepository};
@@ -47,6 +48,11 @@ pub(super) struct ProofReport {
     repository: Option<RepositorySummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
     record_proof: Option<RecordSummary>,
+    /// Number of requests of the download, if there were several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) requests: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    collections_proof: Option<CollectionsSummary>,
 }
 
 /// A verified repository.
@@ -80,6 +86,20 @@ struct RecordSummary {
     #[serde(flatten)]
     content: Option<RecordContent>,
     flagged: FlaggedRecords,
+    rev: String,
+    commit: String,
+    nodes: usize,
+    extra_blocks: u64,
+    extra_bytes: u64,
+}
+
+/// Collections whose records were proved, all of them.
+#[derive(Debug, Serialize)]
+struct CollectionsSummary {
+    did: String,
+    collections: Vec<String>,
+    records: u64,
+    invalid: InvalidSummary,
     rev: String,
     commit: String,
     nodes: usize,
@@ -198,6 +218,22 @@ impl ProofReport {
         });
     }
 
+    pub(super) fn add_collections(&mut self, collections: &[&str], proof: &CollectionsProof<'_>) {
+        let (commit, extra) = (proof.commit(), proof.extra());
+        self.set_proved(SignatureProof::Checked);
+        self.collections_proof = Some(CollectionsSummary {
+            did: commit.did.to_owned(),
+            collections: collections.iter().copied().map(str::to_owned).collect(),
+            records: proof.records().len() as u64,
+            invalid: (&proof.invalid_records()).into(),
+            rev: commit.rev.to_owned(),
+            commit: proof.root().to_string(),
+            nodes: proof.nodes(),
+            extra_blocks: extra.blocks,
+            extra_bytes: extra.bytes,
+        });
+    }
+
     /// Adds the total times, once all stages have run.
     pub(super) fn with_totals(self) -> Self {
         let (network_seconds, compute_seconds) =
@@ -214,6 +250,11 @@ impl ProofReport {
             };
             let word = proof_word(self.verified);
             return format!("{named}: {word}: {did}, rev {rev}, {records} records{invalid}\n");
+        }
+        if let Some(CollectionsSummary { did, collections, records, .. }) = &self.collections_proof
+        {
+            let collections = collections.join(", ");
+            return format!("{named}: proved: all {records} records of {collections}, {did}\n");
         }
         match &self.record_proof {
             Some(RecordSummary { did, present, .. }) => {
@@ -238,6 +279,12 @@ impl ProofReport {
         }
         if let Some(record) = &self.record_proof {
             text += &record.to_text(self.bytes);
+        }
+        if let Some(collections) = &self.collections_proof {
+            text += &collections.to_text(self.bytes);
+        }
+        if let Some(requests) = self.requests {
+            text += &format!("requests {requests}\n");
         }
         text
     }
@@ -314,6 +361,19 @@ impl RecordSummary {
             "proved   {claim}\naccount  {did}\nrev      {rev}\ncommit   {commit}\n\
              archive  {bytes} bytes, {extra_blocks} blocks of it ({extra_bytes} bytes) not part of \
              the proof\ntree     {nodes} nodes on the path\n"
+        )
+    }
+}
+
+impl CollectionsSummary {
+    fn to_text(&self, bytes: u64) -> String {
+        let Self { did, records, invalid, rev, commit, nodes, extra_blocks, extra_bytes, .. } =
+            self;
+        let collections = self.collections.join(", ");
+        format!(
+            "proved   all {records} records of {collections}; there are no others\naccount  {did}\nrev      {rev}\n\
+             commit   {commit}\narchive  {bytes} bytes, {extra_blocks} blocks of it ({extra_bytes} bytes) not part of \
+             the proof\ntree     {nodes} nodes that can have their keys\ninvalid  {invalid}\n"
         )
     }
 }

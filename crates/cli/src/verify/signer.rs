@@ -45,12 +45,14 @@ impl Signer {
         }
     }
 
-    /// The key that must have signed the slice of a record.
-    pub(super) fn record_key(&self) -> Result<PublicKey, Failure> {
-        let usage = |what: &str| Err(Failure::Usage(format!("--record: {what}")));
+    /// The key that must have signed the part of a repository for `option`.
+    pub(super) fn part_key(&self, option: &str) -> Result<PublicKey, Failure> {
+        let usage = |what: &str| Err(Failure::Usage(format!("{option}: {what}")));
         let key = match (&self.keys, self.did()) {
             (Keys::None, _) => return usage("a record is proved under a key: give one"),
-            (Keys::Many(_), None) => return usage("--keys needs the account: at://DID/…"),
+            (Keys::Many(_), None) => {
+                return usage("--keys needs the account: --did, or at://DID/…");
+            }
             (_, did) => self.key_of(did.unwrap_or_default()),
         };
         match key {

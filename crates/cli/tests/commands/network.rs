@@ -296,6 +296,51 @@ fn a_record_is_proved_present_with_its_value_or_absent() {
 }
 
 #[test]
+fn a_collection_is_proved_whole_by_its_part_of_the_repository() {
+    let spec = Spec { accounts: 1, records: 600, ..Spec::default() };
+    let sim = Simulation::start(spec).expect("free ports");
+    let network = Network { account: sim.account(0), sim };
+    let AccountInfo { did, handle, signing_key, .. } = &network.account;
+    let expected = &network.sim.expected_accounts()[0];
+    let dir = tempfile::tempdir().unwrap();
+    let part = dir.path().join("part.car");
+    let part_name = part.to_str().unwrap();
+    let whole = json(&network.verify(&["--json"]).success());
+    let collections: std::collections::BTreeSet<&str> =
+        expected.records.keys().map(|path| path.split_once('/').unwrap().0).collect();
+    for collection in collections.iter().copied().chain(["com.example.missing"]) {
+        let prefix = format!("{collection}/");
+        let count = expected.records.keys().filter(|path| path.starts_with(&prefix)).count();
+        let uri = format!("at://{handle}/{collection}");
+        let proof = json(&network.run(&["verify", &uri, "--json", "--save", part_name]).success());
+        let proved = &proof["collections_proof"];
+        assert_eq!((&proof["verified"], &proved["did"]), (&true.into(), &(**did).into()));
+        assert_eq!((&proved["records"], &proved["extra_blocks"]), (&count.into(), &0.into()));
+        assert!(proof["bytes"].as_u64() < whole["bytes"].as_u64(), "{proof}");
+        assert!(proof["requests"].as_u64().unwrap() <= 8, "{proof}");
+
+        // The saved part proves the same, and no other collection.
+        let offline = ["verify", part_name, "--key", signing_key, "--did", did];
+        let offline = |collection: &str| {
+            command().args(offline).args(["--collection", collection, "--json"]).assert()
+        };
+        assert_eq!(json(&offline(collection).success())["collections_proof"], *proved);
+        let other = if collection == "app.bsky.feed.like" {
+            "app.bsky.feed.post"
+        } else {
+            "app.bsky.feed.like"
+        };
+        let findings = &json(&offline(other).code(1))["findings"];
+        assert_eq!(findings[0]["code"], "tree/missing-node", "{findings}");
+    }
+    let all = collections.iter().copied().collect::<Vec<_>>().join(",");
+    let printed = stdout(&network.verify(&["--collection", &all]).success());
+    assert!(printed.contains("proved   all 600 records of"), "{printed}");
+    network.sim.faults().enable(Server::Plc, Fault::WrongKey, FaultSchedule::ONCE);
+    network.fails(&["--collection", "app.bsky.feed.post"], 1, "signature/wrong");
+}
+
+#[test]
 fn records_of_an_account_are_listed_and_printed_by_name_once_they_are_proved() {
     let network = Network::start();
     let AccountInfo { did, handle, .. } = &network.account;
@@ -353,9 +398,17 @@ fn a_record_or_a_repository_that_is_not_proved_is_not_printed() {
 fn options_that_conflict_are_exit_code_2_with_advice() {
     let network = Network::start();
     let collection = format!("at://{}/app.bsky.feed.post", network.account.handle);
+    let record = format!("{collection}/3zzzzzzzzzzzz");
     let key = &*network.account.signing_key;
     for (args, words) in [
-        (&["verify", &collection][..], "repo ls"),
+        (&["verify", &collection, "--collection", "app.bsky.feed.like"][..], "--collection"),
+        (&["verify", &record, "--collection", "app.bsky.feed.like"], "not for a record"),
+        (&["verify", &network.account.handle, "--collection", "posts"], "--collection posts"),
+        (&["verify", &collection, "--rebuild"], "whole repositories"),
+        (
+            &["verify", "there.car", "--without-signature", "--collection", "app.bsky.feed.like"],
+            "give one",
+        ),
         (&["verify", "at://no handle/x"], "at://no handle/x"),
         (&["verify", &network.account.handle, "--key", key], "DID document"),
         (&["verify", "there.car"], "--without-signature"),

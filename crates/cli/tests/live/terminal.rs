@@ -70,7 +70,7 @@ fn a_delivering_run_shows_its_rate_its_histories_and_what_each_destination_got()
     assert!(running.wait().unwrap().success());
     let shown = terminal.into_output();
     let history = format!("{}: history stored", dids[0]);
-    for part in ["/s · history", " rows to sqlite-posts.db", &history, "events delivered"] {
+    for part in ["/s · history", " to sqlite-posts.db", &history, "events delivered"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     let rows = shown.split_once("sqlite-posts.db: ").unwrap().1.split_once(" rows of ").unwrap().0;

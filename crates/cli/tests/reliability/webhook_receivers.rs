@@ -32,7 +32,7 @@ enum Answer {
 /// How requests are answered.
 #[derive(Clone, Copy, Debug, Default)]
 enum Policy {
-    /// One in four by a fault.
+    /// One in four by a fault, from the first on.
     #[default]
     Faulty,
     /// All with an error.
@@ -110,9 +110,7 @@ impl State {
     fn next_answer(&mut self) -> Answer {
         self.requests += 1;
         match self.policy {
-            Policy::Faulty if self.requests.is_multiple_of(4) => {
-                FAULTS[self.requests / 4 % FAULTS.len()]
-            }
+            Policy::Faulty if self.requests % 4 == 1 => FAULTS[self.requests / 4 % FAULTS.len()],
             Policy::Faulty => Answer::Accepted,
             Policy::Failing => Answer::Failed,
             Policy::Accepting(after) => {

@@ -29,6 +29,7 @@ mod error;
 mod paced;
 mod request;
 mod response;
+mod slice;
 #[cfg(test)]
 mod tests;
 mod unsigned;
@@ -40,4 +41,5 @@ pub use response::{
     FetchError, FetchedRepo, LatestCommit, ListPage, ListedHost, ListedRepo, PageOptions, Pages,
     RepoStatus, RepoStream,
 };
+pub use slice::{FetchedSlice, SliceError};
 pub use unsigned::{MAX_CURSOR_BYTES, OddEntries};

@@ -34,6 +34,7 @@
 //! ```
 
 mod layers;
+mod ranges;
 mod search;
 mod source;
 #[cfg(test)]
@@ -43,6 +44,7 @@ use std::ops::Range;
 
 use codec::{Cid, CidRef};
 
+pub use ranges::{KeyRanges, RangeResult, RangeWalk, search_ranges};
 pub use search::{SearchResult, search};
 pub use source::{BlockNodes, BlockSet, NodeSource};
 

@@ -1,0 +1,316 @@
+//! Tests that a slice has all blocks of the collections and no others, from servers that answer well, partly or wrongly.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use atproto::mst::canonical;
+use atproto::repo::RepositoryWriter;
+use atproto::syntax::{DidBuf, Tid};
+use codec::cbor::Encoder;
+use crypto::{Curve, SecretKey};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use verify::{collections, record};
+
+use super::*;
+use crate::dns::LoopbackDns;
+use crate::egress::EgressPolicy;
+use crate::http;
+use crate::rate_limit::RateLimiter;
+
+const DID: &str = "did:plc:ewvi7nxzyoun6zhxrhs64oiz";
+
+/// A repository of 3,000 posts, 40 things and 1,000 likes.
+struct Repo {
+    secret: SecretKey,
+    writer: RepositoryWriter,
+    rev: Tid,
+}
+
+impl Repo {
+    fn new() -> Self {
+        let secret = SecretKey::from_bytes(Curve::K256, &[7; 32]).unwrap();
+        let did: DidBuf = DID.parse().unwrap();
+        let writer = RepositoryWriter::new(did.as_did());
+        let mut repo = Self { secret, writer, rev: Tid::new(1_767_225_600_000_000, 0) };
+        for (collection, count) in
+            [("app.test.like", 1_000), ("app.test.post", 3_000), ("app.test.thing", 40)]
+        {
+            for number in 0..count {
+                repo.create(collection, number);
+                // A commit takes a limited number of operations.
+                if number % 100 == 99 || number + 1 == count {
+                    repo.commit();
+                }
+            }
+        }
+        repo
+    }
+
+    fn create(&mut self, collection: &str, number: usize) {
+        let mut block = Encoder::new();
+        block.map(2).text("n").integer(number as i64).text("$type").text(collection);
+        self.writer.create(&format!("{collection}/{number:05}"), &block.into_bytes()).unwrap();
+    }
+
+    fn commit(&mut self) {
+        self.rev = Tid::new(self.rev.micros() + 1, 0);
+        self.writer.commit(self.rev, |message| self.secret.sign(message)).unwrap();
+    }
+
+    fn state(&mut self) -> State {
+        let export = self.writer.export(Vec::new()).unwrap();
+        let archive = car::read(&export, &car::Options::default()).unwrap();
+        let root = archive.roots.first().unwrap().to_cid().unwrap();
+        let blocks = archive.blocks.iter();
+        let blocks = blocks.map(|block| (block.cid.to_cid().unwrap(), block.data.to_vec()));
+        State { root, blocks: blocks.collect() }
+    }
+}
+
+/// The blocks of a repository, the commit among them.
+#[derive(Clone)]
+struct State {
+    root: Cid,
+    blocks: BTreeMap<Cid, Vec<u8>>,
+}
+
+impl State {
+    fn borrowed(&self) -> BTreeMap<Cid, &[u8]> {
+        self.blocks.iter().map(|(cid, block)| (*cid, &block[..])).collect()
+    }
+
+    /// The commit and the nodes on the way to a key, as a CAR.
+    fn proof(&self, key: &str) -> Vec<u8> {
+        let data = Commit::parse(&self.blocks[&self.root]).unwrap().data;
+        let found = canonical::search(data, &self.borrowed(), key.as_bytes()).unwrap();
+        let cids = found.nodes.iter().map(|(cid, _)| *cid);
+        self.archive(&[self.root], &[self.root].into_iter().chain(cids).collect::<Vec<_>>())
+    }
+
+    fn archive(&self, roots: &[Cid], cids: &[Cid]) -> Vec<u8> {
+        let mut writer = car::Writer::new(Vec::new(), roots).unwrap();
+        cids.iter().for_each(|cid| writer.block(cid, &self.blocks[cid]).unwrap());
+        writer.into_inner()
+    }
+
+    /// The nodes and records that prove a collection.
+    fn part(&self, collection: &str) -> (Vec<Cid>, Vec<Cid>) {
+        let data = Commit::parse(&self.blocks[&self.root]).unwrap().data;
+        let ranges = KeyRanges::of_prefixes([format!("{collection}/").into_bytes()]);
+        let found = canonical::search_ranges(data, &self.borrowed(), ranges, 10_000).unwrap();
+        let records = found.records.values().map(|cid| cid.to_cid().unwrap()).collect();
+        (found.nodes.iter().map(|(cid, _)| *cid).collect(), records)
+    }
+}
+
+/// What a server does wrong.
+#[derive(Clone, Copy)]
+enum Fault {
+    /// Nothing.
+    None,
+    /// It does not prove absence.
+    RefusesProofs,
+    /// It leaves a block out of its answers.
+    Withholds(Cid),
+    /// It sends another block under the CID.
+    Alters(Cid),
+    /// It adds a block to its answers.
+    Adds,
+    /// It drops the blocks of this many former states: a request for one of them fails.
+    MovesOn(usize),
+}
+
+/// A server with states of one repository, the first of which is current at first.
+struct Host {
+    url: Url,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Host {
+    async fn start(states: Vec<State>, fault: Fault) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&requests);
+        tokio::spawn(async move {
+            let mut blocks_requests = 0;
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(stream.read_u8().await.unwrap());
+                }
+                let head = String::from_utf8(head).unwrap();
+                let target = head.split(' ').nth(1).unwrap().to_owned();
+                let (path, query) = target.split_once('?').unwrap();
+                let method = path.rsplit('.').next().unwrap();
+                log.lock().unwrap().push(method.to_owned());
+                blocks_requests += usize::from(method == "getBlocks");
+                let state = match fault {
+                    Fault::MovesOn(times) => &states[(blocks_requests / 2).min(times)],
+                    _ => &states[0],
+                };
+                let (status, kind, body) = answer(state, method, query, fault);
+                let length = body.len();
+                let head = format!(
+                    "HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+                );
+                let _ = stream.write_all(&[head.as_bytes(), &body].concat()).await;
+            }
+        });
+        Self { url: url.parse().unwrap(), requests }
+    }
+
+    async fn fetch(
+        &self,
+        collections: &[&str],
+        max_bytes: u64,
+    ) -> Result<FetchedSlice, SliceError> {
+        let http = http::Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).unwrap();
+        let client = Client::new(http).with_rate_limiter(RateLimiter::new(Duration::ZERO));
+        let nsids: Vec<Nsid<'_>> =
+            collections.iter().map(|collection| Nsid::parse(collection).unwrap()).collect();
+        client.fetch_collections(&self.url, Did::parse(DID).unwrap(), &nsids, max_bytes).await
+    }
+
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+fn answer(state: &State, method: &str, query: &str, fault: Fault) -> (u16, &'static str, Vec<u8>) {
+    const CAR: &str = "application/vnd.ipld.car";
+    const JSON: &str = "application/json";
+    let values = |name: &str| {
+        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.filter(|(of, _)| *of == name).map(|(_, value)| value.to_owned()).collect::<Vec<_>>()
+    };
+    match method {
+        "getRecord" if matches!(fault, Fault::None | Fault::Withholds(_) | Fault::Adds) => {
+            let key = format!("{}/{}", values("collection")[0], values("rkey")[0]);
+            (200, CAR, state.proof(&key))
+        }
+        "getLatestCommit" => {
+            let body = format!(r#"{{"cid":"{}","rev":"3mptbypluud2a"}}"#, state.root);
+            (200, JSON, body.into_bytes())
+        }
+        "getBlocks" => {
+            let mut cids: Vec<Cid> =
+                values("cids").iter().map(|text| text.parse().unwrap()).collect();
+            if cids.iter().any(|cid| !state.blocks.contains_key(cid)) {
+                return (
+                    400,
+                    JSON,
+                    br#"{"error":"InvalidRequest","message":"no such block"}"#.to_vec(),
+                );
+            }
+            match fault {
+                Fault::Withholds(withheld) => cids.retain(|cid| *cid != withheld),
+                Fault::Adds => cids.push(state.root),
+                _ => {}
+            }
+            let mut body = state.archive(&[], &cids);
+            if let Fault::Alters(cid) = fault
+                && cids.contains(&cid)
+            {
+                *body.last_mut().unwrap() ^= 1;
+            }
+            (200, CAR, body)
+        }
+        _ => (400, JSON, br#"{"error":"RecordNotFound","message":"no such record"}"#.to_vec()),
+    }
+}
+
+/// The verdict on a slice: the paths, or the code and the block of the rejection.
+fn verdict(
+    repo: &Repo,
+    slice: &FetchedSlice,
+    wanted: &[&str],
+) -> Result<Vec<String>, (&'static str, Option<Cid>)> {
+    let (key, options) = (repo.secret.public_key(), record::Options::default());
+    let proof = collections::verify(&slice.archive, wanted, Some(DID), &key, &options)
+        .map_err(|rejection| (rejection.code(), rejection.cid))?;
+    assert_eq!(proof.extra().blocks, 0, "nothing is fetched in vain");
+    Ok(proof.records().iter().map(|record| record.path.clone()).collect())
+}
+
+#[tokio::test]
+async fn one_collection_of_a_repository_is_fetched_in_few_requests_and_bytes() {
+    let mut repo = Repo::new();
+    let state = repo.state();
+    let whole: usize = state.blocks.values().map(Vec::len).sum();
+    for (fault, most_requests) in [(Fault::None, 6), (Fault::RefusesProofs, 14)] {
+        let host = Host::start(vec![state.clone()], fault).await;
+        let slice = host.fetch(&["app.test.thing"], 1 << 20).await.unwrap();
+        let paths: Vec<String> =
+            (0..40).map(|number| format!("app.test.thing/{number:05}")).collect();
+        assert_eq!(verdict(&repo, &slice, &["app.test.thing"]), Ok(paths));
+        assert_eq!(slice.requests, host.requests().len() as u64);
+        assert!(slice.requests <= most_requests, "{:?}", host.requests());
+        assert!(slice.received < whole as u64 / 20, "{} of {whole} bytes", slice.received);
+    }
+}
+
+#[tokio::test]
+async fn several_collections_and_one_without_records_are_fetched_together() {
+    let mut repo = Repo::new();
+    let host = Host::start(vec![repo.state()], Fault::None).await;
+    let wanted = ["app.test.thing", "app.test.like", "app.test.other"];
+    let slice = host.fetch(&wanted, 1 << 20).await.unwrap();
+    assert_eq!(verdict(&repo, &slice, &wanted).unwrap().len(), 1_040);
+    let none = host.fetch(&["app.test.other"], 1 << 20).await.unwrap();
+    assert_eq!(verdict(&repo, &none, &["app.test.other"]), Ok(Vec::new()));
+    assert_eq!(none.requests, 1, "{:?}", host.requests());
+}
+
+#[tokio::test]
+async fn a_withheld_block_is_named_by_the_verification() {
+    let mut repo = Repo::new();
+    let state = repo.state();
+    let (nodes, records) = state.part("app.test.thing");
+    let (node, record) = (*nodes.last().unwrap(), records[7]);
+    for (withheld, code) in [(node, "tree/missing-node"), (record, "record/missing")] {
+        let host = Host::start(vec![state.clone()], Fault::Withholds(withheld)).await;
+        let slice = host.fetch(&["app.test.thing"], 1 << 20).await.unwrap();
+        let refused = verdict(&repo, &slice, &["app.test.thing"]).unwrap_err();
+        assert_eq!(refused, (code, Some(withheld)));
+    }
+}
+
+#[tokio::test]
+async fn altered_and_unrequested_blocks_are_refused() {
+    let state = Repo::new().state();
+    let (nodes, _) = state.part("app.test.thing");
+    let host = Host::start(vec![state.clone()], Fault::Alters(*nodes.last().unwrap())).await;
+    let error = host.fetch(&["app.test.thing"], 1 << 20).await.unwrap_err();
+    assert_eq!(error.code(), Some("car/hash"), "{error}");
+    let host = Host::start(vec![state], Fault::Adds).await;
+    let error = host.fetch(&["app.test.thing"], 1 << 20).await.unwrap_err();
+    assert_eq!(error.code(), Some("car/extra"), "{error}");
+}
+
+#[tokio::test]
+async fn a_slice_has_a_limit_in_bytes() {
+    let host = Host::start(vec![Repo::new().state()], Fault::None).await;
+    let error = host.fetch(&["app.test.post"], 20_000).await.unwrap_err();
+    assert!(matches!(error.code(), Some("car/limit")), "{error}");
+}
+
+#[tokio::test]
+async fn a_repository_that_changes_meanwhile_is_fetched_anew_a_few_times() {
+    let mut repo = Repo::new();
+    let mut states = vec![repo.state()];
+    for number in 0..4 {
+        repo.create("app.test.thing", 100 + number);
+        repo.commit();
+        states.push(repo.state());
+    }
+    let host = Host::start(states.clone(), Fault::MovesOn(1)).await;
+    let slice = host.fetch(&["app.test.thing"], 1 << 20).await.unwrap();
+    assert_eq!(verdict(&repo, &slice, &["app.test.thing"]).unwrap().len(), 41);
+    let host = Host::start(states, Fault::MovesOn(4)).await;
+    let error = host.fetch(&["app.test.thing"], 1 << 20).await.unwrap_err();
+    assert_eq!(error.code(), None, "{error}");
+    assert!(host.requests().len() < 30, "{:?}", host.requests());
+}
