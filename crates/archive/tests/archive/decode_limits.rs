@@ -1,20 +1,19 @@
 //! Files that decode to far more than their size: they are refused before anything is decoded, and all others are proved.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BinaryArray, RecordBatch};
-use common::writers::Writers;
-use common::{archive, files};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use sha2::{Digest, Sha256};
 use wireproof_archive::{Archive, RowSelection, Table, VerifyOptions};
+
+use crate::common::writers::Writers;
+use crate::common::{archive, files};
 
 /// How a file is made large: the rows, and whether values of them are in a dictionary.
 struct Bomb {

@@ -1,18 +1,17 @@
 //! Logs of tables: read whole from checkpoints in every form, an error where anything of them is missing, and never written to
 //! then; files that no log names stay.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use common::files;
 use serde_json::{Value, json};
 use wireproof_archive::{
     Archive, ArchiveError, ArchivedEvent, RowSelection, Subject, Table, VerifyOptions, WorkId,
 };
+
+use crate::common::files;
 
 /// 2026-07-01 in microseconds.
 const NOW: i64 = 1_782_864_000_000_000;
@@ -42,7 +41,7 @@ impl Made {
     /// As another process opens it.
     fn open(&self) -> Archive {
         let archive = Archive::open(self.address()).unwrap();
-        archive.with_erasure_key(Some(common::erasure_key()))
+        archive.with_erasure_key(Some(crate::common::erasure_key()))
     }
 
     fn log(&self, table: Table) -> PathBuf {

@@ -1,17 +1,16 @@
 //! Commits in compact form: proved by their operations alone, and refused where anything of them was changed.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, BinaryArray, StringArray};
-use common::changed_file::{change, flip};
-use common::writers::{Writers, after, received};
-use common::{archive, files, is_stored};
 use wireproof_archive::{Archive, Table, Thinned, VerifyOptions, VerifyReport};
+
+use crate::common::changed_file::{change, flip};
+use crate::common::writers::{Writers, after, received};
+use crate::common::{archive, files, is_stored};
 
 async fn verify(archive: &Archive) -> VerifyReport {
     archive.verify(&VerifyOptions::default(), &mut |_| ()).await.unwrap()

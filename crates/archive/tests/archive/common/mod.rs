@@ -1,8 +1,5 @@
 //! Archives in temporary folders, and the content of their files.
 
-// Every test program uses some of it.
-#![allow(dead_code)]
-
 pub(crate) mod changed_file;
 pub(crate) mod writers;
 

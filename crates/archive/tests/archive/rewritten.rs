@@ -1,8 +1,6 @@
 //! Files that another program wrote, as the `OPTIMIZE` of a Delta engine does, and files whose content contradicts their names:
 //! their rows are proved by their content, the writer is named, and all other files are proved.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,13 +8,14 @@ use std::path::{Path, PathBuf};
 use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
-use common::writers::{Writers, after, received};
-use common::{archive, files};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::properties::WriterProperties;
 use serde_json::{Value, json};
 use wireproof_archive::{Archive, Finding, VerifyOptions, VerifyReport};
+
+use crate::common::writers::{Writers, after, received};
+use crate::common::{archive, files};
 
 const DAY: &str = "day=2026-07-01";
 
@@ -158,7 +157,7 @@ async fn a_row_of_another_program_that_is_there_twice_or_was_changed_is_refused(
     let batches: Vec<RecordBatch> = reader.build().unwrap().map(Result::unwrap).collect();
     let rows = concat_batches(&batches[0].schema(), &batches).unwrap();
     let (mut columns, frame) = (rows.columns().to_vec(), rows.schema().index_of("frame").unwrap());
-    columns[frame] = common::changed_file::flip(columns[frame].clone());
+    columns[frame] = crate::common::changed_file::flip(columns[frame].clone());
     write(&path, &RecordBatch::try_new(rows.schema(), columns).unwrap());
     let (found, findings) = verify(&archive).await;
     assert_eq!(found.refused.values().sum::<u64>(), 1, "{findings:?}");

@@ -1,7 +1,5 @@
 //! Values derived from frames are refused where they differ: rows of `ops`, and columns of `events`.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,12 +7,13 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int64Type};
 use arrow_array::{ArrayRef, BinaryArray, Int16Array, Int64Array, RecordBatch, StringArray};
-use common::archive;
-use common::changed_file::{change, change_rows};
 use simnet::firehose::{Corpus, Spec};
 use verify::identity::AccountKeys;
 use verify::sync::Policy;
 use wireproof_archive::{Archive, ImportOptions, VerifyOptions};
+
+use crate::common::archive;
+use crate::common::changed_file::{change, change_rows};
 
 /// An archive of a stream, whose folder is left to the test.
 async fn stored() -> (tempfile::TempDir, Archive) {

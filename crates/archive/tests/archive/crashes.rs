@@ -83,7 +83,7 @@ async fn a_run_seals_every_event() {
 /// Runs the test above in a process of its own, which ends at the point.
 fn child(folder: &Path, point: Option<(&str, u64)>) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "a_run_seals_every_event", "--nocapture"]);
+    command.args(["--exact", "crashes::a_run_seals_every_event", "--nocapture"]);
     command.env("WIREPROOF_CRASH_FOLDER", folder);
     if let Some((point, passage)) = point {
         command.env("WIREPROOF_CRASH_POINT", format!("{point}@{passage}"));

@@ -1,12 +1,11 @@
 //! Replays: one order of the events of several writers, the same while the files that hold them are replaced.
 
-mod common;
-
 use std::time::Duration;
 
-use common::archive;
-use common::writers::{Writers, after, received};
 use wireproof_archive::{Archive, ArchivedEvent, JUDGE, Replay, Subject, WorkId};
+
+use crate::common::archive;
+use crate::common::writers::{Writers, after, received};
 
 /// The part of an event that a replay shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +38,7 @@ async fn replay(archive: &Archive) -> Replay {
 fn reopen(folder: &tempfile::TempDir) -> Archive {
     Archive::open(folder.path().to_str().unwrap())
         .unwrap()
-        .with_erasure_key(Some(common::erasure_key()))
+        .with_erasure_key(Some(crate::common::erasure_key()))
 }
 
 /// Stores commits of three accounts by several writers, which seal at the same times: half of the events arrive with another

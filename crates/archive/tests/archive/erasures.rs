@@ -1,16 +1,15 @@
 //! Only a later event and the word of its own server bring an erased account back.
 
-mod common;
-
 use std::pin::Pin;
 use std::sync::Mutex;
 
 use atproto::event::{Account, Event};
-use common::{archive, erasure_key, is_stored};
 use wireproof_archive::{
     ActiveAccounts, Archive, ArchiveFault, ArchivedEvent, ErasureKey, FailedAccount, HostRow,
     Ledger, NoConfirmation, PageRow, WorkId,
 };
+
+use crate::common::{archive, erasure_key, is_stored};
 
 /// The servers of accounts, which say that all of these are active; with the accounts that were asked for.
 #[derive(Default)]

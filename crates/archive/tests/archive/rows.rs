@@ -1,16 +1,15 @@
 //! Rows of tables as record batches: columns, accounts, times, and nothing that is hidden.
 
-mod common;
-
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
-use common::archive;
 use simnet::firehose::{Corpus, Spec};
 use verify::identity::AccountKeys;
 use verify::sync::Policy;
 use wireproof_archive::{Archive, ArchiveFault, ImportOptions, RowSelection, Subject, Table};
+
+use crate::common::archive;
 
 /// 2026-07-01 in microseconds.
 const NOW: i64 = 1_782_864_000_000_000;
@@ -137,7 +136,7 @@ async fn a_time_is_selected_from_its_first_microsecond_to_before_its_end() {
 #[tokio::test]
 async fn a_file_of_another_day_is_not_opened() {
     let (folder, archive) = imported().await;
-    for path in common::files(&folder.path().join("events/day=2026-07-02")) {
+    for path in crate::common::files(&folder.path().join("events/day=2026-07-02")) {
         std::fs::remove_file(path).unwrap();
     }
     let first_day = RowSelection { until: Some(NOW + DAY), ..RowSelection::default() };

@@ -1,7 +1,5 @@
 //! Keys of archived commits, compared with the signed histories of their accounts.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -11,9 +9,6 @@ use arrow_array::{ArrayRef, BooleanArray, TimestampMicrosecondArray};
 use atproto::plc::{AccountData, AuditEntry, Operation, UnsignedOperation, Update};
 use atproto::repo::RepositoryWriter;
 use atproto::syntax::{DatetimeBuf, DidBuf, Tid};
-use common::changed_file::{change, flip};
-use common::writers::{DAY_0, after, record};
-use common::{archive, is_stored};
 use crypto::{Curve, SecretKey};
 use verify::Verified;
 use verify::identity::AccountKeys;
@@ -23,6 +18,10 @@ use verify::sync::Policy;
 use wireproof_archive::{
     Archive, ArchivedRepository, ImportOptions, Sealed, Table, VerifyOptions, VerifyReport, WorkId,
 };
+
+use crate::common::changed_file::{change, flip};
+use crate::common::writers::{DAY_0, after, record};
+use crate::common::{archive, is_stored};
 
 /// An account of a directory, whose operations and commits are made here.
 struct Account {

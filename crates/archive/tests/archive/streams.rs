@@ -1,13 +1,9 @@
 //! Archives of simulated streams: sealed once, proved again, and refused where a byte was changed.
 
-mod common;
-
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-
-use common::{archive, files, is_stored};
 
 use atproto::event::{Decoder, Event};
 use simnet::firehose::{Corpus, Spec};
@@ -17,6 +13,8 @@ use wireproof_archive::{
     Archive, ArchiveFault, ArchivedEvent, ImportOptions, Imported, Subject, VerifyOptions,
     VerifyReport, Wal, WalOptions,
 };
+
+use crate::common::{archive, files, is_stored};
 
 /// A stream, and the keys of its accounts.
 struct Stream {

@@ -1,7 +1,5 @@
 //! The server of an archive: every client has every event, whatever the others do and whatever becomes of the files.
 
-mod common;
-
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -10,8 +8,6 @@ use std::time::Duration;
 
 use atproto::event::{Account, Decoder, Event};
 use base::StopSignal;
-use common::archive;
-use common::writers::{Writers, after, received};
 use futures_util::StreamExt;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
@@ -21,6 +17,9 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 use wireproof_archive::{
     Archive, ArchiveError, ArchiveServer, ArchivedEvent, JUDGE, ServeMetrics, ServeOptions, WorkId,
 };
+
+use crate::common::archive;
+use crate::common::writers::{Writers, after, received};
 
 /// A server on a thread pool.
 struct Serving {

@@ -1,13 +1,12 @@
 //! Ledgers of backfills: the rows read back, their order, and the refusals.
 
-mod common;
-
 use std::fs;
 
-use common::{archive, files};
 use wireproof_archive::{
     ArchiveFault, FailedAccount, HostRow, Lease, LeaseRow, Ledger, PageRow, StopRow,
 };
+
+use crate::common::{archive, files};
 
 const LIST: &str = "https://pds.example.com";
 

@@ -1,0 +1,18 @@
+//! Tests of archives as a whole, in one program: a program for each would link Parquet and Arrow fourteen times.
+
+mod common;
+mod compact_form;
+mod crashes;
+mod decode_limits;
+mod derived;
+mod erasures;
+mod key_history;
+mod ledgers;
+mod logs;
+mod replays;
+mod rewritten;
+mod rows;
+#[cfg(feature = "serve")]
+mod serve;
+mod stores;
+mod streams;
