@@ -1,9 +1,9 @@
-//! `cargo xtask dist`: what is distributed, built into `target/packages/`.
+//! `cargo xtask dist`: the distribution, built into `target/packages/`.
 //!
 //! | step | result |
 //! |---|---|
 //! | binaries | the static programs for each target, stripped, without paths of this machine |
-//! | unit tests | those of the libraries for 64-bit ARM, under qemu |
+//! | unit tests | unit tests of the libraries for 64-bit ARM, under qemu |
 //! | archives | programs, manual pages, completion scripts, systemd unit and licences of a target; unpacked and tried |
 //! | Windows | the command compiles; it is built on Windows by `.github/workflows/release.yml` |
 //! | image | a container image with the programs for x86-64 alone; tried in its own root |
@@ -195,7 +195,7 @@ fn try_archive(target: &str, file: &Path) -> Result<(), String> {
         .run(can_start_itself)
 }
 
-/// The folder as a compressed archive beside it.
+/// The folder as a compressed archive next to it.
 fn archive(folder: &Path) -> Result<PathBuf, String> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let file = folder.with_file_name(format!("{name}.tar.gz"));
@@ -247,12 +247,12 @@ const NATIVE: &str = if cfg!(target_arch = "aarch64") { AARCH64 } else { X86_64 
 const BENCH: &str = "wireproof-bench";
 /// The program that starts the others.
 const COMMAND: &str = "wireproof";
-/// The programs, with the largest size that each may have.
+/// The programs and their size limits in bytes.
 const PROGRAMS: [(&str, usize); 3] =
     [(COMMAND, 33 << 20), ("wireproof-archive", 25 << 20), (BENCH, 20 << 20)];
 const FILES: [&str; 5] =
     ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "packaging/wireproof.service"];
-/// Each shell with the name that it expects of its script.
+/// The shells, and the names that they expect of their scripts.
 const COMPLETIONS: [(&str, &str); 5] = [
     ("bash", "wireproof"),
     ("elvish", "wireproof.elv"),

@@ -63,7 +63,7 @@ enum Command {
     Soak(soak::Options),
     /// Run the scripts that state what other projects' software does with valid input.
     Findings(findings::Options),
-    /// Measure `follow`: alone, into each destination, or beside another program.
+    /// Measure `follow`: alone, into each destination, or next to another program.
     #[command(subcommand)]
     Speed(speed::Measurement),
     /// Build what is distributed: static binaries, archives, a container image.

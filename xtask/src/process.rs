@@ -139,8 +139,8 @@ fn is_default(package: &Value) -> bool {
     !excluded.is_some_and(|argument| Selection::Default.arguments().contains(&&*argument))
 }
 
-/// The path of a program or example that [`build_all`] has built. Stages do not build it again: they would wait for those
-/// that run beside them.
+/// The path of a program or example that [`build_all`] has built. Stages do not build it again: they would wait for the
+/// stages that run at the same time.
 pub(crate) fn program(path: &str) -> Result<String, String> {
     let program = target_folder()?.join("debug").join(path);
     if program.exists() {
@@ -216,7 +216,7 @@ pub(crate) fn terminate(child: &mut Child) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("process {pid}: {status}")) }
 }
 
-/// What a process has used so far; zero where there is no `/proc`.
+/// The usage of a process so far; zero where there is no `/proc`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub(crate) user: Duration,
@@ -259,7 +259,7 @@ pub(crate) fn processor_time_of_children() -> Duration {
     ticks(numbers_in_stat("self").iter().skip(USER_TIME + 2).take(2).sum())
 }
 
-/// The fields of `/proc/…/stat` after the name; those that are no numbers are 0.
+/// The fields of `/proc/…/stat` after the name; a field that is no number is 0.
 fn numbers_in_stat(process: &str) -> Vec<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The name may hold spaces.

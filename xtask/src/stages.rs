@@ -1,5 +1,5 @@
 //! `cargo xtask test`: the tests of the default features, stages side by side, up to the first failure. With `--all` or
-//! `--rest`, also what needs other toolchains, other projects or every feature.
+//! `--rest`, it adds what needs other toolchains, other projects or every feature.
 //!
 //! Stages that build in the same target folder wait for each other, and many stages mostly wait or use one core. So each
 //! phase has lanes that run side by side:
@@ -198,7 +198,7 @@ pub(crate) fn run_alone(alone: &Alone) -> Result<(), String> {
     outcome
 }
 
-/// Makes the Python environments of later stages, beside the build.
+/// Makes the Python environments of later stages, while the programs are built.
 fn make_environments() -> Result<(), String> {
     readers::python()?;
     python_package::make_environments()
@@ -210,13 +210,10 @@ fn format() -> Result<(), String> {
     cargo(&["fmt", "--all", "--check"])
 }
 
-/// Lints every target with every feature, and the command with its default features.
+/// Lints every target with every feature.
 pub(crate) fn lints() -> Result<(), String> {
-    let clippy = |arguments: &[&str]| {
-        cargo(&[&["clippy"][..], arguments, &["--all-targets", "--", "-D", "warnings"]].concat())
-    };
-    clippy(Selection::All.arguments())?;
-    clippy(Selection::Default.arguments())
+    let targets = ["--all-targets", "--", "-D", "warnings"];
+    cargo(&[&["clippy"][..], Selection::All.arguments(), &targets].concat())
 }
 
 fn documentation() -> Result<(), String> {
@@ -224,7 +221,7 @@ fn documentation() -> Result<(), String> {
     process::run(process::command("cargo", &arguments).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Unit, property and conformance tests, all but those of the command.
+/// Unit, property and conformance tests, all but the tests of the command.
 fn library_tests() -> Result<(), String> {
     let targets = process::test_targets(|package| package != COMMAND_PACKAGE)?;
     run_tests(Selection::Default.test(&["--no-fail-fast", "--lib"]).args(targets))
@@ -241,7 +238,7 @@ fn command_tests() -> Result<(), String> {
     run_tests(tests.args(targets))
 }
 
-/// The tests of what is no default feature, and those over the vectors of indigo.
+/// The tests of features that are off by default, and the tests over the vectors of indigo.
 fn feature_tests(without: &Without) -> Result<(), String> {
     let targets = ["--lib", "--test=commands", "--test=live", "--no-fail-fast", "--"];
     run_tests(Selection::All.test(&targets).args(OF_FEATURES))?;
@@ -259,10 +256,11 @@ fn run_tests(command: &mut Command) -> Result<(), String> {
     process::run(command)
 }
 
-/// Checks each program alone, as `cargo install` and the README build it: with the features of its own dependencies, and none that
-/// another package of the workspace asks for.
+/// Lints each program alone, as `cargo install` and the README build it: with its default features, the features of its own
+/// dependencies, and none that another package of the workspace asks for.
 fn programs() -> Result<(), String> {
-    PROGRAMS.iter().try_for_each(|package| cargo(&["check", "-p", package]))
+    let lint = |package: &&str| cargo(&["clippy", "-p", package, "--", "-D", "warnings"]);
+    PROGRAMS.iter().try_for_each(lint)
 }
 
 /// Tests the signatures without C libraries, and checks the libraries above them for WebAssembly, and the calls of the system for
@@ -287,10 +285,10 @@ fn check_for(target: &str, check: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Compiles and runs the examples of the documentation with `wireproof` as their only import. That of queries is compiled
-/// without code, which would take another build of its engine.
+/// Compiles and runs the examples of the documentation with `wireproof` as their only import. The example of queries is checked
+/// only, because code would take another build of its engine.
 ///
-/// Libraries of others have more features in these programs than `wireproof` asks for, so that they are those of the build with every
+/// Libraries of others have more features in these programs than `wireproof` asks for, so that they are the libraries of the build with every
 /// feature. That it asks for all that it needs is checked first.
 fn examples() -> Result<(), String> {
     let of_outside = ["--locked", "--manifest-path", "conformance/outside/Cargo.toml"];
@@ -373,7 +371,7 @@ fn processor_time_in(log: &str) -> Option<f64> {
     log.lines().rev().find_map(|line| line.strip_prefix(PROCESSOR_TIME)?.parse().ok())
 }
 
-/// Maximum time of a stage, several times what the longest one takes: a test that waits for ever is named by the log.
+/// Maximum time of a stage, several times the longest one: the log names a test that waits for ever.
 const STAGE_LIMIT: Duration = Duration::from_secs(60 * 60);
 
 /// Number of lines that are printed again of a stage that failed without a failed test.
@@ -450,7 +448,7 @@ mod tests {
         names
     }
 
-    /// The names in the tests of the command that are built with a feature only, `name::` for those of modules.
+    /// The names in the tests of the command that are built with a feature only, `name::` for all tests of a module.
     fn names_of_feature_tests() -> Vec<String> {
         let mut folders = vec![process::root().join("crates/cli/tests")];
         let mut names = Vec::new();

@@ -1,14 +1,15 @@
-//! Phrases that our documents overuse, counted in the prose of every page, and held to the level of other projects' documents.
+//! Phrases that our documents overuse, counted in the prose of every page and in the documentation comments of every package, and held
+//! to the level of other projects' documents.
 //!
 //! | phrases | per 10,000 words elsewhere | instead |
 //! |---|---:|---|
-//! | those of, that of, those that | 0 – 0.8 | repeat the noun |
-//! | what is, what the, what it … | 0.3 – 8 | name the thing |
-//! | beside, besides | 0 | next to, together with |
+//! | `those of`, `that of`, `those that` | 0 – 0.8 | repeat the noun |
+//! | `what is`, `what the`, `what it` … | 0.3 – 8 | name the thing |
+//! | `beside`, `besides` | 0 | next to, together with |
 //! | `, also` | 0 – 0.3 | even if, too |
-//! | each | 7 – 28 | every, or a plural |
+//! | `each` | 7 – 28 | every, or a plural |
 //!
-//! Code, tables of contents of links and generated blocks are no prose.
+//! Code, targets of links and generated blocks are no prose.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,12 +52,23 @@ const HABITS: [Habit; 5] = [
     Habit { name: "each", phrases: &[&["each"]], per_10_000_words: 28 },
 ];
 
-/// Checks every document.
+/// Checks every page and every package.
 pub(crate) fn check() -> Result<(), String> {
-    let mut faults = Vec::new();
+    let mut texts = Vec::new();
     for page in pages()? {
-        let text = fs::read_to_string(&page).map_err(|error| at(&page, &error))?;
-        let name = page.strip_prefix(process::root()).unwrap_or(&page).display().to_string();
+        let text = read(&page)?;
+        texts.push((page, text));
+    }
+    for package in packages()? {
+        let mut comments = String::new();
+        for file in sources(&package)? {
+            comments.push_str(&documentation(&read(&file)?));
+        }
+        texts.push((package, comments));
+    }
+    let mut faults = Vec::new();
+    for (path, text) in texts {
+        let name = path.strip_prefix(process::root()).unwrap_or(&path).display().to_string();
         faults.extend(faults_of(&text).into_iter().map(|fault| format!("{name}: {fault}")));
     }
     if faults.is_empty() { Ok(()) } else { Err(format!("overused phrases\n{}", faults.join("\n"))) }
@@ -65,21 +77,55 @@ pub(crate) fn check() -> Result<(), String> {
 /// The README and the pages of `docs`.
 fn pages() -> Result<Vec<PathBuf>, String> {
     let mut pages = vec![process::root().join("README.md")];
-    add_pages(&process::root().join("docs"), &mut pages)?;
+    add_files(&process::root().join("docs"), "md", &mut pages)?;
     pages.sort();
     Ok(pages)
 }
 
-fn add_pages(folder: &Path, pages: &mut Vec<PathBuf>) -> Result<(), String> {
+/// The folders of the workspace's packages.
+fn packages() -> Result<Vec<PathBuf>, String> {
+    let metadata = process::metadata()?;
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let folder = |manifest: &str| Path::new(manifest).parent().map(Path::to_owned);
+    Ok(packages.filter_map(|package| folder(package["manifest_path"].as_str()?)).collect())
+}
+
+/// The files of a package with code.
+fn sources(package: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut files = Vec::new();
+    for folder in ["src", "tests"].map(|name| package.join(name)) {
+        if folder.is_dir() {
+            add_files(&folder, "rs", &mut files)?;
+        }
+    }
+    Ok(files)
+}
+
+fn add_files(folder: &Path, extension: &str, files: &mut Vec<PathBuf>) -> Result<(), String> {
     for entry in fs::read_dir(folder).map_err(|error| at(folder, &error))? {
         let path = entry.map_err(|error| at(folder, &error))?.path();
         if path.is_dir() {
-            add_pages(&path, pages)?;
-        } else if path.extension().is_some_and(|extension| extension == "md") {
-            pages.push(path);
+            add_files(&path, extension, files)?;
+        } else if path.extension().is_some_and(|found| found == extension) {
+            files.push(path);
         }
     }
     Ok(())
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| at(path, &error))
+}
+
+/// The documentation comments in a file, as Markdown.
+fn documentation(code: &str) -> String {
+    let comment = |line: &str| {
+        let line = line.trim_start();
+        line.strip_prefix("///")
+            .or_else(|| line.strip_prefix("//!"))
+            .map(|text| format!("{text}\n"))
+    };
+    code.lines().filter_map(comment).collect()
 }
 
 /// The habits of which a page has more than its share.
@@ -167,6 +213,12 @@ mod tests {
         let count = |phrase: &[&str]| count(&words, phrase);
         assert_eq!([count(&["those", "of"]), count(&["each"]), count(&["beside"])], [1, 1, 0]);
         assert_eq!([count(&["what", "is"]), count(&[",", "also"])], [0, 1]);
+    }
+
+    #[test]
+    fn comments_of_documentation_are_prose_and_code_is_not() {
+        let code = "//! One\nlet each = 1; // each\n    /// two `each`\n    fn three() {}\n";
+        assert_eq!(documentation(code), " One\n two `each`\n");
     }
 
     #[test]

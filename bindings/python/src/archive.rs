@@ -92,7 +92,7 @@ impl ArchiveReader {
         Ok(stats.into_iter().filter(|(_, stats)| stats.rows > 0).map(|(name, _)| name).collect())
     }
 
-    /// The size of each table.
+    /// The sizes of the tables.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let tables = PyDict::new(py);
         for (name, stats) in self.table_stats(py)? {

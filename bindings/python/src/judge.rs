@@ -87,7 +87,7 @@ impl Judge {
         Ok(Self { keys, state: state_of(py, state)?, judge: Mutex::new(judge) })
     }
 
-    /// Judge frames in their order, and return the outcome of each.
+    /// Judge frames in their order, and return their outcomes.
     ///
     /// Frames of one account must be in the order of the stream. A refused frame changes no state.
     ///
@@ -96,7 +96,7 @@ impl Judge {
     ///     now: the time: `datetime` with a time zone, ISO text, or int in microseconds since 1970. Default: the clock.
     ///
     /// Returns:
-    ///     list of `Outcome`, one for each frame.
+    ///     list of `Outcome`, one for every frame.
     ///
     /// Raises:
     ///     TypeError: if a frame is not `bytes`, or a key is neither text nor None.

@@ -67,7 +67,7 @@ type VerdictParts = (bool, String, Option<String>, Option<String>);
 ///         (as nostr-tools and rust-nostr write them).
 ///
 /// Returns:
-///     A verdict for each event, in their order.
+///     A verdict for every event, in their order.
 ///
 /// Raises:
 ///     TypeError: an event is neither `str` nor `bytes`.

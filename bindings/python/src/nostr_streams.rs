@@ -42,7 +42,7 @@ pub(crate) fn decode_events(
     Ok(RecordBatchStream::once(schema, Box::new(events)))
 }
 
-/// Encode the events of record batches, each into a value of the column `event`.
+/// Encode the events of record batches, one into a value of the column `event`.
 #[pyfunction]
 pub(crate) fn encode_events(
     stream: &Bound<'_, PyAny>,
@@ -61,7 +61,7 @@ pub(crate) fn encode_events(
     Ok(RecordBatchStream::once(schema, Box::new(events)))
 }
 
-/// Verify the events of record batches: those of the column `event`, if there is one, else those of their columns.
+/// Verify the events of record batches: of the column `event`, if there is one, else of their columns.
 #[pyfunction]
 pub(crate) fn verify_events(
     stream: &Bound<'_, PyAny>,

@@ -60,7 +60,7 @@ struct Place {
 ///     key: the signing key of the account as `did:key`. Exactly one of `key`, `doc` and `plc_log` is given.
 ///     doc: the account's DID document, as JSON or as what `json.loads` gives.
 ///     plc_log: the account's did:plc audit log, as JSON or as what `json.loads` gives, which is proved first.
-///     did: the expected account; by default that of `doc` or `plc_log`, else any.
+///     did: the expected account; by default the account of `doc` or `plc_log`, else any.
 ///     strict_records: refuse a record that is signed and not valid, instead of counting it in `invalid_records`.
 ///     threads: number of threads that hash a large archive.
 ///
@@ -317,7 +317,7 @@ impl Repo {
         Ok(found.map(|at| self.record(py, &places[at])))
     }
 
-    /// The number of records of each collection, by its name, in the order of the names.
+    /// The number of records of every collection, by its name, in the order of the names.
     fn collections<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counts = PyDict::new(py);
         for (name, count) in self.collection_counts(py)? {

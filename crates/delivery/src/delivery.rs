@@ -121,7 +121,7 @@ impl DeliveryMetrics {
         self.in_flight.load(Relaxed)
     }
 
-    /// Number of rows that the sink has written or deleted; `None` if it has no rows, or was sent nothing.
+    /// Number of rows that the sink has written or deleted; `None` if it has no rows.
     pub fn rows(&self) -> Option<u64> {
         self.rows.load(Relaxed).checked_sub(1)
     }
@@ -173,6 +173,7 @@ impl Delivery {
         let (permits, parked) =
             (Semaphore::new(sink.limits().concurrency.max(1)), Parked::default());
         let sender = Sender { sink, acks, dead_letters, options, metrics, stop, permits, parked };
+        sender.count_rows();
         Self { consumer, sender: Arc::new(sender) }
     }
 
@@ -443,8 +444,7 @@ impl Sender {
         while !self.stop.is_requested() {
             let sent = self.send(&events).await;
             crash_point("delivery/sent");
-            let rows = self.sink.rows().map_or(0, |rows| rows.saturating_add(1));
-            self.metrics.rows.fetch_max(rows, Relaxed);
+            self.count_rows();
             self.metrics.record_failure(sent.as_ref().err());
             let Err(mut failure) = sent else {
                 self.accept(&events, |_| true);
@@ -543,6 +543,11 @@ impl Sender {
             }
             Ok(()) => Ok(()),
         }
+    }
+
+    fn count_rows(&self) {
+        let rows = self.sink.rows().map_or(0, |rows| rows.saturating_add(1));
+        self.metrics.rows.fetch_max(rows, Relaxed);
     }
 
     fn backoff(&self) -> Backoff {

@@ -17,7 +17,7 @@ pub struct Line<'l> {
     pub verdict: Verdict,
     /// The stable name of the verdict.
     pub code: Code<'l>,
-    /// What the line is about.
+    /// Kind of the line.
     #[cfg_attr(test, schemars(skip))]
     pub body: Body<'l>,
 }
@@ -52,7 +52,7 @@ pub struct EventBody<'l> {
     pub seq: Option<i64>,
     /// Whether an earlier run may have printed the event.
     pub repeated: bool,
-    /// An account: a DID where the line is verified, else what the event claims. Each commit, sync, identity and account has one.
+    /// An account: a DID where the line is verified, else the text of the event. Every commit, sync, identity and account has one.
     pub did: Option<Text<'l>>,
     /// What the event claims.
     #[cfg_attr(test, schemars(skip))]
@@ -61,7 +61,7 @@ pub struct EventBody<'l> {
     pub key: Option<Text<'l>>,
     /// The explanation of the code, for a person.
     pub message: Option<Text<'l>>,
-    /// What is proved of the event, if it is less than all.
+    /// How much of the event is proved, if not all.
     pub verified_against: Option<ProvedLevel>,
     /// The operations of a commit that count.
     pub ops: Option<Vec<Op<'l>>>,
@@ -96,9 +96,9 @@ pub enum Claims<'l> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CommitClaims<'l> {
-    /// When it was sent: a datetime where the line is verified, else what the event claims.
+    /// When it was sent: a datetime where the line is verified, else the text of the event.
     pub time: Option<Text<'l>>,
-    /// The revision of the repository: a TID where the line is verified, else what the event claims.
+    /// The revision of the repository: a TID where the line is verified, else the text of the event.
     pub rev: Text<'l>,
     /// The CID of the commit.
     pub commit: Option<Text<'l>>,
@@ -108,9 +108,9 @@ pub struct CommitClaims<'l> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SyncClaims<'l> {
-    /// When it was sent: a datetime where the line is verified, else what the event claims.
+    /// When it was sent: a datetime where the line is verified, else the text of the event.
     pub time: Option<Text<'l>>,
-    /// The revision of the repository: a TID where the line is verified, else what the event claims.
+    /// The revision of the repository: a TID where the line is verified, else the text of the event.
     pub rev: Text<'l>,
 }
 
@@ -118,7 +118,7 @@ pub struct SyncClaims<'l> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct IdentityClaims<'l> {
-    /// When it was sent: a datetime where the line is verified, else what the event claims.
+    /// When it was sent: a datetime where the line is verified, else the text of the event.
     pub time: Option<Text<'l>>,
     /// The handle that the event claims.
     pub handle: Option<Text<'l>>,
@@ -128,7 +128,7 @@ pub struct IdentityClaims<'l> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AccountClaims<'l> {
-    /// When it was sent: a datetime where the line is verified, else what the event claims.
+    /// When it was sent: a datetime where the line is verified, else the text of the event.
     pub time: Option<Text<'l>>,
     /// Whether the account is active.
     pub active: bool,
@@ -157,7 +157,7 @@ pub enum Proof<'l> {
     Blocks(#[serde(borrow)] Bytes<'l>),
 }
 
-/// A part of a repository: its records in order of their paths, or what has changed in them.
+/// A part of a repository: its records in order of their paths, or the changes in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Resync<'l> {
@@ -177,7 +177,7 @@ pub struct Resync<'l> {
     pub invalid_records: u64,
     /// Size of its archive in bytes.
     pub bytes: u64,
-    /// Number of the line among those of the repository, from 0.
+    /// Number of the line in the lines of the repository, from 0.
     pub piece: u64,
     /// Whether its lines have all records, or the difference to the lines before.
     pub whole: bool,
@@ -219,7 +219,7 @@ pub struct Operation<'l> {
     pub rev: Text<'l>,
     /// The CID of the commit.
     pub commit: Option<Text<'l>>,
-    /// What is proved of the event, if it is less than all.
+    /// How much of the event is proved, if not all.
     pub verified_against: Option<ProvedLevel>,
     /// The explanation of the code, for a person.
     pub message: Option<Text<'l>>,
@@ -227,14 +227,14 @@ pub struct Operation<'l> {
     pub piece: Option<u64>,
     /// Of a repository: whether its lines have all records, or the difference to the lines before.
     pub whole: Option<bool>,
-    /// Number of the operation among those of the event.
+    /// Number of the operation in the event.
     pub index: u64,
     /// Whether it is the last of the commit or of the repository.
     pub last: bool,
     /// The operation.
     #[cfg_attr(test, schemars(skip))]
     pub op: Op<'l>,
-    /// That of the event, in the line of its first operation.
+    /// The value of the event, in the line of its first operation.
     pub proof: Option<Proof<'l>>,
 }
 

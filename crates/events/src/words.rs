@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a line is about.
+/// Kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -29,7 +29,7 @@ pub enum Kind {
     Resync,
     /// A status that the account's own server confirms.
     Status,
-    /// What was delivered of an account may miss records.
+    /// The delivered history of an account may lack records.
     History,
     /// An operation of a commit or a repository.
     Operation,
@@ -94,7 +94,7 @@ impl Verdict {
     }
 }
 
-/// What is proved of the events of a run, if it is less than all.
+/// How much a run proves of its events, if not all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

@@ -1,4 +1,4 @@
-//! What is distributed, tried where it is installed: a repository is verified, an account of a simulated network is followed into
+//! The distribution, tried where it is installed: a repository is verified, an account of a simulated network is followed into
 //! SQLite, and a task of the benchmark runs.
 
 use std::fs;

@@ -20,7 +20,7 @@ use crate::process;
 /// What to measure.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Measurement {
-    /// Measure verified lines to standard output, also of another build in turn.
+    /// Measure verified lines to standard output, in turn with another build.
     Follow(follow::Options),
     /// Measure delivery into each destination, in turn with standard output.
     Delivery(delivery::Options),

@@ -158,7 +158,7 @@ class Repo:
             path: its collection and record key with a slash between.
         """
     def collections(self) -> dict[str, int]:
-        """The number of records of each collection, by its name, in the order of the names."""
+        """The number of records of every collection, by its name, in the order of the names."""
     def to_arrow(self, columns: Sequence[str] | None = None, *, threads: int = 1) -> RecordBatchStream:
         """The records as columns, in the order of their paths: an object with `__arrow_c_stream__`.
 
@@ -199,7 +199,7 @@ def verify_repo(
         key: the signing key of the account as `did:key`. Exactly one of `key`, `doc` and `plc_log` is given.
         doc: the account's DID document, as JSON or as what `json.loads` gives.
         plc_log: the account's did:plc audit log, as JSON or as what `json.loads` gives, which is proved first.
-        did: the expected account; by default that of `doc` or `plc_log`, else any.
+        did: the expected account; by default the account of `doc` or `plc_log`, else any.
         strict_records: refuse a record that is signed and not valid, instead of counting it in `invalid_records`.
         threads: number of threads that hash a large archive.
 
@@ -334,7 +334,7 @@ class Judge:
         accept_any_time: bool = False,
     ) -> Judge: ...
     def batch(self, frames: Iterable[bytes], now: Time | None = None) -> list[Outcome]:
-        """Judge frames in their order, and return the outcome of each.
+        """Judge frames in their order, and return their outcomes.
 
         Frames of one account must be in the order of the stream. A refused frame changes no state.
 
@@ -343,7 +343,7 @@ class Judge:
             now: the time: `datetime` with a time zone, ISO text, or int in microseconds since 1970. Default: the clock.
 
         Returns:
-            list of `Outcome`, one for each frame.
+            list of `Outcome`, one for every frame.
 
         Raises:
             TypeError: if a frame is not `bytes`, or a key is neither text nor None.
@@ -564,7 +564,7 @@ class Event(Outcome):
         """Time of arrival, in seconds since 1970."""
     @property
     def frame(self) -> bytes:
-        """Bytes of the frame as received; of a `resync`, those of the CAR archive."""
+        """Bytes of the frame as received; of the CAR archive for a `resync`."""
     def ack(self) -> bool:
         """Acknowledge the event: the cursor may move past it, once all before it are acknowledged too.
 

@@ -46,7 +46,7 @@ def verify_batch(
             (as nostr-tools and rust-nostr write them).
 
     Returns:
-        A verdict for each event, in their order.
+        A verdict for every event, in their order.
 
     Raises:
         TypeError: an event is neither `str` nor `bytes`.

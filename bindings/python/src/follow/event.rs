@@ -59,7 +59,7 @@ impl Event {
         since.unwrap_or_default().as_secs_f64()
     }
 
-    /// Bytes of the frame as received; of a `resync`, those of the CAR archive.
+    /// Bytes of the frame as received; of the CAR archive for a `resync`.
     #[getter]
     fn frame<'py>(slf: PyRef<'py, Self>) -> Bound<'py, PyBytes> {
         let py = slf.py();

@@ -150,7 +150,7 @@ impl _Follower {
         }
     }
 
-    /// Number of events that wait for the program, and of those that are delivered and not acknowledged.
+    /// Number of events that wait for the program, and of delivered events that are not acknowledged.
     #[getter]
     fn sizes(&self) -> (usize, usize) {
         self.queue.sizes()
