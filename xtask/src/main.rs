@@ -21,6 +21,8 @@ mod programs;
 mod python_package;
 mod readers;
 mod server;
+#[cfg(test)]
+mod shared_builds;
 mod soak;
 mod speed;
 mod stages;
