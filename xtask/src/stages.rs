@@ -54,7 +54,7 @@ type Lane = &'static [Stage];
 /// Lanes that run side by side.
 type Phase = &'static [Lane];
 
-/// What needs Rust and a C compiler alone. Each phase begins when all stages of the one before have passed.
+/// What needs Rust and a C compiler alone. A phase begins when all stages of the one before have passed.
 const DEFAULT: &[Phase] = &[
     &[&[stage("format", |_| format())]],
     &[&[stage("build", |_| process::build_default())]],
@@ -256,7 +256,7 @@ fn run_tests(command: &mut Command) -> Result<(), String> {
     process::run(command)
 }
 
-/// Lints each program alone, as `cargo install` and the README build it: with its default features, the features of its own
+/// Lints every program alone, as `cargo install` and the README build it: with its default features, the features of its own
 /// dependencies, and none that another package of the workspace asks for.
 fn programs() -> Result<(), String> {
     let lint = |package: &&str| cargo(&["clippy", "-p", package, "--", "-D", "warnings"]);
