@@ -14,7 +14,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tokio::runtime::Builder;
 
-use crate::arguments::{boolean, number, path, start, texts, value, wrong_type, wrong_value};
+use crate::arguments::{
+    account, boolean, number, path, start, texts, value, wrong_type, wrong_value,
+};
 use crate::errors::Class;
 use crate::logging::{DEBUG, ERROR, INFO, LogLines, WARNING};
 use crate::network::SHUTDOWN_TIMEOUT;
@@ -151,7 +153,11 @@ fn set(
             built.map_err(|failure| raised(option.py(), failure))
         }
         "state" => Ok(builder.state(path(name, option)?)),
-        "dids" => Ok(builder.accounts(texts(name, option)?)),
+        "dids" => {
+            let dids = texts(name, option)?;
+            let dids: PyResult<Vec<_>> = dids.iter().map(|text| account(name, text)).collect();
+            Ok(builder.accounts(dids?))
+        }
         "collections" => Ok(builder.collections(texts(name, option)?)),
         "cursor" => Ok(builder.start(start(name, option)?)),
         "restart" => Ok(builder.restart(start(name, option)?)),

@@ -59,7 +59,7 @@ def test_events_are_counted_by_their_code(network: Network, tmp_path: Path) -> N
     counts = deliver(network, tmp_path, events=COMMITS, workers=2, ops=True, to=f"file://{tmp_path / 'lines'}")
     assert sum(counts.values()) == COMMITS
     assert counts["verified"] > 0
-    lines = [json.loads(line) for file in (tmp_path / "lines").rglob("*.jsonl") for line in file.read_text().splitlines()]
+    lines = [json.loads(line) for file in (tmp_path / "lines").rglob("*.ndjson*") for line in file.read_text().splitlines()]
     assert {line["did"] for line in lines} >= {account["did"] for account in network.accounts}
 
 

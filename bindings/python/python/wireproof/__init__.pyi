@@ -702,7 +702,7 @@ def verify_account(
     meanwhile; Ctrl-C ends the lookup and the download.
 
     Args:
-        account: a handle, such as `atproto.com`, a DID, or the `at://` URI of an account.
+        account: a handle, such as `atproto.com`, a DID, the `at://` URI of an account, or the URL of its profile.
         host: name or URL of a mirror or relay to download from. The proof is the same. Default: the account's own server.
         strict_records: refuse a record that is signed and not valid, instead of counting it in `invalid_records`.
         threads: number of threads that hash a large archive.
