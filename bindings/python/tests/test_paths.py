@@ -63,6 +63,20 @@ def test_follow(form, tmp_path: Path) -> None:
     assert path.exists()
 
 
+def test_deliver(form, tmp_path: Path) -> None:
+    state, secret = tmp_path / "state", tmp_path / "secret"
+    state.write_text("no folder")
+    secret.write_text("a secret of at least 24 bytes\n")
+    with pytest.raises(OSError, match="state"):
+        wireproof.deliver(
+            "http://localhost:1",
+            to="http://localhost:1/hook",
+            state=form(state),
+            webhook_secret=form(secret),
+            development=True,
+        )
+
+
 def test_archive(form, tmp_path: Path) -> None:
     with pytest.raises(wireproof.ArchiveError) as missing:
         wireproof.Archive(form(tmp_path / "none"))
@@ -137,6 +151,8 @@ TESTED = {
     "wireproof.read_frames.path",
     "wireproof.Judge.state",
     "_follow.follow.state",
+    "_deliver.deliver.state",
+    "_deliver.deliver.webhook_secret",
     "arrow.repository_records.car",
     "archive.Archive.uri",
     "spark.reverify.archive",
