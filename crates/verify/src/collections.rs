@@ -129,7 +129,8 @@ impl<'a> Slice<'a> {
         let archive = self.repository.archive();
         let prefixes = collections.iter().map(|collection| format!("{}/", collection.as_ref()));
         let ranges = KeyRanges::of_prefixes(prefixes.map(String::into_bytes));
-        let found = search_ranges(self.commit().data, archive, ranges, self.blocks.blocks)
+        // The blocks of the slice are the limit: every node is one of them.
+        let found = search_ranges(self.commit().data, archive, ranges, u64::MAX)
             .map_err(|error| RepositoryRejection::in_tree(error, archive))?;
         let mut paths = RepoPathChecker::default();
         let mut needed = NeededBlocks::default();

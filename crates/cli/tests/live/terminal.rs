@@ -73,7 +73,7 @@ fn a_delivering_run_shows_its_rate_its_histories_and_what_each_destination_got()
     for part in ["/s · history", " to sqlite-posts.db", &history, "events delivered"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    let rows = shown.split_once("sqlite-posts.db: ").unwrap().1.split_once(" rows of ").unwrap().0;
+    let rows = shown.split_once(" rows of ").unwrap().0.rsplit(' ').next().unwrap();
     let connection = rusqlite::Connection::open(database).unwrap();
     let count = connection.query_row("SELECT count(*) FROM record", (), |row| row.get::<_, i64>(0));
     // Deleted records have no row any more.
