@@ -84,7 +84,7 @@ impl State {
     /// The commit and the nodes on the way to a key, as a CAR.
     fn proof(&self, key: &str) -> Vec<u8> {
         let data = Commit::parse(&self.blocks[&self.root]).unwrap().data;
-        let found = canonical::search(data, &self.borrowed(), key.as_bytes()).unwrap();
+        let found = canonical::search(data, self.borrowed(), key.as_bytes()).unwrap();
         let cids = found.nodes.iter().map(|(cid, _)| *cid);
         self.archive(&[self.root], &[self.root].into_iter().chain(cids).collect::<Vec<_>>())
     }
@@ -99,7 +99,7 @@ impl State {
     fn part(&self, collection: &str) -> (Vec<Cid>, Vec<Cid>) {
         let data = Commit::parse(&self.blocks[&self.root]).unwrap().data;
         let ranges = KeyRanges::of_prefixes([format!("{collection}/").into_bytes()]);
-        let found = canonical::search_ranges(data, &self.borrowed(), ranges, 10_000).unwrap();
+        let found = canonical::search_ranges(data, self.borrowed(), ranges, 10_000).unwrap();
         let records = found.records.values().map(|cid| cid.to_cid().unwrap()).collect();
         (found.nodes.iter().map(|(cid, _)| *cid).collect(), records)
     }
