@@ -2,7 +2,7 @@
 
 use std::ops::AddAssign;
 
-/// Who seals events, and the number of this work: the same work is committed once, however often it is done.
+/// The name of a writer that seals events, and the number of its work: work with the same name and number is committed once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkId {
     /// The writer: a name that no other writer uses.

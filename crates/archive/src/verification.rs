@@ -18,7 +18,7 @@ pub struct VerifyOptions {
     pub did: Option<String>,
     /// The first time of arrival, in microseconds since 1970.
     pub since: Option<i64>,
-    /// One account in so many, by a hash of its DID and `seed`.
+    /// One account in this number, chosen by a hash of its DID and `seed`.
     pub sample: Option<NonZeroU64>,
     /// Decides which accounts are of the sample.
     pub seed: u64,

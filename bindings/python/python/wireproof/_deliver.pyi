@@ -27,7 +27,7 @@ def deliver(
     """Deliver the event stream of a relay or PDS, verified, into destinations, as `wireproof follow --to` does.
 
     The call blocks until `events` are delivered or `stop` is set; Ctrl-C ends it too. Other Python threads run meanwhile. What
-    was received is then delivered or kept in `state`, and the next call continues there, also after a crash. The
+    was received is then delivered or kept in `state`, and the next call continues there, even after a crash. The
     repository of an account that missed an event is fetched, verified and delivered. Messages go to the logger `wireproof` of the
     module `logging`.
 

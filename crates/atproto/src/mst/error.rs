@@ -3,7 +3,7 @@
 use codec::Cid;
 
 use super::node::{NodeError, NodeFault};
-use super::{MAX_KEY_BYTES, MAX_NODE_ENTRIES};
+use super::{MAX_KEY_BYTES, MAX_NODE_ENTRIES, MAX_RANGE_KEY_BYTES};
 
 /// A broken rule of a tree, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +68,9 @@ pub enum Limit {
     /// The tree has more records than the caller allows.
     #[error("more records than allowed")]
     Records,
+    /// The keys in the ranges of a walk, and around the nodes that it needs, take more than [`MAX_RANGE_KEY_BYTES`].
+    #[error("keys of more than {MAX_RANGE_KEY_BYTES} bytes in the ranges")]
+    RangeKeys,
     /// The keys and values of the tree take more than 4 GiB of memory.
     #[error("keys and values of more than 4 GiB")]
     Bytes,

@@ -110,5 +110,9 @@ pub const MAX_KEY_BYTES: usize = 1024;
 /// The maximum number of entries of a node. A node of an honest tree has four on average.
 pub const MAX_NODE_ENTRIES: usize = 10_000;
 
+/// The most bytes of keys that a walk over [ranges](canonical::RangeWalk) keeps. In a node a key takes some 45 bytes, because keys share
+/// prefixes; kept, it takes up to [`MAX_KEY_BYTES`].
+pub const MAX_RANGE_KEY_BYTES: usize = 256 << 20;
+
 /// The height of a key whose hash is all zeros.
 pub const MAX_HEIGHT: u32 = 128;

@@ -36,8 +36,8 @@ pub(super) fn verify_account<W: Write>(
     let host = server(args, &account)?;
     let from = network::origin(host);
     let mut timer = StageTimer::start(&mut stages);
-    let max_bytes = args.download.limits().max_bytes;
-    let fetched = network.xrpc.fetch_collections(host, did, collections, max_bytes);
+    let limits = args.download.limits();
+    let fetched = network.xrpc.fetch_collections(host, did, collections, &limits);
     let slice = runtime.block_on(fetched).map_err(|error| slice_failure(error, who, &from))?;
     timer.finish(Stage::Fetch);
     if let Some(path) = &args.save {
@@ -106,10 +106,10 @@ fn prove(
 
 fn slice_failure(error: SliceError, who: AtIdentifier<'_>, from: &str) -> Failure {
     match (error.code(), error) {
-        (None, SliceError::Xrpc(error)) => error.into(),
-        (code, error) => {
-            let code = code.unwrap_or_default();
+        (Some(code), error) => {
             Failure::Refused(format!("{who}: refused ({code}): {error} (from {from})"))
         }
+        (None, SliceError::Xrpc(error)) => error.into(),
+        (None, error) => Failure::Network(format!("{who}: {error} (from {from})")),
     }
 }

@@ -49,7 +49,7 @@ impl Signer {
     pub(super) fn part_key(&self, option: &str) -> Result<PublicKey, Failure> {
         let usage = |what: &str| Err(Failure::Usage(format!("{option}: {what}")));
         let key = match (&self.keys, self.did()) {
-            (Keys::None, _) => return usage("a record is proved under a key: give one"),
+            (Keys::None, _) => return usage("this is proved under a key: give one"),
             (Keys::Many(_), None) => {
                 return usage("--keys needs the account: --did, or at://DID/…");
             }

@@ -16,7 +16,7 @@
 //!   them. That run ends with the same events and the same checkpoint. `finish` adds an end where an honest relay has no other proof,
 //!   as for a store of one second.
 //!
-//! Who loses by a wrong `finish` is an honest relay with a fault. The likely ones are that it takes the limit of the request, or the
+//! A wrong `finish` loses events of an honest relay that has a fault. The likely ones are that it takes the limit of the request, or the
 //! limit of its own store, for the end of its events; an answer that is as large as either is not believed.
 //!
 //! [`Gap::Unsent`]: super::Gap::Unsent

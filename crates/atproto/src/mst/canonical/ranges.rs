@@ -16,7 +16,8 @@
 //! let root = tree.root();
 //! let blocks: BTreeMap<Cid, Vec<u8>> = tree.collect_blocks().into_iter().collect();
 //! let mut walk = RangeWalk::new(root, KeyRanges::of_prefixes(["b/"]), 1000);
-//! while let Some(cid) = walk.needed().next() {
+//! loop {
+//!     let Some(cid) = walk.needed().next() else { break };
 //!     walk.supply(&cid, &blocks[&cid])?;
 //! }
 //! let records = walk.finish()?;
@@ -30,7 +31,7 @@ use codec::{AnyCid, Cid};
 
 use super::layers::{Layer, LayerChecks, fault_of_empty, key_offset, layer_of};
 use crate::mst::node::{KeyBuffer, Node};
-use crate::mst::{BlockSource, Limit, TreeError, TreeFault};
+use crate::mst::{BlockSource, Limit, MAX_RANGE_KEY_BYTES, TreeError, TreeFault};
 
 /// Ranges of keys, in order and apart from each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,8 +83,8 @@ fn after(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(end)
 }
 
-/// A walk over the nodes that can have keys of some ranges. Its memory grows with the records in the ranges and the nodes that it has
-/// reached.
+/// A walk over the nodes that can have keys of some ranges. Its memory grows with the nodes that it has reached and the records in the
+/// ranges, whose keys are limited by [`MAX_RANGE_KEY_BYTES`].
 #[derive(Clone, Debug)]
 pub struct RangeWalk {
     ranges: KeyRanges,
@@ -93,6 +94,8 @@ pub struct RangeWalk {
     /// All nodes that were needed so far.
     reached: BTreeSet<Cid>,
     records: BTreeMap<Vec<u8>, AnyCid>,
+    /// Bytes of the keys of `needed` and `records`.
+    key_bytes: usize,
     /// The first broken rule, which ends the walk.
     fault: Option<TreeError>,
 }
@@ -108,13 +111,20 @@ struct NeededNode {
     next: Option<Vec<u8>>,
 }
 
+impl NeededNode {
+    fn key_bytes(&self) -> usize {
+        self.prev.len() + self.next.as_ref().map_or(0, Vec::len)
+    }
+}
+
 impl RangeWalk {
     /// A walk from `root`, which fails if it needs more than `max_nodes` nodes.
     pub fn new(root: Cid, ranges: KeyRanges, max_nodes: u64) -> Self {
         let node = NeededNode { layer: Layer::Unknown, prev: Vec::new(), next: None };
         let needed = if ranges.0.is_empty() { BTreeMap::new() } else { [(root, node)].into() };
         let reached = needed.keys().copied().collect();
-        Self { ranges, max_nodes, needed, reached, records: BTreeMap::new(), fault: None }
+        let (records, key_bytes) = (BTreeMap::new(), 0);
+        Self { ranges, max_nodes, needed, reached, records, key_bytes, fault: None }
     }
 
     /// The nodes whose blocks are needed, in the order of their CIDs. Several are of one layer, unless some blocks of the layer above
@@ -134,6 +144,7 @@ impl RangeWalk {
     /// If the node breaks a rule. [`finish`](Self::finish) then returns the same error.
     pub fn supply(&mut self, cid: &Cid, block: &[u8]) -> Result<bool, TreeError> {
         let Some(place) = self.needed.remove(cid) else { return Ok(false) };
+        self.key_bytes -= place.key_bytes();
         let supplied = self.enter(*cid, block, &place);
         if let Err(error) = supplied {
             self.fault.get_or_insert(error);
@@ -169,10 +180,16 @@ impl RangeWalk {
             layer_checks.begin(cid, block, layer);
         }
         let (mut records, mut children) = (Vec::new(), Vec::new());
+        let mut key_bytes = self.key_bytes;
         let mut add_child = |child: Option<Cid>, prev: &[u8], next: Option<&[u8]>| {
             if let Some(cid) = child.filter(|_| self.ranges.meet(prev, next)) {
                 let (prev, next) = (prev.to_vec(), next.map(<[u8]>::to_vec));
-                children.push((cid, NeededNode { layer: layer.below(), prev, next }));
+                let place = NeededNode { layer: layer.below(), prev, next };
+                let key_bytes = place.key_bytes();
+                children.push((cid, place));
+                key_bytes
+            } else {
+                0
             }
         };
         let (mut key, mut child, mut prev) = (KeyBuffer::new(), node.left(), place.prev.clone());
@@ -184,19 +201,24 @@ impl RangeWalk {
                 let offset = key_offset(block, entry.suffix);
                 return Err(TreeError::at(cid, offset, TreeFault::Order));
             }
-            add_child(child, &prev, Some(key));
+            key_bytes += add_child(child, &prev, Some(key));
             if self.ranges.contains(key) {
+                key_bytes += key.len();
                 records.push((key.to_vec(), entry.value.into()));
+            }
+            if key_bytes > MAX_RANGE_KEY_BYTES {
+                return Err(TreeError::at(cid, 0, TreeFault::Limit(Limit::RangeKeys)));
             }
             prev.clear();
             prev.extend_from_slice(key);
             child = entry.right;
         }
-        add_child(child, &prev, place.next.as_deref());
+        key_bytes += add_child(child, &prev, place.next.as_deref());
         if let Some(fault) = layer_checks.check().first() {
             return Err(fault.error);
         }
         self.records.extend(records);
+        self.key_bytes = key_bytes;
         Ok(children)
     }
 
@@ -421,6 +443,26 @@ mod tests {
         let root = with_child(&top, value(), &mut blocks);
         let found = search(root, &borrowed(&blocks), &[b"Z".to_vec()]);
         assert_eq!(found.unwrap().nodes.len(), 1);
+    }
+
+    #[test]
+    fn the_keys_that_a_walk_keeps_are_counted_and_limited() {
+        let keys: BTreeSet<Vec<u8>> =
+            (0..200).map(|number| format!("a/{number:04}").into_bytes()).collect();
+        let built = tree(&keys);
+        let blocks = source(&built);
+        let mut walk = RangeWalk::new(built.root(), KeyRanges::of_prefixes(["a/"]), 1000);
+        loop {
+            let Some(cid) = walk.needed().next() else { break };
+            walk.supply(&cid, blocks[&cid]).unwrap();
+            let needed: usize = walk.needed.values().map(NeededNode::key_bytes).sum();
+            let records: usize = walk.records.keys().map(Vec::len).sum();
+            assert_eq!(walk.key_bytes, needed + records);
+        }
+        let mut walk = RangeWalk::new(built.root(), KeyRanges::of_prefixes(["a/"]), 1000);
+        walk.key_bytes = MAX_RANGE_KEY_BYTES;
+        let error = walk.supply(&built.root(), blocks[&built.root()]).unwrap_err();
+        assert_eq!(error.fault, TreeFault::Limit(Limit::RangeKeys));
     }
 
     #[test]

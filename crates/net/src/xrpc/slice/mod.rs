@@ -11,6 +11,7 @@
 mod tests;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use atproto::commit::Commit;
 use atproto::mst::canonical::{KeyRanges, RangeWalk};
@@ -20,9 +21,11 @@ use bytes::Bytes;
 use codec::car::{self, CarError};
 use codec::{AnyCid, Cid};
 use reqwest::Url;
+use tokio::time::timeout;
 
 use super::client::Client;
 use super::error::{XrpcError, XrpcFault};
+use crate::http::Limits;
 
 /// A fetched slice, which is not yet verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,16 +64,19 @@ pub enum SliceError {
         /// Number of received blocks.
         received: u64,
     },
-    /// The slice has more bytes than allowed.
+    /// The answers have more bytes than allowed.
     #[error("more than {0} bytes")]
     Size(u64),
+    /// All requests together take longer than allowed.
+    #[error("no slice within {0:?}")]
+    Time(Duration),
 }
 
 impl SliceError {
-    /// The stable code of the broken rule; `None` if a request failed.
+    /// The stable code of the broken rule; `None` if a request failed or all took too long.
     pub fn code(&self) -> Option<&'static str> {
         match self {
-            Self::Xrpc(_) => None,
+            Self::Xrpc(_) | Self::Time(_) => None,
             Self::Archive { error, .. } => Some(error.fault.code()),
             Self::NoCommit => Some("commit/missing-block"),
             Self::Unrequested { .. } => Some("car/extra"),
@@ -80,33 +86,29 @@ impl SliceError {
 }
 
 impl Client {
-    /// The slice that proves all records of `collections`, of at most `max_bytes`. If the repository changes meanwhile and the server
-    /// drops its former blocks, the slice is fetched anew, at most three times.
+    /// The slice that proves all records of `collections`. If the repository changes meanwhile and the server drops its former blocks,
+    /// the slice is fetched anew, at most three times. Of the limits, `max_bytes` and `max_time` hold for all requests together.
     ///
     /// # Errors
-    /// If a request fails, an answer is not an archive of the requested blocks, or the slice is too large. A slice with missing or wrong
-    /// blocks is no error: its verification names them.
+    /// If a request fails, an answer is not an archive of the requested blocks, or the answers are too large or take too long. A slice
+    /// with missing or wrong blocks is no error: its verification names them.
     pub async fn fetch_collections(
         &self,
         host: &Url,
         did: Did<'_>,
         collections: &[Nsid<'_>],
-        max_bytes: u64,
+        limits: &Limits,
     ) -> Result<FetchedSlice, SliceError> {
-        let mut fetch = SliceFetch { client: self, host, did, max_bytes, requests: 0, received: 0 };
-        for _ in 1..MAX_COMMITS {
-            let (error, root) = match fetch.run(collections).await {
-                Ok(slice) => return Ok(slice),
-                Err(failed) => failed,
-            };
-            let is_refused =
-                matches!(&error, SliceError::Xrpc(XrpcError { fault: XrpcFault::Named(_), .. }));
-            match root {
-                Some(root) if is_refused && fetch.latest_commit().await? != root => {}
-                _ => return Err(error),
-            }
-        }
-        fetch.run(collections).await.map_err(|(error, _)| error)
+        let fetch = SliceFetch {
+            client: self,
+            host,
+            did,
+            max_bytes: limits.max_bytes,
+            requests: 0,
+            received: 0,
+        };
+        let slice = timeout(limits.max_time, fetch.of_latest_commits(collections)).await;
+        slice.unwrap_or(Err(SliceError::Time(limits.max_time)))
     }
 }
 
@@ -124,13 +126,32 @@ struct SliceFetch<'f> {
 struct SliceBlocks {
     root: Cid,
     blocks: Vec<(Cid, Vec<u8>)>,
-    bytes: u64,
 }
 
 /// An error, and the commit if it was known.
 type Failed = (SliceError, Option<Cid>);
 
 impl SliceFetch<'_> {
+    /// The slice of the first commit whose blocks are all served.
+    async fn of_latest_commits(
+        mut self,
+        collections: &[Nsid<'_>],
+    ) -> Result<FetchedSlice, SliceError> {
+        for _ in 1..MAX_COMMITS {
+            let (error, root) = match self.run(collections).await {
+                Ok(slice) => return Ok(slice),
+                Err(failed) => failed,
+            };
+            let is_refused =
+                matches!(&error, SliceError::Xrpc(XrpcError { fault: XrpcFault::Named(_), .. }));
+            match root {
+                Some(root) if is_refused && self.latest_commit().await? != root => {}
+                _ => return Err(error),
+            }
+        }
+        self.run(collections).await.map_err(|(error, _)| error)
+    }
+
     async fn run(&mut self, collections: &[Nsid<'_>]) -> Result<FetchedSlice, Failed> {
         let probe = self.probe(collections).await.map_err(|error| (error, None))?;
         let first = match &probe {
@@ -142,7 +163,7 @@ impl SliceFetch<'_> {
             None => Some(self.latest_commit().await.map_err(|error| (error, None))?),
         };
         let root = root.ok_or((SliceError::NoCommit, None))?;
-        let mut slice = SliceBlocks { root, blocks: Vec::new(), bytes: 0 };
+        let mut slice = SliceBlocks { root, blocks: Vec::new() };
         match self.fill(&mut slice, first.as_ref(), collections).await {
             Ok(()) => Ok(self.finish(&slice)),
             Err(error) => Err((error, Some(root))),
@@ -156,13 +177,22 @@ impl SliceFetch<'_> {
         self.requests += 1;
         match self.client.get_record(self.host, self.did, *first, rkey).await {
             Ok(bytes) => {
-                self.received += bytes.len() as u64;
+                self.count(&bytes)?;
                 Ok(Some(bytes))
             }
             // Some servers refuse to prove that a record is absent.
             Err(XrpcError { fault: XrpcFault::Named(_) | XrpcFault::Status(_), .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Counts the bytes of an answer.
+    fn count(&mut self, answer: &Bytes) -> Result<(), SliceError> {
+        self.received += answer.len() as u64;
+        if self.received > self.max_bytes {
+            return Err(SliceError::Size(self.max_bytes));
+        }
+        Ok(())
     }
 
     async fn latest_commit(&mut self) -> Result<Cid, SliceError> {
@@ -219,7 +249,7 @@ impl SliceFetch<'_> {
         for requested in missing.chunks(BLOCKS_PER_REQUEST) {
             self.requests += 1;
             let bytes = self.client.get_blocks(self.host, self.did, requested).await?;
-            self.received += bytes.len() as u64;
+            self.count(&bytes)?;
             let archive = read("getBlocks", &bytes)?;
             let received = archive.distinct().blocks;
             if received > requested.len() as u64 {
@@ -230,9 +260,6 @@ impl SliceFetch<'_> {
                 if !block.is_some_and(|block| slice.push(*cid, block, &mut check)) {
                     return Ok(false);
                 }
-            }
-            if slice.bytes > self.max_bytes {
-                return Err(SliceError::Size(self.max_bytes));
             }
         }
         Ok(true)
@@ -256,7 +283,6 @@ impl SliceBlocks {
         block: &[u8],
         check: &mut impl FnMut(&Cid, &[u8]) -> bool,
     ) -> bool {
-        self.bytes += block.len() as u64;
         self.blocks.push((cid, block.to_vec()));
         check(&cid, block)
     }

@@ -105,7 +105,7 @@ impl State {
     }
 }
 
-/// What a server does wrong.
+/// The fault of a server.
 #[derive(Clone, Copy)]
 enum Fault {
     /// Nothing.
@@ -126,6 +126,8 @@ enum Fault {
 struct Host {
     url: Url,
     requests: Arc<Mutex<Vec<String>>>,
+    /// Of all requests of a client together.
+    max_time: Duration,
 }
 
 impl Host {
@@ -159,7 +161,7 @@ impl Host {
                 let _ = stream.write_all(&[head.as_bytes(), &body].concat()).await;
             }
         });
-        Self { url: url.parse().unwrap(), requests }
+        Self { url: url.parse().unwrap(), requests, max_time: Duration::from_secs(60) }
     }
 
     async fn fetch(
@@ -171,7 +173,8 @@ impl Host {
         let client = Client::new(http).with_rate_limiter(RateLimiter::new(Duration::ZERO));
         let nsids: Vec<Nsid<'_>> =
             collections.iter().map(|collection| Nsid::parse(collection).unwrap()).collect();
-        client.fetch_collections(&self.url, Did::parse(DID).unwrap(), &nsids, max_bytes).await
+        let limits = Limits { max_bytes, max_time: self.max_time, ..Limits::REPOSITORY };
+        client.fetch_collections(&self.url, Did::parse(DID).unwrap(), &nsids, &limits).await
     }
 
     fn requests(&self) -> Vec<String> {
@@ -295,6 +298,15 @@ async fn a_slice_has_a_limit_in_bytes() {
     let host = Host::start(vec![Repo::new().state()], Fault::None).await;
     let error = host.fetch(&["app.test.post"], 20_000).await.unwrap_err();
     assert!(matches!(error.code(), Some("car/limit")), "{error}");
+}
+
+#[tokio::test]
+async fn all_requests_together_have_a_limit_in_time() {
+    let mut host = Host::start(vec![Repo::new().state()], Fault::None).await;
+    host.max_time = Duration::ZERO;
+    let error = host.fetch(&["app.test.post"], 1 << 20).await.unwrap_err();
+    assert_eq!(error, SliceError::Time(Duration::ZERO));
+    assert_eq!(error.code(), None);
 }
 
 #[tokio::test]
