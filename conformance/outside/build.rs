@@ -1,12 +1,17 @@
 //! Collects the Rust examples of every public crate's documentation into one Markdown file, which
-//! `src/lib.rs` includes as doctests; and the example of `query` into a program.
+//! `src/lib.rs` includes as doctests; and the example of `query` into a program. Doctests run in this folder, so the repository that
+//! the documents read is copied into it.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 fn main() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let repository = here.join("../../docs/guide/examples/repository.car");
+    println!("cargo::rerun-if-changed={}", repository.display());
+    fs::copy(repository, here.join("repository.car")).expect("the folder is writable");
+    let crates = here.join("../../crates");
     let mut examples = String::new();
     for name in CRATES {
         let source = crates.join(name).join("src");
