@@ -372,7 +372,7 @@ async fn prepare_tables(client: &mut Client, content: TableContent) -> Result<()
     let names: Option<Vec<String>> = found.try_get(0).map_err(failed)?;
     let comment: Option<String> = found.try_get(1).map_err(failed)?;
     let fatal = |text: String| {
-        let text = format!("{text}{EMPTY_DATABASE}, and {}", content.cure());
+        let text = format!("{text}{EMPTY_DATABASE}, and {}", content.fix());
         Err(SendFailure::new(FailureKind::Fatal, text))
     };
     let version = comment.as_deref().and_then(|comment| comment.strip_prefix(mark));

@@ -277,7 +277,7 @@ fn prepare(connection: &Connection, path: &Path, format: &FileFormat) -> Result<
 /// The consequence of a fault: only faults that do not concern the content of the file pass by themselves.
 #[cold]
 fn failure(path: &Path, content: TableContent, fault: StoreFault) -> SendFailure {
-    let start_anew = format!("name a new file and {}", content.cure());
+    let start_anew = format!("name a new file and {}", content.fix());
     let (kind, reason) = match fault {
         StoreFault::InUse => (FailureKind::Fatal, IN_USE.to_owned()),
         StoreFault::NotOurs => (FailureKind::Fatal, NOT_OURS.to_owned()),

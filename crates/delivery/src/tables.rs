@@ -34,7 +34,7 @@ pub enum TableContent {
 
 impl TableContent {
     /// How new tables get the content of earlier ones.
-    pub(crate) fn cure(self) -> &'static str {
+    pub(crate) fn fix(self) -> &'static str {
         match self {
             Self::Records => "fetch the history of the accounts (`follow --backfill`)",
             Self::NostrEvents => "follow the relays from the start, with another --state",

@@ -93,8 +93,8 @@ pub async fn repository(
     mut line: ProgressLine,
 ) -> Result<FetchedRepo, Failure> {
     line.step(format!("requesting from {}", host.host_str().unwrap_or_default()));
-    let mut stream = client.get_repo(host, did, None, limits).await.map_err(with_cure)?;
-    while let Some(piece) = stream.next().await.map_err(with_cure)? {
+    let mut stream = client.get_repo(host, did, None, limits).await.map_err(download_failure)?;
+    while let Some(piece) = stream.next().await.map_err(download_failure)? {
         into.write_all(&piece).map_err(FetchError::Local)?;
         line.bytes(stream.host(), stream.received(), stream.stated_bytes());
     }
@@ -130,7 +130,7 @@ impl<'r> DownloadReader<'r> {
         let (mut line, since) = (online.progress_line(), Instant::now());
         line.step(format!("requesting from {}", host.host_str().unwrap_or_default()));
         let request = network.xrpc.get_repo(host, did, None, limits);
-        let stream = runtime.block_on(request).map_err(with_cure)?;
+        let stream = runtime.block_on(request).map_err(download_failure)?;
         let (piece, waited) = (Bytes::new(), since.elapsed());
         Ok(Self { runtime, stream, line, piece, waited, failure: None })
     }
@@ -148,7 +148,7 @@ impl<'r> DownloadReader<'r> {
         let Self { stream, line, failure, .. } = self;
         line.end();
         match failure {
-            Some(error) => Err(with_cure(error)),
+            Some(error) => Err(download_failure(error)),
             None => Ok(stream.fetched()),
         }
     }
@@ -181,7 +181,7 @@ impl Read for DownloadReader<'_> {
 }
 
 /// The failure of a download, with the option that changes the exceeded limit.
-fn with_cure(error: XrpcError) -> Failure {
+pub fn download_failure(error: XrpcError) -> Failure {
     let option = match &error.fault {
         XrpcFault::Http(HttpFault::TooLarge(_)) => "--max-bytes",
         XrpcFault::Http(HttpFault::Timeout(_)) => "--max-seconds",

@@ -27,9 +27,9 @@ impl QueryError {
     pub(crate) fn execution(error: DataFusionError) -> Self {
         let error = message(error);
         let is_gone = error.contains("not found") || error.contains("No such file");
-        let cure =
+        let fix =
             if is_gone { ": the file was replaced meanwhile; run the query again" } else { "" };
-        Self::Execution(format!("{error}{cure}"))
+        Self::Execution(format!("{error}{fix}"))
     }
 }
 

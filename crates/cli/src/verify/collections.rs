@@ -15,7 +15,7 @@ use super::report::{Download, ProofReport};
 use super::signer::Signer;
 use super::{Reported, VerifyArgs, report_first, server};
 use crate::account::ResolvedAccount;
-use crate::download::Target as DownloadTarget;
+use crate::download::{Target as DownloadTarget, download_failure};
 use crate::failure::Failure;
 use crate::files;
 use crate::findings::Findings;
@@ -105,11 +105,14 @@ fn prove(
 }
 
 fn slice_failure(error: SliceError, who: AtIdentifier<'_>, from: &str) -> Failure {
-    match (error.code(), error) {
-        (Some(code), error) => {
-            Failure::Refused(format!("{who}: refused ({code}): {error} (from {from})"))
+    let option = match error {
+        SliceError::Xrpc(error) => return download_failure(error),
+        SliceError::Size(_) => "--max-bytes",
+        SliceError::Time(_) => "--max-seconds",
+        _ => {
+            let code = error.code().unwrap_or_default();
+            return Failure::Refused(format!("{who}: refused ({code}): {error} (from {from})"));
         }
-        (None, SliceError::Xrpc(error)) => error.into(),
-        (None, error) => Failure::Network(format!("{who}: {error} (from {from})")),
-    }
+    };
+    Failure::Network(format!("{who}: {error} from {from} (the limit of {option})"))
 }

@@ -73,14 +73,13 @@ pub enum SliceError {
 }
 
 impl SliceError {
-    /// The stable code of the broken rule; `None` if a request failed or all took too long.
+    /// The stable code of the broken rule; `None` if a request failed, or a limit of the caller was exceeded.
     pub fn code(&self) -> Option<&'static str> {
         match self {
-            Self::Xrpc(_) | Self::Time(_) => None,
+            Self::Xrpc(_) | Self::Size(_) | Self::Time(_) => None,
             Self::Archive { error, .. } => Some(error.fault.code()),
             Self::NoCommit => Some("commit/missing-block"),
             Self::Unrequested { .. } => Some("car/extra"),
-            Self::Size(_) => Some("car/limit"),
         }
     }
 }

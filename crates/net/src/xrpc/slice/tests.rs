@@ -297,7 +297,7 @@ async fn altered_and_unrequested_blocks_are_refused() {
 async fn a_slice_has_a_limit_in_bytes() {
     let host = Host::start(vec![Repo::new().state()], Fault::None).await;
     let error = host.fetch(&["app.test.post"], 20_000).await.unwrap_err();
-    assert!(matches!(error.code(), Some("car/limit")), "{error}");
+    assert_eq!((&error, error.code()), (&SliceError::Size(20_000), None));
 }
 
 #[tokio::test]
