@@ -7,6 +7,7 @@
 mod admin;
 mod args;
 mod capture;
+mod collections;
 mod delivery;
 mod doctor;
 mod frames;

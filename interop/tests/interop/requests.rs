@@ -1,11 +1,13 @@
 //! The XRPC client and the verifiers with responses of the reference PDS and directory.
 
+use std::collections::BTreeSet;
+
 use atproto::syntax::{Did, DidBuf, Handle, Nsid, RecordKey};
 use net::http::Limits;
 use net::identity::Identity;
 use net::xrpc::{Client, ErrorName, PageOptions};
 use reqwest::Url;
-use verify::{plc, record, repository};
+use verify::{collections, plc, record, repository};
 use wireproof_interop::kit;
 use wireproof_interop::pds::{Account, Pds, Plc};
 
@@ -88,6 +90,34 @@ async fn every_response_of_the_pds_is_parsed_and_verified() {
     let found = listed.iter().find(|listed| listed.did.as_did() == did).unwrap();
     let expected = (Some(latest.cid), Some(latest.rev), Some(true));
     assert_eq!((found.head, found.rev, found.active), expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn collections_of_the_pds_are_proved_by_their_part_of_the_repository() {
+    let kit = kit!(Pds);
+    let fixture = PdsFixture::start(&kit).await;
+    let did = fixture.did();
+    let key = fixture.identity.account.key.as_ref().unwrap();
+    let records = fixture.pds.records(&fixture.account).await;
+    let collections: BTreeSet<&str> =
+        records.keys().map(|path| path.split_once('/').unwrap().0).collect();
+    assert!(collections.len() > 2, "{collections:?}");
+    for wanted in collections.into_iter().chain(["com.example.missing"]) {
+        let nsid = Nsid::parse(wanted).unwrap();
+        let fetched =
+            fixture.xrpc.fetch_collections(&fixture.host, did, &[nsid], &Limits::REPOSITORY);
+        let slice = fetched.await.unwrap();
+        let options = record::Options::default();
+        let proof =
+            collections::verify(&slice.archive, &[wanted], Some(did.as_str()), key, &options);
+        let proof = proof.unwrap();
+        let proved: Vec<_> =
+            proof.records().iter().map(|record| (&*record.path, record.cid.to_string())).collect();
+        let listed = records.iter().filter(|(path, _)| path.split_once('/').unwrap().0 == wanted);
+        let listed: Vec<_> = listed.map(|(path, cid)| (&**path, cid.clone())).collect();
+        assert_eq!((proved, proof.extra().blocks), (listed, 0), "{wanted}");
+        assert!(slice.requests <= 8, "{wanted}: {} requests", slice.requests);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,6 @@
 //! `wireproof repo` and `wireproof ls`: read repositories, in CAR files or of accounts.
 
+mod part;
 mod records;
 mod source;
 mod stats;
@@ -10,7 +11,6 @@ use std::path::{Path, PathBuf};
 use atproto::repo::{Options, Record, Repository};
 use atproto::syntax::RepoPathChecker;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use mapping::MappedFile;
 
 use crate::batch::JobsArgs;
 use crate::failure::Failure;
@@ -20,7 +20,8 @@ pub(crate) use source::DownloadedArgs;
 /// Read CAR files, or the repositories of accounts.
 ///
 /// These commands check every hash, and that the tree is canonical and complete. They do not check the signature of a
-/// file: use `wireproof verify`. They download and prove the repository of an account. `-` is standard input.
+/// file: use `wireproof verify`. They download and prove the repository of an account. With --collection, only the part that can have
+/// its records is read. `-` is standard input.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RepoCommand {
     /// List records: path, tab, CID, in the order of the paths.
@@ -47,9 +48,9 @@ pub(crate) struct LsArgs {
     /// A CAR file, or an account: a handle, a DID or an at:// URI, whose repository is downloaded and proved.
     #[arg(value_name = "FILE.car|ACCOUNT|-", value_hint = ValueHint::FilePath)]
     repository: String,
-    /// List only the records of this collection.
-    #[arg(long, value_name = "NSID")]
-    collection: Option<String>,
+    /// List only the records of these collections. Of an account, only the part of the repository that proves them is downloaded.
+    #[arg(long = "collection", value_name = "NSID,…", value_delimiter = ',')]
+    collections: Vec<String>,
     /// Print one JSON object per line: collection, rkey, cid, bytes.
     #[arg(long)]
     json: bool,
@@ -90,6 +91,10 @@ pub(crate) struct ExportArgs {
     /// A CAR file, or an account: a handle, a DID or an at:// URI, whose repository is downloaded and proved.
     #[arg(value_name = "FILE.car|ACCOUNT|-", value_hint = ValueHint::FilePath)]
     repository: String,
+    /// Write only these collections: their records and, in a CAR, the commit and nodes that prove them. Of an account, only this
+    /// part is downloaded.
+    #[arg(long = "collection", value_name = "NSID,…", value_delimiter = ',')]
+    collections: Vec<String>,
     /// The format to write.
     #[arg(long, value_enum, default_value_t = ExportFormat::Car)]
     format: ExportFormat,
@@ -141,7 +146,7 @@ pub(crate) fn run(command: &RepoCommand, output: Output) -> Result<(), Failure> 
 /// Reads the repository in the bytes of `file`, and checks every hash.
 fn read<'a>(
     file: &Path,
-    bytes: &'a MappedFile,
+    bytes: &'a [u8],
     threads: NonZeroUsize,
 ) -> Result<Repository<'a>, Failure> {
     Repository::read_on_threads(bytes, &Options::default(), threads)
@@ -179,7 +184,8 @@ Examples:
 const EXPORT_EXAMPLES: &str = "\
 Examples:
   wireproof repo export repository.car --out streamable.car
-  wireproof repo export repository.car --format ndjson | jq .record";
+  wireproof repo export repository.car --format ndjson | jq .record
+  wireproof repo export at://atproto.com/app.bsky.feed.post --out posts.car";
 
 const STATS_EXAMPLES: &str = "\
 Examples:

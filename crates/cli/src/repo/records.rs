@@ -5,13 +5,14 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use atproto::mst::Change;
-use atproto::repo::{ExportError, Repository};
+use atproto::repo::{ExportError, Record, Repository};
 use atproto::syntax::AtUri;
 use codec::AnyCid;
 use codec::printable::{Printable, escape_json};
 use serde::Serialize;
 use verify::InvalidRecord;
 
+use super::part::Part;
 use super::source::RepositoryName;
 use super::{DiffArgs, ExportArgs, ExportFormat, GetArgs, LsArgs, read, records};
 use crate::batch::cores;
@@ -29,16 +30,14 @@ pub(super) fn ls(args: &LsArgs, output: Output) -> Result<(), Failure> {
         bytes: usize,
     }
     let named = RepositoryName::parse(&args.repository);
-    let collection = args.collection.as_deref().or(named.collection);
-    let open = named.open(&args.downloaded)?;
+    let collections = named.collections(&args.collections);
+    let open = named.open(&collections, &args.downloaded)?;
     let repository = read(&open.name, &open.bytes, cores())?;
+    let part = part(&open.name, &repository, &collections)?;
     let mut out = BufWriter::new(output.stdout());
-    for record in records(&repository) {
+    for record in selected(&repository, part) {
         let record = record.map_err(|error| Failure::refused(&open.name, error))?;
         let path = RecordPath::split(&record.path);
-        if collection.is_some_and(|wanted| wanted != path.collection) {
-            continue;
-        }
         if args.json {
             let (cid, bytes) = (record.cid.to_string(), record.block.len());
             write_json_line(&mut out, &RecordLine { path, cid, bytes })?;
@@ -49,8 +48,31 @@ pub(super) fn ls(args: &LsArgs, output: Output) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
+/// The part with these collections, if there are any.
+fn part<'a>(
+    name: &Path,
+    repository: &Repository<'a>,
+    collections: &[&str],
+) -> Result<Option<Part<'a>>, Failure> {
+    if collections.is_empty() {
+        return Ok(None);
+    }
+    let part = Part::read(repository, collections);
+    part.map(Some).map_err(|why| Failure::refused(name, why))
+}
+
+/// The records of the part, or else of the repository.
+fn selected<'a>(
+    repository: &Repository<'a>,
+    part: Option<Part<'a>>,
+) -> impl Iterator<Item = Result<Record<'a>, String>> {
+    let all = part.is_none().then(|| records(repository));
+    let part = part.into_iter().flat_map(|part| part.records.into_iter().map(Ok));
+    all.into_iter().flatten().chain(part)
+}
+
 pub(super) fn get(args: &GetArgs, output: Output) -> Result<(), Failure> {
-    let open = RepositoryName::parse(&args.repository).open(&args.downloaded)?;
+    let open = RepositoryName::parse(&args.repository).open(&[], &args.downloaded)?;
     let repository = read(&open.name, &open.bytes, cores())?;
     let path = path_in(&args.path, &repository)?;
     let mut found = None;
@@ -141,14 +163,18 @@ fn write_change(out: &mut impl Write, change: &Change, json: bool) -> io::Result
 }
 
 pub(super) fn export(args: &ExportArgs, output: Output) -> Result<(), Failure> {
-    let open = RepositoryName::parse(&args.repository).open(&args.downloaded)?;
+    let named = RepositoryName::parse(&args.repository);
+    let collections = named.collections(&args.collections);
+    let open = named.open(&collections, &args.downloaded)?;
     let repository = read(&open.name, &open.bytes, cores())?;
-    if args.format == ExportFormat::Car {
+    let part = part(&open.name, &repository, &collections)?;
+    if args.format == ExportFormat::Car && part.is_none() {
         check_complete(&open.name, &repository)?;
     }
-    let write = |out: &mut dyn Write| match args.format {
-        ExportFormat::Car => write_car(&repository, out),
-        ExportFormat::Ndjson => write_lines(&repository, out),
+    let write = |out: &mut dyn Write| match (args.format, part) {
+        (ExportFormat::Car, None) => write_car(&repository, out),
+        (ExportFormat::Car, Some(part)) => Ok(part.write_car(out)?),
+        (ExportFormat::Ndjson, part) => write_lines(selected(&repository, part), out),
     };
     let (written, io_failure): (_, &dyn Fn(io::Error) -> Failure) =
         if files::is_standard_stream(&args.out) {
@@ -183,7 +209,10 @@ fn write_car(repository: &Repository<'_>, out: &mut dyn Write) -> Result<(), Wri
     }
 }
 
-fn write_lines(repository: &Repository<'_>, out: &mut dyn Write) -> Result<(), WriteError> {
+fn write_lines<'a>(
+    records: impl Iterator<Item = Result<Record<'a>, String>>,
+    out: &mut dyn Write,
+) -> Result<(), WriteError> {
     #[derive(Serialize)]
     struct RecordLine<'a> {
         #[serde(flatten)]
@@ -193,7 +222,7 @@ fn write_lines(repository: &Repository<'_>, out: &mut dyn Write) -> Result<(), W
         content: RecordContent,
     }
     let mut out = BufWriter::new(out);
-    for record in records(repository) {
+    for record in records {
         let record = record.map_err(WriteError::Refused)?;
         let invalid = InvalidRecord::of_record(&record, usize::MAX);
         let content = RecordContent::of(invalid.as_ref(), record.block);

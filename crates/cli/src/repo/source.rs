@@ -1,22 +1,25 @@
 //! Repositories by name: a CAR file, or an account, whose repository is downloaded and proved.
 
 use std::borrow::Cow;
+use std::ops::Deref;
 use std::path::Path;
 
 use atproto::syntax::AtIdentifier;
 use clap::Args;
 use mapping::MappedFile;
 use net::http::Url;
+use verify::record;
 use verify::repository::{self, Options};
 
 use crate::account::{ResolvedAccount, Signer};
 use crate::batch::cores;
+use crate::collections;
 use crate::download::{self, Saved, Target};
 use crate::failure::Failure;
 use crate::files;
 use crate::log::{self, Level};
 use crate::names;
-use crate::network::{DownloadArgs, LazyNetwork, NETWORK, NetworkArgs};
+use crate::network::{DownloadArgs, LazyNetwork, NETWORK, NetworkArgs, origin};
 use crate::stage::Stages;
 
 /// How the repositories of accounts are downloaded.
@@ -50,9 +53,26 @@ pub(super) enum Source<'a> {
 pub(super) struct OpenRepository<'a> {
     /// Its name in messages.
     pub(super) name: Cow<'a, Path>,
-    pub(super) bytes: MappedFile,
+    pub(super) bytes: OpenBytes,
     /// The download, which is removed with this value.
     _saved: Option<Saved>,
+}
+
+/// The bytes of a file, or of a download in memory.
+pub(super) enum OpenBytes {
+    File(MappedFile),
+    Memory(Vec<u8>),
+}
+
+impl Deref for OpenBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::File(file) => file,
+            Self::Memory(bytes) => bytes,
+        }
+    }
 }
 
 impl<'a> RepositoryName<'a> {
@@ -76,15 +96,70 @@ impl<'a> RepositoryName<'a> {
         Self { source, collection: None }
     }
 
-    /// Opens a file, or downloads the repository of an account and proves that the account signed it.
-    pub(super) fn open(self, args: &DownloadedArgs) -> Result<OpenRepository<'a>, Failure> {
-        match self.source {
-            Source::File(path) => {
-                Ok(OpenRepository { name: path.into(), bytes: files::map(path)?, _saved: None })
-            }
-            Source::Account(name) => download(names::account(name)?, args),
+    /// The collections that are wanted: those of the option, or else the one of the name. All, if there are none.
+    pub(super) fn collections<'s>(&self, of_option: &'s [String]) -> Vec<&'s str>
+    where
+        'a: 's,
+    {
+        if of_option.is_empty() {
+            self.collection.into_iter().collect()
+        } else {
+            of_option.iter().map(String::as_str).collect()
         }
     }
+
+    /// Opens a file, or downloads the repository of an account and proves that the account signed it: of some collections, only the part
+    /// that proves them.
+    pub(super) fn open(
+        self,
+        collections: &[&str],
+        args: &DownloadedArgs,
+    ) -> Result<OpenRepository<'a>, Failure> {
+        match self.source {
+            Source::File(path) => {
+                let bytes = OpenBytes::File(files::map(path)?);
+                Ok(OpenRepository { name: path.into(), bytes, _saved: None })
+            }
+            Source::Account(name) if collections.is_empty() => {
+                download(names::account(name)?, args)
+            }
+            Source::Account(name) => download_part(names::account(name)?, collections, args),
+        }
+    }
+}
+
+/// Downloads and proves the part of a repository that has these collections.
+fn download_part<'a>(
+    who: AtIdentifier<'_>,
+    names: &[&str],
+    args: &DownloadedArgs,
+) -> Result<OpenRepository<'a>, Failure> {
+    let nsids = collections::parse(names)?;
+    let network = LazyNetwork::new(&args.network, args.from.as_slice(), true);
+    let online = &*network.open()?;
+    let (network, runtime) = (&online.network, &online.runtime);
+    let account = ResolvedAccount::look_up(network, runtime, who, &mut Stages::default())?;
+    let Signer { did, key, host } = account.signer(args.from.as_ref())?;
+    let limits = args.download.limits();
+    let slice = collections::download(who, did.as_did(), &host, &nsids, &limits, online)?;
+    let options = record::Options::default();
+    let proved =
+        verify::collections::verify(&slice.archive, names, Some(did.as_str()), &key, &options);
+    let proved = proved.map_err(|why| {
+        let code = why.code();
+        Failure::Refused(format!("{who}: refused ({code}): {why} (from {})", origin(&host)))
+    })?;
+    let (records, rev) = (proved.records().len(), proved.commit().rev);
+    let of = names.join(", ");
+    let text = format!(
+        "{who}: all {records} records of {of}, proved to be signed by {did} (revision {rev})"
+    );
+    log::print(Level::Info, &text)?;
+    if let Some(reason) = &slice.whole {
+        log::print(Level::Info, &format!("{who}: the whole repository was fetched: {reason}"))?;
+    }
+    let name = Path::new(&who.to_string()).to_owned();
+    Ok(OpenRepository { name: name.into(), bytes: OpenBytes::Memory(slice.archive), _saved: None })
 }
 
 fn download<'a>(
@@ -103,7 +178,7 @@ fn download<'a>(
     let fetched = download::repository(xrpc, &host, did.as_did(), &mut target, &limits, line);
     let fetched = runtime.block_on(fetched)?;
     let saved = target.save()?;
-    let bytes = files::map(saved.path())?;
+    let bytes = OpenBytes::File(files::map(saved.path())?);
     let mut options = Options::default();
     options.threads = cores();
     let proved = repository::verify(&bytes, Some(did.as_str()), &key, &options);

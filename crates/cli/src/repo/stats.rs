@@ -94,7 +94,7 @@ impl RecordCounts {
 
 impl Stats {
     fn of(name: &str, args: &DownloadedArgs, threads: NonZeroUsize) -> Result<Self, Failure> {
-        let OpenRepository { name, bytes, .. } = &RepositoryName::parse(name).open(args)?;
+        let OpenRepository { name, bytes, .. } = &RepositoryName::parse(name).open(&[], args)?;
         let repository = read(name, bytes, threads)?;
         Self::new(&repository, bytes.len()).map_err(|error| Failure::refused(name, error))
     }

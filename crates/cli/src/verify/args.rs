@@ -207,13 +207,8 @@ impl<'a> Target<'a> {
             return Ok(self);
         }
         let usage = |what: &str| Err(Failure::Usage(format!("--collection {what}")));
-        let mut nsids = Vec::new();
-        for text in collections {
-            match Nsid::parse(text.trim()) {
-                Ok(nsid) => nsids.push(nsid),
-                Err(error) => return usage(&format!("{text}: {error}")),
-            }
-        }
+        let names: Vec<&str> = collections.iter().map(String::as_str).collect();
+        let nsids = crate::collections::parse(&names)?;
         match self {
             Self::File(file) => Ok(Self::CollectionsSlice(file, nsids)),
             Self::Account(who) => Ok(Self::Collections(who, nsids)),

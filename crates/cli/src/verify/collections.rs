@@ -7,7 +7,6 @@ use atproto::syntax::{AtIdentifier, Nsid};
 use codec::car;
 use codec::printable::Printable;
 use crypto::PublicKey;
-use net::xrpc::SliceError;
 use verify::repository::RepositoryRejection;
 use verify::{collections, record};
 
@@ -15,7 +14,7 @@ use super::report::{Download, ProofReport};
 use super::signer::Signer;
 use super::{Reported, VerifyArgs, report_first, server};
 use crate::account::ResolvedAccount;
-use crate::download::{Target as DownloadTarget, download_failure};
+use crate::download::Target as DownloadTarget;
 use crate::failure::Failure;
 use crate::files;
 use crate::findings::Findings;
@@ -27,9 +26,10 @@ pub(super) fn verify_account<W: Write>(
     who: AtIdentifier<'_>,
     collections: &[Nsid<'_>],
     args: &VerifyArgs,
-    Online { network, runtime, .. }: &Online,
+    online: &Online,
     findings: &mut Findings<W>,
 ) -> Result<Reported, Failure> {
+    let Online { network, runtime, .. } = online;
     let mut stages = Stages::default();
     let account = ResolvedAccount::look_up(network, runtime, who, &mut stages)?;
     let (did, key) = (account.did(), account.key()?);
@@ -37,8 +37,7 @@ pub(super) fn verify_account<W: Write>(
     let from = network::origin(host);
     let mut timer = StageTimer::start(&mut stages);
     let limits = args.download.limits();
-    let fetched = network.xrpc.fetch_collections(host, did, collections, &limits);
-    let slice = runtime.block_on(fetched).map_err(|error| slice_failure(error, who, &from))?;
+    let slice = crate::collections::download(who, did, host, collections, &limits, online)?;
     timer.finish(Stage::Fetch);
     if let Some(path) = &args.save {
         let mut target = DownloadTarget::new(Some(path))?;
@@ -48,7 +47,7 @@ pub(super) fn verify_account<W: Write>(
 
     let mut report = ProofReport::of_account(who, &account, stages);
     report.add_download(Download { host: from.clone(), bytes: slice.archive.len() as u64 });
-    report.requests = Some(slice.requests);
+    report.add_transfer(&slice);
     let (archive, did) = (&slice.archive, Some(did.as_str()));
     let outcome = match prove(archive, collections, did, &key, args, &mut report) {
         Ok(()) => Ok(()),
@@ -102,17 +101,4 @@ fn prove(
     let proof = proof?;
     report.add_collections(&names, &proof);
     Ok(())
-}
-
-fn slice_failure(error: SliceError, who: AtIdentifier<'_>, from: &str) -> Failure {
-    let option = match error {
-        SliceError::Xrpc(error) => return download_failure(error),
-        SliceError::Size(_) => "--max-bytes",
-        SliceError::Time(_) => "--max-seconds",
-        _ => {
-            let code = error.code().unwrap_or_default();
-            return Failure::Refused(format!("{who}: refused ({code}): {error} (from {from})"));
-        }
-    };
-    Failure::Network(format!("{who}: {error} from {from} (the limit of {option})"))
 }

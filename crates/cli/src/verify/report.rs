@@ -8,6 +8,7 @@ use atproto::mst::canonical::Summary;
 use atproto::repo::BlockTotals;
 use atproto::syntax::AtIdentifier;
 use codec::Cid;
+use net::xrpc::FetchedSlice;
 use serde::Serialize;
 use verify::collections::CollectionsProof;
 use verify::record::RecordProof as Proof;
@@ -48,9 +49,8 @@ pub(super) struct ProofReport {
     repository: Option<RepositorySummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
     record_proof: Option<RecordSummary>,
-    /// Number of requests of the download, if there were several.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) requests: Option<u64>,
+    #[serde(flatten)]
+    transfer: Option<Transfer>,
     #[serde(skip_serializing_if = "Option::is_none")]
     collections_proof: Option<CollectionsSummary>,
 }
@@ -107,6 +107,16 @@ struct CollectionsSummary {
     extra_bytes: u64,
 }
 
+/// The requests for a slice.
+#[derive(Debug, Serialize)]
+struct Transfer {
+    requests: u64,
+    received_bytes: u64,
+    /// Why the whole repository was fetched, if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    whole_repository: Option<String>,
+}
+
 /// A broken rule, and its place.
 #[derive(Debug, Serialize)]
 pub(super) struct Finding {
@@ -145,6 +155,12 @@ impl ProofReport {
 
     pub(super) fn add_download(&mut self, Download { host, bytes }: Download) {
         (self.host, self.bytes) = (Some(host), bytes);
+    }
+
+    pub(super) fn add_transfer(&mut self, slice: &FetchedSlice) {
+        let whole_repository = slice.whole.as_ref().map(ToString::to_string);
+        let (requests, received_bytes) = (slice.requests, slice.received);
+        self.transfer = Some(Transfer { requests, received_bytes, whole_repository });
     }
 
     /// The server of the download.
@@ -283,8 +299,11 @@ impl ProofReport {
         if let Some(collections) = &self.collections_proof {
             text += &collections.to_text(self.bytes);
         }
-        if let Some(requests) = self.requests {
-            text += &format!("requests {requests}\n");
+        if let Some(Transfer { requests, received_bytes, whole_repository }) = &self.transfer {
+            text += &format!("requests {requests}, {received_bytes} bytes received\n");
+            if let Some(reason) = whole_repository {
+                text += &format!("whole    the whole repository was fetched: {reason}\n");
+            }
         }
         text
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use simnet::hostile::{self, Expect, InputKind};
 use simnet::servers::{AccountInfo, AccountStatus, Fault, FaultSchedule, Server, Simulation, Spec};
 
-use crate::{json, stderr, stdout};
+use crate::{json, json_lines, stderr, stdout};
 
 const PDS: Server = Server::Pds(0);
 
@@ -372,6 +372,11 @@ fn records_of_an_account_are_listed_and_printed_by_name_once_they_are_proved() {
     let count = count.count();
     assert_eq!(of_collection(&["ls", &format!("at://{handle}/{collection}")]), count);
     assert_eq!(of_collection(&["repo", "ls", did, "--collection", collection]), count);
+    let other = records.iter().map(|(path, _)| path.split_once('/').unwrap().0);
+    let other = other.filter(|other| *other != collection).next_back().unwrap();
+    let both = format!("{collection},{other}");
+    let lines = of_collection(&["ls", handle, "--collection", &both]);
+    assert!(lines > count && lines <= records.len(), "{lines}");
     let exported = stdout(&network.run(&["repo", "export", did, "--format", "ndjson"]).success());
     let stats = json(&network.run(&["repo", "stats", did, "--json"]).success());
     assert_eq!(stats["did"], *did);
@@ -382,6 +387,67 @@ fn records_of_an_account_are_listed_and_printed_by_name_once_they_are_proved() {
     assert!(stderr(&absent.code(1)).contains("proved absent"));
     assert!(stderr(&network.run(&["get", handle]).code(2)).contains("wireproof ls"));
     assert!(stderr(&network.run(&["ls", "alice"]).code(2)).contains("alice.bsky.social"));
+}
+
+#[test]
+fn the_part_of_a_repository_with_a_collection_is_exported_and_proved_again() {
+    let network = Network::start();
+    let AccountInfo { did, handle, signing_key, .. } = &network.account;
+    let dir = tempfile::tempdir().unwrap();
+    let name = |file: &str| dir.path().join(file).to_str().unwrap().to_owned();
+    let (whole, part, again) = (name("whole.car"), name("part.car"), name("again.car"));
+    network.verify(&["--save", &whole]).success();
+    let expected = &network.sim.expected_accounts()[0].records;
+    let collection = expected.keys().next().unwrap().split_once('/').unwrap().0;
+    let prefix = format!("{collection}/");
+    let paths: Vec<&str> =
+        expected.keys().map(|path| &**path).filter(|path| path.starts_with(&prefix)).collect();
+    let uri = format!("at://{handle}/{collection}");
+
+    let lines = json_lines(&network.run(&["repo", "export", &uri, "--format", "ndjson"]).success());
+    let exported: Vec<String> =
+        lines.iter().map(|line| format!("{prefix}{}", line["rkey"].as_str().unwrap())).collect();
+    assert_eq!(exported, paths);
+
+    network.run(&["repo", "export", &uri, "--out", &part]).success();
+    let of_file = ["repo", "export", &whole, "--collection", collection, "--out", &again];
+    command().args(of_file).assert().success();
+    assert!(std::fs::metadata(&again).unwrap().len() < std::fs::metadata(&whole).unwrap().len());
+    for file in [&part, &again] {
+        let options = ["--key", signing_key, "--did", did, "--collection", collection, "--json"];
+        let proof = json(&command().args(["verify", file]).args(options).assert().success());
+        let proof = &proof["collections_proof"];
+        assert_eq!((&proof["records"], &proof["extra_blocks"]), (&paths.len().into(), &0.into()));
+        let list = |options: &[&str]| command().args(["repo", "ls", file]).args(options).assert();
+        let listed = stdout(&list(&["--collection", collection]).success());
+        let listed: Vec<&str> =
+            listed.lines().map(|line| line.split_once('\t').unwrap().0).collect();
+        assert_eq!(listed, paths);
+        // It is not the whole repository, and proves nothing of another collection that it lacks.
+        assert!(stderr(&list(&[]).code(1)).contains("missing"));
+    }
+    let usage = network.run(&["ls", handle, "--collection", "posts"]).code(2);
+    assert!(stderr(&usage).contains("--collection posts"), "{}", stderr(&usage));
+    network.sim.faults().enable(Server::Plc, Fault::WrongKey, FaultSchedule::ALWAYS);
+    let refused = network.run(&["repo", "export", &uri]).code(1);
+    assert!(stderr(&refused).contains("signature/wrong"), "{}", stderr(&refused));
+    assert_eq!(stdout(&refused), "");
+}
+
+#[test]
+fn a_server_without_get_blocks_sends_the_whole_repository_and_the_command_says_so() {
+    let network = Network::start();
+    let relay = network.sim.url(Server::Relay(0));
+    let uri = format!("at://{}/app.bsky.feed.post", network.account.handle);
+    let from = ["--from", &*relay];
+    let proof = json(&network.run(&[&["verify", &uri, "--json"], &from[..]].concat()).success());
+    let reason = proof["whole_repository"].as_str().unwrap();
+    assert!(reason.contains("getBlocks: MethodNotImplemented"), "{reason}");
+    assert_eq!(proof["collections_proof"]["extra_blocks"], 0);
+    assert!(proof["received_bytes"].as_u64() > proof["bytes"].as_u64(), "{proof}");
+    let listed = network.run(&[&["ls", &uri], &from[..]].concat()).success();
+    assert!(stderr(&listed).contains("the whole repository was fetched"), "{}", stderr(&listed));
+    assert!(stdout(&listed).lines().all(|line| line.starts_with("app.bsky.feed.post/")));
 }
 
 #[test]

@@ -52,6 +52,22 @@ impl Layer {
             Self::At(layer) => Self::At(layer - 1),
         }
     }
+
+    /// About how many keys are in and below a node of this layer: of all keys, a quarter are in a layer above. None if it is unknown.
+    pub(super) fn expected_keys(self) -> u64 {
+        match self {
+            Self::At(layer) => 4u64.saturating_pow(u32::from(layer) + 1),
+            Self::Unknown | Self::Below => 0,
+        }
+    }
+
+    /// Number of layers from this one down.
+    pub(super) fn count_down(self) -> u64 {
+        match self {
+            Self::At(layer) => u64::from(layer) + 1,
+            Self::Unknown | Self::Below => 0,
+        }
+    }
 }
 
 /// Keys to be hashed together, with the layers in which they were found.

@@ -44,7 +44,7 @@ use std::ops::Range;
 
 use codec::{Cid, CidRef};
 
-pub use ranges::{KeyRanges, RangeResult, RangeWalk, search_ranges};
+pub use ranges::{KeyRanges, RangeOutlook, RangeResult, RangeWalk, search_ranges};
 pub use search::{SearchResult, search};
 pub use source::{BlockNodes, BlockSet, NodeSource};
 

@@ -62,6 +62,15 @@ impl KeyRanges {
         after.checked_sub(1).is_some_and(|at| self.0[at].ends_after(key))
     }
 
+    /// Whether all keys after `prev` and before `next` are in one range, where `None` is the end of the tree.
+    fn cover(&self, prev: &[u8], next: Option<&[u8]>) -> bool {
+        let after = self.0.partition_point(|range| range.start.as_slice() <= prev);
+        after.checked_sub(1).is_some_and(|at| match (&self.0[at].end, next) {
+            (None, _) => true,
+            (Some(end), next) => next.is_some_and(|next| next <= end.as_slice()),
+        })
+    }
+
     /// Whether a key of a range can be after `prev` and before `next`, where `None` is the end of the tree.
     fn meet(&self, prev: &[u8], next: Option<&[u8]>) -> bool {
         let first = self.0.partition_point(|range| !range.ends_after(prev));
@@ -73,6 +82,13 @@ impl KeyRange {
     fn ends_after(&self, key: &[u8]) -> bool {
         self.end.as_ref().is_none_or(|end| end.as_slice() > key)
     }
+}
+
+/// About how many keys are in and below a node of this layer: half as many at an end of the tree, where the first key of a layer above
+/// may be as far outside.
+fn expected_keys(layer: Layer, prev: &[u8], next: Option<&[u8]>) -> u64 {
+    let is_at_end = prev.is_empty() || next.is_none();
+    layer.expected_keys() >> u32::from(is_at_end)
 }
 
 /// The least key after all keys with a prefix.
@@ -96,8 +112,22 @@ pub struct RangeWalk {
     records: BTreeMap<Vec<u8>, AnyCid>,
     /// Bytes of the keys of `needed` and `records`.
     key_bytes: usize,
+    /// About how many keys are outside the ranges, in and below the supplied nodes.
+    other_keys: u64,
     /// The first broken rule, which ends the walk.
     fault: Option<TreeError>,
+}
+
+/// What the nodes of a walk so far let expect: every key of a tree is in a layer above with a chance of a quarter, so that a node has
+/// `4^(layer + 1)` keys in and below it in the mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RangeOutlook {
+    /// About how many keys the tree has.
+    pub keys: u64,
+    /// About how many keys the ranges have at least: those in the supplied nodes, and those below nodes whose keys are all in a range.
+    pub keys_in_ranges: u64,
+    /// Number of layers of nodes that are still needed.
+    pub layers: u64,
 }
 
 /// A node whose block the walk needs, and where the node is in the tree.
@@ -123,8 +153,16 @@ impl RangeWalk {
         let node = NeededNode { layer: Layer::Unknown, prev: Vec::new(), next: None };
         let needed = if ranges.0.is_empty() { BTreeMap::new() } else { [(root, node)].into() };
         let reached = needed.keys().copied().collect();
-        let (records, key_bytes) = (BTreeMap::new(), 0);
-        Self { ranges, max_nodes, needed, reached, records, key_bytes, fault: None }
+        Self {
+            ranges,
+            max_nodes,
+            needed,
+            reached,
+            records: BTreeMap::new(),
+            key_bytes: 0,
+            other_keys: 0,
+            fault: None,
+        }
     }
 
     /// The nodes whose blocks are needed, in the order of their CIDs. Several are of one layer, unless some blocks of the layer above
@@ -136,6 +174,22 @@ impl RangeWalk {
     /// Number of nodes that were supplied.
     pub fn nodes(&self) -> u64 {
         (self.reached.len() - self.needed.len()) as u64
+    }
+
+    /// What the supplied nodes let expect of the tree and of the rest of the walk.
+    pub fn outlook(&self) -> RangeOutlook {
+        let found = self.records.len() as u64;
+        let mut outlook =
+            RangeOutlook { keys: self.other_keys + found, keys_in_ranges: found, layers: 0 };
+        for NeededNode { layer, prev, next } in self.needed.values() {
+            let keys = expected_keys(*layer, prev, next.as_deref());
+            outlook.keys = outlook.keys.saturating_add(keys);
+            if self.ranges.cover(prev, next.as_deref()) {
+                outlook.keys_in_ranges = outlook.keys_in_ranges.saturating_add(keys);
+            }
+            outlook.layers = outlook.layers.max(layer.count_down());
+        }
+        outlook
     }
 
     /// Checks the block of a node, whose hash is in `cid`; returns whether it was needed.
@@ -180,17 +234,19 @@ impl RangeWalk {
             layer_checks.begin(cid, block, layer);
         }
         let (mut records, mut children) = (Vec::new(), Vec::new());
-        let mut key_bytes = self.key_bytes;
+        let (mut key_bytes, mut other_keys) = (self.key_bytes, 0u64);
         let mut add_child = |child: Option<Cid>, prev: &[u8], next: Option<&[u8]>| {
-            if let Some(cid) = child.filter(|_| self.ranges.meet(prev, next)) {
-                let (prev, next) = (prev.to_vec(), next.map(<[u8]>::to_vec));
-                let place = NeededNode { layer: layer.below(), prev, next };
-                let key_bytes = place.key_bytes();
-                children.push((cid, place));
-                key_bytes
-            } else {
-                0
+            let Some(cid) = child else { return 0 };
+            let layer = layer.below();
+            if !self.ranges.meet(prev, next) {
+                other_keys = other_keys.saturating_add(expected_keys(layer, prev, next));
+                return 0;
             }
+            let (prev, next) = (prev.to_vec(), next.map(<[u8]>::to_vec));
+            let place = NeededNode { layer, prev, next };
+            let key_bytes = place.key_bytes();
+            children.push((cid, place));
+            key_bytes
         };
         let (mut key, mut child, mut prev) = (KeyBuffer::new(), node.left(), place.prev.clone());
         for entry in node.entries() {
@@ -217,6 +273,8 @@ impl RangeWalk {
         if let Some(fault) = layer_checks.check().first() {
             return Err(fault.error);
         }
+        other_keys = other_keys.saturating_add((node.entries().count() - records.len()) as u64);
+        self.other_keys = self.other_keys.saturating_add(other_keys);
         self.records.extend(records);
         self.key_bytes = key_bytes;
         Ok(children)
@@ -353,6 +411,56 @@ mod tests {
             let expected = prefixes.iter().any(|prefix| key.starts_with(prefix));
             prop_assert_eq!(ranges.contains(key.as_bytes()), expected);
         }
+    }
+
+    #[test]
+    fn the_outlook_of_a_walk_comes_near_the_keys_of_the_tree_and_ends_with_those_in_the_ranges() {
+        let keys = |of: &str, count: usize| {
+            let of = of.to_owned();
+            (0..count).map(move |number| format!("{of}/{number:05}").into_bytes())
+        };
+        let keys: BTreeSet<Vec<u8>> =
+            keys("a", 3000).chain(keys("b", 100)).chain(keys("c", 6000)).collect();
+        let built = tree(&keys);
+        let blocks = source(&built);
+        for (prefix, count) in [("a/", 3000), ("b/", 100), ("c/", 6000), ("d/", 0), ("", 9100)] {
+            let ranges = KeyRanges::of_prefixes([prefix]);
+            let mut walk = RangeWalk::new(built.root(), ranges, 10_000);
+            let mut outlooks = Vec::new();
+            loop {
+                let layer: Vec<Cid> = walk.needed().collect();
+                if layer.is_empty() {
+                    break;
+                }
+                for cid in layer {
+                    walk.supply(&cid, blocks[&cid]).unwrap();
+                }
+                outlooks.push(walk.outlook());
+            }
+            let last = *outlooks.last().unwrap();
+            assert_eq!((last.keys_in_ranges, last.layers), (count, 0), "{prefix}");
+            for outlook in &outlooks {
+                // Few keys are in the top layers, so that three times too many or too few are no surprise.
+                assert!((3_000..=27_300).contains(&outlook.keys), "{prefix}: {outlooks:?}");
+                assert!(outlook.keys_in_ranges <= 2 * count, "{prefix}: {outlooks:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_range_covers_the_keys_between_two_of_its_keys_and_its_ends() {
+        let ranges = KeyRanges::of_prefixes(["b/", "c/"]);
+        for (prev, next, covered) in [
+            ("b/1", Some("b/2"), true),
+            ("b/1", Some("b0"), true),
+            ("b/", None, false),
+            ("b/1", Some("c/1"), false),
+            ("a/1", Some("b/1"), false),
+            ("c/1", Some("d"), false),
+        ] {
+            assert_eq!(ranges.cover(prev.as_bytes(), next.map(str::as_bytes)), covered, "{prev}");
+        }
+        assert!(KeyRanges::of_prefixes([""]).cover(b"", None));
     }
 
     #[test]

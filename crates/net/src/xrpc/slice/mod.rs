@@ -5,16 +5,19 @@
 //! `getLatestCommit` and `getBlocks` bring the commit. Every layer of nodes names the nodes of the next layer, which `getBlocks` brings, many
 //! in one request. The records come last.
 //!
+//! `getRepo` replaces the rest of these requests where it costs less, or where the server has no `getBlocks`: [`WholeReason`].
+//!
 //! The slice is a claim of the host. [`verify::collections`] proves it, or names the node or record that is missing or wrong.
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::time::Duration;
 
 use atproto::commit::Commit;
-use atproto::mst::canonical::{KeyRanges, RangeWalk};
+use atproto::mst::canonical::{KeyRanges, RangeOutlook, RangeWalk};
 use atproto::repo::Archive;
 use atproto::syntax::{Did, Nsid, RecordKey};
 use bytes::Bytes;
@@ -24,8 +27,8 @@ use reqwest::Url;
 use tokio::time::timeout;
 
 use super::client::Client;
-use super::error::{XrpcError, XrpcFault};
-use crate::http::Limits;
+use super::error::{ErrorName, NamedError, XrpcError, XrpcFault};
+use crate::http::{HttpFault, Limits};
 
 /// A fetched slice, which is not yet verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +39,38 @@ pub struct FetchedSlice {
     pub requests: u64,
     /// Number of received bytes.
     pub received: u64,
+    /// Why the whole repository was fetched, if it was. The archive still has the blocks of the slice alone.
+    pub whole: Option<WholeReason>,
+}
+
+/// Why the whole repository is fetched for a slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WholeReason {
+    /// The rest of the slice costs more. Its nodes so far say so: about `requests` more requests, for at least about `records` of
+    /// `of` records. A request counts as much as 32 KiB.
+    Cost {
+        /// Number of requests.
+        requests: u64,
+        /// Number of records in the collections.
+        records: u64,
+        /// Number of records in the repository.
+        of: u64,
+    },
+    /// The server has no `getBlocks`.
+    NoBlocks(XrpcError),
+}
+
+impl fmt::Display for WholeReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cost { requests, records, of } => write!(
+                f,
+                "about {requests} more requests for about {records} of {of} records cost more"
+            ),
+            Self::NoBlocks(error) => write!(f, "{error}"),
+        }
+    }
 }
 
 /// Why there is no slice.
@@ -53,9 +88,9 @@ pub enum SliceError {
         /// The broken rule.
         error: CarError,
     },
-    /// `getRecord` brought an archive without the commit.
-    #[error("getRecord: the answer has no commit")]
-    NoCommit,
+    /// An archive has no commit.
+    #[error("{0}: the answer has no commit")]
+    NoCommit(&'static str),
     /// `getBlocks` brought more blocks than requested.
     #[error("getBlocks: {received} blocks instead of {requested}")]
     Unrequested {
@@ -78,7 +113,7 @@ impl SliceError {
         match self {
             Self::Xrpc(_) | Self::Size(_) | Self::Time(_) => None,
             Self::Archive { error, .. } => Some(error.fault.code()),
-            Self::NoCommit => Some("commit/missing-block"),
+            Self::NoCommit(_) => Some("commit/missing-block"),
             Self::Unrequested { .. } => Some("car/extra"),
         }
     }
@@ -102,7 +137,8 @@ impl Client {
             client: self,
             host,
             did,
-            max_bytes: limits.max_bytes,
+            limits,
+            blocks_per_request: BLOCKS_PER_REQUEST,
             requests: 0,
             received: 0,
         };
@@ -116,7 +152,9 @@ struct SliceFetch<'f> {
     client: &'f Client,
     host: &'f Url,
     did: Did<'f>,
-    max_bytes: u64,
+    limits: &'f Limits,
+    /// The most blocks in a request, as far as the server takes it.
+    blocks_per_request: usize,
     requests: u64,
     received: u64,
 }
@@ -125,6 +163,15 @@ struct SliceFetch<'f> {
 struct SliceBlocks {
     root: Cid,
     blocks: Vec<(Cid, Vec<u8>)>,
+}
+
+/// Where the blocks of a slice are.
+#[derive(Clone, Copy)]
+enum Rest<'r, 'a> {
+    /// In the first answer, and the others on the server.
+    Requested(Option<&'r Archive<'a>>),
+    /// In this archive alone.
+    Of(&'r Archive<'a>),
 }
 
 /// An error, and the commit if it was known.
@@ -158,15 +205,47 @@ impl SliceFetch<'_> {
             None => None,
         };
         let root = match &first {
-            Some(archive) => archive.roots().first().and_then(|root| root.to_cid()),
-            None => Some(self.latest_commit().await.map_err(|error| (error, None))?),
+            Some(archive) => root_of("getRecord", archive).map_err(|error| (error, None))?,
+            None => self.latest_commit().await.map_err(|error| (error, None))?,
         };
-        let root = root.ok_or((SliceError::NoCommit, None))?;
         let mut slice = SliceBlocks { root, blocks: Vec::new() };
-        match self.fill(&mut slice, first.as_ref(), collections).await {
-            Ok(()) => Ok(self.finish(&slice)),
+        let rest = Rest::Requested(first.as_ref());
+        match self.fill(&mut slice, rest, collections).await {
+            Ok(None) => Ok(self.finish(&slice, None)),
+            Ok(Some(reason)) => self.of_whole(collections, reason).await,
+            Err(SliceError::Xrpc(error)) if is_without_method(&error) => {
+                self.of_whole(collections, WholeReason::NoBlocks(error)).await
+            }
             Err(error) => Err((error, Some(root))),
         }
+    }
+
+    /// The slice of the whole repository.
+    async fn of_whole(
+        &mut self,
+        collections: &[Nsid<'_>],
+        reason: WholeReason,
+    ) -> Result<FetchedSlice, Failed> {
+        let bytes = self.repository().await.map_err(|error| (error, None))?;
+        let archive = read("getRepo", &bytes).map_err(|error| (error, None))?;
+        let root = root_of("getRepo", &archive).map_err(|error| (error, None))?;
+        let mut slice = SliceBlocks { root, blocks: Vec::new() };
+        let filled = self.fill(&mut slice, Rest::Of(&archive), collections).await;
+        filled.map_err(|error| (error, Some(root)))?;
+        Ok(self.finish(&slice, Some(reason)))
+    }
+
+    async fn repository(&mut self) -> Result<Bytes, SliceError> {
+        self.requests += 1;
+        let max_bytes = self.limits.max_bytes.saturating_sub(self.received);
+        let limits = Limits { max_bytes, ..*self.limits };
+        let mut stream = self.client.get_repo(self.host, self.did, None, &limits).await?;
+        let bytes = stream.read_to_end().await;
+        self.received += stream.wire_bytes();
+        bytes.map_err(|error| match error.fault {
+            XrpcFault::Http(HttpFault::TooLarge(_)) => SliceError::Size(self.limits.max_bytes),
+            _ => error.into(),
+        })
     }
 
     /// The commit and the nodes on the way to the first key of the first collection, if the server proves its absence.
@@ -188,8 +267,8 @@ impl SliceFetch<'_> {
     /// Counts the bytes of an answer.
     fn count(&mut self, answer: &Bytes) -> Result<(), SliceError> {
         self.received += answer.len() as u64;
-        if self.received > self.max_bytes {
-            return Err(SliceError::Size(self.max_bytes));
+        if self.received > self.limits.max_bytes {
+            return Err(SliceError::Size(self.limits.max_bytes));
         }
         Ok(())
     }
@@ -199,55 +278,86 @@ impl SliceFetch<'_> {
         Ok(self.client.get_latest_commit(self.host, self.did).await?.cid)
     }
 
-    /// Fetches all blocks from the commit on, until one is missing or wrong.
+    /// Adds all blocks from the commit on, until one is missing or wrong. Returns a reason to fetch the whole repository instead.
     async fn fill(
         &mut self,
         slice: &mut SliceBlocks,
-        first: Option<&Archive<'_>>,
+        rest: Rest<'_, '_>,
         collections: &[Nsid<'_>],
-    ) -> Result<(), SliceError> {
-        if !self.add(slice, first, &[slice.root], |_, _| true).await? {
-            return Ok(());
+    ) -> Result<Option<WholeReason>, SliceError> {
+        if !self.add(slice, rest, &[slice.root], |_, _| true).await? {
+            return Ok(None);
         }
-        let Ok(Commit { data, .. }) = Commit::parse(&slice.blocks[0].1) else { return Ok(()) };
+        let Ok(Commit { data, .. }) = Commit::parse(&slice.blocks[0].1) else { return Ok(None) };
         let prefixes = collections.iter().map(|collection| format!("{collection}/").into_bytes());
         let ranges = KeyRanges::of_prefixes(prefixes);
-        let mut walk = RangeWalk::new(data, ranges, self.max_bytes / MIN_NODE_BYTES);
+        let mut walk = RangeWalk::new(data, ranges, self.limits.max_bytes / MIN_NODE_BYTES);
         loop {
+            if let (Rest::Requested(_), Some(reason)) = (rest, self.reason_for_whole(&walk)) {
+                return Ok(Some(reason));
+            }
             let needed: Vec<Cid> = walk.needed().collect();
             if needed.is_empty() {
                 break;
             }
             let supply = |cid: &Cid, block: &[u8]| walk.supply(cid, block).is_ok();
-            if !self.add(slice, first, &needed, supply).await? {
-                return Ok(());
+            if !self.add(slice, rest, &needed, supply).await? {
+                return Ok(None);
             }
         }
-        let Ok(records) = walk.finish() else { return Ok(()) };
+        let Ok(records) = walk.finish() else { return Ok(None) };
         let cids: BTreeSet<Cid> = records.values().filter_map(AnyCid::to_cid).collect();
         let cids: Vec<Cid> = cids.into_iter().collect();
-        self.add(slice, first, &cids, |_, _| true).await.map(drop)
+        self.add(slice, rest, &cids, |_, _| true).await?;
+        Ok(None)
     }
 
-    /// Adds blocks: those in `first`, and the others by `getBlocks`. Returns whether all are there and `check` accepts them.
+    /// Whether the rest of a walk costs more than the whole repository, which must be [`MIN_WHOLE`] times as large as what was received:
+    /// what is fetched twice must not count.
+    fn reason_for_whole(&self, walk: &RangeWalk) -> Option<WholeReason> {
+        let RangeOutlook { keys, keys_in_ranges, layers, .. } = walk.outlook();
+        let whole_bytes = keys.saturating_mul(RECORD_BYTES);
+        let part_bytes = keys_in_ranges.saturating_mul(RECORD_BYTES);
+        // Four records have a node.
+        let blocks = keys_in_ranges.saturating_mul(5) / 4;
+        let requests = layers + blocks.div_ceil(self.blocks_per_request as u64);
+        let part_cost = part_bytes.saturating_add(requests.saturating_mul(REQUEST_BYTES));
+        let is_cheaper = part_cost > whole_bytes.saturating_add(REQUEST_BYTES)
+            && whole_bytes / MIN_WHOLE >= self.received;
+        let (records, of) = (keys_in_ranges, keys);
+        is_cheaper.then_some(WholeReason::Cost { requests, records, of })
+    }
+
+    /// Adds blocks: those at hand, and the others by `getBlocks`. Returns whether all are there and `check` accepts them.
     async fn add(
         &mut self,
         slice: &mut SliceBlocks,
-        first: Option<&Archive<'_>>,
+        rest: Rest<'_, '_>,
         cids: &[Cid],
         mut check: impl FnMut(&Cid, &[u8]) -> bool,
     ) -> Result<bool, SliceError> {
         let mut missing = Vec::new();
         for cid in cids {
-            match first.and_then(|archive| archive.block(cid)) {
+            match rest.archive().and_then(|archive| archive.block(cid)) {
                 Some(block) if !slice.push(*cid, block, &mut check) => return Ok(false),
                 Some(_) => {}
                 None => missing.push(*cid),
             }
         }
-        for requested in missing.chunks(BLOCKS_PER_REQUEST) {
-            self.requests += 1;
-            let bytes = self.client.get_blocks(self.host, self.did, requested).await?;
+        if matches!(rest, Rest::Of(_)) {
+            return Ok(missing.is_empty());
+        }
+        let mut missing = &missing[..];
+        while !missing.is_empty() {
+            let (requested, others) = missing.split_at(missing.len().min(self.blocks_per_request));
+            let bytes = match self.blocks(requested).await {
+                Ok(bytes) => bytes,
+                Err(error) if requested.len() > 1 && is_too_large(&error) => {
+                    self.blocks_per_request = requested.len() / 2;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
             self.count(&bytes)?;
             let archive = read("getBlocks", &bytes)?;
             let received = archive.distinct().blocks;
@@ -260,17 +370,33 @@ impl SliceFetch<'_> {
                     return Ok(false);
                 }
             }
+            missing = others;
         }
         Ok(true)
     }
 
-    fn finish(&self, slice: &SliceBlocks) -> FetchedSlice {
+    async fn blocks(&mut self, cids: &[Cid]) -> Result<Bytes, XrpcError> {
+        self.requests += 1;
+        self.client.get_blocks(self.host, self.did, cids).await
+    }
+
+    fn finish(&self, slice: &SliceBlocks, whole: Option<WholeReason>) -> FetchedSlice {
         let mut writer = car::Writer::new(Vec::new(), &[slice.root]).expect("memory takes all");
         for (cid, block) in &slice.blocks {
             writer.block(cid, block).expect("memory takes all");
         }
         let Self { requests, received, .. } = *self;
-        FetchedSlice { archive: writer.into_inner(), requests, received }
+        FetchedSlice { archive: writer.into_inner(), requests, received, whole }
+    }
+}
+
+impl<'r, 'a> Rest<'r, 'a> {
+    /// The blocks at hand.
+    fn archive(self) -> Option<&'r Archive<'a>> {
+        match self {
+            Self::Requested(first) => first,
+            Self::Of(whole) => Some(whole),
+        }
     }
 }
 
@@ -293,10 +419,43 @@ fn read<'a>(method: &'static str, bytes: &'a Bytes) -> Result<Archive<'a>, Slice
     Archive::read(bytes, &options).map_err(|error| SliceError::Archive { method, error })
 }
 
+fn root_of(method: &'static str, archive: &Archive<'_>) -> Result<Cid, SliceError> {
+    let root = archive.roots().first().and_then(|root| root.to_cid());
+    root.ok_or(SliceError::NoCommit(method))
+}
+
+/// Whether a server has no such method.
+fn is_without_method(error: &XrpcError) -> bool {
+    match &error.fault {
+        XrpcFault::Named(NamedError { name, .. }) => {
+            matches!(name, ErrorName::MethodNotImplemented) || name.as_str() == "XRPCNotSupported"
+        }
+        XrpcFault::Status(status) => matches!(status, 404 | 405 | 501),
+        _ => false,
+    }
+}
+
+/// Whether fewer blocks in a request may help: the URL or the answer is too long.
+fn is_too_large(error: &XrpcError) -> bool {
+    match &error.fault {
+        XrpcFault::Named(NamedError { status, .. }) | XrpcFault::Status(status) => {
+            matches!(status, 413 | 414 | 431)
+        }
+        XrpcFault::Http(HttpFault::TooLarge(_)) => true,
+        _ => false,
+    }
+}
+
 /// The first of all record keys.
 const FIRST_KEY: &str = "-";
 /// Number of CIDs in a request: about 6 KiB of URL, and servers take 8 KiB at least.
 const BLOCKS_PER_REQUEST: usize = 90;
+/// The cost of a request, as so many bytes more.
+const REQUEST_BYTES: u64 = 32 << 10;
+/// The mean bytes of a record in an archive, with its part of the tree.
+const RECORD_BYTES: u64 = 420;
+/// The least ratio of a whole repository to what was received before: twenty, so that it is still ten if the estimate is twice too high.
+const MIN_WHOLE: u64 = 20;
 /// A node with one entry has more bytes.
 const MIN_NODE_BYTES: u64 = 32;
 /// Number of commits for which a slice is begun.

@@ -118,6 +118,10 @@ enum Fault {
     Alters(Cid),
     /// It adds a block to its answers.
     Adds,
+    /// It has no `getBlocks`.
+    NoBlocks,
+    /// It refuses URLs of more than this many CIDs.
+    ShortUrls(usize),
     /// It drops the blocks of this many former states: a request for one of them fails.
     MovesOn(usize),
 }
@@ -190,13 +194,28 @@ fn answer(state: &State, method: &str, query: &str, fault: Fault) -> (u16, &'sta
         pairs.filter(|(of, _)| *of == name).map(|(_, value)| value.to_owned()).collect::<Vec<_>>()
     };
     match method {
-        "getRecord" if matches!(fault, Fault::None | Fault::Withholds(_) | Fault::Adds) => {
+        "getRecord"
+            if !matches!(fault, Fault::RefusesProofs | Fault::Alters(_) | Fault::MovesOn(_)) =>
+        {
             let key = format!("{}/{}", values("collection")[0], values("rkey")[0]);
             (200, CAR, state.proof(&key))
         }
         "getLatestCommit" => {
             let body = format!(r#"{{"cid":"{}","rev":"3mptbypluud2a"}}"#, state.root);
             (200, JSON, body.into_bytes())
+        }
+        "getRepo" => {
+            let mut cids: Vec<Cid> = state.blocks.keys().copied().collect();
+            if let Fault::Withholds(withheld) = fault {
+                cids.retain(|cid| *cid != withheld);
+            }
+            (200, CAR, state.archive(&[state.root], &cids))
+        }
+        "getBlocks" if matches!(fault, Fault::NoBlocks) => {
+            (501, JSON, br#"{"error":"MethodNotImplemented","message":"no"}"#.to_vec())
+        }
+        "getBlocks" if matches!(fault, Fault::ShortUrls(most) if values("cids").len() > most) => {
+            (414, "text/html", b"<h1>URI Too Long</h1>".to_vec())
         }
         "getBlocks" => {
             let mut cids: Vec<Cid> =
@@ -265,6 +284,61 @@ async fn several_collections_and_one_without_records_are_fetched_together() {
     let none = host.fetch(&["app.test.other"], 1 << 20).await.unwrap();
     assert_eq!(verdict(&repo, &none, &["app.test.other"]), Ok(Vec::new()));
     assert_eq!(none.requests, 1, "{:?}", host.requests());
+}
+
+/// The most bytes that may be received: a tenth more than the whole repository has.
+fn most_bytes(state: &State) -> u64 {
+    let cids: Vec<Cid> = state.blocks.keys().copied().collect();
+    state.archive(&[state.root], &cids).len() as u64 * 11 / 10
+}
+
+#[tokio::test]
+async fn the_whole_repository_is_fetched_where_it_costs_less_and_the_slice_is_the_same() {
+    let mut repo = Repo::new();
+    let state = repo.state();
+    let all = ["app.test.like", "app.test.post", "app.test.thing"];
+    for (wanted, is_whole) in [(&all[2..], false), (&all[..1], false), (&all, true)] {
+        let host = Host::start(vec![state.clone()], Fault::None).await;
+        let slice = host.fetch(wanted, 8 << 20).await.unwrap();
+        let is_cost = matches!(&slice.whole, Some(WholeReason::Cost { requests, records, of })
+            if *requests > 10 && (1_000..13_000).contains(records) && records <= of);
+        assert_eq!((slice.whole.is_some(), is_cost), (is_whole, is_whole), "{:?}", slice.whole);
+        let paths = verdict(&repo, &slice, wanted).unwrap();
+        assert!(paths.iter().all(|path| wanted.contains(&path.split('/').next().unwrap())));
+        assert!(slice.received <= most_bytes(&state), "{wanted:?}: {} bytes", slice.received);
+        let most_requests = if is_whole { 3 } else { 25 };
+        assert!(slice.requests <= most_requests, "{:?}", host.requests());
+    }
+    let withheld = state.part("app.test.post").1[2_000];
+    let host = Host::start(vec![state], Fault::Withholds(withheld)).await;
+    let slice = host.fetch(&all, 8 << 20).await.unwrap();
+    assert!(slice.whole.is_some() && !host.requests().contains(&"getBlocks".to_owned()));
+    let refused = verdict(&repo, &slice, &all).unwrap_err();
+    assert_eq!(refused, ("record/missing", Some(withheld)));
+}
+
+#[tokio::test]
+async fn a_server_without_blocks_sends_the_whole_repository_and_the_reason_names_it() {
+    let mut repo = Repo::new();
+    let host = Host::start(vec![repo.state()], Fault::NoBlocks).await;
+    let slice = host.fetch(&["app.test.thing"], 8 << 20).await.unwrap();
+    let reason = slice.whole.as_ref().unwrap().to_string();
+    assert!(reason.contains("getBlocks: MethodNotImplemented"), "{reason}");
+    assert_eq!(verdict(&repo, &slice, &["app.test.thing"]).unwrap().len(), 40);
+    assert_eq!(host.requests(), ["getRecord", "getBlocks", "getRepo"]);
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_long_urls_gets_shorter_ones() {
+    let mut repo = Repo::new();
+    let host = Host::start(vec![repo.state()], Fault::ShortUrls(12)).await;
+    let slice = host.fetch(&["app.test.thing"], 1 << 20).await.unwrap();
+    assert_eq!(verdict(&repo, &slice, &["app.test.thing"]).unwrap().len(), 40);
+    assert!(slice.whole.is_none() && slice.requests <= 16, "{:?}", host.requests());
+    let host = Host::start(vec![repo.state()], Fault::ShortUrls(0)).await;
+    let error = host.fetch(&["app.test.thing"], 1 << 20).await.unwrap_err();
+    assert!(error.to_string().contains("status 414"), "{error}");
+    assert!(host.requests().len() <= 12, "{:?}", host.requests());
 }
 
 #[tokio::test]
