@@ -15,7 +15,7 @@ use serde::Deserialize;
 use simnet::servers::{Server, Simulation};
 use store::{Options, Store};
 
-use crate::schemas;
+use crate::{scaled, schemas};
 
 /// Kills the first relay, and starts it again with commits that were written meanwhile. Whether it was read when it ended.
 pub(crate) fn restart_source(sim: &Simulation) -> bool {
@@ -84,9 +84,10 @@ impl Follow {
     /// Waits for a condition, as long as lines are printed from time to time.
     ///
     /// # Panics
-    /// If the process ends before, or prints nothing for 3 minutes.
+    /// If the process ends before, or prints nothing for 3 minutes, or the condition does not come although it prints.
     pub(crate) fn wait_until(&mut self, what: &str, mut condition: impl FnMut(&Self) -> bool) {
         let (mut last, mut since) = (self.count(), Instant::now());
+        let begun = since;
         while !condition(self) {
             if let Some(status) = self.child.try_wait().unwrap() {
                 panic!("waiting for {what}: the process ended: {status}\n{}", self.errors());
@@ -94,7 +95,8 @@ impl Follow {
             if self.count() != last {
                 (last, since) = (self.count(), Instant::now());
             }
-            assert!(since.elapsed() < TIMEOUT, "timeout waiting for {what}\n{}", self.errors());
+            let is_late = since.elapsed() >= TIMEOUT || begun.elapsed() >= whole_timeout();
+            assert!(!is_late, "timeout waiting for {what}\n{}", self.errors());
             std::thread::sleep(POLL_INTERVAL);
         }
     }
@@ -417,6 +419,11 @@ fn file(state: &Path) -> PathBuf {
 
 /// Maximum time without a new line.
 const TIMEOUT: Duration = Duration::from_secs(180);
+
+/// Maximum time of a wait, whatever is printed meanwhile.
+fn whole_timeout() -> Duration {
+    Duration::from_secs(scaled(900, 43_200))
+}
 
 /// Number of lines of a process that are checked against their schemas.
 const CHECKED_LINES: u64 = 500;
