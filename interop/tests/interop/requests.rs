@@ -103,9 +103,9 @@ async fn collections_of_the_pds_are_proved_by_their_part_of_the_repository() {
         records.keys().map(|path| path.split_once('/').unwrap().0).collect();
     assert!(collections.len() > 2, "{collections:?}");
     for wanted in collections.into_iter().chain(["com.example.missing"]) {
-        let nsid = Nsid::parse(wanted).unwrap();
+        let nsids = [Nsid::parse(wanted).unwrap()];
         let fetched =
-            fixture.xrpc.fetch_collections(&fixture.host, did, &[nsid], &Limits::REPOSITORY);
+            fixture.xrpc.fetch_collections(&fixture.host, did, &nsids, &Limits::REPOSITORY);
         let slice = fetched.await.unwrap();
         let options = record::Options::default();
         let proof =

@@ -309,6 +309,8 @@ fn check_jetstream(point: &CrashPoint) -> usize {
     let command = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
         command.args(["follow", "--jetstream", "--development", "--cursor", "oldest"]);
+        // On a busy disk the last cursor takes longer than usual.
+        command.args(["--stop-seconds", "120"]);
         command.args(["--host", &sim.url(JETSTREAM), "--state"]).arg(point.state());
         command
     };

@@ -1,12 +1,12 @@
 //! A receiver of webhooks has every record of the network, whenever it or the process ends.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use simnet::servers::{Server, Simulation, Spec, WriteRate};
 use tempfile::TempDir;
@@ -64,7 +64,7 @@ struct Receiver {
 
 impl Receiver {
     fn start(address: SocketAddr, state: &Arc<Mutex<State>>) -> Self {
-        let listener = TcpListener::bind(address).unwrap();
+        let listener = listen(address);
         listener.set_nonblocking(true).unwrap();
         let (stop, state) = (Arc::<AtomicBool>::default(), state.clone());
         let is_stopped = stop.clone();
@@ -82,6 +82,19 @@ impl Receiver {
     fn kill(self) {
         self.stop.store(true, Ordering::Relaxed);
         self.running.join().unwrap();
+    }
+}
+
+/// Listens at an address of an earlier listener, of which a process that is being started has a copy until its program runs.
+fn listen(address: SocketAddr) -> TcpListener {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        match TcpListener::bind(address) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            bound => return bound.unwrap(),
+        }
     }
 }
 
