@@ -372,8 +372,8 @@ fn records_of_an_account_are_listed_and_printed_by_name_once_they_are_proved() {
     let count = count.count();
     assert_eq!(of_collection(&["ls", &format!("at://{handle}/{collection}")]), count);
     assert_eq!(of_collection(&["repo", "ls", did, "--collection", collection]), count);
-    let other = records.iter().map(|(path, _)| path.split_once('/').unwrap().0);
-    let other = other.filter(|other| *other != collection).next_back().unwrap();
+    let mut other = records.iter().map(|(path, _)| path.split_once('/').unwrap().0);
+    let other = other.rfind(|other| *other != collection).unwrap();
     let both = format!("{collection},{other}");
     let lines = of_collection(&["ls", handle, "--collection", &both]);
     assert!(lines > count && lines <= records.len(), "{lines}");

@@ -52,6 +52,41 @@ fn after_other_selections_resets_and_kills_the_tables_have_every_record() {
     }
 }
 
+/// A new destination gets the whole repository under the selection of its run. Destinations replace what they have by it, so that the
+/// other records are delivered again when they are selected.
+#[test]
+fn after_a_destination_was_added_under_fewer_collections_more_bring_every_record_back() {
+    let spec = Spec { accounts: 3, records: 150, pds: 1, jetstreams: 0, ..Spec::default() };
+    let (sim, folder) = (Simulation::start(spec).unwrap(), tempfile::tempdir().unwrap());
+    let state = folder.path().join("state");
+    let files = ["first.db", "second.db"].map(|name| folder.path().join(name));
+    let to = files.each_ref().map(|file| format!("sqlite://{}", file.display()));
+    let dids: Vec<String> = (0..sim.account_count()).map(|at| sim.account(at).did).collect();
+    let dids = dids.join(",");
+    let runs: [(usize, &[&str]); 3] =
+        [(1, &[]), (2, &["--collections", "app.bsky.feed.post"]), (2, &[])];
+    for (number, (destinations, collections)) in runs.into_iter().enumerate() {
+        let mut args = vec!["--backfill", "--dids", &*dids];
+        args.extend(to[..destinations].iter().flat_map(|to| ["--to", to]));
+        args.extend(collections);
+        let mut follow = Follow::spawn(follow::command(&sim, &state, &args), number);
+        follow.wait_for_connection(&sim);
+        let mut wanted = expected(&sim);
+        if !collections.is_empty() {
+            let is_post = |path: &String, _: &mut String| path.starts_with("app.bsky.feed.post/");
+            wanted.values_mut().for_each(|records| records.retain(is_post));
+        }
+        follow.wait_until("the history of every destination", |_| {
+            let newest = Tables::read(&files[destinations - 1]);
+            let is_there = newest.is_some_and(|found| difference(&found, &wanted).is_empty());
+            let first = || Tables::read(&files[0]).map(|found| difference(&found, &wanted));
+            is_there && (number == 1 || first().is_some_and(|missing| missing.is_empty()))
+        });
+        let ended = follow.interrupt();
+        assert!(ended.is_orderly(), "{}", ended.errors);
+    }
+}
+
 fn run_changed(policy: CursorPolicy, rounds: usize) {
     let spec = Spec { accounts: 5, records: 60, pds: 1, jetstreams: 0, ..Spec::default() };
     let spec = Spec { relay_cursor_policy: policy, initial_commits: 10, ..spec };

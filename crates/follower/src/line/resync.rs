@@ -44,6 +44,9 @@ enum RepositoryChange<'a> {
         path: Box<str>,
         filtered: bool,
     },
+    /// The record is not selected, so that a whole repository without it may have replaced it at the reader: it is delivered again
+    /// once it is selected.
+    Forget(Box<str>),
 }
 
 impl<'r, 'a> ResyncLines<'r, 'a> {
@@ -69,7 +72,8 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
     }
 
     /// Leaves out the records that the reader has, if they are complete, and adds deletions of records that the
-    /// repository does not have.
+    /// repository does not have. Records that are not selected stay as they are; those of a reader that gets the whole repository are
+    /// forgotten, as it may delete what the repository lacks.
     pub(crate) fn compare_with(&mut self, delivered: DeliveredRecords) -> io::Result<()> {
         self.delivered = Some(delivered);
         self.advance_delivered()
@@ -125,13 +129,18 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         let mut writer = LineWriter::begin(lines, &line(resync.clone()));
         writer.begin_ops();
         let mut slice = self.has_proofs.then(|| Slice::new(self.repository)).transpose()?;
-        let mut count = 0;
+        let (mut count, mut forgotten) = (0, 0);
         while count < MAX_PIECE_RECORDS
+            && forgotten < MAX_PIECE_FORGOTTEN
             && writer.byte_len() < MAX_PIECE_BYTES
             && let Some(change) = self.next_change()?
         {
             if let Some(effects) = &mut effects {
                 change.add_to(effects);
+            }
+            if matches!(change, RepositoryChange::Forget(_)) {
+                forgotten += 1;
+                continue;
             }
             change.write(&mut writer);
             if let Some(slice) = &mut slice {
@@ -184,6 +193,9 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         let change = match (order, self.next.take(), delivered) {
             (Ordering::Greater, next, Some(path)) => {
                 self.next = next;
+                if !self.filter.has_path(&path) {
+                    return Ok(Some(RepositoryChange::Forget(path)));
+                }
                 let filtered = self.filter.condition.is_some() && self.has_record(&path)?;
                 return Ok(Some(RepositoryChange::Delete { path, filtered }));
             }
@@ -205,10 +217,11 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
     }
 
     fn advance_delivered(&mut self) -> io::Result<()> {
+        let is_whole = self.is_whole();
         let Some(delivered) = &mut self.delivered else { return Ok(()) };
         self.next_delivered = loop {
             match delivered.next_record().map_err(io::Error::other)? {
-                Some(record) if !self.filter.has_path(&record.path) => {}
+                Some(record) if !is_whole && !self.filter.has_path(&record.path) => {}
                 next => break next,
             }
         };
@@ -228,14 +241,14 @@ impl RepositoryChange<'_> {
     fn path(&self) -> &str {
         match self {
             Self::Put(_, record) => &record.path,
-            Self::Delete { path, .. } => path,
+            Self::Delete { path, .. } | Self::Forget(path) => path,
         }
     }
 
     fn add_to(&self, effects: &mut RecordEffects) {
         match self {
             Self::Put(_, record) => effects.put(&record.path, record.cid.digest()),
-            Self::Delete { path, .. } => effects.delete(path),
+            Self::Delete { path, .. } | Self::Forget(path) => effects.delete(path),
         }
     }
 
@@ -244,6 +257,7 @@ impl RepositoryChange<'_> {
         match self {
             Self::Put(action, record) => write_record(writer, *action, record),
             Self::Delete { path, filtered } => writer.op(&deletion(path, *filtered)),
+            Self::Forget(_) => {}
         }
     }
 }
@@ -293,6 +307,9 @@ fn write_record(writer: &mut LineWriter<'_>, action: Action, record: &Record<'_>
         writer.op(&put);
     }
 }
+
+/// Number of records that one line forgets.
+const MAX_PIECE_FORGOTTEN: usize = 10_000;
 
 /// Number of records, and size in bytes, at which the line of a resync ends.
 const MAX_PIECE_RECORDS: usize = 100;
