@@ -9,12 +9,14 @@ use crate::failure::Failure;
 use crate::network::{self, Online};
 
 /// The names in `--collection`.
-pub(crate) fn parse<'a>(names: &[&'a str]) -> Result<Vec<Nsid<'a>>, Failure> {
-    let parse = |name: &&'a str| {
+pub(crate) fn parse<'a>(
+    names: impl IntoIterator<Item = &'a str>,
+) -> Result<Vec<Nsid<'a>>, Failure> {
+    let parse = |name: &'a str| {
         let usage = |error| Failure::Usage(format!("--collection {name}: {error}"));
         Nsid::parse(name.trim()).map_err(usage)
     };
-    names.iter().map(parse).collect()
+    names.into_iter().map(parse).collect()
 }
 
 /// Downloads the part of a repository that proves these collections, which is not yet verified.

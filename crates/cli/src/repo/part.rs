@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 
 use atproto::mst::canonical::{KeyRanges, search_ranges};
 use atproto::repo::{Record, Repository};
-use atproto::syntax::RepoPathChecker;
+use atproto::syntax::{Nsid, RepoPathChecker};
 use codec::{Cid, car};
 
 /// All records of some collections, and the nodes that can have their keys.
@@ -15,8 +15,11 @@ pub(super) struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// Reads the part, whose nodes must be canonical and complete, and its records' keys record paths.
-    pub(super) fn read(repository: &Repository<'a>, collections: &[&str]) -> Result<Self, String> {
+    /// Reads the part. Its nodes must be canonical and complete, and its keys record paths.
+    pub(super) fn read(
+        repository: &Repository<'a>,
+        collections: &[Nsid<'_>],
+    ) -> Result<Self, String> {
         let archive = repository.archive();
         let prefixes = collections.iter().map(|collection| format!("{collection}/"));
         let ranges = KeyRanges::of_prefixes(prefixes.map(String::into_bytes));

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use atproto::mst::Change;
 use atproto::repo::{ExportError, Record, Repository};
-use atproto::syntax::AtUri;
+use atproto::syntax::{AtUri, Nsid};
 use codec::AnyCid;
 use codec::printable::{Printable, escape_json};
 use serde::Serialize;
@@ -30,7 +30,7 @@ pub(super) fn ls(args: &LsArgs, output: Output) -> Result<(), Failure> {
         bytes: usize,
     }
     let named = RepositoryName::parse(&args.repository);
-    let collections = named.collections(&args.collections);
+    let collections = named.collections(&args.collections)?;
     let open = named.open(&collections, &args.downloaded)?;
     let repository = read(&open.name, &open.bytes, cores())?;
     let part = part(&open.name, &repository, &collections)?;
@@ -52,7 +52,7 @@ pub(super) fn ls(args: &LsArgs, output: Output) -> Result<(), Failure> {
 fn part<'a>(
     name: &Path,
     repository: &Repository<'a>,
-    collections: &[&str],
+    collections: &[Nsid<'_>],
 ) -> Result<Option<Part<'a>>, Failure> {
     if collections.is_empty() {
         return Ok(None);
@@ -164,7 +164,7 @@ fn write_change(out: &mut impl Write, change: &Change, json: bool) -> io::Result
 
 pub(super) fn export(args: &ExportArgs, output: Output) -> Result<(), Failure> {
     let named = RepositoryName::parse(&args.repository);
-    let collections = named.collections(&args.collections);
+    let collections = named.collections(&args.collections)?;
     let open = named.open(&collections, &args.downloaded)?;
     let repository = read(&open.name, &open.bytes, cores())?;
     let part = part(&open.name, &repository, &collections)?;

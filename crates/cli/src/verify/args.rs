@@ -207,8 +207,7 @@ impl<'a> Target<'a> {
             return Ok(self);
         }
         let usage = |what: &str| Err(Failure::Usage(format!("--collection {what}")));
-        let names: Vec<&str> = collections.iter().map(String::as_str).collect();
-        let nsids = crate::collections::parse(&names)?;
+        let nsids = crate::collections::parse(collections.iter().map(String::as_str))?;
         match self {
             Self::File(file) => Ok(Self::CollectionsSlice(file, nsids)),
             Self::Account(who) => Ok(Self::Collections(who, nsids)),
