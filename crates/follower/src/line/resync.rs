@@ -72,8 +72,8 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
     }
 
     /// Leaves out the records that the reader has, if they are complete, and adds deletions of records that the
-    /// repository does not have. Records that are not selected stay as they are; those of a reader that gets the whole repository are
-    /// forgotten, as it may delete what the repository lacks.
+    /// repository does not have. Records that are not selected stay, except in a whole repository: the reader may delete
+    /// what its lines lack, so the outbox forgets them.
     pub(crate) fn compare_with(&mut self, delivered: DeliveredRecords) -> io::Result<()> {
         self.delivered = Some(delivered);
         self.advance_delivered()

@@ -118,8 +118,8 @@ pub struct RangeWalk {
     fault: Option<TreeError>,
 }
 
-/// What the nodes of a walk so far let expect: every key of a tree is in a layer above with a chance of a quarter, so that a node has
-/// `4^(layer + 1)` keys in and below it in the mean.
+/// An estimate of the tree, from the nodes that a walk has read. A quarter of the keys of each layer and those above it are above it, so
+/// a node and the nodes below it have `4^(layer + 1)` keys on average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RangeOutlook {
     /// About how many keys the tree has.
@@ -176,7 +176,7 @@ impl RangeWalk {
         (self.reached.len() - self.needed.len()) as u64
     }
 
-    /// What the supplied nodes let expect of the tree and of the rest of the walk.
+    /// Estimates the tree and the rest of the walk from the nodes so far.
     pub fn outlook(&self) -> RangeOutlook {
         let found = self.records.len() as u64;
         let mut outlook =

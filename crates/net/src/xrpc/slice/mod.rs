@@ -312,8 +312,8 @@ impl SliceFetch<'_> {
         Ok(None)
     }
 
-    /// Whether the rest of a walk costs more than the whole repository, which must be [`MIN_WHOLE`] times as large as what was received:
-    /// what is fetched twice must not count.
+    /// The reason to fetch the whole repository, if it costs less than the rest of the walk. It must be [`MIN_WHOLE`] times as large as
+    /// what was received so far, which is then received twice.
     fn reason_for_whole(&self, walk: &RangeWalk) -> Option<WholeReason> {
         let RangeOutlook { keys, keys_in_ranges, layers, .. } = walk.outlook();
         let whole_bytes = keys.saturating_mul(RECORD_BYTES);
@@ -450,11 +450,12 @@ fn is_too_large(error: &XrpcError) -> bool {
 const FIRST_KEY: &str = "-";
 /// Number of CIDs in a request: about 6 KiB of URL, and servers take 8 KiB at least.
 const BLOCKS_PER_REQUEST: usize = 90;
-/// The cost of a request, as so many bytes more.
+/// The cost of a request, in bytes received.
 const REQUEST_BYTES: u64 = 32 << 10;
 /// The mean bytes of a record in an archive, with its part of the tree.
 const RECORD_BYTES: u64 = 420;
-/// The least ratio of a whole repository to what was received before: twenty, so that it is still ten if the estimate is twice too high.
+/// The least size of a whole repository, as a multiple of the bytes received before. If the estimate is twice the true size, at most a
+/// tenth of the repository is received twice.
 const MIN_WHOLE: u64 = 20;
 /// A node with one entry has more bytes.
 const MIN_NODE_BYTES: u64 = 32;
