@@ -56,6 +56,8 @@ struct Fields<'l> {
     #[serde(borrow)]
     message: Option<Text<'l>>,
     verified_against: Option<ProvedLevel>,
+    #[serde(borrow)]
+    collections: Option<Vec<Text<'l>>>,
     records: Option<u64>,
     invalid_records: Option<u64>,
     bytes: Option<u64>,
@@ -224,6 +226,7 @@ impl<'l> Fields<'l> {
             did: self.did()?,
             rev: self.rev()?,
             commit: self.of_kind("commit", |of| of.commit.take())?,
+            collections: self.collections.take(),
             records: self.of_kind("records", |of| of.records)?,
             invalid_records: self.of_kind("invalid_records", |of| of.invalid_records)?,
             bytes: self.of_kind("bytes", |of| of.bytes)?,

@@ -171,7 +171,9 @@ pub struct Resync<'l> {
     pub rev: Text<'l>,
     /// The CID of the commit.
     pub commit: Text<'l>,
-    /// Number of records of the repository.
+    /// The collections whose records were downloaded, if not all were: `app.bsky.feed.post`, or `app.bsky.feed.*` for all below it.
+    pub collections: Option<Vec<Text<'l>>>,
+    /// Number of records of the repository, or of these collections.
     pub records: u64,
     /// Number of invalid ones among them.
     pub invalid_records: u64,

@@ -204,6 +204,7 @@ impl Resync<'_> {
         keys.text("rev", &self.rev)?;
         keys.text("commit", &self.commit)?;
         keys.verdict(line)?;
+        keys.optional("collections", self.collections.as_ref())?;
         keys.put("records", &self.records)?;
         keys.put("invalid_records", &self.invalid_records)?;
         keys.put("bytes", &self.bytes)?;

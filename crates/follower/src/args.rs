@@ -66,6 +66,9 @@ pub struct FollowArgs {
     #[arg(long, env = "WIREPROOF_COLLECTIONS", value_name = "LIST", value_delimiter = ',')]
     #[arg(help_heading = SELECTION)]
     pub(super) collections: Vec<String>,
+    /// Whether whole repositories are fetched even if only some collections are selected.
+    #[arg(skip)]
+    pub(super) whole_repositories: bool,
     /// Print only operations whose record matches this expression (CEL): `record.text.contains('proof')`. Its variables
     /// are record, collection, rkey, action, did, rev and live. Deletions always match, and an update that does not
     /// match becomes a deletion with `"filtered":true` [default: all].

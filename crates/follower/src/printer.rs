@@ -143,6 +143,7 @@ impl<R: LineRecipient> Printer<R> {
         if !self.selection.has_account(Some(&resynced.did)) {
             return ack.skip();
         }
+        self.warn_of_part(resynced);
         if let Err(error) = self.write_records(resynced, ack) {
             let did = &resynced.did;
             self.status.warn("resync-unreadable", || {
@@ -156,13 +157,29 @@ impl<R: LineRecipient> Printer<R> {
         let archive = MappedFile::of(resynced.file())?;
         let options = car::Options::default();
         let repository = Repository::read(&archive, &options).map_err(io::Error::other)?;
-        let filter = self.selection.filter();
+        // More may be selected than when it was fetched.
+        let filter = match (&resynced.collections, self.selection.filter()) {
+            (Some(names), filter) => Arc::new(filter.within(names)),
+            (None, filter) => filter,
+        };
         let lines = ResyncLines::new(resynced, &repository, &filter, self.content.proof.is_some());
         self.recipient.repository(&mut lines.map_err(io::Error::other)?, ack)?;
         if !self.selection.filter().has_same_collections(&filter) {
             self.for_history(|histories| histories.is_outdated(&resynced.did));
         }
         Ok(())
+    }
+
+    /// Warns of a server that did not prove the selected collections.
+    fn warn_of_part(&self, resynced: &ResyncedRepo) {
+        let Some(why) = &resynced.part_refusal else { return };
+        self.status.warn("part-refused", || {
+            let ResyncedRepo { did, host, .. } = resynced;
+            let code = why.code().map(|code| format!(" ({code})")).unwrap_or_default();
+            format!(
+                "{did}: {host} does not prove the selected collections{code}: {why}; its whole repository was downloaded"
+            )
+        });
     }
 
     /// One line per account, up to a number of them.

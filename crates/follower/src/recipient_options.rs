@@ -24,6 +24,8 @@ pub struct RecipientOptions {
     pub cursor: Start,
     /// Whether the repository of an account whose chain is broken is downloaded.
     pub resync: bool,
+    /// Whether the recipient needs whole repositories, and not the selected collections alone.
+    pub whole_repositories: bool,
     /// The address of the metrics.
     pub metrics: Option<SocketAddr>,
     /// The number of events after which the run ends.
@@ -54,6 +56,7 @@ impl FollowArgs {
             state: Some(options.state),
             cursor: options.cursor,
             resync: options.resync,
+            whole_repositories: options.whole_repositories,
             metrics: options.metrics,
             events: options.events,
             workers: options.workers,

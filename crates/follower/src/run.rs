@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use delivery::{Outbox, WebSocketMetrics};
 use net::firehose::{
-    self, Firehose, PauseSignal, ResolverKeys, ResyncRequests, RunError, RunMetrics, RunSummary,
-    ServerStatuses, StopSignal, Upstream,
+    self, Firehose, PauseSignal, ResolverKeys, ResyncCollections, ResyncRequests, RunError,
+    RunMetrics, RunSummary, ServerStatuses, StopSignal, Upstream,
 };
 use net::identity::Resolver;
 use net::xrpc;
@@ -197,6 +197,10 @@ impl<'a> Run<'a> {
             resyncs: args.resyncs(),
             store: Some(&store),
             accounts: Some(&selection.dids).filter(|_| !selection.has_all_accounts),
+            collections: match args.whole_repositories {
+                true => ResyncCollections::default(),
+                false => selection.resyncs.clone(),
+            },
         };
         let statuses = stream.statuses();
         let mut options = stream.options(&statuses)?;

@@ -1,11 +1,11 @@
 //! The selection of accounts and collections: `--dids` and `--collections`, and the stored changes of an operator.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use atproto::syntax::{Did, Nsid};
-use net::firehose::AccountSet;
+use net::firehose::{AccountSet, ResyncCollections};
 
 use super::condition::Condition;
 use super::stored_changes::{Changes, StoredChanges};
@@ -19,6 +19,8 @@ pub(super) struct Selection {
     /// Whether all accounts are selected, whatever `dids` has.
     pub(super) has_all_accounts: bool,
     pub(super) dids: AccountSet,
+    /// The collections of which repositories are fetched.
+    pub(super) resyncs: ResyncCollections,
     filter: Arc<RwLock<Arc<Filter>>>,
     lists: Arc<Mutex<Lists>>,
 }
@@ -61,6 +63,7 @@ impl Selection {
         let selection = Self {
             has_all_accounts,
             dids: AccountSet::default(),
+            resyncs: ResyncCollections::default(),
             filter: Arc::new(RwLock::new(Arc::new(filter))),
             lists: Arc::new(Mutex::new(lists)),
         };
@@ -116,6 +119,7 @@ impl Selection {
             changes.changes.collections.apply(collections).into_iter().collect();
         collections.sort_unstable();
         let filter = Arc::new(Filter { has_all_collections, collections, condition });
+        self.resyncs.replace((!has_all_collections).then(|| filter.collections()));
         *self.filter.write().unwrap_or_else(PoisonError::into_inner) = filter;
     }
 
@@ -142,9 +146,29 @@ impl Filter {
         self.has_all_collections || self.collections.iter().any(is_match)
     }
 
+    /// What is selected of these collections, named as [`collections`](Self::collections) names them.
+    pub(super) fn within(&self, names: &[Box<str>]) -> Self {
+        let names: Vec<&str> = names.iter().map(|name| name.trim_end_matches('*')).collect();
+        let of_names = names.iter().copied().filter(|name| self.has_all_of(name));
+        let of_filter = self.collections.iter().map(String::as_str);
+        let is_within = |name: &&str| names.iter().any(|outer| has_all_of(outer, name));
+        let both: BTreeSet<&str> = of_names.chain(of_filter.filter(is_within)).collect();
+        Self {
+            has_all_collections: false,
+            collections: both.into_iter().map(str::to_owned).collect(),
+            condition: self.condition.clone(),
+        }
+    }
+
+    /// Whether a name, or all names with a prefix that ends in a dot, are selected.
+    fn has_all_of(&self, name: &str) -> bool {
+        self.has_all_collections || self.collections.iter().any(|outer| has_all_of(outer, name))
+    }
+
     /// Whether the same collections are selected.
     pub(super) fn has_same_collections(&self, other: &Self) -> bool {
-        self.collections == other.collections
+        (self.has_all_collections, &self.collections)
+            == (other.has_all_collections, &other.collections)
     }
 
     /// Whether all collections are selected.
@@ -163,6 +187,11 @@ impl Filter {
             .iter()
             .map(|name| if name.ends_with('.') { format!("{name}*") } else { name.clone() })
     }
+}
+
+/// Whether `inner` is `outer` or begins with it, where `outer` is a prefix that ends in a dot.
+fn has_all_of(outer: &str, inner: &str) -> bool {
+    outer == inner || outer.ends_with('.') && inner.starts_with(outer)
 }
 
 /// Names of accounts.
@@ -285,6 +314,21 @@ mod tests {
         );
         assert!(!some.filter().has_any(std::iter::empty()));
         assert!(some.filter().has_any(["x.y.z/a", "org.a.b/c"].into_iter()));
+    }
+
+    #[test]
+    fn what_is_selected_of_other_collections_is_in_both() {
+        let within = |selected: &[&str], names: &[&str]| {
+            let names: Vec<Box<str>> = names.iter().map(|name| (*name).into()).collect();
+            let filter = selection(&[], selected).unwrap().filter().within(&names);
+            filter.collections().collect::<Vec<_>>()
+        };
+        assert_eq!(within(&["a.b.c", "a.b.d"], &["a.b.d", "a.b.e"]), ["a.b.d"]);
+        assert_eq!(within(&["a.b.*"], &["a.b.c", "a.bc.d"]), ["a.b.c"]);
+        assert_eq!(within(&["a.b.c", "x.y.z"], &["a.*"]), ["a.b.c"]);
+        assert_eq!(within(&["a.b.*", "x.y.z"], &["a.*", "x.y.*"]), ["a.b.*", "x.y.z"]);
+        assert_eq!(within(&[], &["a.b.c", "x.*"]), ["a.b.c", "x.*"]);
+        assert_eq!(within(&["a.b.c"], &[]), [""; 0]);
     }
 
     #[test]

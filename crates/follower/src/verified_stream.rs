@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use atproto::event::Options as Decoding;
 use net::firehose::{
-    AccountSet, KeyProvider, Options, ResyncOptions, ServerStatuses, Verification,
+    AccountSet, KeyProvider, Options, ResyncCollections, ResyncOptions, ServerStatuses,
+    Verification,
 };
 use net::http::Url;
 use net::identity::Resolver;
@@ -32,6 +33,8 @@ pub struct VerifiedStream<'s> {
     pub store: Option<&'s Store>,
     /// The selected accounts; `None` for all.
     pub accounts: Option<&'s AccountSet>,
+    /// The collections of which resyncs fetch the records; whole repositories, if it is empty.
+    pub collections: ResyncCollections,
 }
 
 impl VerifiedStream<'_> {
@@ -65,6 +68,7 @@ impl VerifiedStream<'_> {
         let mut resync = ResyncOptions::new(self.xrpc.clone(), self.resolver.clone());
         resync.repository.strict_records = policy.strict_records;
         resync.accounts = self.accounts.cloned();
+        resync.collections = self.collections.clone();
         if let Some(store) = self.store {
             let waiting = store.desynchronized(resync.max_queued)?;
             resync.desynchronized = waiting.into_iter().map(Box::from).collect();

@@ -88,6 +88,11 @@ impl HostPacer {
         self.limiter.is_named(host)
     }
 
+    /// For how long the host rejects requests, as far as that is known.
+    pub fn remaining(&self, host: &str) -> Duration {
+        self.limiter.remaining(host)
+    }
+
     /// Records an answer of the host.
     pub fn record(&self, host: &str, answer: Answer) {
         let mut hosts = self.lock();

@@ -100,7 +100,7 @@ impl<'a> CollectionsProof<'a> {
     }
 }
 
-/// Verifies all records of `collections`, such as `app.bsky.feed.post`, from a slice of a repository. Unlike the proof of one record,
+/// Verifies all records of `collections`, such as `app.bsky.feed.post`, or `app.bsky.feed.*` for all collections below it, from a slice of a repository. Unlike the proof of one record,
 /// it refuses keys that are no record paths, whatever [`Options::allow_any_key`] says.
 ///
 /// # Errors
@@ -127,8 +127,7 @@ impl<'a> Slice<'a> {
         collections: &[impl AsRef<str>],
     ) -> Result<Verified<CollectionsProof<'a>>, RepositoryRejection> {
         let archive = self.repository.archive();
-        let prefixes = collections.iter().map(|collection| format!("{}/", collection.as_ref()));
-        let ranges = KeyRanges::of_prefixes(prefixes.map(String::into_bytes));
+        let ranges = KeyRanges::of_collections(collections);
         // The blocks of the slice are the limit: every node is one of them.
         let found = search_ranges(self.commit().data, archive, ranges, u64::MAX)
             .map_err(|error| RepositoryRejection::in_tree(error, archive))?;

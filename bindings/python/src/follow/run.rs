@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use follower::{Start, VerifiedStream};
 use net::firehose::{
-    self, AccountSet, Firehose, Journal, JournalError, ResolverKeys, RunError, StartFrom,
-    StopSignal,
+    self, AccountSet, Firehose, Journal, JournalError, ResolverKeys, ResyncCollections, RunError,
+    StartFrom, StopSignal,
 };
 use net::identity::IdentityError;
 use pyo3::prelude::*;
@@ -142,6 +142,7 @@ impl Journal for StateJournal {
         &self,
         cursors: &[(&str, u64)],
         accounts: &[(Box<str>, AccountState)],
+        collections: ResyncCollections::default(),
     ) -> Result<(), JournalError> {
         match &self.store {
             None => Ok(()),

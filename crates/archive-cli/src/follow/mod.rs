@@ -108,6 +108,7 @@ impl ArchiveFollowArgs {
             state: self.state.unwrap_or_else(|| wal.to_owned()),
             cursor: self.cursor,
             resync: self.resync,
+            whole_repositories: true,
             metrics: self.metrics,
             events: self.events,
             workers: self.workers,

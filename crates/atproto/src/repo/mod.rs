@@ -51,7 +51,7 @@ pub use codec::car::Options;
 pub use error::{RepoError, RepoFault};
 pub use hashed::{HashedBatch, NextBatch};
 pub use locality::SequentialBlocks;
-pub use records::{ExportError, Record, Records};
+pub use records::{ExportError, Record, Records, RecordsInRanges};
 pub use writer::{
     MAX_RECORD_BYTES, PreparedCommit, RepositoryWriter, WriteError, WrittenCommit, WrittenOp,
 };

@@ -1,17 +1,18 @@
 //! The records of a repository, and its export in streamable order: the commit, then every node before its
 //! records and children, in the order of their keys.
 
+use std::collections::btree_map;
 use std::io::{self, Write};
 
 use bumpalo::Bump;
 use codec::car::Writer;
 use codec::cbor::{self, DecodeError, Value};
 use codec::json::{self, ItemJsonError};
-use codec::{Cid, CidRef};
+use codec::{AnyCid, Cid, CidRef};
 
 use super::error::{RepoError, RepoFault, fail};
 use super::{Archive, Repository, SequentialBlocks};
-use crate::mst::canonical::{BlockSet, Step, Walk};
+use crate::mst::canonical::{BlockSet, KeyRanges, Step, Walk, search_ranges};
 use crate::mst::{BlockSource, TreeLimits};
 
 /// A record of a repository.
@@ -59,6 +60,34 @@ impl<'a> Repository<'a> {
     /// The records in the order of their paths.
     pub fn records(&self) -> Records<'_, 'a> {
         Records { archive: &self.archive, walk: self.walk(&TreeLimits::default()) }
+    }
+
+    /// The records in some ranges, in the order of their paths. Only the nodes that can have keys of the ranges are read, so the archive
+    /// may lack the others.
+    ///
+    /// # Errors
+    /// If a node is missing or breaks a rule, or the keys are longer than
+    /// [`MAX_RANGE_KEY_BYTES`](crate::mst::MAX_RANGE_KEY_BYTES).
+    pub fn records_in(&self, ranges: KeyRanges) -> Result<RecordsInRanges<'_, 'a>, RepoError> {
+        let found = search_ranges(self.commit.data, &self.archive, ranges, u64::MAX)
+            .map_err(|error| RepoError::in_tree(error, &self.archive))?;
+        Ok(RecordsInRanges { archive: &self.archive, records: found.records.into_iter() })
+    }
+}
+
+/// The records in some ranges, in the order of their paths: [`Repository::records_in`].
+#[derive(Debug)]
+pub struct RecordsInRanges<'r, 'a> {
+    archive: &'r Archive<'a>,
+    records: btree_map::IntoIter<Vec<u8>, AnyCid>,
+}
+
+impl<'a> Iterator for RecordsInRanges<'_, 'a> {
+    type Item = Result<Record<'a>, RepoError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (key, value) = self.records.next()?;
+        Some(record_cid(value.as_cid_ref()).and_then(|cid| record(&self.archive, key, cid)))
     }
 }
 

@@ -8,9 +8,9 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags};
-use simnet::servers::{RequestLimit, Server, Simulation, Spec};
+use simnet::servers::{Fault, FaultSchedule, RequestLimit, Server, Simulation, Spec};
 
-use crate::{Running, follow};
+use crate::{Running, file_lines, follow};
 
 /// The tables of a destination.
 pub(crate) struct Tables(PathBuf);
@@ -132,6 +132,84 @@ fn the_accounts_of_a_collection_are_found_at_the_relay() {
     while !tables.0.exists() || tables.records() != expected {
         assert!(since.elapsed() < Duration::from_secs(60), "the posts of the network");
         std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Repositories of which the part with one collection is small.
+fn large_repositories() -> Simulation {
+    let spec = Spec { accounts: 3, records: 1_500, jetstreams: 0, ..Spec::default() };
+    Simulation::start(spec).unwrap()
+}
+
+/// The requests to all hosts for a method.
+fn requests(sim: &Simulation, method: &str) -> u64 {
+    let path = format!("/xrpc/com.atproto.sync.{method}");
+    let of_host = |host| sim.request_counts(Server::Pds(host)).get(&path).copied();
+    (0..sim.spec().pds).filter_map(of_host).sum()
+}
+
+/// The records of a network that are in these collections.
+fn of_collections(sim: &Simulation, names: &[&str]) -> BTreeMap<(String, String), String> {
+    let is_in = |((_, path), _): &((String, String), String)| {
+        names.iter().any(|name| path.split_once('/').unwrap().0 == *name)
+    };
+    expected(sim).into_iter().filter(is_in).collect()
+}
+
+#[test]
+fn the_history_of_a_collection_is_the_part_of_the_repository_that_proves_it() {
+    let (sim, dir) = (large_repositories(), tempfile::tempdir().unwrap());
+    let (tables, servers) = (Tables::new(dir.path()), servers(&sim));
+    let folder = dir.path().join("lines");
+    let to = format!("{},file:{}", tables.to(), folder.display());
+    let (gate, repost) = ("app.bsky.feed.postgate", "app.bsky.feed.repost");
+    for collections in [&[gate][..], &[gate, repost]] {
+        let names = collections.join(",");
+        let args = ["--all-from", &*servers, "--collections", &*names, "--to", &*to];
+        let running = Running::start(follow(&sim, dir.path(), &args));
+        let (expected, since) = (of_collections(&sim, collections), Instant::now());
+        assert!(!expected.is_empty());
+        while !tables.0.exists() || tables.records() != expected {
+            assert!(since.elapsed() < Duration::from_secs(120), "the records of {names}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        tables.wait_for_histories(3);
+        running.interrupt();
+    }
+    assert_eq!(requests(&sim, "getRepo"), 0);
+    assert!(requests(&sim, "getBlocks") > 0);
+    let lines = file_lines(&folder);
+    let parts: Vec<_> = lines.iter().filter(|line| line["kind"] == "resync").collect();
+    assert!(parts.len() >= 6 && parts.iter().all(|line| line["collections"][0] == gate));
+    // A record takes some 400 bytes.
+    let bytes: u64 = parts.iter().map(|line| line["bytes"].as_u64().unwrap()).sum();
+    let records = expected(&sim).len();
+    assert!(bytes < 100 * records as u64, "{bytes} bytes of {records} records");
+}
+
+#[test]
+fn a_server_that_does_not_prove_a_collection_is_named_and_asked_for_the_whole_repository() {
+    let collection = "app.bsky.feed.postgate";
+    for (fault, warning) in [
+        (Fault::WithheldBlock, Some("(tree/missing-node)")),
+        (Fault::ExtraBlock, Some("(car/extra)")),
+        (Fault::NoBlocks, None),
+    ] {
+        let (sim, dir) = (large_repositories(), tempfile::tempdir().unwrap());
+        (0..sim.spec().pds)
+            .for_each(|host| sim.faults().enable(Server::Pds(host), fault, FaultSchedule::ALWAYS));
+        let tables = Tables::new(dir.path());
+        let (to, servers) = (tables.to(), servers(&sim));
+        let args = ["--all-from", &*servers, "--collections", collection, "--to", &*to];
+        let mut running = Running::start(follow(&sim, dir.path(), &args));
+        if let Some(code) = warning {
+            let line = running.wait_for_stderr("does not prove the selected collections");
+            assert!(line.contains(code), "{line}");
+        }
+        tables.wait_for_histories(3);
+        assert_eq!(tables.records(), of_collections(&sim, &[collection]));
+        assert_eq!(requests(&sim, "getRepo"), 3, "{fault:?}");
+        running.kill();
     }
 }
 

@@ -5,12 +5,12 @@ use std::io;
 
 use atproto::event::Action;
 use atproto::mst::canonical;
-use atproto::repo::{Record, Records, RepoError, Repository};
+use atproto::repo::{Record, RepoError, Repository};
 use atproto::syntax::DatetimeBuf;
 use bumpalo::Bump;
 use delivery::{DeliveredRecord, DeliveredRecords, RecordEffects};
 use events::{Body, Code, Line, LineWriter, NewContent, NewOp, Proof, Resync, Text, Verdict};
-use net::firehose::ResyncedRepo;
+use net::firehose::{ResyncedRecords, ResyncedRepo};
 use verify::{InvalidRecord, repository};
 
 use super::super::condition::Subject;
@@ -26,7 +26,7 @@ pub struct ResyncLines<'r, 'a> {
     repository: &'r Repository<'a>,
     filter: &'r Filter,
     has_proofs: bool,
-    records: Records<'r, 'a>,
+    records: ResyncedRecords<'r, 'a>,
     /// The next selected record.
     next: Option<Record<'a>>,
     /// The records that the reader has; `None` where they are not known.
@@ -61,7 +61,7 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
             repository,
             filter,
             has_proofs,
-            records: repository.records(),
+            records: resynced.records(repository)?,
             next: None,
             delivered: None,
             next_delivered: None,
@@ -110,6 +110,11 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
             did: (&*self.resynced.did).into(),
             rev: rev.into(),
             commit: commit.into(),
+            collections: self
+                .resynced
+                .collections
+                .as_ref()
+                .map(|names| names.iter().map(|name| Text::from(name.as_ref())).collect()),
             records: self.resynced.records,
             invalid_records: self.resynced.invalid_records,
             bytes: self.resynced.bytes,

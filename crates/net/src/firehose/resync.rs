@@ -23,21 +23,26 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use verify::repository::{self, RepositoryFault, RepositoryRejection};
 use verify::sync::{Head, Policy};
+use verify::{collections, record};
 
 use super::account_pacer::AccountPacer;
 use super::fetch_limit::{FetchLimit, MaxFetches, TooManyWaiting};
 use super::keys::host_domain;
-use super::resync_options::ResyncOptions;
-use super::resynced_repo::{ResyncError, ResyncResult, ResyncedRepo};
+use super::resync_options::{Collections, ResyncOptions};
+use super::resynced_repo::{PartRefusal, ResyncError, ResyncResult, ResyncedRepo};
 use crate::archive_space::{
     ArchiveFile, ArchiveSpace, ArchiveWriter, SlotTurn, Space, is_out_of_space,
 };
 use crate::clock::future_window;
 use crate::host_pacer::{Answer, HostPacer};
 use crate::hosts::{Backoff, BackoffOptions, Jitter};
-use crate::http::{Limits, Url, authority};
+use crate::http::{HttpFault, Limits, Url, authority};
 use crate::identity::{Account, IdentityError, Resolver};
-use crate::xrpc::{self, FetchError, FetchedRepo, XrpcError, XrpcFault};
+use crate::rate_limit::RateLimited;
+use crate::xrpc::{
+    self, ErrorName, FetchError, FetchedPart, FetchedRepo, RequestTurn, SliceError, TurnWait,
+    XrpcError, XrpcFault,
+};
 
 /// The expected answer of an account's server to a resync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +66,20 @@ pub(super) trait RepoSource: fmt::Debug + Send + Sync + 'static {
         did: Did<'a>,
         out: &'a mut (dyn Write + Send),
     ) -> RepoFetch<'a>;
+
+    /// Writes the part of the repository that proves these collections to `out`, unless the whole repository is to be fetched: always,
+    /// if a source does not say how.
+    fn fetch_part<'a>(
+        &'a self,
+        host: &'a Url,
+        did: Did<'a>,
+        collections: &'a Collections,
+        turn: &'a dyn RequestTurn,
+        out: &'a mut (dyn Write + Send),
+    ) -> PartFetch<'a> {
+        let _ = (host, did, collections, turn, out);
+        Box::pin(std::future::ready(Ok(Err(None))))
+    }
 }
 
 pub(super) type AccountLookup<'a> =
@@ -68,6 +87,15 @@ pub(super) type AccountLookup<'a> =
 
 pub(super) type RepoFetch<'a> =
     Pin<Box<dyn Future<Output = Result<FetchedRepo, FetchError>> + Send + 'a>>;
+
+/// The fetched part; or, for the whole repository instead, why the host's answers were refused, if they were.
+pub(super) type PartFetch<'a> = Pin<
+    Box<
+        dyn Future<Output = Result<Result<FetchedRepo, Option<SliceError>>, FetchError>>
+            + Send
+            + 'a,
+    >,
+>;
 
 /// The hosts that DID documents name.
 #[derive(Debug)]
@@ -93,6 +121,71 @@ impl RepoSource for Hosts {
     ) -> RepoFetch<'a> {
         Box::pin(self.client.fetch_repo(host, did, out, &self.limits))
     }
+
+    fn fetch_part<'a>(
+        &'a self,
+        host: &'a Url,
+        did: Did<'a>,
+        collections: &'a Collections,
+        turn: &'a dyn RequestTurn,
+        out: &'a mut (dyn Write + Send),
+    ) -> PartFetch<'a> {
+        let max_bytes = self.limits.max_bytes.min(MAX_PART_BYTES);
+        let limits = Limits { max_bytes, ..self.limits };
+        Box::pin(async move {
+            match self.client.fetch_part(host, did, collections, &limits, turn).await {
+                Ok(FetchedPart::Slice(slice)) => {
+                    out.write_all(&slice.archive)?;
+                    let (bytes, wire_bytes) = (slice.archive.len() as u64, slice.received);
+                    let host = host.origin().ascii_serialization().into();
+                    Ok(Ok(FetchedRepo { host, bytes, wire_bytes }))
+                }
+                Ok(FetchedPart::Whole(_)) | Err(SliceError::Size(_)) => Ok(Err(None)),
+                Err(SliceError::Xrpc(error)) if !is_of_part(&error) => Err(error.into()),
+                Err(error) => Ok(Err(Some(error))),
+            }
+        })
+    }
+}
+
+/// Whether an error is about the requests for a part, so that the whole repository may be served.
+fn is_of_part(error: &XrpcError) -> bool {
+    match &error.fault {
+        XrpcFault::Named(named) => {
+            !error.is_retryable()
+                && named.name != ErrorName::RepoNotFound
+                && named.name.account_status().is_none()
+        }
+        XrpcFault::Status(_) => !error.is_retryable(),
+        XrpcFault::Http(HttpFault::TooLarge(_)) => true,
+        _ => false,
+    }
+}
+
+/// The turns of requests to a host, at its pace.
+#[derive(Debug)]
+struct HostTurn<'r> {
+    resyncer: &'r Resyncer,
+    host: &'r Url,
+}
+
+impl RequestTurn for HostTurn<'_> {
+    /// The request before was answered. A limit that the host has named is an error: it is waited for without a permit.
+    fn wait(&self) -> TurnWait<'_> {
+        let Some(hosts) = &self.resyncer.hosts else { return Box::pin(std::future::ready(Ok(()))) };
+        let authority = authority(self.host);
+        hosts.record(&authority, Answer::InTime);
+        Box::pin(async move {
+            if hosts.is_limited(&authority) {
+                return Err(limited(&authority, RateLimited(hosts.remaining(&authority))));
+            }
+            self.resyncer.pace(self.host).await
+        })
+    }
+}
+
+fn limited(authority: &str, limited: RateLimited) -> XrpcError {
+    XrpcError::new(authority, "getRepo", XrpcFault::RateLimited(limited))
 }
 
 /// Fetches and verifies repositories.
@@ -218,19 +311,31 @@ impl Resyncer {
         let began = std::time::Instant::now();
         let account = self.account(did, false).await?;
         let host = account.host.as_ref().ok_or(ResyncError::NoHost)?;
-        let archive = self.fetch(did, host).await?;
-        let verified = match self.verify(&account, &archive).await {
-            Err(ResyncError::Rejected { rejection, .. }) if is_wrong_key(&rejection) => {
-                let account = self.account(did, true).await?;
-                self.verify(&account, &archive).await?
+        let wanted = self.options.collections.get();
+        let mut archive = self.fetch(did, host, wanted.as_ref()).await?;
+        let verified = match self.verify_by_any_key(&account, &archive).await {
+            Err(ResyncError::Rejected { rejection, .. }) if archive.collections.is_some() => {
+                archive = self.fetch(did, host, None).await?;
+                archive.part_refusal = Some(PartRefusal::Proof(rejection));
+                self.verify_by_any_key(&account, &archive).await?
             }
             verified => verified?,
         };
-        let Archive { host, bytes, file } = archive;
+        let Archive { host, bytes, file, collections, part_refusal } = archive;
         let VerifiedArchive { head, key, records, invalid_records } = verified;
-        let did = did.as_str().into();
-        let resynced =
-            ResyncedRepo { did, head, key, records, invalid_records, bytes, host, began, file };
+        let resynced = ResyncedRepo {
+            did: did.as_str().into(),
+            head,
+            key,
+            collections,
+            part_refusal,
+            records,
+            invalid_records,
+            bytes,
+            host,
+            began,
+            file,
+        };
         resynced.check_window(future_window(&self.policy))?;
         match known {
             Some(Head { rev: known, .. }) if head.rev < known => {
@@ -241,12 +346,18 @@ impl Resyncer {
         }
     }
 
-    /// Fetches the repository; again with room for a whole one if the archives in use leave it no space.
-    async fn fetch(&self, did: Did<'_>, host: &Url) -> Result<Archive, ResyncError> {
-        match self.fetch_within(did, host, None).await {
+    /// Fetches the repository, or only what proves the wanted collections; again with room for a whole one if the archives in use leave
+    /// it no space.
+    async fn fetch(
+        &self,
+        did: Did<'_>,
+        host: &Url,
+        wanted: Option<&Collections>,
+    ) -> Result<Archive, ResyncError> {
+        match self.fetch_within(did, host, wanted, None).await {
             Err(ResyncError::Fetch(FetchError::Local(error))) if is_out_of_space(&error) => {
                 let slot = self.space.slot_turn(&authority(host)).await;
-                self.fetch_within(did, host, Some(&slot)).await
+                self.fetch_within(did, host, wanted, Some(&slot)).await
             }
             fetched => fetched,
         }
@@ -258,15 +369,16 @@ impl Resyncer {
         &self,
         did: Did<'_>,
         host: &Url,
+        wanted: Option<&Collections>,
         slot: Option<&SlotTurn>,
     ) -> Result<Archive, ResyncError> {
         for _ in 0..MAX_LIMITED {
-            let fetched = self.fetch_in_turn(did, host, slot).await;
+            let fetched = self.fetch_in_turn(did, host, wanted, slot).await;
             if !self.is_limited(host, &fetched) {
                 return fetched;
             }
         }
-        self.fetch_in_turn(did, host, slot).await
+        self.fetch_in_turn(did, host, wanted, slot).await
     }
 
     /// Looks up an account. A host of a `did:web` account must not delay the directory, and is asked once a resync.
@@ -284,9 +396,10 @@ impl Resyncer {
         &self,
         did: Did<'_>,
         host: &Url,
+        wanted: Option<&Collections>,
         slot: Option<&SlotTurn>,
     ) -> Result<Archive, ResyncError> {
-        self.pace(host).await?;
+        self.pace(host).await.map_err(FetchError::from)?;
         // The slots bound the fetches of archives that have one.
         let permit = match slot {
             Some(_) => None,
@@ -296,7 +409,7 @@ impl Resyncer {
         // It is returned by verifications and deliveries, which need no permit.
         let space = self.space.acquire(&authority(host), slot).await;
         let started = Instant::now();
-        let fetched = self.download(did, host, space).await;
+        let fetched = self.download(did, host, wanted, space).await;
         if let Some(permit) = permit {
             permit.record(started.elapsed(), fetched.is_ok());
         }
@@ -312,14 +425,10 @@ impl Resyncer {
     }
 
     /// Waits for the pace of the host.
-    async fn pace(&self, host: &Url) -> Result<(), ResyncError> {
+    async fn pace(&self, host: &Url) -> Result<(), XrpcError> {
         let Some(hosts) = &self.hosts else { return Ok(()) };
         let authority = authority(host);
-        let limited = |limited| {
-            let fault = XrpcFault::RateLimited(limited);
-            FetchError::Remote(XrpcError::new(&authority, "getRepo", fault))
-        };
-        Ok(hosts.until_ready(&authority).await.map_err(limited)?)
+        hosts.until_ready(&authority).await.map_err(|error| limited(&authority, error))
     }
 
     fn record_pace(&self, host: &Url, fetched: &Result<Archive, ResyncError>) {
@@ -340,12 +449,43 @@ impl Resyncer {
         &self,
         did: Did<'_>,
         host: &Url,
+        wanted: Option<&Collections>,
         space: Space,
     ) -> Result<Archive, ResyncError> {
         let mut out = ArchiveWriter::new(tempfile::tempfile_in(&self.options.folder)?, space);
-        let fetched = self.source.fetch(host, did, &mut out).await?;
-        let file = out.finish()?.into();
-        Ok(Archive { host: fetched.host, bytes: fetched.bytes, file })
+        let (mut part, mut refusal) = (None, None);
+        if let Some(wanted) = wanted {
+            let turn = HostTurn { resyncer: self, host };
+            match self.source.fetch_part(host, did, wanted, &turn, &mut out).await? {
+                Ok(fetched) => part = Some(fetched),
+                Err(why) => {
+                    refusal = why.map(PartRefusal::Fetch);
+                    turn.wait().await.map_err(FetchError::from)?;
+                }
+            }
+        }
+        let collections = wanted.filter(|_| part.is_some()).cloned();
+        let fetched = match part {
+            Some(fetched) => fetched,
+            None => self.source.fetch(host, did, &mut out).await?,
+        };
+        let (FetchedRepo { host, bytes, .. }, file) = (fetched, out.finish()?.into());
+        Ok(Archive { host, bytes, file, collections, part_refusal: refusal })
+    }
+
+    /// Verifies an archive, under the key that the account has now if the known one does not fit.
+    async fn verify_by_any_key(
+        &self,
+        account: &Account,
+        archive: &Archive,
+    ) -> Result<VerifiedArchive, ResyncError> {
+        match self.verify(account, archive).await {
+            Err(ResyncError::Rejected { rejection, .. }) if is_wrong_key(&rejection) => {
+                let account = self.account(account.did(), true).await?;
+                self.verify(&account, archive).await
+            }
+            verified => verified,
+        }
     }
 
     /// Verifies an archive on a blocking thread.
@@ -358,8 +498,12 @@ impl Resyncer {
         let did = account.did().as_str().to_owned();
         let file = archive.file.clone();
         let options = self.options.repository;
+        let collections = archive.collections.clone();
         let _permit = self.verifications.acquire().await;
-        let verify = move || verify_archive(&did, &key, file.file(), &options);
+        let verify = move || match collections {
+            Some(collections) => verify_part(&did, &key, file.file(), &options, &collections),
+            None => verify_archive(&did, &key, file.file(), &options),
+        };
         let verified = tokio::task::spawn_blocking(verify).await;
         let host = archive.host.clone();
         verified
@@ -374,6 +518,9 @@ struct Archive {
     host: Box<str>,
     bytes: u64,
     file: Arc<ArchiveFile>,
+    /// The collections that it proves, if it has only these.
+    collections: Option<Collections>,
+    part_refusal: Option<PartRefusal>,
 }
 
 /// The result of verifying an archive.
@@ -398,6 +545,29 @@ fn verify_archive(
         let head = Head { rev, data: commit.data, commit: whole.root() };
         let invalid_records = whole.invalid_records().records;
         let records = whole.tree().records;
+        VerifiedArchive { head, key: key.clone(), records, invalid_records }
+    }))
+}
+
+/// Verifies an archive that has these collections only.
+fn verify_part(
+    did: &str,
+    key: &PublicKey,
+    file: &File,
+    options: &repository::Options,
+    collections: &Collections,
+) -> io::Result<Result<VerifiedArchive, RepositoryRejection>> {
+    let archive = read(file)?;
+    let mut of_part = record::Options::default();
+    of_part.archive = options.archive;
+    of_part.max_record_bytes = options.max_record_bytes;
+    of_part.strict_records = options.strict_records;
+    Ok(collections::verify(&archive, collections, Some(did), key, &of_part).map(|proof| {
+        let commit = proof.commit();
+        let rev = Tid::parse(commit.rev).expect("a commit with another rev is rejected");
+        let head = Head { rev, data: commit.data, commit: proof.root() };
+        let invalid_records = proof.invalid_records().records;
+        let records = proof.records().len() as u64;
         VerifiedArchive { head, key: key.clone(), records, invalid_records }
     }))
 }
@@ -441,6 +611,9 @@ const ATTEMPT_BACKOFF: BackoffOptions = BackoffOptions {
     reset_after: Duration::MAX,
     max_requested: Duration::ZERO,
 };
+
+/// Maximum bytes of a part, which is in memory until all of it is received. A larger one is fetched as a whole repository.
+const MAX_PART_BYTES: u64 = 16 << 20;
 
 /// Limits that one attempt waits for.
 const MAX_LIMITED: usize = 16;

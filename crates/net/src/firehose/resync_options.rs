@@ -1,6 +1,7 @@
 //! Options of resyncs.
 
 use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use verify::repository;
 
@@ -49,12 +50,35 @@ pub struct ResyncOptions {
     pub desynchronized: Vec<Box<str>>,
     /// The only accounts whose repositories are fetched; others stay desynchronized. `None` for all accounts.
     pub accounts: Option<AccountSet>,
+    /// The collections of which records are fetched, with the proof that there are no others, where that costs less than the whole
+    /// repository. None: whole repositories.
+    pub collections: ResyncCollections,
     /// Requests of the program.
     pub requests: ResyncRequests,
     /// Whether requests to a host have a rate that adapts to it, for many repositories: 8 a second at first, doubled with
     /// every second of answers until the host is overloaded, at most 50.
     /// Limits that hosts name are waited for up to an hour. No.
     pub is_paced: bool,
+}
+
+/// Names of collections: `app.bsky.feed.post`, or `app.bsky.feed.*` for all collections below it.
+pub(super) type Collections = Arc<[Box<str>]>;
+
+/// The collections of which resyncs fetch the records. Clones share it, and it may change during a run: a resync that has begun keeps the
+/// collections of its beginning.
+#[derive(Clone, Debug, Default)]
+pub struct ResyncCollections(Arc<RwLock<Option<Collections>>>);
+
+impl ResyncCollections {
+    /// Replaces the names, such as `app.bsky.feed.post` or `app.bsky.feed.*`; `None` for whole repositories.
+    pub fn replace(&self, names: Option<impl IntoIterator<Item = impl Into<Box<str>>>>) {
+        let names = names.map(|names| names.into_iter().map(Into::into).collect());
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = names;
+    }
+
+    pub(super) fn get(&self) -> Option<Collections> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl ResyncOptions {
@@ -76,6 +100,7 @@ impl ResyncOptions {
             on_first_seen: false,
             desynchronized: Vec::new(),
             accounts: None,
+            collections: ResyncCollections::default(),
             requests: ResyncRequests::default(),
             is_paced: false,
         }

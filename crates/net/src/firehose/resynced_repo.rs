@@ -5,18 +5,21 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use atproto::mst::canonical::KeyRanges;
+use atproto::repo::{Record, Records, RecordsInRanges, RepoError, Repository};
 use atproto::syntax::{SyntaxError, Tid};
 use crypto::PublicKey;
 use verify::repository::RepositoryRejection;
 use verify::sync::{FutureWindow, Head};
 
+use super::resync_options::Collections;
 use crate::DurationText;
 use crate::archive_space::ArchiveFile;
 #[cfg(test)]
 use crate::archive_space::{ArchiveSpace, ArchiveWriter};
 use crate::http::HttpFault;
 use crate::identity::IdentityError;
-use crate::xrpc::{FetchError, XrpcFault};
+use crate::xrpc::{FetchError, SliceError, XrpcFault};
 
 /// A fetched and verified repository. Its archive counts among [those in use](super::ResyncOptions::max_bytes_in_use) until this value is
 /// dropped: a program that keeps many leaves no space for other resyncs.
@@ -28,7 +31,12 @@ pub struct ResyncedRepo {
     pub head: Head,
     /// The key under which it was verified.
     pub key: PublicKey,
-    /// Number of records.
+    /// The collections whose records the archive has, by [the names](super::ResyncCollections) that were wanted; `None` for all records
+    /// of the account.
+    pub collections: Option<Collections>,
+    /// Why the archive has all records although collections were wanted, if the host's answers were refused.
+    pub part_refusal: Option<PartRefusal>,
+    /// Number of records in the archive.
     pub records: u64,
     /// Number of [invalid](verify::InvalidRecord) records among them.
     pub invalid_records: u64,
@@ -64,6 +72,8 @@ impl ResyncedRepo {
             did: did.into(),
             head,
             key: key.map_err(io::Error::other)?,
+            collections: None,
+            part_refusal: None,
             records: 0,
             invalid_records: 0,
             bytes: 0,
@@ -73,8 +83,25 @@ impl ResyncedRepo {
         })
     }
 
-    /// The file of the archive, with all records of the account: they replace the records that a consumer has of it. A
-    /// record can be [invalid](verify::InvalidRecord), unless the options are strict about records.
+    /// The records of the archive, in the order of their paths: they replace the records that a consumer has of the account, or of its
+    /// [collections](Self::collections). `repository` is read from [the file](Self::file).
+    ///
+    /// # Errors
+    /// If a node is missing or breaks a rule: never in an archive that a resync has verified.
+    pub fn records<'r, 'a>(
+        &self,
+        repository: &'r Repository<'a>,
+    ) -> Result<ResyncedRecords<'r, 'a>, RepoError> {
+        Ok(match &self.collections {
+            None => ResyncedRecords::Whole(repository.records()),
+            Some(names) => {
+                let ranges = KeyRanges::of_collections(names.iter());
+                ResyncedRecords::Part(repository.records_in(ranges)?)
+            }
+        })
+    }
+
+    /// The file of the archive. A record can be [invalid](verify::InvalidRecord), unless the options are strict about records.
     ///
     /// The file has no name: nothing is left of it when this value is dropped or the process is killed. Rewind it
     /// before you read it.
@@ -93,7 +120,7 @@ impl ResyncedRepo {
     /// file.rewind()?;
     /// file.read_to_end(&mut archive)?;
     /// let repository = Repository::read(&archive, &car::Options::default())?;
-    /// for record in repository.records() {
+    /// for record in resynced.records(&repository)? {
     ///     let record = record?;
     ///     store(&record.path, record.cid, record.block);
     /// }
@@ -102,6 +129,48 @@ impl ResyncedRepo {
     /// ```
     pub fn file(&self) -> &File {
         self.file.file()
+    }
+}
+
+/// The records of a resynced repository: [`ResyncedRepo::records`].
+#[derive(Debug)]
+pub enum ResyncedRecords<'r, 'a> {
+    /// All records.
+    Whole(Records<'r, 'a>),
+    /// The records of its collections.
+    Part(RecordsInRanges<'r, 'a>),
+}
+
+impl<'a> Iterator for ResyncedRecords<'_, 'a> {
+    type Item = Result<Record<'a>, RepoError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Whole(records) => records.next(),
+            Self::Part(records) => records.next(),
+        }
+    }
+}
+
+/// Why a host's answers to the requests for some collections were refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PartRefusal {
+    /// A request was refused, or an answer breaks a rule.
+    #[error(transparent)]
+    Fetch(SliceError),
+    /// The answers do not prove the collections.
+    #[error(transparent)]
+    Proof(Box<RepositoryRejection>),
+}
+
+impl PartRefusal {
+    /// The stable code of the broken rule; `None` if a request was refused.
+    pub fn code(&self) -> Option<&'static str> {
+        match self {
+            Self::Fetch(error) => error.code(),
+            Self::Proof(rejection) => Some(rejection.code()),
+        }
     }
 }
 

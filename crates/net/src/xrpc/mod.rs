@@ -41,5 +41,5 @@ pub use response::{
     FetchError, FetchedRepo, LatestCommit, ListPage, ListedHost, ListedRepo, PageOptions, Pages,
     RepoStatus, RepoStream,
 };
-pub use slice::{FetchedSlice, SliceError, WholeReason};
+pub use slice::{FetchedPart, FetchedSlice, RequestTurn, SliceError, TurnWait, WholeReason};
 pub use unsigned::{MAX_CURSOR_BYTES, OddEntries};

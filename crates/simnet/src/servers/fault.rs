@@ -94,6 +94,12 @@ faults! {
     OddEntries "odd-entries" Request 0..=0,
     /// A request is redirected to an address of a private network.
     PrivateRedirect "private-redirect" Request 0..=0,
+    /// The server has no `getBlocks`.
+    NoBlocks "no-blocks" Repository 0..=0,
+    /// The last requested block is left out.
+    WithheldBlock "withheld-block" Repository 0..=0,
+    /// The commit is sent with the requested blocks.
+    ExtraBlock "extra-block" Repository 0..=0,
     /// A repository is sent in parts of 256 bytes, the amount of milliseconds apart.
     SlowRepo "slow-repo" Repository 20..=50,
     /// The connection ends after the amount of bytes of a repository.
@@ -131,7 +137,7 @@ pub enum InjectionPoint {
     Frame,
     /// A request for anything but a stream.
     Request,
-    /// A request for a whole repository.
+    /// A request for a repository, or for blocks of it.
     Repository,
     /// A request for a DID document.
     Document,

@@ -265,9 +265,19 @@ impl Endpoints<'_> {
 
     fn blocks(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
         let names: Option<Vec<Cid>> = query.all("cids").map(|text| text.parse().ok()).collect();
-        let names = names.ok_or_else(|| error(400, "InvalidRequest", "cids must be CIDs"))?;
+        let mut names = names.ok_or_else(|| error(400, "InvalidRequest", "cids must be CIDs"))?;
+        let is_injected = |fault| self.network.faults.inject(self.server, fault).is_some();
+        if is_injected(Fault::NoBlocks) {
+            return Err(error(501, "MethodNotImplemented", "Method Not Implemented"));
+        }
         let account = self.find(query)?;
         let account = active(lock(&account))?;
+        if is_injected(Fault::WithheldBlock) {
+            names.pop();
+        }
+        if is_injected(Fault::ExtraBlock) {
+            names.push(account.repository.get().head().cid);
+        }
         let missing = |cid| error(400, "BlockNotFound", &format!("Could not find cid: {cid}"));
         Ok(http::bytes(200, archive_stream::CAR, account.blocks(&names).map_err(missing)?))
     }

@@ -56,6 +56,16 @@ impl KeyRanges {
         Self(ranges)
     }
 
+    /// The keys of the records in these collections: `app.bsky.feed.post` for one collection, `app.bsky.feed.*` for all whose names
+    /// begin with `app.bsky.feed.`.
+    pub fn of_collections(names: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+        let prefix = |name: &str| match name.strip_suffix('*') {
+            Some(start) => start.to_owned(),
+            None => format!("{name}/"),
+        };
+        Self::of_prefixes(names.into_iter().map(|name| prefix(name.as_ref()).into_bytes()))
+    }
+
     /// Whether a key is in one of the ranges.
     pub fn contains(&self, key: &[u8]) -> bool {
         let after = self.0.partition_point(|range| range.start.as_slice() <= key);

@@ -14,8 +14,9 @@ use tokio::time::Instant;
 use verify::sync::{Head, Policy};
 
 use super::super::resync::{
-    AccountLookup, Expected, MAX_RESYNC_LOOKUPS, RepoFetch, RepoSource, Resyncer,
+    AccountLookup, Expected, MAX_RESYNC_LOOKUPS, PartFetch, RepoFetch, RepoSource, Resyncer,
 };
+use super::super::resync_options::Collections;
 use super::super::resynced_repo::ResyncResult;
 use super::super::*;
 use super::support::*;
@@ -24,7 +25,7 @@ use crate::http::{HttpFault, Url, authority};
 use crate::identity::{self, Account, IdentityError, IdentityFault};
 use crate::loopback_server::{response, serve};
 use crate::rate_limit::RateLimiter;
-use crate::xrpc::{FetchedRepo, NamedError, XrpcError, XrpcFault};
+use crate::xrpc::{FetchedRepo, NamedError, RequestTurn, SliceError, XrpcError, XrpcFault};
 
 /// The answers of a source, and the requests to it.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ struct Source {
     account: Result<Account, IdentityError>,
     refreshed: Option<Account>,
     archive: Result<Vec<u8>, XrpcFault>,
+    /// The part with the wanted collections, or why there is none.
+    part: Result<Vec<u8>, Option<SliceError>>,
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
@@ -39,6 +42,7 @@ struct Source {
 enum Asked {
     Account,
     AccountRefreshed,
+    Part,
     Repository,
 }
 
@@ -67,6 +71,24 @@ impl RepoSource for Source {
             Ok(FetchedRepo { host, bytes, wire_bytes: bytes })
         })
     }
+
+    fn fetch_part<'a>(
+        &'a self,
+        host: &'a Url,
+        _: Did<'a>,
+        _: &'a Collections,
+        turn: &'a dyn RequestTurn,
+        out: &'a mut (dyn Write + Send),
+    ) -> PartFetch<'a> {
+        self.asked.lock().unwrap().push(Asked::Part);
+        Box::pin(async move {
+            turn.wait().await?;
+            let Ok(part) = &self.part else { return Ok(Err(self.part.clone().unwrap_err())) };
+            out.write_all(part)?;
+            let bytes = part.len() as u64;
+            Ok(Ok(FetchedRepo { host: host.as_str().into(), bytes, wire_bytes: bytes }))
+        })
+    }
 }
 
 /// The account of a writer, at a host.
@@ -81,13 +103,30 @@ impl Source {
     /// A source of the writer's account and repository.
     fn of(writer: &mut Writer) -> Self {
         let archive = Ok(writer.archive());
-        Self { account: Ok(account(writer)), refreshed: None, archive, asked: Arc::default() }
+        let account = Ok(account(writer));
+        Self { account, refreshed: None, archive, part: Err(None), asked: Arc::default() }
     }
 
     /// Resyncs the writer's account; returns the requests.
     async fn resync(self, writer: &Writer, known: Option<Head>) -> (ResyncResult, Vec<Asked>) {
+        self.resync_by(resync_options(), writer, known).await
+    }
+
+    /// Resyncs a collection of the writer's account; returns the requests.
+    async fn resync_collection(self, writer: &Writer) -> (ResyncResult, Vec<Asked>) {
+        let options = ResyncOptions { is_paced: true, ..resync_options() };
+        options.collections.replace(Some(["app.bsky.feed.post"]));
+        self.resync_by(options, writer, None).await
+    }
+
+    async fn resync_by(
+        self,
+        options: ResyncOptions,
+        writer: &Writer,
+        known: Option<Head>,
+    ) -> (ResyncResult, Vec<Asked>) {
         let asked = self.asked.clone();
-        let resyncer = Resyncer::from_source(Box::new(self), resync_options(), Policy::default());
+        let resyncer = Resyncer::from_source(Box::new(self), options, Policy::default());
         let result = resyncer.resync(&writer.did, known).await;
         let asked = asked.lock().unwrap().clone();
         (result, asked)
@@ -114,6 +153,42 @@ async fn a_repository_that_breaks_another_rule_is_fetched_again_with_the_same_ke
     let (result, asked) = source.resync(&writer, None).await;
     assert!(matches!(result, Err(ResyncError::Rejected { .. })));
     assert_eq!(asked, [Asked::Account, Asked::Repository].repeat(3));
+}
+
+#[tokio::test]
+async fn wanted_collections_are_proved_by_their_part_of_the_repository() {
+    let mut writer = Writer::new(0);
+    let part = Ok(writer.archive());
+    let source = Source { part, ..Source::of(&mut Writer::new(0)) };
+    let (result, asked) = source.resync_collection(&writer).await;
+    let resynced = result.unwrap();
+    assert_eq!(resynced.collections.as_deref(), Some(&["app.bsky.feed.post".into()][..]));
+    assert_eq!(
+        (resynced.head.rev, resynced.head.data),
+        (writer.rev().unwrap(), writer.head().data)
+    );
+    assert!(resynced.part_refusal.is_none());
+    assert_eq!(asked, [Asked::Account, Asked::Part]);
+}
+
+#[tokio::test]
+async fn a_whole_repository_replaces_a_part_that_is_refused_and_says_why() {
+    let refused = SliceError::Unrequested { requested: 1, received: 2 };
+    for (part, code) in [
+        (Ok(Writer::new(0).archive_without_tree()), Some("tree/missing-node")),
+        (Ok(b"no archive".to_vec()), Some("car/truncated")),
+        (Err(Some(refused)), Some("car/extra")),
+        (Err(None), None),
+    ] {
+        let mut writer = Writer::new(0);
+        let source = Source { part, ..Source::of(&mut writer) };
+        let (result, asked) = source.resync_collection(&writer).await;
+        let resynced = result.unwrap();
+        let refusal = resynced.part_refusal.as_ref();
+        assert_eq!(refusal.and_then(PartRefusal::code), code);
+        assert!(resynced.collections.is_none());
+        assert_eq!(asked, [Asked::Account, Asked::Part, Asked::Repository]);
+    }
 }
 
 #[tokio::test(start_paused = true)]

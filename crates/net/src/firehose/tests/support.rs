@@ -133,6 +133,11 @@ impl Writer {
         self.next(&[(self.data, EMPTY_TREE)]).1
     }
 
+    /// The archive of a commit alone, whose tree is withheld.
+    pub(super) fn archive_without_tree(&mut self) -> Vec<u8> {
+        self.next(&[]).1
+    }
+
     /// A `#sync` of another commit.
     pub(super) fn sync(&mut self, seq: u64) -> Vec<u8> {
         let (_, car, rev) = self.next(&[]);

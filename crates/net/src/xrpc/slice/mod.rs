@@ -14,12 +14,13 @@ mod tests;
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::pin::Pin;
 use std::time::Duration;
 
 use atproto::commit::Commit;
 use atproto::mst::canonical::{KeyRanges, RangeOutlook, RangeWalk};
 use atproto::repo::Archive;
-use atproto::syntax::{Did, Nsid, RecordKey};
+use atproto::syntax::{Did, NsidBuf, RecordKey};
 use bytes::Bytes;
 use codec::car::{self, CarError};
 use codec::{AnyCid, Cid};
@@ -73,6 +74,24 @@ impl fmt::Display for WholeReason {
     }
 }
 
+/// The part of a repository, or why the whole repository is to be fetched instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FetchedPart {
+    /// The slice.
+    Slice(FetchedSlice),
+    /// Nothing.
+    Whole(WholeReason),
+}
+
+/// Is awaited before each request for a slice but the first: the pace of the host, for example.
+pub trait RequestTurn: fmt::Debug + Send + Sync {
+    /// Waits until the next request may be sent.
+    fn wait(&self) -> TurnWait<'_>;
+}
+
+/// The wait for a turn; an error ends the fetch.
+pub type TurnWait<'t> = Pin<Box<dyn Future<Output = Result<(), XrpcError>> + Send + 't>>;
+
 /// Why there is no slice.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -120,8 +139,9 @@ impl SliceError {
 }
 
 impl Client {
-    /// The slice that proves all records of `collections`. If the repository changes meanwhile and the server drops its former blocks,
-    /// the slice is fetched anew, at most three times. Of the limits, `max_bytes` and `max_time` hold for all requests together.
+    /// The slice that proves all records of `collections`: names such as `app.bsky.feed.post`, or `app.bsky.feed.*` for all collections
+    /// below it. If the repository changes meanwhile and the server drops its former blocks, the slice is fetched anew, at most three
+    /// times. Of the limits, `max_bytes` and `max_time` hold for all requests together.
     ///
     /// # Errors
     /// If a request fails, an answer is not an archive of the requested blocks, or the answers are too large or take too long. A slice
@@ -130,20 +150,68 @@ impl Client {
         &self,
         host: &Url,
         did: Did<'_>,
-        collections: &[Nsid<'_>],
+        collections: &[impl AsRef<str> + Sync],
         limits: &Limits,
     ) -> Result<FetchedSlice, SliceError> {
-        let fetch = SliceFetch {
-            client: self,
-            host,
-            did,
-            limits,
-            blocks_per_request: BLOCKS_PER_REQUEST,
-            requests: 0,
-            received: 0,
+        let wanted = Wanted::new(collections);
+        let mut fetch = SliceFetch::new(self, host, did, limits, &NoTurn);
+        let fetched = async {
+            match fetch.of_latest_commits(&wanted).await? {
+                FetchedPart::Slice(slice) => Ok(slice),
+                FetchedPart::Whole(reason) => fetch.of_whole(&wanted, reason).await,
+            }
         };
-        let slice = timeout(limits.max_time, fetch.of_latest_commits(collections)).await;
+        let slice = timeout(limits.max_time, fetched).await;
         slice.unwrap_or(Err(SliceError::Time(limits.max_time)))
+    }
+
+    /// As [`fetch_collections`](Self::fetch_collections), but never fetches the whole repository: the result says why it should be.
+    /// `turn` is awaited before each request but the first.
+    ///
+    /// # Errors
+    /// As [`fetch_collections`](Self::fetch_collections), and if `turn` fails.
+    pub async fn fetch_part(
+        &self,
+        host: &Url,
+        did: Did<'_>,
+        collections: &[impl AsRef<str> + Sync],
+        limits: &Limits,
+        turn: &dyn RequestTurn,
+    ) -> Result<FetchedPart, SliceError> {
+        let wanted = Wanted::new(collections);
+        let mut fetch = SliceFetch::new(self, host, did, limits, turn);
+        fetch.max_part_bytes = limits.max_bytes;
+        let part = timeout(limits.max_time, fetch.of_latest_commits(&wanted)).await;
+        part.unwrap_or(Err(SliceError::Time(limits.max_time)))
+    }
+}
+
+/// The collections of a slice.
+struct Wanted {
+    ranges: KeyRanges,
+    /// A collection at the start of them.
+    first: Option<NsidBuf>,
+}
+
+impl Wanted {
+    fn new(collections: &[impl AsRef<str>]) -> Self {
+        let first =
+            collections.iter().map(AsRef::as_ref).min().map(|name| match name.strip_suffix('*') {
+                Some(start) => format!("{start}a.a"),
+                None => name.to_owned(),
+            });
+        let first = first.and_then(|name| name.parse().ok());
+        Self { ranges: KeyRanges::of_collections(collections), first }
+    }
+}
+
+/// Never waits.
+#[derive(Debug)]
+struct NoTurn;
+
+impl RequestTurn for NoTurn {
+    fn wait(&self) -> TurnWait<'_> {
+        Box::pin(std::future::ready(Ok(())))
     }
 }
 
@@ -153,6 +221,9 @@ struct SliceFetch<'f> {
     host: &'f Url,
     did: Did<'f>,
     limits: &'f Limits,
+    turn: &'f dyn RequestTurn,
+    /// Maximum bytes of a part, above which the whole repository is fetched.
+    max_part_bytes: u64,
     /// The most blocks in a request, as far as the server takes it.
     blocks_per_request: usize,
     requests: u64,
@@ -177,15 +248,32 @@ enum Rest<'r, 'a> {
 /// An error, and the commit if it was known.
 type Failed = (SliceError, Option<Cid>);
 
-impl SliceFetch<'_> {
+impl<'f> SliceFetch<'f> {
+    fn new(
+        client: &'f Client,
+        host: &'f Url,
+        did: Did<'f>,
+        limits: &'f Limits,
+        turn: &'f dyn RequestTurn,
+    ) -> Self {
+        Self {
+            client,
+            host,
+            did,
+            limits,
+            turn,
+            max_part_bytes: u64::MAX,
+            blocks_per_request: BLOCKS_PER_REQUEST,
+            requests: 0,
+            received: 0,
+        }
+    }
+
     /// The slice of the first commit whose blocks are all served.
-    async fn of_latest_commits(
-        mut self,
-        collections: &[Nsid<'_>],
-    ) -> Result<FetchedSlice, SliceError> {
+    async fn of_latest_commits(&mut self, wanted: &Wanted) -> Result<FetchedPart, SliceError> {
         for _ in 1..MAX_COMMITS {
-            let (error, root) = match self.run(collections).await {
-                Ok(slice) => return Ok(slice),
+            let (error, root) = match self.run(wanted).await {
+                Ok(part) => return Ok(part),
                 Err(failed) => failed,
             };
             let is_refused =
@@ -195,11 +283,11 @@ impl SliceFetch<'_> {
                 _ => return Err(error),
             }
         }
-        self.run(collections).await.map_err(|(error, _)| error)
+        self.run(wanted).await.map_err(|(error, _)| error)
     }
 
-    async fn run(&mut self, collections: &[Nsid<'_>]) -> Result<FetchedSlice, Failed> {
-        let probe = self.probe(collections).await.map_err(|error| (error, None))?;
+    async fn run(&mut self, wanted: &Wanted) -> Result<FetchedPart, Failed> {
+        let probe = self.probe(wanted).await.map_err(|error| (error, None))?;
         let first = match &probe {
             Some(bytes) => Some(read("getRecord", bytes).map_err(|error| (error, None))?),
             None => None,
@@ -210,11 +298,11 @@ impl SliceFetch<'_> {
         };
         let mut slice = SliceBlocks { root, blocks: Vec::new() };
         let rest = Rest::Requested(first.as_ref());
-        match self.fill(&mut slice, rest, collections).await {
-            Ok(None) => Ok(self.finish(&slice, None)),
-            Ok(Some(reason)) => self.of_whole(collections, reason).await,
+        match self.fill(&mut slice, rest, wanted).await {
+            Ok(None) => Ok(FetchedPart::Slice(self.finish(&slice, None))),
+            Ok(Some(reason)) => Ok(FetchedPart::Whole(reason)),
             Err(SliceError::Xrpc(error)) if is_without_method(&error) => {
-                self.of_whole(collections, WholeReason::NoBlocks(error)).await
+                Ok(FetchedPart::Whole(WholeReason::NoBlocks(error)))
             }
             Err(error) => Err((error, Some(root))),
         }
@@ -223,20 +311,28 @@ impl SliceFetch<'_> {
     /// The slice of the whole repository.
     async fn of_whole(
         &mut self,
-        collections: &[Nsid<'_>],
+        wanted: &Wanted,
         reason: WholeReason,
-    ) -> Result<FetchedSlice, Failed> {
-        let bytes = self.repository().await.map_err(|error| (error, None))?;
-        let archive = read("getRepo", &bytes).map_err(|error| (error, None))?;
-        let root = root_of("getRepo", &archive).map_err(|error| (error, None))?;
+    ) -> Result<FetchedSlice, SliceError> {
+        let bytes = self.repository().await?;
+        let archive = read("getRepo", &bytes)?;
+        let root = root_of("getRepo", &archive)?;
         let mut slice = SliceBlocks { root, blocks: Vec::new() };
-        let filled = self.fill(&mut slice, Rest::Of(&archive), collections).await;
-        filled.map_err(|error| (error, Some(root)))?;
+        self.fill(&mut slice, Rest::Of(&archive), wanted).await?;
         Ok(self.finish(&slice, Some(reason)))
     }
 
-    async fn repository(&mut self) -> Result<Bytes, SliceError> {
+    /// Waits until the next request may be sent, and counts it.
+    async fn begin_request(&mut self) -> Result<(), XrpcError> {
+        if self.requests > 0 {
+            self.turn.wait().await?;
+        }
         self.requests += 1;
+        Ok(())
+    }
+
+    async fn repository(&mut self) -> Result<Bytes, SliceError> {
+        self.begin_request().await?;
         let max_bytes = self.limits.max_bytes.saturating_sub(self.received);
         let limits = Limits { max_bytes, ..*self.limits };
         let mut stream = self.client.get_repo(self.host, self.did, None, &limits).await?;
@@ -249,11 +345,11 @@ impl SliceFetch<'_> {
     }
 
     /// The commit and the nodes on the way to the first key of the first collection, if the server proves its absence.
-    async fn probe(&mut self, collections: &[Nsid<'_>]) -> Result<Option<Bytes>, SliceError> {
-        let Some(first) = collections.iter().min() else { return Ok(None) };
+    async fn probe(&mut self, wanted: &Wanted) -> Result<Option<Bytes>, SliceError> {
+        let Some(first) = &wanted.first else { return Ok(None) };
         let rkey = RecordKey::parse(FIRST_KEY).expect("a record key");
-        self.requests += 1;
-        match self.client.get_record(self.host, self.did, *first, rkey).await {
+        self.begin_request().await?;
+        match self.client.get_record(self.host, self.did, first.as_nsid(), rkey).await {
             Ok(bytes) => {
                 self.count(&bytes)?;
                 Ok(Some(bytes))
@@ -274,7 +370,7 @@ impl SliceFetch<'_> {
     }
 
     async fn latest_commit(&mut self) -> Result<Cid, SliceError> {
-        self.requests += 1;
+        self.begin_request().await?;
         Ok(self.client.get_latest_commit(self.host, self.did).await?.cid)
     }
 
@@ -283,15 +379,14 @@ impl SliceFetch<'_> {
         &mut self,
         slice: &mut SliceBlocks,
         rest: Rest<'_, '_>,
-        collections: &[Nsid<'_>],
+        wanted: &Wanted,
     ) -> Result<Option<WholeReason>, SliceError> {
         if !self.add(slice, rest, &[slice.root], |_, _| true).await? {
             return Ok(None);
         }
         let Ok(Commit { data, .. }) = Commit::parse(&slice.blocks[0].1) else { return Ok(None) };
-        let prefixes = collections.iter().map(|collection| format!("{collection}/").into_bytes());
-        let ranges = KeyRanges::of_prefixes(prefixes);
-        let mut walk = RangeWalk::new(data, ranges, self.limits.max_bytes / MIN_NODE_BYTES);
+        let max_nodes = self.limits.max_bytes / MIN_NODE_BYTES;
+        let mut walk = RangeWalk::new(data, wanted.ranges.clone(), max_nodes);
         loop {
             if let (Rest::Requested(_), Some(reason)) = (rest, self.reason_for_whole(&walk)) {
                 return Ok(Some(reason));
@@ -312,8 +407,8 @@ impl SliceFetch<'_> {
         Ok(None)
     }
 
-    /// The reason to fetch the whole repository, if it costs less than the rest of the walk. It must be [`MIN_WHOLE`] times as large as
-    /// what was received so far, which is then received twice.
+    /// The reason to fetch the whole repository, if it costs less than the rest of the walk, or the part is too large. It must be
+    /// [`MIN_WHOLE`] times as large as what was received so far, which is then received twice.
     fn reason_for_whole(&self, walk: &RangeWalk) -> Option<WholeReason> {
         let RangeOutlook { keys, keys_in_ranges, layers, .. } = walk.outlook();
         let whole_bytes = keys.saturating_mul(RECORD_BYTES);
@@ -322,10 +417,12 @@ impl SliceFetch<'_> {
         let blocks = keys_in_ranges.saturating_mul(5) / 4;
         let requests = layers + blocks.div_ceil(self.blocks_per_request as u64);
         let part_cost = part_bytes.saturating_add(requests.saturating_mul(REQUEST_BYTES));
-        let is_cheaper = part_cost > whole_bytes.saturating_add(REQUEST_BYTES)
-            && whole_bytes / MIN_WHOLE >= self.received;
+        let is_cheaper = part_cost > whole_bytes.saturating_add(REQUEST_BYTES);
+        let is_too_large = part_bytes > self.max_part_bytes;
+        let is_early = whole_bytes / MIN_WHOLE >= self.received;
         let (records, of) = (keys_in_ranges, keys);
-        is_cheaper.then_some(WholeReason::Cost { requests, records, of })
+        let reason = WholeReason::Cost { requests, records, of };
+        ((is_cheaper || is_too_large) && is_early).then_some(reason)
     }
 
     /// Adds blocks: those at hand, and the others by `getBlocks`. Returns whether all are there and `check` accepts them.
@@ -376,7 +473,7 @@ impl SliceFetch<'_> {
     }
 
     async fn blocks(&mut self, cids: &[Cid]) -> Result<Bytes, XrpcError> {
-        self.requests += 1;
+        self.begin_request().await?;
         self.client.get_blocks(self.host, self.did, cids).await
     }
 

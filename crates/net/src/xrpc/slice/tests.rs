@@ -175,10 +175,8 @@ impl Host {
     ) -> Result<FetchedSlice, SliceError> {
         let http = http::Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).unwrap();
         let client = Client::new(http).with_rate_limiter(RateLimiter::new(Duration::ZERO));
-        let nsids: Vec<Nsid<'_>> =
-            collections.iter().map(|collection| Nsid::parse(collection).unwrap()).collect();
         let limits = Limits { max_bytes, max_time: self.max_time, ..Limits::REPOSITORY };
-        client.fetch_collections(&self.url, Did::parse(DID).unwrap(), &nsids, &limits).await
+        client.fetch_collections(&self.url, Did::parse(DID).unwrap(), collections, &limits).await
     }
 
     fn requests(&self) -> Vec<String> {
