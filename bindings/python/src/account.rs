@@ -2,20 +2,20 @@
 
 use std::num::NonZeroUsize;
 
-use atproto::syntax::AtUri;
+use atproto::syntax::{AtUri, Did};
 use crypto::PublicKey;
 use mapping::MappedFile;
 use net::hosts::parse_host_url;
 use net::http::{HttpFault, Limits, Url};
 use net::identity::Account;
-use net::xrpc::{FetchError, XrpcError, XrpcFault};
+use net::xrpc::{Client, FetchError, XrpcError, XrpcFault};
 use pyo3::prelude::*;
 use verify::identity::signing_key;
 use verify::repository::Options;
 
 use crate::arguments::{account, boolean, bounded_seconds, number, value, wrong_value};
 use crate::errors::Class;
-use crate::network::{Network, NetworkOptions, identity_error, interrupted, run_until};
+use crate::network::{NetworkOptions, identity_error, interrupted, run_until};
 use crate::repo::Repo;
 use crate::resolve::{Identity, find};
 use crate::source::Source;
@@ -88,11 +88,9 @@ pub(crate) fn verify_account(
     development: Option<&Bound<'_, PyAny>>,
     development_port: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Repo> {
-    let name = account_of(account)?;
-    let network = NetworkOptions::of_arguments(plc, development, development_port)?;
-    let host = host.map(url_of).transpose()?;
     let limits =
         LimitArguments { max_bytes, max_seconds, max_silent_seconds, min_rate }.limits()?;
+    let download = Download::of_arguments(account, host, plc, development, development_port)?;
     let mut options = Options::default();
     if let Some(strict_records) = strict_records {
         options.strict_records = boolean("strict_records", strict_records)?;
@@ -101,26 +99,28 @@ pub(crate) fn verify_account(
         let count = usize::try_from(number("threads", 1, threads)?)?;
         options.threads = NonZeroUsize::new(count).unwrap_or(options.threads);
     }
-    let fetched = py.detach(|| {
-        let network = network.open(host.as_slice())?;
-        run_until(fetch(&network, &name, host.as_ref(), &limits), interrupted())?
+    let (identity, key, archive) = py.detach(|| {
+        download.run(async |xrpc, host, did| {
+            let mut file = tempfile::tempfile()?;
+            xrpc.fetch_repo(host, did, &mut file, &limits).await.map_err(download_error)?;
+            Ok(MappedFile::of(&file)?)
+        })
     })?;
-    let Fetched { identity, key, archive } = fetched;
     let did = identity.did().to_owned();
     let identity = Some(Py::new(py, identity)?);
     Repo::prove(py, Source::File(archive), Some(&did), key, &options, identity)
 }
 
 /// The limits of the download, as they were given.
-struct LimitArguments<'a, 'py> {
-    max_bytes: Option<&'a Bound<'py, PyAny>>,
-    max_seconds: Option<&'a Bound<'py, PyAny>>,
-    max_silent_seconds: Option<&'a Bound<'py, PyAny>>,
-    min_rate: Option<&'a Bound<'py, PyAny>>,
+pub(crate) struct LimitArguments<'a, 'py> {
+    pub(crate) max_bytes: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) max_seconds: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) max_silent_seconds: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) min_rate: Option<&'a Bound<'py, PyAny>>,
 }
 
 impl LimitArguments<'_, '_> {
-    fn limits(&self) -> PyResult<Limits> {
+    pub(crate) fn limits(&self) -> PyResult<Limits> {
         let mut limits = Limits::REPOSITORY;
         if let Some(bytes) = self.max_bytes {
             limits.max_bytes = number("max_bytes", 1, bytes)?;
@@ -158,30 +158,46 @@ fn url_of(host: &Bound<'_, PyAny>) -> PyResult<Url> {
     parse_host_url(&text).map_err(|error| wrong_value("host", error))
 }
 
-/// An account and its downloaded archive, which is not proved yet.
-struct Fetched {
-    identity: Identity,
-    key: PublicKey,
-    archive: MappedFile,
+/// A download from the server of an account.
+pub(crate) struct Download {
+    name: String,
+    network: NetworkOptions,
+    /// The host, if it is not the account's own server.
+    host: Option<Url>,
 }
 
-/// Looks an account up, and downloads its repository.
-async fn fetch(
-    network: &Network,
-    name: &str,
-    host: Option<&Url>,
-    limits: &Limits,
-) -> PyResult<Fetched> {
-    let found = find(&network.resolver, name).await;
-    let found = found.map_err(|error| Python::attach(|py| identity_error(py, &error)))?;
-    let account = &*found.account;
-    let key = key_of(account)?;
-    let own = || account.host.as_ref().ok_or_else(|| unusable(account, "names no server (PDS)"));
-    let host = host.map_or_else(own, Ok)?;
-    let mut file = tempfile::tempfile()?;
-    let fetched = network.xrpc.fetch_repo(host, account.did(), &mut file, limits).await;
-    fetched.map_err(download_error)?;
-    Ok(Fetched { identity: Identity::new(&found), key, archive: MappedFile::of(&file)? })
+impl Download {
+    pub(crate) fn of_arguments(
+        account: &Bound<'_, PyAny>,
+        host: Option<&Bound<'_, PyAny>>,
+        plc: Option<&Bound<'_, PyAny>>,
+        development: Option<&Bound<'_, PyAny>>,
+        development_port: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let name = account_of(account)?;
+        let network = NetworkOptions::of_arguments(plc, development, development_port)?;
+        Ok(Self { name, network, host: host.map(url_of).transpose()? })
+    }
+
+    /// Looks the account up and downloads with `fetch`, which is not proved yet. Ctrl-C ends both.
+    pub(crate) fn run<T>(
+        &self,
+        fetch: impl AsyncFnOnce(&Client, &Url, Did<'_>) -> PyResult<T>,
+    ) -> PyResult<(Identity, PublicKey, T)> {
+        let network = self.network.open(self.host.as_slice())?;
+        let download = async {
+            let found = find(&network.resolver, &self.name).await;
+            let found = found.map_err(|error| Python::attach(|py| identity_error(py, &error)))?;
+            let account = &*found.account;
+            let key = key_of(account)?;
+            let own =
+                || account.host.as_ref().ok_or_else(|| unusable(account, "names no server (PDS)"));
+            let host = self.host.as_ref().map_or_else(own, Ok)?;
+            let fetched = fetch(&network.xrpc, host, account.did()).await?;
+            Ok((Identity::new(&found), key, fetched))
+        };
+        run_until(download, interrupted())?
+    }
 }
 
 fn key_of(account: &Account) -> PyResult<PublicKey> {
@@ -199,7 +215,7 @@ fn unusable(account: &Account, why: &str) -> PyErr {
 }
 
 /// `NetworkError` with the option that changes the exceeded limit, or the `OSError` of the temporary file.
-fn download_error(error: FetchError) -> PyErr {
+pub(crate) fn download_error(error: FetchError) -> PyErr {
     match error {
         FetchError::Local(error) => error.into(),
         FetchError::Remote(error) => {

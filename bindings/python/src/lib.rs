@@ -7,6 +7,7 @@ mod account_keys;
 mod accounts;
 mod archive;
 mod arguments;
+mod collections;
 mod columns;
 #[cfg(feature = "command")]
 mod command;
@@ -54,6 +55,8 @@ mod _wireproof {
     use super::accounts::State;
     #[pymodule_export]
     use super::archive::ArchiveReader;
+    #[pymodule_export]
+    use super::collections::{CollectionsProof, verify_account_collections, verify_collections};
     #[cfg(feature = "command")]
     #[pymodule_export]
     use super::command::run_command;

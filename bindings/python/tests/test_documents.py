@@ -59,7 +59,7 @@ def on_this_machine(program: str, network: Network) -> str:
     program = program.replace('follow("bsky.network"', f'follow("{network.relay}", cursor="oldest", {options}')
     handle = network.accounts[0]["handle"]
     program = program.replace('deliver("bsky.network", dids=["atproto.com"]', f'deliver("{network.relay}", dids=["{handle}"], cursor="oldest", {options}')
-    for function in ("resolve", "verify_account"):
+    for function in ("resolve", "verify_account", "verify_account_collections"):
         program = program.replace(f'{function}("atproto.com"', f'{function}("{handle}", {options}')
     return program
 

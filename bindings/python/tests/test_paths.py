@@ -43,6 +43,11 @@ def test_verify_record(form, exported: Exported) -> None:
     assert proof.record is None and proof.did == exported.did
 
 
+def test_verify_collections(form, exported: Exported) -> None:
+    proof = wireproof.verify_collections(form(exported.path), ["app.test.none"], exported.key)
+    assert len(proof) == 0
+
+
 def test_repository_records(form, exported: Exported) -> None:
     assert "rkey: Utf8" in repr(wireproof.repository_records(form(exported.path), exported.key))
 
@@ -148,6 +153,7 @@ CONSTRUCTORS = ("__init__", "__new__")
 TESTED = {
     "wireproof.verify_repo.car",
     "wireproof.verify_record.slice",
+    "wireproof.verify_collections.slice",
     "wireproof.read_frames.path",
     "wireproof.Judge.state",
     "_follow.follow.state",

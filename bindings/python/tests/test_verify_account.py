@@ -222,3 +222,38 @@ except KeyboardInterrupt:
         started = time.monotonic()
         printed, _ = process.communicate(timeout=10)
         assert printed == "interrupted\n" and time.monotonic() - started < 4
+
+
+def test_the_collections_of_an_account_are_proved_complete_and_again_offline(network: Network) -> None:
+    account = network.accounts[0]
+    repo = verify(network, account["did"])
+    for collections in ({record.collection for record in repo}, ["app.bsky.*"], ["com.example.none"]):
+        proof = wireproof.verify_account_collections(account["handle"], collections, **network.options)
+        expected = [record for record in repo if not any("none" in name for name in collections)]
+        assert list(proof) == expected and len(proof) == len(expected)
+        assert (proof.did, proof.rev, proof.root) == (repo.did, repo.rev, repo.root)
+        assert proof.identity == repo.identity and proof.received_bytes > 0 and proof.invalid == {}
+        again = wireproof.verify_collections(proof.slice, collections, account["signing_key"])
+        assert list(again) == expected and again.slice is None and again.collections == tuple(collections)
+
+
+def test_a_server_that_withholds_a_part_of_a_proof_is_refused_and_one_without_blocks_is_not(faulty: Any) -> None:
+    for fault, code in (("withheld-block", "tree/missing-node"), ("extra-block", "car/extra")):
+        network = faulty(f"pds0:{fault}:always")
+        with pytest.raises(wireproof.Rejection) as raised:
+            wireproof.verify_account_collections(network.accounts[0]["did"], ["app.bsky.*"], **network.options)
+        assert raised.value.code in (code, "record/missing")
+    network = faulty("pds0:no-blocks:always")
+    proof = wireproof.verify_account_collections(network.accounts[0]["did"], ["app.bsky.*"], **network.options)
+    assert len(proof) == 5 and "getBlocks" in proof.whole_repository
+    with pytest.raises(wireproof.NetworkError, match="the limit of max_bytes"):
+        options = network.options | {"max_bytes": 100}
+        wireproof.verify_account_collections(network.accounts[0]["did"], ["app.bsky.*"], **options)
+
+
+@pytest.mark.parametrize("collections", ["app.bsky.feed.post", [], ["post"], [7], 7])
+def test_collections_are_a_list_of_names(network: Network, collections: Any) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        wireproof.verify_account_collections(network.accounts[0]["did"], collections, **network.options)
+    with pytest.raises((TypeError, ValueError)):
+        wireproof.verify_collections(b"", collections, network.accounts[0]["signing_key"])

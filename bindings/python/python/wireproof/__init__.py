@@ -14,7 +14,16 @@
 from __future__ import annotations
 
 from . import arrow, compat, libipld, nostr
-from ._wireproof import Record, RecordProof, Repo, __version__, verify_record, verify_repo
+from ._wireproof import (
+    CollectionsProof,
+    Record,
+    RecordProof,
+    Repo,
+    __version__,
+    verify_collections,
+    verify_record,
+    verify_repo,
+)
 from .archive import Archive
 from .arrow import RecordBatchStream, decode_frames, repository_records, verify_frames, verify_repos
 from .errors import ArchiveError, CarError, DecodeError, Rejection, WireproofError
@@ -23,13 +32,25 @@ from .errors import ArchiveError, CarError, DecodeError, Rejection, WireproofErr
 from ._deliver import deliver
 from ._follow import Follow, follow
 from ._resolve import resolve_async
-from ._wireproof import Event, Identity, Judge, Operation, Outcome, State, read_frames, resolve, verify_account
+from ._wireproof import (
+    Event,
+    Identity,
+    Judge,
+    Operation,
+    Outcome,
+    State,
+    read_frames,
+    resolve,
+    verify_account,
+    verify_account_collections,
+)
 from .errors import IdentityError, NetworkError
 
 __all__ = [
     "Archive",
     "ArchiveError",
     "CarError",
+    "CollectionsProof",
     "DecodeError",
     "Record",
     "RecordBatchStream",
@@ -44,6 +65,7 @@ __all__ = [
     "libipld",
     "nostr",
     "repository_records",
+    "verify_collections",
     "verify_frames",
     "verify_record",
     "verify_repo",
@@ -65,4 +87,5 @@ __all__ += [
     "resolve",
     "resolve_async",
     "verify_account",
+    "verify_account_collections",
 ]

@@ -35,6 +35,7 @@ __all__ = [
     "Archive",
     "ArchiveError",
     "CarError",
+    "CollectionsProof",
     "DecodeError",
     "Record",
     "RecordBatchStream",
@@ -49,6 +50,7 @@ __all__ = [
     "libipld",
     "nostr",
     "repository_records",
+    "verify_collections",
     "verify_frames",
     "verify_record",
     "verify_repo",
@@ -119,6 +121,42 @@ class RecordProof:
     def invalid(self) -> str | None:
         """The rule that the record breaks, if it is signed and not valid."""
     def __bool__(self) -> bool: ...
+
+@final
+class CollectionsProof:
+    """All records of some collections of an account, and the proof that these collections have no others."""
+    @property
+    def did(self) -> str:
+        """The account."""
+    @property
+    def rev(self) -> str:
+        """The revision of the repository."""
+    @property
+    def root(self) -> str:
+        """The CID of the signed commit as text."""
+    @property
+    def collections(self) -> tuple[str, ...]:
+        """The collections, as they were given."""
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """The records, in the order of their paths."""
+    @property
+    def invalid(self) -> dict[str, str]:
+        """The rules that invalid records break, by the paths of the records."""
+    @property
+    def identity(self) -> Identity | None:
+        """The account, as its DID document describes it: of `verify_account_collections`, otherwise None."""
+    @property
+    def slice(self) -> bytes | None:
+        """The archive of the slice that was downloaded, which proves the same offline; None if it was given."""
+    @property
+    def received_bytes(self) -> int:
+        """Number of bytes that were downloaded."""
+    @property
+    def whole_repository(self) -> str | None:
+        """Why the whole repository was downloaded, if it was: it costs less, or the server has no `getBlocks`."""
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Record]: ...
 
 @final
 class Repo:
@@ -243,6 +281,39 @@ def verify_record(
         TypeError, ValueError: an argument is of a wrong type or cannot be read.
         OSError: the file cannot be read.
     """
+def verify_collections(
+    slice: bytes | str | os.PathLike[str],
+    collections: Iterable[str],
+    key: str | None = None,
+    *,
+    doc: Any = None,
+    plc_log: Any = None,
+    did: str | None = None,
+    strict_records: bool = False,
+) -> CollectionsProof:
+    """Prove all records of some collections, and that these have no others, from a slice of the repository.
+
+    `wireproof verify --collection NSID --out slice.car` downloads such a slice, and so does `verify_account_collections`. A whole
+    repository is one too.
+
+    Args:
+        slice: the archive of the slice, as `bytes`, or the path of a file (`str` or `os.PathLike`).
+        collections: names of collections, such as `app.bsky.feed.post`, or `app.bsky.feed.*` for all collections below it.
+        key, doc, plc_log, did, strict_records: as for `verify_repo`.
+
+    Returns:
+        The proved records.
+
+    Raises:
+        CarError, Rejection: as `verify_repo`, or a node that can have keys of the collections is missing.
+        TypeError, ValueError: an argument is of a wrong type or cannot be read.
+        OSError: the file cannot be read.
+
+    ```python
+    proof = wireproof.verify_collections(pathlib.Path("posts.car"), ["app.bsky.feed.post"], doc=document)
+    print(len(proof), "posts, and no others, at", proof.rev)
+    ```
+    """
 
 __all__ += [
     "Event",
@@ -260,6 +331,7 @@ __all__ += [
     "resolve",
     "resolve_async",
     "verify_account",
+    "verify_account_collections",
 ]
 
 @final
@@ -738,6 +810,42 @@ def verify_account(
     ```python
     repo = wireproof.verify_account("atproto.com")
     print(repo.identity.handle, repo.did, repo.rev, len(repo))
+    ```
+    """
+def verify_account_collections(
+    account: str,
+    collections: Iterable[str],
+    *,
+    host: str | None = None,
+    strict_records: bool = False,
+    max_bytes: int = 536870912,
+    max_seconds: float = 300.0,
+    max_silent_seconds: float = 30.0,
+    min_rate: int = 4096,
+    plc: str | None = None,
+    development: bool = False,
+    development_port: int | None = None,
+) -> CollectionsProof:
+    """Prove all records of some collections of an account end to end: the handle, the DID, its document, and the part of the repository
+    that proves these records complete. Only this part is downloaded, where that costs less than the whole repository.
+
+    Args:
+        account: as for `verify_account`.
+        collections: names of collections, such as `app.bsky.feed.post`, or `app.bsky.feed.*` for all collections below it.
+        host, strict_records, max_bytes, max_seconds, max_silent_seconds, min_rate, plc, development, development_port: as for
+            `verify_account`. The limits are for all requests together.
+
+    Returns:
+        The proved records. `slice` proves them again offline, with `verify_collections`.
+
+    Raises:
+        TypeError, ValueError, IdentityError, NetworkError, CarError: as `verify_account`.
+        Rejection: as `verify_account`, or the server withholds a part of the proof.
+
+    ```python
+    proof = wireproof.verify_account_collections("atproto.com", ["app.bsky.feed.post"])
+    for post in proof:
+        print(post.uri, post.value["text"])
     ```
     """
 def read_frames(path: str | os.PathLike[str]) -> Iterator[bytes]:

@@ -110,6 +110,7 @@ impl Run {
             resyncs: given.resync,
             store: self.store.as_ref(),
             accounts,
+            collections: ResyncCollections::default(),
         };
         let mut options = stream.options(&stream.statuses())?;
         if given.start == Start::After(0) {
@@ -142,7 +143,6 @@ impl Journal for StateJournal {
         &self,
         cursors: &[(&str, u64)],
         accounts: &[(Box<str>, AccountState)],
-        collections: ResyncCollections::default(),
     ) -> Result<(), JournalError> {
         match &self.store {
             None => Ok(()),
