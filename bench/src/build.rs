@@ -175,10 +175,13 @@ impl Builder {
     }
 
     /// All Rust runners share one target folder, and this repository's own runners one workspace, so that common
-    /// dependencies are resolved and built once. One call builds one runner: with several, Cargo would unify the features of
-    /// their dependencies, and a peer would not be the program that its own users build.
+    /// dependencies are resolved and built once. A measured runner is selected alone: with several, Cargo would unify the features of
+    /// their dependencies, and a peer would not be the program that its own users build. Runners that are not measured are selected
+    /// together, so that no dependency is built with several sets of features.
     fn rust(&self, id: &str, dir: &Path, mode: Mode) -> Result<LaunchCommand, String> {
-        let profile = other_rust_profile().unwrap_or_else(|| MEASURED_PROFILE.to_owned());
+        let other = other_rust_profile();
+        let selection: &[&str] = if other.is_some() { &["--workspace", "--bin", id] } else { &[] };
+        let profile = other.unwrap_or_else(|| MEASURED_PROFILE.to_owned());
         let toolchain = format!("{}, {profile}", self.tool("rustc", "--version", dir)?);
         let target = self.dir.join("rust");
         let program = target.join(&profile).join(id);
@@ -187,7 +190,7 @@ impl Builder {
         let sources: Vec<PathBuf> = [dir.to_owned()].into_iter().chain(shared).collect();
         self.build_if_changed(id, mode, &sources, &toolchain, &program, |build| {
             let mut cargo = clean_command("cargo");
-            cargo.args(["build", "--locked", "--profile", &profile]).current_dir(dir);
+            cargo.args(["build", "--locked", "--profile", &profile]).args(selection).current_dir(dir);
             build.step(cargo.env("CARGO_TARGET_DIR", &target))
         })?;
         Ok(LaunchCommand::new(program, dir))

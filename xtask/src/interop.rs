@@ -81,6 +81,7 @@ pub(crate) fn packages(from: &Path, to: &Path) -> Result<(), String> {
         let mut npm = process::command("npm", &["ci", "--no-audit", "--no-fund"]);
         // Only the source of an addon is pinned, so no prebuilt binary is used.
         npm.env("npm_config_build_from_source", "true");
+        npm.env("CFLAGS", FAST_C).env("CXXFLAGS", FAST_C);
         if let Some(prefix) = headers()? {
             npm.env("npm_config_nodedir", prefix);
         }
@@ -105,7 +106,7 @@ fn go_programs(part: &str, programs: &[(&str, &str)]) -> Result<(), String> {
         for (program, package) in programs {
             let mut go = process::command("go", &["build", "-mod=readonly", "-buildvcs=false"]);
             go.args(["-ldflags=-s -w", "-o"]).arg(to.join(program)).arg(package);
-            process::run(go.current_dir(&to))?;
+            process::run(go.current_dir(&to).env("CGO_CFLAGS", FAST_C))?;
         }
         Ok(())
     })
@@ -219,6 +220,9 @@ fn remove(folder: &Path) -> Result<(), String> {
         _ => Ok(()),
     }
 }
+
+/// Flags for C code of servers, which is SQLite for the most part. A test asks little of a server.
+const FAST_C: &str = "-O0";
 
 const RELAY: &str = "github.com/bluesky-social/indigo/cmd/relay";
 const NATS: &str = "github.com/nats-io/nats-server/v2";
