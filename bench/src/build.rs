@@ -190,7 +190,10 @@ impl Builder {
         let sources: Vec<PathBuf> = [dir.to_owned()].into_iter().chain(shared).collect();
         self.build_if_changed(id, mode, &sources, &toolchain, &program, |build| {
             let mut cargo = clean_command("cargo");
-            cargo.args(["build", "--locked", "--profile", &profile]).args(selection).current_dir(dir);
+            cargo
+                .args(["build", "--locked", "--profile", &profile])
+                .args(selection)
+                .current_dir(dir);
             build.step(cargo.env("CARGO_TARGET_DIR", &target))
         })?;
         Ok(LaunchCommand::new(program, dir))

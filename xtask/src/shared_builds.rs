@@ -40,3 +40,29 @@ fn both_builds_have_libraries_with_the_same_features() {
         twice.iter().map(|(package, _)| &all[*package]).collect::<Vec<_>>()
     );
 }
+
+/// The versions of every package of a lock file, by name.
+fn versions(lock: &str) -> BTreeMap<&str, BTreeSet<&str>> {
+    let mut versions = BTreeMap::<&str, BTreeSet<&str>>::new();
+    for package in lock.split("[[package]]").skip(1) {
+        let value = |key: &str| package.lines().find_map(|line| line.strip_prefix(key));
+        let [name, version] = ["name = ", "version = "].map(|key| value(key).unwrap_or_default());
+        versions.entry(name).or_default().insert(version);
+    }
+    versions
+}
+
+#[test]
+fn the_programs_of_the_examples_have_the_libraries_of_the_workspace() {
+    let of_workspace = versions(include_str!("../../Cargo.lock"));
+    let of_examples = versions(include_str!("../../conformance/outside/Cargo.lock"));
+    assert!(of_examples.len() > 100);
+    let differs = |(name, versions): &(&&str, &BTreeSet<&str>)| {
+        of_workspace.get(**name).is_some_and(|all| !versions.is_subset(all))
+    };
+    let differing: Vec<_> = of_examples.iter().filter(differs).collect();
+    assert!(
+        differing.is_empty(),
+        "built twice: {differing:?}; `cargo update --precise` in conformance/outside"
+    );
+}

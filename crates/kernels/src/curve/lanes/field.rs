@@ -32,6 +32,10 @@ use super::super::modular::{Modulus, Residue, Words, gap};
 use super::bound::{Bound, WideBound};
 use super::vector::{Vector, Work};
 
+/// Whether products and carries are functions of their own whatever the vectors. In debug builds, which check bounds at every step, this halves
+/// the code and the time of its compilation.
+const CALLS: bool = cfg!(debug_assertions);
+
 /// The limbs of the lanes' numbers, least significant first.
 pub(super) type Limbs<V> = [V; 5];
 
@@ -134,7 +138,7 @@ impl<V: Vector, const G: usize> Factor<V, G> {
     #[inline(always)]
     pub(super) fn mul(&self, other: &Self) -> Loose<V, G> {
         let product = Product(self, other);
-        let is_apart = V::PRODUCT_APART || PrimeOf::<V>::FOLD_IS_LONG;
+        let is_apart = CALLS || V::PRODUCT_APART || PrimeOf::<V>::FOLD_IS_LONG;
         if is_apart { self.any_vector().apart(product) } else { product.run() }
     }
 
@@ -142,7 +146,7 @@ impl<V: Vector, const G: usize> Factor<V, G> {
     #[inline(always)]
     pub(super) fn square(&self) -> Loose<V, G> {
         let square = Square(self);
-        let is_apart = V::SQUARE_APART || PrimeOf::<V>::FOLD_IS_LONG;
+        let is_apart = CALLS || V::SQUARE_APART || PrimeOf::<V>::FOLD_IS_LONG;
         if is_apart { self.any_vector().apart(square) } else { square.run() }
     }
 
@@ -244,6 +248,24 @@ impl<V: Vector, const G: usize> Work for Square<'_, V, G> {
             limbs[g] = PrimeOf::<V>::fold(square_columns(&self.0.limbs[g]));
         }
         Loose { limbs, bound: self.0.bound.times::<V>(self.0.bound).folded::<V>() }
+    }
+}
+
+/// Carries between limbs.
+struct Carry<'a, V, const G: usize>(&'a Loose<V, G>);
+
+impl<V: Vector, const G: usize> Work for Carry<'_, V, G> {
+    type Output = Factor<V, G>;
+
+    #[inline(always)]
+    fn run(self) -> Factor<V, G> {
+        let mut limbs = self.0.limbs;
+        for group in &mut limbs {
+            *group = carry(*group);
+        }
+        let out = Factor { limbs, bound: self.0.bound.carried() };
+        out.assert_bound();
+        out
     }
 }
 
@@ -366,13 +388,8 @@ impl<V: Vector, const G: usize> Loose<V, G> {
     /// Carries between the limbs. The value stays.
     #[inline(always)]
     pub(super) fn carry(&self) -> Factor<V, G> {
-        let mut limbs = self.limbs;
-        for group in &mut limbs {
-            *group = carry(*group);
-        }
-        let out = Factor { limbs, bound: self.bound.carried() };
-        out.assert_bound();
-        out
+        let carries = Carry(self);
+        if CALLS { self.limbs[0][0].apart(carries) } else { carries.run() }
     }
 
     /// Carries between the limbs, so that all are below 2⁵².
