@@ -8,13 +8,15 @@ use crate::download::download_failure;
 use crate::failure::Failure;
 use crate::network::{self, Online};
 
-/// The names in `--collection`.
-pub(crate) fn parse<'a>(
-    names: impl IntoIterator<Item = &'a str>,
-) -> Result<Vec<Nsid<'a>>, Failure> {
+/// The names in `--collection`: `app.bsky.feed.post`, or `app.bsky.feed.*` for all collections below it.
+pub(crate) fn parse<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<&'a str>, Failure> {
     let parse = |name: &'a str| {
-        let usage = |error| Failure::Usage(format!("--collection {name}: {error}"));
-        Nsid::parse(name.trim()).map_err(usage)
+        let name = name.trim();
+        let below = name.strip_suffix(".*").map(|start| format!("{start}.a.a"));
+        match Nsid::parse(below.as_deref().unwrap_or(name)) {
+            Ok(_) => Ok(name),
+            Err(error) => Err(Failure::Usage(format!("--collection {name}: {error}"))),
+        }
     };
     names.into_iter().map(parse).collect()
 }
@@ -24,7 +26,7 @@ pub(crate) fn download(
     who: AtIdentifier<'_>,
     did: Did<'_>,
     host: &Url,
-    collections: &[Nsid<'_>],
+    collections: &[&str],
     limits: &Limits,
     Online { network, runtime, .. }: &Online,
 ) -> Result<FetchedSlice, Failure> {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use std::path::Path;
 
-use atproto::syntax::{AtIdentifier, Nsid};
+use atproto::syntax::AtIdentifier;
 use clap::Args;
 use mapping::MappedFile;
 use net::http::Url;
@@ -97,7 +97,7 @@ impl<'a> RepositoryName<'a> {
     }
 
     /// The collections of the option, or else the one in the name. Without either, all are wanted.
-    pub(super) fn collections<'s>(&self, of_option: &'s [String]) -> Result<Vec<Nsid<'s>>, Failure>
+    pub(super) fn collections<'s>(&self, of_option: &'s [String]) -> Result<Vec<&'s str>, Failure>
     where
         'a: 's,
     {
@@ -112,7 +112,7 @@ impl<'a> RepositoryName<'a> {
     /// that proves them.
     pub(super) fn open(
         self,
-        collections: &[Nsid<'_>],
+        collections: &[&str],
         args: &DownloadedArgs,
     ) -> Result<OpenRepository<'a>, Failure> {
         match self.source {
@@ -131,20 +131,19 @@ impl<'a> RepositoryName<'a> {
 /// Downloads and proves the part of a repository that has these collections.
 fn download_part<'a>(
     who: AtIdentifier<'_>,
-    nsids: &[Nsid<'_>],
+    names: &[&str],
     args: &DownloadedArgs,
 ) -> Result<OpenRepository<'a>, Failure> {
-    let names: Vec<&str> = nsids.iter().map(|nsid| nsid.as_str()).collect();
     let network = LazyNetwork::new(&args.network, args.from.as_slice(), true);
     let online = &*network.open()?;
     let (network, runtime) = (&online.network, &online.runtime);
     let account = ResolvedAccount::look_up(network, runtime, who, &mut Stages::default())?;
     let Signer { did, key, host } = account.signer(args.from.as_ref())?;
     let limits = args.download.limits();
-    let slice = collections::download(who, did.as_did(), &host, nsids, &limits, online)?;
+    let slice = collections::download(who, did.as_did(), &host, names, &limits, online)?;
     let options = record::Options::default();
     let proved =
-        verify::collections::verify(&slice.archive, &names, Some(did.as_str()), &key, &options);
+        verify::collections::verify(&slice.archive, names, Some(did.as_str()), &key, &options);
     let proved = proved.map_err(|why| {
         let code = why.code();
         Failure::Refused(format!("{who}: refused ({code}): {why} (from {})", origin(&host)))

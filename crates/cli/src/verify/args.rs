@@ -50,8 +50,8 @@ pub(crate) struct VerifyArgs {
     /// `collection/rkey`.
     #[arg(long, value_name = "at://DID/…|PATH", help_heading = FILES)]
     record: Option<String>,
-    /// Prove these collections alone, whole: their records, and that they have no others. Of an account, only the part of the
-    /// repository that proves this is downloaded; a file can be such a part.
+    /// Prove these collections alone, whole: their records, and that they have no others; app.bsky.graph.* for a prefix. Of an
+    /// account, only the part of the repository that proves this is downloaded; a file can be such a part.
     #[arg(long = "collection", value_name = "NSID,…", value_delimiter = ',')]
     collections: Vec<String>,
     /// Rebuild the tree from the records too, and compare the roots.
@@ -131,9 +131,9 @@ pub(super) enum Target<'a> {
     /// A record of an account's repository.
     Record(RecordAddress<'a>),
     /// Collections of an account's repository.
-    Collections(AtIdentifier<'a>, Vec<Nsid<'a>>),
+    Collections(AtIdentifier<'a>, Vec<&'a str>),
     /// The slice of some collections in a file.
-    CollectionsSlice(&'a Path, Vec<Nsid<'a>>),
+    CollectionsSlice(&'a Path, Vec<&'a str>),
 }
 
 /// The account and path of a record.
@@ -207,10 +207,10 @@ impl<'a> Target<'a> {
             return Ok(self);
         }
         let usage = |what: &str| Err(Failure::Usage(format!("--collection {what}")));
-        let nsids = crate::collections::parse(collections.iter().map(String::as_str))?;
+        let names = crate::collections::parse(collections.iter().map(String::as_str))?;
         match self {
-            Self::File(file) => Ok(Self::CollectionsSlice(file, nsids)),
-            Self::Account(who) => Ok(Self::Collections(who, nsids)),
+            Self::File(file) => Ok(Self::CollectionsSlice(file, names)),
+            Self::Account(who) => Ok(Self::Collections(who, names)),
             Self::Collections(..) => {
                 usage("is for an account or a file, and this URI names a collection")
             }
@@ -238,7 +238,7 @@ impl<'a> Target<'a> {
             (Some(collection), Some(rkey)) => {
                 Ok(Self::Record(RecordAddress { who, collection, rkey }))
             }
-            (Some(collection), None) => Ok(Self::Collections(who, vec![collection])),
+            (Some(collection), None) => Ok(Self::Collections(who, vec![collection.as_str()])),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use atproto::syntax::{AtIdentifier, Nsid};
+use atproto::syntax::AtIdentifier;
 use codec::car;
 use codec::printable::Printable;
 use crypto::PublicKey;
@@ -24,7 +24,7 @@ use crate::stage::{Stage, StageTimer, Stages};
 /// Verifies collections of an account.
 pub(super) fn verify_account<W: Write>(
     who: AtIdentifier<'_>,
-    collections: &[Nsid<'_>],
+    collections: &[&str],
     args: &VerifyArgs,
     online: &Online,
     findings: &mut Findings<W>,
@@ -63,7 +63,7 @@ pub(super) fn verify_account<W: Write>(
 /// Verifies collections by a file.
 pub(super) fn verify_file<W: Write>(
     file: &Path,
-    collections: &[Nsid<'_>],
+    collections: &[&str],
     args: &VerifyArgs,
     findings: &mut Findings<W>,
 ) -> Result<Reported, Failure> {
@@ -85,7 +85,7 @@ pub(super) fn verify_file<W: Write>(
 
 fn prove(
     slice: &[u8],
-    collections: &[Nsid<'_>],
+    collections: &[&str],
     did: Option<&str>,
     key: &PublicKey,
     args: &VerifyArgs,
@@ -95,10 +95,9 @@ fn prove(
     let mut options = record::Options::default();
     options.archive = car::Options::default();
     options.strict_records = args.strict_records;
-    let names: Vec<&str> = collections.iter().map(|collection| collection.as_str()).collect();
-    let proof = collections::verify(slice, &names, did, key, &options);
+    let proof = collections::verify(slice, collections, did, key, &options);
     timer.finish(Stage::Records);
     let proof = proof?;
-    report.add_collections(&names, &proof);
+    report.add_collections(collections, &proof);
     Ok(())
 }

@@ -338,6 +338,8 @@ fn a_collection_is_proved_whole_by_its_part_of_the_repository() {
     let all = collections.iter().copied().collect::<Vec<_>>().join(",");
     let printed = stdout(&network.verify(&["--collection", &all]).success());
     assert!(printed.contains("proved   all 600 records of"), "{printed}");
+    let printed = stdout(&network.verify(&["--collection", "app.bsky.*"]).success());
+    assert!(printed.contains("proved   all 600 records of app.bsky.*; there are no others"));
     network.fails(&["--collection", &all, "--max-bytes", "1000"], 3, "the limit of --max-bytes");
     network.sim.faults().enable(Server::Plc, Fault::WrongKey, FaultSchedule::ONCE);
     network.fails(&["--collection", "app.bsky.feed.post"], 1, "signature/wrong");

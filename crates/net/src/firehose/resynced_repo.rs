@@ -93,7 +93,7 @@ impl ResyncedRepo {
         repository: &'r Repository<'a>,
     ) -> Result<ResyncedRecords<'r, 'a>, RepoError> {
         Ok(match &self.collections {
-            None => ResyncedRecords::Whole(repository.records()),
+            None => ResyncedRecords::Whole(repository.records().into()),
             Some(names) => {
                 let ranges = KeyRanges::of_collections(names.iter());
                 ResyncedRecords::Part(repository.records_in(ranges)?)
@@ -136,7 +136,7 @@ impl ResyncedRepo {
 #[derive(Debug)]
 pub enum ResyncedRecords<'r, 'a> {
     /// All records.
-    Whole(Records<'r, 'a>),
+    Whole(Box<Records<'r, 'a>>),
     /// The records of its collections.
     Part(RecordsInRanges<'r, 'a>),
 }
