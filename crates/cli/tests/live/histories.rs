@@ -137,7 +137,9 @@ fn the_accounts_of_a_collection_are_found_at_the_relay() {
 
 /// Repositories of which the part with one collection is small.
 fn large_repositories() -> Simulation {
-    let spec = Spec { accounts: 3, records: 1_500, jetstreams: 0, ..Spec::default() };
+    let request_limit = Some(RequestLimit { requests: 15, window: Duration::from_secs(1) });
+    let spec =
+        Spec { accounts: 3, records: 1_500, jetstreams: 0, request_limit, ..Spec::default() };
     Simulation::start(spec).unwrap()
 }
 

@@ -13,7 +13,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -167,19 +167,31 @@ fn is_of_part(error: &XrpcError) -> bool {
 struct HostTurn<'r> {
     resyncer: &'r Resyncer,
     host: &'r Url,
+    /// For how long requests have waited, in microseconds.
+    waited: AtomicU64,
+}
+
+impl HostTurn<'_> {
+    fn waited(&self) -> Duration {
+        Duration::from_micros(self.waited.load(Ordering::Relaxed))
+    }
 }
 
 impl RequestTurn for HostTurn<'_> {
-    /// The request before was answered. A limit that the host has named is an error: it is waited for without a permit.
+    /// The request before was answered. A limit that the host has named is waited for if it ends soon; otherwise it is an error, so that
+    /// the fetch holds no permit meanwhile.
     fn wait(&self) -> TurnWait<'_> {
         let Some(hosts) = &self.resyncer.hosts else { return Box::pin(std::future::ready(Ok(()))) };
         let authority = authority(self.host);
         hosts.record(&authority, Answer::InTime);
         Box::pin(async move {
-            if hosts.is_limited(&authority) {
-                return Err(limited(&authority, RateLimited(hosts.remaining(&authority))));
+            let (remaining, began) = (hosts.remaining(&authority), Instant::now());
+            if remaining > MAX_TURN_WAIT {
+                return Err(limited(&authority, RateLimited(remaining)));
             }
-            self.resyncer.pace(self.host).await
+            let ready = self.resyncer.pace(self.host).await;
+            self.waited.fetch_add(began.elapsed().as_micros() as u64, Ordering::Relaxed);
+            ready
         })
     }
 }
@@ -364,7 +376,7 @@ impl Resyncer {
     }
 
     /// A rejection by the host of a paced fetch that says until when is no failure: the fetch is repeated then, up to
-    /// [`MAX_LIMITED`] times.
+    /// [`MAX_LIMITED`] times. A part that does not fit between two limits is replaced by the whole repository, which is one request.
     async fn fetch_within(
         &self,
         did: Did<'_>,
@@ -372,13 +384,14 @@ impl Resyncer {
         wanted: Option<&Collections>,
         slot: Option<&SlotTurn>,
     ) -> Result<Archive, ResyncError> {
-        for _ in 0..MAX_LIMITED {
+        for attempt in 0..MAX_LIMITED {
+            let wanted = wanted.filter(|_| attempt < MAX_LIMITED_PARTS);
             let fetched = self.fetch_in_turn(did, host, wanted, slot).await;
             if !self.is_limited(host, &fetched) {
                 return fetched;
             }
         }
-        self.fetch_in_turn(did, host, wanted, slot).await
+        self.fetch_in_turn(did, host, None, slot).await
     }
 
     /// Looks up an account. A host of a `did:web` account must not delay the directory, and is asked once a resync.
@@ -408,10 +421,11 @@ impl Resyncer {
         let permit = permit.transpose().map_err(|TooManyWaiting| ResyncError::QueueFull)?;
         // It is returned by verifications and deliveries, which need no permit.
         let space = self.space.acquire(&authority(host), slot).await;
-        let started = Instant::now();
-        let fetched = self.download(did, host, wanted, space).await;
+        let (turn, started) =
+            (HostTurn { resyncer: self, host, waited: AtomicU64::new(0) }, Instant::now());
+        let fetched = self.download(did, &turn, wanted, space).await;
         if let Some(permit) = permit {
-            permit.record(started.elapsed(), fetched.is_ok());
+            permit.record(started.elapsed().saturating_sub(turn.waited()), fetched.is_ok());
         }
         self.record_pace(host, &fetched);
         fetched
@@ -448,15 +462,15 @@ impl Resyncer {
     async fn download(
         &self,
         did: Did<'_>,
-        host: &Url,
+        turn: &HostTurn<'_>,
         wanted: Option<&Collections>,
         space: Space,
     ) -> Result<Archive, ResyncError> {
+        let host = turn.host;
         let mut out = ArchiveWriter::new(tempfile::tempfile_in(&self.options.folder)?, space);
         let (mut part, mut refusal) = (None, None);
         if let Some(wanted) = wanted {
-            let turn = HostTurn { resyncer: self, host };
-            match self.source.fetch_part(host, did, wanted, &turn, &mut out).await? {
+            match self.source.fetch_part(host, did, wanted, turn, &mut out).await? {
                 Ok(fetched) => part = Some(fetched),
                 Err(why) => {
                     refusal = why.map(PartRefusal::Fetch);
@@ -617,6 +631,12 @@ const MAX_PART_BYTES: u64 = 16 << 20;
 
 /// Limits that one attempt waits for.
 const MAX_LIMITED: usize = 16;
+
+/// Limits after which the whole repository is fetched in the place of a part.
+const MAX_LIMITED_PARTS: usize = 2;
+
+/// Maximum time for which a fetch that has begun waits for a limit of its host.
+const MAX_TURN_WAIT: Duration = Duration::from_secs(30);
 
 /// Minimum delay before a failed resync is repeated.
 const MIN_RETRY_DELAY: Duration = Duration::from_secs(12);
