@@ -146,7 +146,7 @@ impl Filter {
         self.has_all_collections || self.collections.iter().any(is_match)
     }
 
-    /// What is selected of these collections, named as [`collections`](Self::collections) names them.
+    /// The same filter, limited to these collections: names in the form that [`collections`](Self::collections) returns.
     pub(super) fn within(&self, names: &[Box<str>]) -> Self {
         let names: Vec<&str> = names.iter().map(|name| name.trim_end_matches('*')).collect();
         let of_names = names.iter().copied().filter(|name| self.has_all_of(name));

@@ -100,8 +100,8 @@ impl<'a> CollectionsProof<'a> {
     }
 }
 
-/// Verifies all records of `collections`, such as `app.bsky.feed.post`, or `app.bsky.feed.*` for all collections below it, from a slice of a repository. Unlike the proof of one record,
-/// it refuses keys that are no record paths, whatever [`Options::allow_any_key`] says.
+/// Verifies all records of `collections`, such as `app.bsky.feed.post`, or `app.bsky.feed.*` for all collections below it, from a slice of
+/// a repository. Unlike the proof of one record, it refuses keys that are no record paths, whatever [`Options::allow_any_key`] says.
 ///
 /// # Errors
 /// If the slice is not an archive or a hash in it is wrong; if its first root is not a valid commit of `did`, where one is given, signed

@@ -293,7 +293,7 @@ def verify_collections(
 ) -> CollectionsProof:
     """Prove all records of some collections, and that these have no others, from a slice of the repository.
 
-    `wireproof verify --collection NSID --out slice.car` downloads such a slice, and so does `verify_account_collections`. A whole
+    `wireproof verify ACCOUNT --collection NSID --save slice.car` downloads such a slice, and so does `verify_account_collections`. A whole
     repository is one too.
 
     Args:

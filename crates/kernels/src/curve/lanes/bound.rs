@@ -26,26 +26,22 @@ impl Bound {
         Self { low, top }
     }
 
-    #[inline(never)]
     pub(super) fn times<V: Vector>(self, other: Self) -> WideBound {
         let beyond = |top| u128::from(top) + 1;
         let start = u128::from(V::SPARE) << 53;
         WideBound { terms: 9 + V::SPARE, value: beyond(self.top) * beyond(other.top) + start }
     }
 
-    #[inline(never)]
     pub(super) fn plus(self, other: Self) -> Self {
         let low = self.low.checked_add(other.low).expect("limbs hold 64 bits");
         Self { low, top: self.top + other.top }
     }
 
-    #[inline(never)]
     pub(super) fn or(self, other: Self) -> Self {
         Self { low: self.low.max(other.low), top: self.top.max(other.top) }
     }
 
     /// The bound of `offset − x` for x within this bound.
-    #[inline(never)]
     pub(super) fn taken_from(self, offset: [u64; 5]) -> Self {
         let [low @ .., top] = offset;
         let least = low.into_iter().min().expect("four limbs");
@@ -53,13 +49,11 @@ impl Bound {
         Self { low: low.into_iter().max().expect("four limbs"), top }
     }
 
-    #[inline(never)]
     pub(super) fn settled<V: Vector>(self) -> Self {
         let [low, top] = PrimeOf::<V>::settled([self.low, self.top]);
         Self { low, top }
     }
 
-    #[inline(never)]
     pub(super) fn carried(self) -> Self {
         let into_next = (0..4).fold(0, |carry, _| (self.low + carry) >> 52);
         let top = self.top + into_next;
@@ -115,19 +109,16 @@ pub(super) struct WideBound {
 
 #[cfg(debug_assertions)]
 impl WideBound {
-    #[inline(never)]
     pub(super) fn plus(self, other: Self) -> Self {
         Self { terms: self.terms + other.terms, value: self.value + other.value }
     }
 
     /// With limbs added to the lower five columns.
-    #[inline(never)]
     pub(super) fn with_low(self, limbs: Bound) -> Self {
         let terms = limbs.low.max(limbs.top).div_ceil(MASK_52);
         Self { terms: self.terms + terms, value: self.value + 1 }
     }
 
-    #[inline(never)]
     pub(super) fn folded<V: Vector>(self) -> Bound {
         let terms = self.terms + PrimeOf::<V>::FOLD_TERMS;
         assert!(terms < 1 << 11, "columns hold 63 bits");

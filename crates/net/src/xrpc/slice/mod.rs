@@ -83,7 +83,7 @@ pub enum FetchedPart {
     Whole(WholeReason),
 }
 
-/// Is awaited before each request for a slice but the first: the pace of the host, for example.
+/// Delays the requests for a slice: each but the first awaits it. The pace of the host is one.
 pub trait RequestTurn: fmt::Debug + Send + Sync {
     /// Waits until the next request may be sent.
     fn wait(&self) -> TurnWait<'_>;
@@ -407,8 +407,8 @@ impl<'f> SliceFetch<'f> {
         Ok(None)
     }
 
-    /// The reason to fetch the whole repository, if it costs less than the rest of the walk, or the part is too large. It must be
-    /// [`MIN_WHOLE`] times as large as what was received so far, which is then received twice.
+    /// The reason to fetch the whole repository, if it costs less than the rest of the walk, or the part is too large. The blocks received
+    /// so far are then received twice, so the repository must have at least [`MIN_WHOLE`] times their bytes.
     fn reason_for_whole(&self, walk: &RangeWalk) -> Option<WholeReason> {
         let RangeOutlook { keys, keys_in_ranges, layers, .. } = walk.outlook();
         let whole_bytes = keys.saturating_mul(RECORD_BYTES);
