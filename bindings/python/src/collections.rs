@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use atproto::syntax::Nsid;
+use atproto::syntax::CollectionPatternBuf;
 use net::xrpc::{FetchError, FetchedSlice, SliceError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator, PyTuple};
-use verify::collections;
 use verify::record::Options;
 
 use crate::account::{self, Download, download_error};
@@ -97,15 +96,16 @@ pub(crate) fn verify_collections(
     did: Option<&str>,
     strict_records: bool,
 ) -> PyResult<CollectionsProof> {
-    let names = names(collections)?;
+    let collections = patterns(collections)?;
     let (key, of_key) = KeyArguments { key, doc, plc_log }.resolve(did)?;
     let expected = did.or(of_key.as_deref());
     let source = Source::of(slice, "slice")?;
     let mut options = Options::default();
     options.strict_records = strict_records;
-    let proof = py.detach(|| collections::verify(&source, &names, expected, &key, &options));
+    let proof =
+        py.detach(|| verify::collections::verify(&source, &collections, expected, &key, &options));
     let proof = proof.map_err(|why| errors::of_repository(py, &why))?;
-    CollectionsProof::new(py, &names, &proof)
+    CollectionsProof::new(py, &collections, &proof)
 }
 
 /// Prove all records of some collections of an account end to end: the handle, the DID, its document, and the part of the repository
@@ -155,7 +155,7 @@ pub(crate) fn verify_account_collections(
     let limits = account::LimitArguments { max_bytes, max_seconds, max_silent_seconds, min_rate }
         .limits()?;
     let download = Download::of_arguments(account, host, plc, development, development_port)?;
-    let names = names(collections)?;
+    let collections = patterns(collections)?;
     let mut options = Options::default();
     options.archive.max_total_bytes = limits.max_bytes;
     if let Some(strict_records) = strict_records {
@@ -163,28 +163,29 @@ pub(crate) fn verify_account_collections(
     }
     let (identity, key, slice) = py.detach(|| {
         download.run(async |xrpc, host, did| {
-            let fetched = xrpc.fetch_collections(host, did, &names, &limits).await;
+            let fetched = xrpc.fetch_collections(host, did, &collections, &limits).await;
             fetched.map_err(slice_error)
         })
     })?;
     let did = identity.did().to_owned();
     let FetchedSlice { archive, received, whole, .. } = slice;
-    let verified = py.detach(|| collections::verify(&archive, &names, Some(&did), &key, &options));
+    let verified = py
+        .detach(|| verify::collections::verify(&archive, &collections, Some(&did), &key, &options));
     let verified = verified.map_err(|why| errors::of_repository(py, &why))?;
     Ok(CollectionsProof {
         identity: Some(Py::new(py, identity)?),
         slice: Some(PyBytes::new(py, &archive).unbind()),
         received_bytes: received,
         whole_repository: whole.map(|reason| reason.to_string()),
-        ..CollectionsProof::new(py, &names, &verified)?
+        ..CollectionsProof::new(py, &collections, &verified)?
     })
 }
 
 impl CollectionsProof {
     fn new(
         py: Python<'_>,
-        names: &[String],
-        proof: &collections::CollectionsProof<'_>,
+        collections: &[CollectionPatternBuf],
+        proof: &verify::collections::CollectionsProof<'_>,
     ) -> PyResult<Self> {
         let did: Arc<str> = proof.commit().did.into();
         let mut records = Vec::with_capacity(proof.records().len());
@@ -201,7 +202,8 @@ impl CollectionsProof {
             did: did.to_string(),
             rev: proof.commit().rev.to_owned(),
             root: proof.root().to_string(),
-            collections: PyTuple::new(py, names)?.unbind(),
+            collections: PyTuple::new(py, collections.iter().map(CollectionPatternBuf::as_str))?
+                .unbind(),
             records: PyTuple::new(py, records)?.unbind(),
             invalid,
             identity: None,
@@ -212,24 +214,21 @@ impl CollectionsProof {
     }
 }
 
-/// The names of collections, each checked.
-fn names(collections: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+fn patterns(collections: &Bound<'_, PyAny>) -> PyResult<Vec<CollectionPatternBuf>> {
     if let Ok(text) = collections.extract::<String>() {
         let why = format!("a list is expected: write [{text:?}]");
         return Err(wrong_value("collections", why));
     }
     let names: Vec<String> =
         collections.try_iter()?.map(|name| name?.extract()).collect::<PyResult<_>>()?;
-    for name in &names {
-        let nsid =
-            name.strip_suffix(".*").map_or_else(|| name.clone(), |start| format!("{start}.a.a"));
-        Nsid::parse(&nsid)
-            .map_err(|error| wrong_value("collections", format!("{name:?}: {error}")))?;
-    }
-    if names.is_empty() {
+    let pattern = |name: &String| {
+        name.parse().map_err(|error| wrong_value("collections", format!("{name:?}: {error}")))
+    };
+    let patterns: Vec<_> = names.iter().map(pattern).collect::<PyResult<_>>()?;
+    if patterns.is_empty() {
         return Err(wrong_value("collections", "no collection is named".to_owned()));
     }
-    Ok(names)
+    Ok(patterns)
 }
 
 /// The error of a download: of the network, or of an answer that breaks a rule.

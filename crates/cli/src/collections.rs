@@ -1,6 +1,6 @@
 //! Collections of accounts by name, and the download of the part of a repository that proves them.
 
-use atproto::syntax::{AtIdentifier, Did, Nsid};
+use atproto::syntax::{AtIdentifier, CollectionPatternBuf, Did};
 use net::http::{Limits, Url};
 use net::xrpc::{FetchedSlice, SliceError};
 
@@ -8,15 +8,13 @@ use crate::download::download_failure;
 use crate::failure::Failure;
 use crate::network::{self, Online};
 
-/// The names in `--collection`: `app.bsky.feed.post`, or `app.bsky.feed.*` for all collections below it.
-pub(crate) fn parse<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<&'a str>, Failure> {
-    let parse = |name: &'a str| {
+/// The collections of `--collection`.
+pub(crate) fn parse<'a>(
+    names: impl IntoIterator<Item = &'a str>,
+) -> Result<Vec<CollectionPatternBuf>, Failure> {
+    let parse = |name: &str| {
         let name = name.trim();
-        let below = name.strip_suffix(".*").map(|start| format!("{start}.a.a"));
-        match Nsid::parse(below.as_deref().unwrap_or(name)) {
-            Ok(_) => Ok(name),
-            Err(error) => Err(Failure::Usage(format!("--collection {name}: {error}"))),
-        }
+        name.parse().map_err(|error| Failure::Usage(format!("--collection {name}: {error}")))
     };
     names.into_iter().map(parse).collect()
 }
@@ -26,7 +24,7 @@ pub(crate) fn download(
     who: AtIdentifier<'_>,
     did: Did<'_>,
     host: &Url,
-    collections: &[&str],
+    collections: &[CollectionPatternBuf],
     limits: &Limits,
     Online { network, runtime, .. }: &Online,
 ) -> Result<FetchedSlice, Failure> {

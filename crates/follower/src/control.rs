@@ -1,8 +1,10 @@
 //! The operations of the admin API on a run: its selection, pauses, and states.
 
 use std::collections::HashSet;
+use std::hash::Hash;
 use std::sync::Arc;
 
+use atproto::syntax::CollectionPatternBuf;
 use delivery::{HistoryCounts, Outbox};
 use net::firehose::{ResyncRequests, RunMetrics};
 use net::identity::Resolver;
@@ -45,7 +47,7 @@ pub(super) enum Edit {
 }
 
 impl Edit {
-    fn apply(self, changes: &mut ListChanges, entry: String) {
+    fn apply<T: Clone + Hash + Ord>(self, changes: &mut ListChanges<T>, entry: T) {
         match self {
             Self::Add => changes.add(entry),
             Self::Remove => changes.remove(entry),
@@ -69,14 +71,15 @@ impl Control {
         };
         let histories = self.histories.as_ref().filter(|_| edit == Edit::Add);
         let outbox = self.readiness.outbox.as_ref();
-        let prepare = |_: &HashSet<String>, _: &HashSet<String>| match (histories, outbox) {
-            (Some(histories), Some(outbox)) => {
-                outbox.await_histories(changed.iter().map(String::as_str))?;
-                changed.iter().for_each(|did| histories.announce(did));
-                Ok(())
-            }
-            _ => Ok(()),
-        };
+        let prepare =
+            |_: &HashSet<String>, _: &HashSet<CollectionPatternBuf>| match (histories, outbox) {
+                (Some(histories), Some(outbox)) => {
+                    outbox.await_histories(changed.iter().map(String::as_str))?;
+                    changed.iter().for_each(|did| histories.announce(did));
+                    Ok(())
+                }
+                _ => Ok(()),
+            };
         self.selection.change(change, prepare)?;
         if let Some(outbox) = outbox.filter(|_| edit == Edit::Remove) {
             // Their events are no longer delivered.
@@ -105,22 +108,22 @@ impl Control {
             return Err(Failure::Usage(text.to_owned()));
         }
         let parsed = collections.iter().map(|text| selection::collection(text));
-        let names: HashSet<String> = parsed.collect::<Result<_, _>>()?;
-        let before: HashSet<String> = self.selection.filter().collections().collect();
+        let names: HashSet<CollectionPatternBuf> = parsed.collect::<Result<_, _>>()?;
+        let before = self.selection.filter();
         let apply = |changes: &mut Changes| {
             names.into_iter().for_each(|name| edit.apply(&mut changes.collections, name));
         };
         let stored = StoredSelection::of(&self.selection);
-        let prepare = |_: &HashSet<String>, collections: &HashSet<String>| {
+        let prepare = |_: &HashSet<String>, collections: &HashSet<CollectionPatternBuf>| {
             let Some(outbox) = &self.readiness.outbox else { return Ok(()) };
             let stored = stored.with_collections(collections);
             stored.store(outbox, |did| self.selection.has_account(Some(did))).map(drop)
         };
         self.selection.change(apply, prepare)?;
         self.outdated.notify_one();
-        let after: HashSet<String> = self.selection.filter().collections().collect();
-        let changed = before.symmetric_difference(&after).count();
-        Ok(Changed { changed, selected: after.len() })
+        let after = self.selection.filter();
+        let [old, new] = [&before, &after].map(|of| HashSet::<_>::from_iter(of.collections()));
+        Ok(Changed { changed: old.symmetric_difference(&new).count(), selected: new.len() })
     }
 
     /// The selected accounts after `cursor`, in order.
@@ -141,10 +144,7 @@ impl Control {
     /// The selected collections.
     pub(super) fn list_collections(&self) -> Collections {
         let filter = self.selection.filter();
-        Collections {
-            all: filter.has_all_collections(),
-            collections: filter.collections().collect(),
-        }
+        Collections { all: filter.has_all_collections(), collections: filter.collection_names() }
     }
 
     /// Pauses or resumes a destination; without one, the intake of events.
@@ -198,7 +198,7 @@ impl Control {
             hosts: hosts.collect(),
             lag_seconds: stats.lag_seconds(),
             accounts: (!self.selection.has_all_accounts).then(|| self.selection.dids.len()),
-            collections: (!filter.has_all_collections()).then(|| filter.collections().count()),
+            collections: (!filter.has_all_collections()).then(|| filter.collections().len()),
             changes: self.selection.changes().len(),
             condition: filter.condition.as_ref().map(|condition| condition.text().to_owned()),
             histories: self.histories_state(),

@@ -367,7 +367,7 @@ fn options(args: &FollowArgs) -> Result<Options, Failure> {
 fn filter(selection: &Selection) -> Filter {
     let did = |did: &String| -> DidBuf { did.parse().expect("a parsed DID") };
     Filter {
-        collections: selection.filter().collections().collect(),
+        collections: selection.filter().collection_names(),
         dids: selection.dids.snapshot().iter().map(did).collect(),
         ..Filter::default()
     }

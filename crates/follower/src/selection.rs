@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use atproto::syntax::{Did, Nsid};
+use atproto::syntax::{CollectionPatternBuf, Did};
 use net::firehose::{AccountSet, ResyncCollections};
 
 use super::condition::Condition;
@@ -29,8 +29,8 @@ pub(super) struct Selection {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Filter {
     has_all_collections: bool,
-    /// Names of collections, and prefixes that end in a dot.
-    collections: Vec<String>,
+    /// In order.
+    collections: Vec<CollectionPatternBuf>,
     /// The condition that the operations in them must match.
     pub(super) condition: Option<Condition>,
 }
@@ -39,7 +39,7 @@ pub(super) struct Filter {
 #[derive(Debug)]
 struct Lists {
     accounts: HashSet<String>,
-    collections: HashSet<String>,
+    collections: HashSet<CollectionPatternBuf>,
     changes: StoredChanges,
 }
 
@@ -97,7 +97,7 @@ impl Selection {
     pub(super) fn change<T>(
         &self,
         edit: impl FnOnce(&mut Changes) -> T,
-        prepare: impl FnOnce(&HashSet<String>, &HashSet<String>) -> Result<(), Failure>,
+        prepare: impl FnOnce(&HashSet<String>, &HashSet<CollectionPatternBuf>) -> Result<(), Failure>,
     ) -> Result<T, Failure> {
         let mut lists = self.lock();
         let mut changes = lists.changes.changes.clone();
@@ -119,7 +119,7 @@ impl Selection {
             changes.changes.collections.apply(collections).into_iter().collect();
         collections.sort_unstable();
         let filter = Arc::new(Filter { has_all_collections, collections, condition });
-        self.resyncs.replace((!has_all_collections).then(|| filter.collections()));
+        self.resyncs.replace((!has_all_collections).then(|| filter.collections.iter().cloned()));
         *self.filter.write().unwrap_or_else(PoisonError::into_inner) = filter;
     }
 
@@ -136,33 +136,24 @@ impl Filter {
 
     pub(super) fn has_path(&self, path: &str) -> bool {
         let name = path.split_once('/').map_or(path, |(name, _)| name);
-        let is_match = |selected: &String| {
-            if selected.ends_with('.') {
-                name.starts_with(selected.as_str())
-            } else {
-                name == selected
-            }
-        };
-        self.has_all_collections || self.collections.iter().any(is_match)
+        self.has_all_collections || self.collections.iter().any(|selected| selected.matches(name))
     }
 
-    /// The same filter, limited to these collections: names in the form that [`collections`](Self::collections) returns.
-    pub(super) fn within(&self, names: &[Box<str>]) -> Self {
-        let names: Vec<&str> = names.iter().map(|name| name.trim_end_matches('*')).collect();
-        let of_names = names.iter().copied().filter(|name| self.has_all_of(name));
-        let of_filter = self.collections.iter().map(String::as_str);
-        let is_within = |name: &&str| names.iter().any(|outer| has_all_of(outer, name));
-        let both: BTreeSet<&str> = of_names.chain(of_filter.filter(is_within)).collect();
+    /// The same filter, limited to these collections.
+    pub(super) fn within(&self, others: &[CollectionPatternBuf]) -> Self {
+        let is_selected = |other: &&CollectionPatternBuf| {
+            self.has_all_collections || self.collections.iter().any(|outer| outer.includes(other))
+        };
+        let is_within =
+            |name: &&CollectionPatternBuf| others.iter().any(|outer| outer.includes(name));
+        let of_others = others.iter().filter(is_selected);
+        let both: BTreeSet<_> =
+            of_others.chain(self.collections.iter().filter(is_within)).collect();
         Self {
             has_all_collections: false,
-            collections: both.into_iter().map(str::to_owned).collect(),
+            collections: both.into_iter().cloned().collect(),
             condition: self.condition.clone(),
         }
-    }
-
-    /// Whether a name, or all names with a prefix that ends in a dot, are selected.
-    fn has_all_of(&self, name: &str) -> bool {
-        self.has_all_collections || self.collections.iter().any(|outer| has_all_of(outer, name))
     }
 
     /// Whether the same collections are selected.
@@ -176,22 +167,15 @@ impl Filter {
         self.has_all_collections
     }
 
-    /// The names of collections, and prefixes that end in a dot, in order.
-    pub(super) fn names(&self) -> &[String] {
+    /// The selected collections in order; none if all are.
+    pub(super) fn collections(&self) -> &[CollectionPatternBuf] {
         &self.collections
     }
 
-    /// The selected collections as an operator writes them, `app.bsky.graph.*` for a prefix.
-    pub(super) fn collections(&self) -> impl Iterator<Item = String> {
-        self.collections
-            .iter()
-            .map(|name| if name.ends_with('.') { format!("{name}*") } else { name.clone() })
+    /// The selected collections as an operator writes them.
+    pub(super) fn collection_names(&self) -> Vec<String> {
+        self.collections.iter().map(CollectionPatternBuf::to_string).collect()
     }
-}
-
-/// Whether `inner` is `outer` or begins with it, where `outer` is a prefix that ends in a dot.
-fn has_all_of(outer: &str, inner: &str) -> bool {
-    outer == inner || outer.ends_with('.') && inner.starts_with(outer)
 }
 
 /// Names of accounts.
@@ -261,16 +245,8 @@ pub(super) fn did(text: &str, place: &str) -> Result<String, Failure> {
     }
 }
 
-/// `app.bsky.graph.*` becomes `app.bsky.graph.`, if it is the prefix of an NSID.
-pub(super) fn collection(text: &str) -> Result<String, Failure> {
-    let (name, selected) = match text.strip_suffix(".*") {
-        Some(start) => (format!("{start}.a.a"), format!("{start}.")),
-        None => (text.to_owned(), text.to_owned()),
-    };
-    match Nsid::parse(&name) {
-        Ok(_) => Ok(selected),
-        Err(error) => Err(Failure::Usage(format!("--collections: `{text}`: {error}"))),
-    }
+pub(super) fn collection(text: &str) -> Result<CollectionPatternBuf, Failure> {
+    text.parse().map_err(|error| Failure::Usage(format!("--collections: `{text}`: {error}")))
 }
 
 /// The argument of `--dids` that selects no account.
@@ -319,9 +295,8 @@ mod tests {
     #[test]
     fn what_is_selected_of_other_collections_is_in_both() {
         let within = |selected: &[&str], names: &[&str]| {
-            let names: Vec<Box<str>> = names.iter().map(|name| (*name).into()).collect();
-            let filter = selection(&[], selected).unwrap().filter().within(&names);
-            filter.collections().collect::<Vec<_>>()
+            let names: Vec<_> = names.iter().map(|name| name.parse().unwrap()).collect();
+            selection(&[], selected).unwrap().filter().within(&names).collection_names()
         };
         assert_eq!(within(&["a.b.c", "a.b.d"], &["a.b.d", "a.b.e"]), ["a.b.d"]);
         assert_eq!(within(&["a.b.*"], &["a.b.c", "a.bc.d"]), ["a.b.c"]);

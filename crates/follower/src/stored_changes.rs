@@ -4,9 +4,11 @@
 //! change. The file is replaced as a whole before a change is in effect.
 
 use std::collections::{BTreeSet, HashSet};
+use std::hash::Hash;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use atproto::syntax::CollectionPatternBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -24,8 +26,8 @@ pub(super) struct StoredChanges {
 #[serde(deny_unknown_fields)]
 pub(super) struct Changes {
     v: u64,
-    pub(super) accounts: ListChanges,
-    pub(super) collections: ListChanges,
+    pub(super) accounts: ListChanges<String>,
+    pub(super) collections: ListChanges<CollectionPatternBuf>,
     /// Whether no events are received.
     pub(super) is_intake_paused: bool,
     /// Destinations that get no events.
@@ -33,11 +35,11 @@ pub(super) struct Changes {
 }
 
 /// Changes to a list.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListChanges {
-    added: BTreeSet<String>,
-    removed: BTreeSet<String>,
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, bound(deserialize = "T: Ord + Deserialize<'de>"))]
+pub(super) struct ListChanges<T> {
+    added: BTreeSet<T>,
+    removed: BTreeSet<T>,
 }
 
 impl StoredChanges {
@@ -92,19 +94,25 @@ impl Changes {
     }
 }
 
-impl ListChanges {
-    pub(super) fn add(&mut self, entry: String) {
+impl<T> Default for ListChanges<T> {
+    fn default() -> Self {
+        Self { added: BTreeSet::new(), removed: BTreeSet::new() }
+    }
+}
+
+impl<T: Clone + Hash + Ord> ListChanges<T> {
+    pub(super) fn add(&mut self, entry: T) {
         self.removed.remove(&entry);
         self.added.insert(entry);
     }
 
-    pub(super) fn remove(&mut self, entry: String) {
+    pub(super) fn remove(&mut self, entry: T) {
         self.added.remove(&entry);
         self.removed.insert(entry);
     }
 
     /// A list with these changes.
-    pub(super) fn apply(&self, list: &HashSet<String>) -> HashSet<String> {
+    pub(super) fn apply(&self, list: &HashSet<T>) -> HashSet<T> {
         let all = list.iter().chain(&self.added);
         all.filter(|entry| !self.removed.contains(*entry)).cloned().collect()
     }

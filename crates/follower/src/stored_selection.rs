@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use atproto::syntax::CollectionPatternBuf;
 use delivery::Outbox;
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +17,8 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StoredSelection {
-    /// The collections, and prefixes that end in a dot, in order; `None` for all.
-    collections: Option<Vec<String>>,
+    /// The collections in order; `None` for all.
+    collections: Option<Vec<CollectionPatternBuf>>,
     /// The expression of `--where`.
     #[serde(rename = "where")]
     condition: Option<String>,
@@ -37,13 +38,13 @@ impl StoredSelection {
     pub(super) fn of(selection: &Selection) -> Self {
         let filter = selection.filter();
         let condition = filter.condition.as_ref().map(|condition| condition.text().to_owned());
-        let collections = (!filter.has_all_collections()).then(|| filter.names().to_vec());
+        let collections = (!filter.has_all_collections()).then(|| filter.collections().to_vec());
         Self { collections, condition }
     }
 
     /// The same with these collections.
-    pub(super) fn with_collections(self, collections: &HashSet<String>) -> Self {
-        let mut collections: Vec<String> = collections.iter().cloned().collect();
+    pub(super) fn with_collections(self, collections: &HashSet<CollectionPatternBuf>) -> Self {
+        let mut collections: Vec<_> = collections.iter().cloned().collect();
         collections.sort_unstable();
         Self { collections: Some(collections), ..self }
     }
@@ -58,7 +59,9 @@ impl StoredSelection {
         let has_collections = match (&self.collections, &other.collections) {
             (None, _) => true,
             (Some(_), None) => false,
-            (Some(of), Some(others)) => others.iter().all(|other| covers_name(of, other)),
+            (Some(of), Some(others)) => {
+                others.iter().all(|other| of.iter().any(|name| name.includes(other)))
+            }
         };
         has_collections && (self.condition.is_none() || self.condition == other.condition)
     }
@@ -83,19 +86,12 @@ impl StoredSelection {
     }
 }
 
-/// Whether these names and prefixes cover a collection, or all collections of a prefix.
-fn covers_name(names: &[String], other: &str) -> bool {
-    names.iter().any(|name| {
-        if name.ends_with('.') { other.starts_with(name.as_str()) } else { other == name }
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn selection(collections: &[&str], condition: &str) -> StoredSelection {
-        let names: Vec<String> = collections.iter().map(|name| (*name).to_owned()).collect();
+        let names: Vec<_> = collections.iter().map(|name| name.parse().unwrap()).collect();
         StoredSelection {
             collections: (!names.is_empty()).then_some(names),
             condition: (!condition.is_empty()).then(|| condition.to_owned()),
@@ -112,10 +108,10 @@ mod tests {
             (selection(&["a.b.c"], ""), selection(&[], ""), more),
             (selection(&[], ""), selection(&["a.b.c"], ""), less),
             (selection(&["a.b.c"], ""), selection(&["a.b.c", "a.b.d"], ""), more),
-            (selection(&["a.b."], ""), selection(&["a.b.c"], ""), less),
-            (selection(&["a.b.c"], ""), selection(&["a.b."], ""), more),
-            (selection(&["a.b."], ""), selection(&["a.b.c."], ""), less),
-            (selection(&["a.b"], ""), selection(&["a.bc"], ""), both),
+            (selection(&["a.b.*"], ""), selection(&["a.b.c"], ""), less),
+            (selection(&["a.b.c"], ""), selection(&["a.b.*"], ""), more),
+            (selection(&["a.b.*"], ""), selection(&["a.b.c.*"], ""), less),
+            (selection(&["a.b.c"], ""), selection(&["a.b.cd"], ""), both),
             (selection(&["a.b.c"], ""), selection(&["a.b.d"], ""), both),
             (selection(&[], "x"), selection(&[], "x"), (false, false)),
             (selection(&[], ""), selection(&[], "x"), less),

@@ -22,7 +22,7 @@
 //! writer.block(&data, tree)?;
 //! let slice = writer.into_inner();
 //!
-//! let wanted = ["app.bsky.feed.post", "com.example.thing"];
+//! let wanted = ["app.bsky.feed.post".parse()?, "com.example.*".parse()?];
 //! let options = record::Options::default();
 //! let proof = collections::verify(&slice, &wanted, Some(did), &key.public_key(), &options)?;
 //! assert_eq!(proof.records().len(), 0);
@@ -34,7 +34,7 @@ use std::collections::BTreeSet;
 use atproto::commit::Commit;
 use atproto::mst::canonical::{KeyRanges, search_ranges};
 use atproto::repo::BlockTotals;
-use atproto::syntax::RepoPathChecker;
+use atproto::syntax::{CollectionPatternBuf, RepoPathChecker};
 use codec::Cid;
 use crypto::PublicKey;
 
@@ -100,8 +100,8 @@ impl<'a> CollectionsProof<'a> {
     }
 }
 
-/// Verifies all records of `collections`, such as `app.bsky.feed.post`, or `app.bsky.feed.*` for all collections below it, from a slice of
-/// a repository. Unlike the proof of one record, it refuses keys that are no record paths, whatever [`Options::allow_any_key`] says.
+/// Verifies all records of `collections` from a slice of a repository. Unlike the proof of one record, it refuses keys that are no record
+/// paths, whatever [`Options::allow_any_key`] says.
 ///
 /// # Errors
 /// If the slice is not an archive or a hash in it is wrong; if its first root is not a valid commit of `did`, where one is given, signed
@@ -109,7 +109,7 @@ impl<'a> CollectionsProof<'a> {
 /// missing, or, under [`Options::strict_records`], not a map, not canonical or too long.
 pub fn verify<'a>(
     slice: &'a [u8],
-    collections: &[impl AsRef<str>],
+    collections: &[CollectionPatternBuf],
     did: Option<&str>,
     key: &PublicKey,
     options: &Options,
@@ -124,7 +124,7 @@ impl<'a> Slice<'a> {
     /// As [`verify`], for the rules about nodes and records.
     pub fn prove_collections(
         &self,
-        collections: &[impl AsRef<str>],
+        collections: &[CollectionPatternBuf],
     ) -> Result<Verified<CollectionsProof<'a>>, RepositoryRejection> {
         let archive = self.repository.archive();
         let ranges = KeyRanges::of_collections(collections);
@@ -211,8 +211,7 @@ mod tests {
     fn slice(parts: &Parts, collections: &[&str]) -> Vec<(Cid, Vec<u8>)> {
         let export = parts.export();
         let repository = Repository::read(&export, &car::Options::default()).unwrap();
-        let prefixes = collections.iter().map(|collection| format!("{collection}/"));
-        let ranges = KeyRanges::of_prefixes(prefixes.map(String::into_bytes));
+        let ranges = KeyRanges::of_collections(&patterns(collections));
         let found = search_ranges(repository.commit().data, &repository, ranges, 1000).unwrap();
         let mut blocks = vec![(repository.root(), repository.commit_block().to_vec())];
         blocks.extend(found.nodes.iter().map(|(cid, block)| (*cid, block.to_vec())));
@@ -233,7 +232,12 @@ mod tests {
         slice: &'a [u8],
         collections: &[&str],
     ) -> Result<Verified<CollectionsProof<'a>>, RepositoryRejection> {
-        verify(slice, collections, Some(DID), &secret().public_key(), &Options::default())
+        let key = secret().public_key();
+        verify(slice, &patterns(collections), Some(DID), &key, &Options::default())
+    }
+
+    fn patterns(names: &[&str]) -> Vec<CollectionPatternBuf> {
+        names.iter().map(|name| name.parse().unwrap()).collect()
     }
 
     #[test]
@@ -318,7 +322,8 @@ mod tests {
         );
         let options = Options { strict_records: true, ..Options::default() };
         let key = secret().public_key();
-        let rejection = verify(&slice, &["app.test.other"], None, &key, &options).unwrap_err();
+        let wanted = patterns(&["app.test.other"]);
+        let rejection = verify(&slice, &wanted, None, &key, &options).unwrap_err();
         assert_eq!(rejection.code(), "record/cbor");
     }
 
@@ -331,8 +336,8 @@ mod tests {
         assert_eq!(rejection.code(), "record/path");
         assert!(check(&parts.export(), &["app.test.record"]).is_ok());
         let other = crypto::SecretKey::from_bytes(crypto::Curve::K256, &[9; 32]).unwrap();
-        let wrong =
-            verify(&slice, &["app.test.other"], None, &other.public_key(), &Options::default());
+        let wanted = patterns(&["app.test.other"]);
+        let wrong = verify(&slice, &wanted, None, &other.public_key(), &Options::default());
         assert_eq!(wrong.unwrap_err().code(), "signature/wrong");
         assert!(path(0).starts_with("app.test.record/"));
     }

@@ -103,13 +103,13 @@ async fn collections_of_the_pds_are_proved_by_their_part_of_the_repository() {
         records.keys().map(|path| path.split_once('/').unwrap().0).collect();
     assert!(collections.len() > 2, "{collections:?}");
     for wanted in collections.into_iter().chain(["com.example.missing"]) {
-        let nsids = [Nsid::parse(wanted).unwrap()];
+        let patterns = [wanted.parse().unwrap()];
         let fetched =
-            fixture.xrpc.fetch_collections(&fixture.host, did, &nsids, &Limits::REPOSITORY);
+            fixture.xrpc.fetch_collections(&fixture.host, did, &patterns, &Limits::REPOSITORY);
         let slice = fetched.await.unwrap();
         let options = record::Options::default();
         let proof =
-            collections::verify(&slice.archive, &[wanted], Some(did.as_str()), key, &options);
+            collections::verify(&slice.archive, &patterns, Some(did.as_str()), key, &options);
         let proof = proof.unwrap();
         let proved: Vec<_> =
             proof.records().iter().map(|record| (&*record.path, record.cid.to_string())).collect();

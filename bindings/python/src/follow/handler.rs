@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use atproto::event::Event;
 use atproto::repo::Repository;
+use atproto::syntax::CollectionPatternBuf;
 use bytes::Bytes;
 use codec::car;
 use net::DurationText;
@@ -22,8 +23,8 @@ use crate::logging::{DEBUG, ERROR, INFO, WARNING};
 pub(super) struct Selection {
     /// `None` for all accounts.
     pub(super) accounts: Option<AccountSet>,
-    /// Names of collections, and prefixes that end in a dot; empty for all.
-    pub(super) collections: Vec<String>,
+    /// Selected collections; empty for all.
+    pub(super) collections: Vec<CollectionPatternBuf>,
 }
 
 impl Selection {
@@ -34,14 +35,7 @@ impl Selection {
 
     fn has_path(&self, path: &str) -> bool {
         let name = path.split_once('/').map_or(path, |(name, _)| name);
-        let is_match = |selected: &String| {
-            if selected.ends_with('.') {
-                name.starts_with(selected.as_str())
-            } else {
-                name == selected
-            }
-        };
-        self.collections.is_empty() || self.collections.iter().any(is_match)
+        self.collections.is_empty() || self.collections.iter().any(|of| of.matches(name))
     }
 
     fn has_event(&self, event: &DeliveredEvent<'_>) -> bool {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use atproto::event::Values;
-use atproto::syntax::Nsid;
+use atproto::syntax::CollectionPatternBuf;
 use follower::Start;
 use net::hosts::parse_host_url;
 use net::http::Url;
@@ -22,8 +22,8 @@ pub(crate) struct FollowOptions {
     pub(crate) hosts: Vec<Url>,
     /// The state file.
     pub(crate) state: Option<PathBuf>,
-    /// Names of collections, and prefixes that end in a dot; empty for all.
-    pub(crate) collections: Vec<String>,
+    /// Selected collections; empty for all.
+    pub(crate) collections: Vec<CollectionPatternBuf>,
     /// DIDs and handles; `None` for all accounts.
     pub(crate) accounts: Option<Vec<String>>,
     /// Where to start with a host that has no stored cursor.
@@ -101,17 +101,9 @@ fn urls(hosts: &Bound<'_, PyAny>) -> PyResult<Vec<Url>> {
     hosts.iter().map(url).collect()
 }
 
-/// Names of collections; `app.bsky.graph.*` becomes `app.bsky.graph.`.
-fn collections(option: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+fn collections(option: &Bound<'_, PyAny>) -> PyResult<Vec<CollectionPatternBuf>> {
     let selected = |text: String| {
-        let (name, selected) = match text.strip_suffix(".*") {
-            Some(start) => (format!("{start}.a.a"), format!("{start}.")),
-            None => (text.clone(), text.clone()),
-        };
-        match Nsid::parse(&name) {
-            Ok(_) => Ok(selected),
-            Err(error) => Err(wrong_value("collections", format!("'{text}': {error}"))),
-        }
+        text.parse().map_err(|error| wrong_value("collections", format!("'{text}': {error}")))
     };
     texts("collections", option)?.into_iter().map(selected).collect()
 }

@@ -6,6 +6,7 @@
 //! | [`Handle`] | [`HandleBuf`] | a domain name that names an account |
 //! | [`AtIdentifier`] | [`AtIdentifierBuf`] | a DID or a handle |
 //! | [`Nsid`] | [`NsidBuf`] | a collection or another schema: `app.bsky.feed.post` |
+//! | [`CollectionPattern`] | [`CollectionPatternBuf`] | a collection, or all below a name: `app.bsky.feed.*` |
 //! | [`RecordKey`] | [`RecordKeyBuf`] | a record within its collection |
 //! | [`RepoPath`] | [`RepoPathBuf`] | a record within its repository: `<nsid>/<record key>` |
 //! | [`AtUri`] | [`AtUriBuf`] | an account, a collection or a record: `at://…` |
@@ -41,6 +42,7 @@
 
 mod account;
 mod at_uri;
+mod collection_pattern;
 mod datetime;
 mod error;
 mod language;
@@ -53,6 +55,7 @@ mod uri;
 
 pub use account::{AtIdentifier, AtIdentifierBuf, Did, DidBuf, Handle, HandleBuf};
 pub use at_uri::{AtUri, AtUriBuf};
+pub use collection_pattern::{CollectionPattern, CollectionPatternBuf};
 pub use datetime::{Datetime, DatetimeBuf};
 pub use error::{SyntaxError, SyntaxKind, SyntaxRule};
 pub use language::{Language, LanguageBuf};

@@ -9,7 +9,7 @@
 //!
 //! A label has 1 to 63 bytes and no hyphen first or last; the whole at most 317 bytes. (A domain name has at
 //! most 253, but an official test case with 283 in its authority is valid.) Patterns such as `app.bsky.*`
-//! and references such as `app.bsky.feed.post#main` are not NSIDs.
+//! ([`CollectionPattern`](super::CollectionPattern)) and references such as `app.bsky.feed.post#main` are not NSIDs.
 //!
 //! A record key has 1 to 512 of the characters `a-zA-Z0-9_~.:-`, and is neither `.` nor `..`. Letters keep
 //! their case. The schema of a collection may further require TIDs, NSIDs or one literal.
@@ -63,11 +63,21 @@ impl<'a> Nsid<'a> {
     }
 }
 
-fn check_nsid(text: &str) -> Result<(), SyntaxError> {
+pub(super) fn check_nsid(text: &str) -> Result<(), SyntaxError> {
     let bytes = text.as_bytes();
     if bytes.len() > Nsid::MAX_LEN {
         return fail(SyntaxKind::Nsid, SyntaxRule::TooLong, Nsid::MAX_LEN);
     }
+    let (labels, start) = check_labels(bytes)?;
+    if labels < 3 {
+        return fail(SyntaxKind::Nsid, SyntaxRule::FewParts, bytes.len());
+    }
+    check_nsid_name(bytes, start)
+}
+
+/// Checks the rules of labels. Returns their number and the start of the last one.
+#[inline(always)]
+pub(super) fn check_labels(bytes: &[u8]) -> Result<(u32, usize), SyntaxError> {
     if let Some(first) = bytes.first()
         && first.is_ascii_digit()
     {
@@ -77,14 +87,10 @@ fn check_nsid(text: &str) -> Result<(), SyntaxError> {
     loop {
         let end = end_of_label(SyntaxKind::Nsid, bytes, start)?;
         if end == bytes.len() {
-            break;
+            return Ok((labels, start));
         }
         (labels, start) = (labels + 1, end + 1);
     }
-    if labels < 3 {
-        return fail(SyntaxKind::Nsid, SyntaxRule::FewParts, bytes.len());
-    }
-    check_nsid_name(bytes, start)
 }
 
 /// Checks the rules of a name beyond a label's rules.

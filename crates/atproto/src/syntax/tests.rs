@@ -44,6 +44,53 @@ fn a_did_of_the_directory_has_24_base32_characters() {
 }
 
 #[test]
+fn a_pattern_is_a_name_or_the_labels_before_a_star() {
+    let pattern = |text: &str| fault(CollectionPattern::parse(text));
+    for valid in ["app.bsky.feed.post", "app.bsky.feed.*", "org.*", "a-b.0c.*"] {
+        assert_eq!(pattern(valid), Ok(()), "{valid}");
+        assert_eq!(valid.parse::<CollectionPatternBuf>().unwrap().to_string(), valid);
+    }
+    assert_eq!(pattern(""), Err((SyntaxRule::EmptyPart, 0)));
+    assert_eq!(pattern("post"), Err((SyntaxRule::FewParts, 4)));
+    assert_eq!(pattern("*"), Err((SyntaxRule::Symbol, 0)));
+    assert_eq!(pattern(".*"), Err((SyntaxRule::EmptyPart, 0)));
+    assert_eq!(pattern("a..*"), Err((SyntaxRule::EmptyPart, 2)));
+    assert_eq!(pattern("0a.*"), Err((SyntaxRule::Letter, 0)));
+    assert_eq!(pattern("a.b-.*"), Err((SyntaxRule::Hyphen, 3)));
+    assert_eq!(pattern("a.*.*"), Err((SyntaxRule::Symbol, 2)));
+    assert_eq!(pattern("app.bsky.feed*"), Err((SyntaxRule::Symbol, 13)));
+    let label = format!("{}.", "a".repeat(62));
+    let longest = format!("{}.*", &label.repeat(5)[..313]);
+    assert_eq!((longest.len(), pattern(&longest)), (CollectionPattern::MAX_PREFIX_LEN, Ok(())));
+    assert_eq!(pattern(&format!("b{longest}")), Err((SyntaxRule::TooLong, 315)));
+    let first = CollectionPattern::parse(&longest).unwrap().first_collection();
+    assert_eq!(first.as_str().len(), Nsid::MAX_LEN);
+}
+
+#[test]
+fn a_pattern_selects_by_whole_labels_and_includes_what_it_selects() {
+    let pattern = |text: &str| text.parse::<CollectionPatternBuf>().unwrap();
+    let (graph, follow) = (pattern("app.bsky.graph.*"), pattern("app.bsky.graph.follow"));
+    assert!(graph.matches("app.bsky.graph.follow") && graph.matches("app.bsky.graph.a.b"));
+    assert!(!graph.matches("app.bsky.graphs.follow") && !graph.matches("app.bsky.graph"));
+    assert!(follow.matches("app.bsky.graph.follow") && !follow.matches("app.bsky.graph.follower"));
+    assert!(graph.includes(&follow) && graph.includes(&graph) && follow.includes(&follow));
+    assert!(!follow.includes(&graph) && pattern("app.*").includes(&graph));
+    assert!(!graph.includes(&pattern("app.bsky.*")));
+    assert_eq!(follow.as_pattern().as_nsid(), Some(Nsid::parse("app.bsky.graph.follow").unwrap()));
+    assert_eq!(
+        (graph.as_pattern().as_nsid(), graph.as_pattern().key_prefix().as_str()),
+        (None, "app.bsky.graph.")
+    );
+    for pattern in [graph, follow] {
+        let pattern = pattern.as_pattern();
+        let first = pattern.first_collection();
+        assert!(pattern.matches(first.as_str()), "{first}");
+        assert!(format!("{first}/-").starts_with(&pattern.key_prefix()), "{first}");
+    }
+}
+
+#[test]
 fn an_nsid_is_rejected_at_the_byte_that_breaks_its_rule() {
     let nsid = |text: &str| fault(Nsid::parse(text));
     assert_eq!(nsid(""), Err((SyntaxRule::EmptyPart, 0)));

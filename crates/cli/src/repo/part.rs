@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 
 use atproto::mst::canonical::{KeyRanges, search_ranges};
 use atproto::repo::{Record, Repository};
-use atproto::syntax::RepoPathChecker;
+use atproto::syntax::{CollectionPatternBuf, RepoPathChecker};
 use codec::{Cid, car};
 
 /// All records of some collections, and the nodes that can have their keys.
@@ -16,7 +16,10 @@ pub(super) struct Part<'a> {
 
 impl<'a> Part<'a> {
     /// Reads the part. Its nodes must be canonical and complete, and its keys record paths.
-    pub(super) fn read(repository: &Repository<'a>, collections: &[&str]) -> Result<Self, String> {
+    pub(super) fn read(
+        repository: &Repository<'a>,
+        collections: &[CollectionPatternBuf],
+    ) -> Result<Self, String> {
         let archive = repository.archive();
         let ranges = KeyRanges::of_collections(collections);
         let found = search_ranges(repository.commit().data, archive, ranges, u64::MAX)

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use atproto::mst::Change;
 use atproto::repo::{ExportError, Record, Repository};
-use atproto::syntax::AtUri;
+use atproto::syntax::{AtUri, CollectionPatternBuf};
 use codec::AnyCid;
 use codec::printable::{Printable, escape_json};
 use serde::Serialize;
@@ -52,7 +52,7 @@ pub(super) fn ls(args: &LsArgs, output: Output) -> Result<(), Failure> {
 fn part<'a>(
     name: &Path,
     repository: &Repository<'a>,
-    collections: &[&str],
+    collections: &[CollectionPatternBuf],
 ) -> Result<Option<Part<'a>>, Failure> {
     if collections.is_empty() {
         return Ok(None);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use std::path::Path;
 
-use atproto::syntax::AtIdentifier;
+use atproto::syntax::{AtIdentifier, CollectionPatternBuf};
 use clap::Args;
 use mapping::MappedFile;
 use net::http::Url;
@@ -97,10 +97,10 @@ impl<'a> RepositoryName<'a> {
     }
 
     /// The collections of the option, or else the one in the name. Without either, all are wanted.
-    pub(super) fn collections<'s>(&self, of_option: &'s [String]) -> Result<Vec<&'s str>, Failure>
-    where
-        'a: 's,
-    {
+    pub(super) fn collections(
+        &self,
+        of_option: &[String],
+    ) -> Result<Vec<CollectionPatternBuf>, Failure> {
         if of_option.is_empty() {
             collections::parse(self.collection)
         } else {
@@ -112,7 +112,7 @@ impl<'a> RepositoryName<'a> {
     /// that proves them.
     pub(super) fn open(
         self,
-        collections: &[&str],
+        collections: &[CollectionPatternBuf],
         args: &DownloadedArgs,
     ) -> Result<OpenRepository<'a>, Failure> {
         match self.source {
@@ -131,7 +131,7 @@ impl<'a> RepositoryName<'a> {
 /// Downloads and proves the part of a repository that has these collections.
 fn download_part<'a>(
     who: AtIdentifier<'_>,
-    names: &[&str],
+    collections: &[CollectionPatternBuf],
     args: &DownloadedArgs,
 ) -> Result<OpenRepository<'a>, Failure> {
     let network = LazyNetwork::new(&args.network, args.from.as_slice(), true);
@@ -140,15 +140,15 @@ fn download_part<'a>(
     let account = ResolvedAccount::look_up(network, runtime, who, &mut Stages::default())?;
     let Signer { did, key, host } = account.signer(args.from.as_ref())?;
     let limits = args.download.limits();
-    let slice = collections::download(who, did.as_did(), &host, names, &limits, online)?;
-    let options = record::Options::default();
-    let proved =
-        verify::collections::verify(&slice.archive, names, Some(did.as_str()), &key, &options);
+    let slice = collections::download(who, did.as_did(), &host, collections, &limits, online)?;
+    let (options, of) = (record::Options::default(), Some(did.as_str()));
+    let proved = verify::collections::verify(&slice.archive, collections, of, &key, &options);
     let proved = proved.map_err(|why| {
         let code = why.code();
         Failure::Refused(format!("{who}: refused ({code}): {why} (from {})", origin(&host)))
     })?;
     let (records, rev) = (proved.records().len(), proved.commit().rev);
+    let names: Vec<&str> = collections.iter().map(CollectionPatternBuf::as_str).collect();
     let of = names.join(", ");
     let text = format!(
         "{who}: all {records} records of {of}, proved to be signed by {did} (revision {rev})"

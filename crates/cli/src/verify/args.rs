@@ -2,7 +2,9 @@
 
 use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
-use atproto::syntax::{AtIdentifier, AtUri, Did, Nsid, RecordKey, RepoPath, SyntaxError};
+use atproto::syntax::{
+    AtIdentifier, AtUri, CollectionPatternBuf, Did, Nsid, RecordKey, RepoPath, SyntaxError,
+};
 use clap::{Args, ValueHint};
 use net::http::Url;
 
@@ -131,9 +133,9 @@ pub(super) enum Target<'a> {
     /// A record of an account's repository.
     Record(RecordAddress<'a>),
     /// Collections of an account's repository.
-    Collections(AtIdentifier<'a>, Vec<&'a str>),
+    Collections(AtIdentifier<'a>, Vec<CollectionPatternBuf>),
     /// The slice of some collections in a file.
-    CollectionsSlice(&'a Path, Vec<&'a str>),
+    CollectionsSlice(&'a Path, Vec<CollectionPatternBuf>),
 }
 
 /// The account and path of a record.
@@ -238,7 +240,9 @@ impl<'a> Target<'a> {
             (Some(collection), Some(rkey)) => {
                 Ok(Self::Record(RecordAddress { who, collection, rkey }))
             }
-            (Some(collection), None) => Ok(Self::Collections(who, vec![collection.as_str()])),
+            (Some(collection), None) => {
+                Ok(Self::Collections(who, vec![collection.to_buf().into()]))
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use atproto::syntax::AtIdentifier;
+use atproto::syntax::{AtIdentifier, CollectionPatternBuf};
 use codec::car;
 use codec::printable::Printable;
 use crypto::PublicKey;
@@ -24,7 +24,7 @@ use crate::stage::{Stage, StageTimer, Stages};
 /// Verifies collections of an account.
 pub(super) fn verify_account<W: Write>(
     who: AtIdentifier<'_>,
-    collections: &[&str],
+    collections: &[CollectionPatternBuf],
     args: &VerifyArgs,
     online: &Online,
     findings: &mut Findings<W>,
@@ -63,7 +63,7 @@ pub(super) fn verify_account<W: Write>(
 /// Verifies collections by a file.
 pub(super) fn verify_file<W: Write>(
     file: &Path,
-    collections: &[&str],
+    collections: &[CollectionPatternBuf],
     args: &VerifyArgs,
     findings: &mut Findings<W>,
 ) -> Result<Reported, Failure> {
@@ -85,7 +85,7 @@ pub(super) fn verify_file<W: Write>(
 
 fn prove(
     slice: &[u8],
-    collections: &[&str],
+    collections: &[CollectionPatternBuf],
     did: Option<&str>,
     key: &PublicKey,
     args: &VerifyArgs,

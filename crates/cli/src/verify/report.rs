@@ -6,7 +6,7 @@ use std::path::Path;
 use atproto::commit::Commit;
 use atproto::mst::canonical::Summary;
 use atproto::repo::BlockTotals;
-use atproto::syntax::AtIdentifier;
+use atproto::syntax::{AtIdentifier, CollectionPatternBuf};
 use codec::Cid;
 use net::xrpc::FetchedSlice;
 use serde::Serialize;
@@ -234,12 +234,16 @@ impl ProofReport {
         });
     }
 
-    pub(super) fn add_collections(&mut self, collections: &[&str], proof: &CollectionsProof<'_>) {
+    pub(super) fn add_collections(
+        &mut self,
+        collections: &[CollectionPatternBuf],
+        proof: &CollectionsProof<'_>,
+    ) {
         let (commit, extra) = (proof.commit(), proof.extra());
         self.set_proved(SignatureProof::Checked);
         self.collections_proof = Some(CollectionsSummary {
             did: commit.did.to_owned(),
-            collections: collections.iter().copied().map(str::to_owned).collect(),
+            collections: collections.iter().map(CollectionPatternBuf::to_string).collect(),
             records: proof.records().len() as u64,
             invalid: (&proof.invalid_records()).into(),
             rev: commit.rev.to_owned(),

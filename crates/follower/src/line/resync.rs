@@ -114,7 +114,7 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
                 .resynced
                 .collections
                 .as_ref()
-                .map(|names| names.iter().map(|name| Text::from(name.as_ref())).collect()),
+                .map(|names| names.iter().map(|name| Text::from(name.as_str())).collect()),
             records: self.resynced.records,
             invalid_records: self.resynced.invalid_records,
             bytes: self.resynced.bytes,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use atproto::syntax::CollectionPatternBuf;
 use verify::repository;
 
 use super::account_set::AccountSet;
@@ -61,8 +62,8 @@ pub struct ResyncOptions {
     pub is_paced: bool,
 }
 
-/// Names of collections: `app.bsky.feed.post`, or `app.bsky.feed.*` for all collections below it.
-pub(super) type Collections = Arc<[Box<str>]>;
+/// Selected collections.
+pub(super) type Collections = Arc<[CollectionPatternBuf]>;
 
 /// The collections of which resyncs fetch the records. Clones share it, and it may change during a run: a resync that has begun keeps the
 /// collections of its beginning.
@@ -70,10 +71,10 @@ pub(super) type Collections = Arc<[Box<str>]>;
 pub struct ResyncCollections(Arc<RwLock<Option<Collections>>>);
 
 impl ResyncCollections {
-    /// Replaces the names, such as `app.bsky.feed.post` or `app.bsky.feed.*`; `None` for whole repositories.
-    pub fn replace(&self, names: Option<impl IntoIterator<Item = impl Into<Box<str>>>>) {
-        let names = names.map(|names| names.into_iter().map(Into::into).collect());
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = names;
+    /// Replaces the collections; `None` for whole repositories.
+    pub fn replace(&self, collections: Option<impl IntoIterator<Item = CollectionPatternBuf>>) {
+        let collections = collections.map(Collections::from_iter);
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = collections;
     }
 
     pub(super) fn get(&self) -> Option<Collections> {

@@ -31,8 +31,7 @@ pub struct ResyncedRepo {
     pub head: Head,
     /// The key under which it was verified.
     pub key: PublicKey,
-    /// The collections whose records the archive has, by [the names](super::ResyncCollections) that were wanted; `None` for all records
-    /// of the account.
+    /// The wanted collections, if the archive has only their records; `None` for all records of the account.
     pub collections: Option<Collections>,
     /// Why the archive has all records although collections were wanted, if the host's answers were refused.
     pub part_refusal: Option<PartRefusal>,
@@ -94,8 +93,8 @@ impl ResyncedRepo {
     ) -> Result<ResyncedRecords<'r, 'a>, RepoError> {
         Ok(match &self.collections {
             None => ResyncedRecords::Whole(repository.records().into()),
-            Some(names) => {
-                let ranges = KeyRanges::of_collections(names.iter());
+            Some(collections) => {
+                let ranges = KeyRanges::of_collections(collections.iter());
                 ResyncedRecords::Part(repository.records_in(ranges)?)
             }
         })

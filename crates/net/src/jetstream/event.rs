@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 use std::time::SystemTime;
 
-use atproto::syntax::{CidTextBuf, DidBuf, Nsid, NsidBuf, RecordKeyBuf, Tid};
+use atproto::syntax::{CidTextBuf, CollectionPattern, DidBuf, NsidBuf, RecordKeyBuf, Tid};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -256,7 +256,9 @@ impl Filter {
         if self.dids.len() > MAX_DIDS {
             return Err(FilterError::Dids(self.dids.len()));
         }
-        if let Some(invalid) = self.collections.iter().find(|name| !is_collection(name)) {
+        if let Some(invalid) =
+            self.collections.iter().find(|name| CollectionPattern::parse(name).is_err())
+        {
             return Err(FilterError::Collection(invalid.clone()));
         }
         let excludes_commits = !self.kinds.is_empty() && !self.kinds.contains(&EventKind::Commit);
@@ -265,14 +267,6 @@ impl Filter {
         } else {
             Ok(())
         }
-    }
-}
-
-/// Whether `name` is a collection, or a prefix of one or more segments followed by `.*`.
-fn is_collection(name: &str) -> bool {
-    match name.strip_suffix(".*") {
-        Some(prefix) => Nsid::parse(&format!("{prefix}.a.a")).is_ok(),
-        None => Nsid::parse(name).is_ok(),
     }
 }
 

@@ -32,6 +32,7 @@ use codec::{AnyCid, Cid};
 use super::layers::{Layer, LayerChecks, fault_of_empty, key_offset, layer_of};
 use crate::mst::node::{KeyBuffer, Node};
 use crate::mst::{BlockSource, Limit, MAX_RANGE_KEY_BYTES, TreeError, TreeFault};
+use crate::syntax::CollectionPatternBuf;
 
 /// Ranges of keys, in order and apart from each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,14 +57,12 @@ impl KeyRanges {
         Self(ranges)
     }
 
-    /// The keys of the records in these collections: `app.bsky.feed.post` for one collection, `app.bsky.feed.*` for all whose names
-    /// begin with `app.bsky.feed.`.
-    pub fn of_collections(names: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
-        let prefix = |name: &str| match name.strip_suffix('*') {
-            Some(start) => start.to_owned(),
-            None => format!("{name}/"),
-        };
-        Self::of_prefixes(names.into_iter().map(|name| prefix(name.as_ref()).into_bytes()))
+    /// The keys of the records in these collections.
+    pub fn of_collections<'c>(
+        collections: impl IntoIterator<Item = &'c CollectionPatternBuf>,
+    ) -> Self {
+        let prefix = |pattern: &CollectionPatternBuf| pattern.as_pattern().key_prefix();
+        Self::of_prefixes(collections.into_iter().map(prefix))
     }
 
     /// Whether a key is in one of the ranges.

@@ -115,7 +115,7 @@ impl Source {
     /// Resyncs a collection of the writer's account; returns the requests.
     async fn resync_collection(self, writer: &Writer) -> (ResyncResult, Vec<Asked>) {
         let options = ResyncOptions { is_paced: true, ..resync_options() };
-        options.collections.replace(Some(["app.bsky.feed.post"]));
+        options.collections.replace(Some(["app.bsky.feed.post".parse().unwrap()]));
         self.resync_by(options, writer, None).await
     }
 
@@ -162,7 +162,7 @@ async fn wanted_collections_are_proved_by_their_part_of_the_repository() {
     let source = Source { part, ..Source::of(&mut Writer::new(0)) };
     let (result, asked) = source.resync_collection(&writer).await;
     let resynced = result.unwrap();
-    assert_eq!(resynced.collections.as_deref(), Some(&["app.bsky.feed.post".into()][..]));
+    assert_eq!(resynced.collections.as_deref(), Some(&["app.bsky.feed.post".parse().unwrap()][..]));
     assert_eq!(
         (resynced.head.rev, resynced.head.data),
         (writer.rev().unwrap(), writer.head().data)

@@ -20,7 +20,7 @@ use std::time::Duration;
 use atproto::commit::Commit;
 use atproto::mst::canonical::{KeyRanges, RangeOutlook, RangeWalk};
 use atproto::repo::Archive;
-use atproto::syntax::{Did, NsidBuf, RecordKey};
+use atproto::syntax::{CollectionPatternBuf, Did, NsidBuf, RecordKey};
 use bytes::Bytes;
 use codec::car::{self, CarError};
 use codec::{AnyCid, Cid};
@@ -139,9 +139,8 @@ impl SliceError {
 }
 
 impl Client {
-    /// The slice that proves all records of `collections`: names such as `app.bsky.feed.post`, or `app.bsky.feed.*` for all collections
-    /// below it. If the repository changes meanwhile and the server drops its former blocks, the slice is fetched anew, at most three
-    /// times. Of the limits, `max_bytes` and `max_time` hold for all requests together.
+    /// The slice that proves all records of `collections`. If the repository changes meanwhile and the server drops its former blocks,
+    /// the slice is fetched anew, at most three times. Of the limits, `max_bytes` and `max_time` hold for all requests together.
     ///
     /// # Errors
     /// If a request fails, an answer is not an archive of the requested blocks, or the answers are too large or take too long. A slice
@@ -150,7 +149,7 @@ impl Client {
         &self,
         host: &Url,
         did: Did<'_>,
-        collections: &[impl AsRef<str> + Sync],
+        collections: &[CollectionPatternBuf],
         limits: &Limits,
     ) -> Result<FetchedSlice, SliceError> {
         let wanted = Wanted::new(collections);
@@ -174,7 +173,7 @@ impl Client {
         &self,
         host: &Url,
         did: Did<'_>,
-        collections: &[impl AsRef<str> + Sync],
+        collections: &[CollectionPatternBuf],
         limits: &Limits,
         turn: &dyn RequestTurn,
     ) -> Result<FetchedPart, SliceError> {
@@ -194,13 +193,8 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn new(collections: &[impl AsRef<str>]) -> Self {
-        let first =
-            collections.iter().map(AsRef::as_ref).min().map(|name| match name.strip_suffix('*') {
-                Some(start) => format!("{start}a.a"),
-                None => name.to_owned(),
-            });
-        let first = first.and_then(|name| name.parse().ok());
+    fn new(collections: &[CollectionPatternBuf]) -> Self {
+        let first = collections.iter().min().map(|pattern| pattern.as_pattern().first_collection());
         Self { ranges: KeyRanges::of_collections(collections), first }
     }
 }

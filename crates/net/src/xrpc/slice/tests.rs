@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use atproto::mst::canonical;
 use atproto::repo::RepositoryWriter;
-use atproto::syntax::{DidBuf, Tid};
+use atproto::syntax::{CollectionPatternBuf, DidBuf, Tid};
 use codec::cbor::Encoder;
 use crypto::{Curve, SecretKey};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -176,7 +176,8 @@ impl Host {
         let http = http::Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).unwrap();
         let client = Client::new(http).with_rate_limiter(RateLimiter::new(Duration::ZERO));
         let limits = Limits { max_bytes, max_time: self.max_time, ..Limits::REPOSITORY };
-        client.fetch_collections(&self.url, Did::parse(DID).unwrap(), collections, &limits).await
+        let (did, collections) = (Did::parse(DID).unwrap(), patterns(collections));
+        client.fetch_collections(&self.url, did, &collections, &limits).await
     }
 
     fn requests(&self) -> Vec<String> {
@@ -242,6 +243,10 @@ fn answer(state: &State, method: &str, query: &str, fault: Fault) -> (u16, &'sta
     }
 }
 
+fn patterns(names: &[&str]) -> Vec<CollectionPatternBuf> {
+    names.iter().map(|name| name.parse().unwrap()).collect()
+}
+
 /// The verdict on a slice: the paths, or the code and the block of the rejection.
 fn verdict(
     repo: &Repo,
@@ -249,7 +254,7 @@ fn verdict(
     wanted: &[&str],
 ) -> Result<Vec<String>, (&'static str, Option<Cid>)> {
     let (key, options) = (repo.secret.public_key(), record::Options::default());
-    let proof = collections::verify(&slice.archive, wanted, Some(DID), &key, &options)
+    let proof = collections::verify(&slice.archive, &patterns(wanted), Some(DID), &key, &options)
         .map_err(|rejection| (rejection.code(), rejection.cid))?;
     assert_eq!(proof.extra().blocks, 0, "nothing is fetched in vain");
     Ok(proof.records().iter().map(|record| record.path.clone()).collect())
