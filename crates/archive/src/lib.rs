@@ -53,6 +53,7 @@
 
 mod archive;
 mod chain;
+mod collections;
 mod compact;
 mod content_hash;
 mod decode_limits;
@@ -76,9 +77,13 @@ mod object_file;
 #[cfg(feature = "object-stores")]
 mod object_stores;
 mod op_rows;
+mod part;
+mod part_rows;
+mod part_slice;
 mod plc_rows;
 mod prove_compact;
 mod prove_derived;
+mod prove_parts;
 mod prove_snapshots;
 mod record_proof;
 mod record_trees;
@@ -119,6 +124,7 @@ mod wal;
 mod walk;
 
 pub use archive::{Archive, TableStats};
+pub use collections::Collections;
 pub use compact::Compacted;
 pub use decode_limits::DecodeLimit;
 pub use erase::Erased;
@@ -131,6 +137,7 @@ pub use hidden::{HideList, Subject};
 pub use import::{ImportOptions, Imported, JUDGE};
 pub use lease::{Lease, LeaseRow};
 pub use ledger::{FailedAccount, HostRow, Ledger, PageRow, StopRow};
+pub use part::ArchivedPart;
 pub use replay::{Replay, Replayed, ReplayedEvent};
 pub use repository::ArchivedRepository;
 pub use row_scan::{RowScan, RowSelection};

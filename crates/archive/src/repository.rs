@@ -145,7 +145,7 @@ impl Archive {
     }
 
     /// Commits a file; `false` if one of the works was committed before.
-    async fn commit_repositories(
+    pub(crate) async fn commit_repositories(
         &self,
         table: Table,
         add: Vec<Add>,

@@ -113,24 +113,29 @@ impl Archive {
     async fn filter(&self, table: Table, selection: &RowSelection) -> Result<Filter, ArchiveError> {
         let RowSelection { did, since, until, .. } = selection.clone();
         let has_time = since.is_some() || until.is_some();
-        let revisions = match table {
-            Table::Records if has_time => Some(self.revisions(selection).await?),
+        let fetched = match table {
+            Table::Records if has_time => Some(self.fetched(Table::Snapshots, selection).await?),
+            Table::PartRecords if has_time => Some(self.fetched(Table::Parts, selection).await?),
             _ => None,
         };
         let hidden =
             if table == Table::Hidden { HideList::default() } else { self.hide_list().await? };
-        Ok(Filter { table, did, since, until, revisions, hidden })
+        Ok(Filter { table, did, since, until, fetched, hidden })
     }
 
-    /// The snapshots that were fetched in the selected time.
-    async fn revisions(&self, selection: &RowSelection) -> Result<Revisions, ArchiveError> {
-        let mut revisions = Revisions::new();
+    /// The snapshots, or the parts, that were fetched in the selected time.
+    async fn fetched(
+        &self,
+        table: Table,
+        selection: &RowSelection,
+    ) -> Result<FetchedPlaces, ArchiveError> {
+        let mut places = HashSet::new();
         let selection = RowSelection { files: None, ..selection.clone() };
-        let mut add = |did: &str, rev: &str| {
-            revisions.insert((did.to_owned(), rev.to_owned()));
+        let mut add = |place: &[&str]| {
+            places.insert(place.iter().map(|text| (*text).to_owned()).collect());
         };
-        self.visit_revisions(&selection, &mut add).await?;
-        Ok(revisions)
+        self.visit(table, table.sorting(), &selection, &mut add).await?;
+        Ok(FetchedPlaces { columns: table.sorting(), places })
     }
 
     /// Visits the account and the revision of every selected snapshot that is not hidden.
@@ -142,13 +147,41 @@ impl Archive {
         selection: &RowSelection,
         visit: &mut (dyn FnMut(&str, &str) + Send),
     ) -> Result<(), ArchiveError> {
-        let columns = Some(vec!["did".to_owned(), "rev".to_owned()]);
+        let mut visit = |texts: &[&str]| visit(texts[0], texts[1]);
+        self.visit(Table::Snapshots, Table::Snapshots.sorting(), selection, &mut visit).await
+    }
+
+    /// Visits the account, the revision and the [collections](crate::Collections) of every selected part that is not hidden.
+    ///
+    /// # Errors
+    /// If the archive cannot be read.
+    pub async fn visit_parts(
+        &self,
+        selection: &RowSelection,
+        visit: &mut (dyn FnMut(&str, &str, &str) + Send),
+    ) -> Result<(), ArchiveError> {
+        let mut visit = |texts: &[&str]| visit(texts[0], texts[1], texts[2]);
+        self.visit(Table::Parts, Table::Parts.sorting(), selection, &mut visit).await
+    }
+
+    /// Visits these columns, which are text, of the selected rows of a table.
+    async fn visit(
+        &self,
+        table: Table,
+        columns: &[&str],
+        selection: &RowSelection,
+        visit: &mut (dyn FnMut(&[&str]) + Send),
+    ) -> Result<(), ArchiveError> {
+        let columns = Some(columns.iter().map(|name| (*name).to_owned()).collect());
         let selection = RowSelection { columns, ..selection.clone() };
-        let mut scan = Box::pin(self.rows(Table::Snapshots, &selection)).await?;
+        let mut scan = Box::pin(self.rows(table, &selection)).await?;
         while let Some(rows) = Box::pin(scan.next()).await? {
-            let (dids, revs) =
-                (rows.column(0).as_string::<i32>(), rows.column(1).as_string::<i32>());
-            (0..rows.num_rows()).for_each(|row| visit(dids.value(row), revs.value(row)));
+            let columns: Vec<&StringArray> =
+                rows.columns().iter().map(|column| column.as_string()).collect();
+            for row in 0..rows.num_rows() {
+                let texts: Vec<&str> = columns.iter().map(|column| column.value(row)).collect();
+                visit(&texts);
+            }
         }
         Ok(())
     }
@@ -160,7 +193,7 @@ impl RowScan {
         self.schema.clone()
     }
 
-    /// The next rows: at most 8,192, or 1,024 with `frame`, `record` or `op`; `None` at the end.
+    /// The next rows: at most 8,192, or 1,024 with `frame`, `record`, `op` or `proof`; `None` at the end.
     ///
     /// # Errors
     /// If a file cannot be read, or is there no longer: it can be replaced while the table is scanned.
@@ -333,8 +366,12 @@ impl<'r> OpColumns<'r> {
     }
 }
 
-/// Accounts and revisions of snapshots.
-type Revisions = HashSet<(String, String)>;
+/// The snapshots, or the parts, that were fetched in a time.
+struct FetchedPlaces {
+    columns: &'static [&'static str],
+    /// The values of these columns.
+    places: HashSet<Vec<String>>,
+}
 
 /// The condition on the rows that are read.
 struct Filter {
@@ -342,8 +379,8 @@ struct Filter {
     did: Option<String>,
     since: Option<i64>,
     until: Option<i64>,
-    /// The snapshots whose records are read.
-    revisions: Option<Revisions>,
+    /// The snapshots, or the parts, whose records are read.
+    fetched: Option<FetchedPlaces>,
     hidden: HideList,
 }
 
@@ -375,12 +412,10 @@ impl Filter {
     /// The columns that decide.
     fn columns(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
-        let has_account = self.did.is_some() || self.revisions.is_some();
-        if has_account || !self.hidden.is_empty() {
+        if let Some(fetched) = &self.fetched {
+            names.extend(fetched.columns);
+        } else if self.did.is_some() || !self.hidden.is_empty() {
             names.push("did");
-        }
-        if self.revisions.is_some() {
-            names.push("rev");
         }
         if let Some(time) = self.time_column() {
             names.push(time);
@@ -397,15 +432,16 @@ impl Filter {
         match self.table {
             Table::Events => Some("received"),
             Table::Ops => Some("arrival"),
-            Table::Snapshots | Table::PlcOps => Some("fetched"),
+            Table::Snapshots | Table::Parts | Table::PlcOps => Some("fetched"),
             Table::Hidden => Some("at"),
-            Table::Records => None,
+            Table::Records | Table::PartRecords => None,
         }
     }
 
     /// Whether rows are left out by the path of their record.
     fn has_paths(&self) -> bool {
-        matches!(self.table, Table::Ops | Table::Records) && self.hidden.has_records()
+        let has_paths = matches!(self.table, Table::Ops | Table::Records | Table::PartRecords);
+        has_paths && self.hidden.has_records()
     }
 
     /// The rows that are read.
@@ -429,10 +465,12 @@ impl Filter {
             keep(&|row| self.since.is_none_or(|since| since <= times[row]));
             keep(&|row| self.until.is_none_or(|until| times[row] < until));
         }
-        if let Some(revisions) = &self.revisions {
-            let (dids, revs) = (texts(rows, "did")?, texts(rows, "rev")?);
-            let revision = |row| (dids.value(row).to_owned(), revs.value(row).to_owned());
-            keep(&|row| revisions.contains(&revision(row)));
+        if let Some(FetchedPlaces { columns, places }) = &self.fetched {
+            let columns: Result<Vec<&StringArray>, _> =
+                columns.iter().map(|name| texts(rows, name)).collect();
+            let columns = columns?;
+            let place = |row| columns.iter().map(|column| column.value(row).to_owned()).collect();
+            keep(&|row| places.contains::<Vec<String>>(&place(row)));
         }
         if !self.hidden.is_empty() {
             let shown = self.shown_accounts(texts(rows, "did")?);
@@ -499,7 +537,7 @@ fn column<'r>(rows: &'r RecordBatch, name: &str) -> Result<&'r ArrayRef, ArrowEr
 }
 
 /// Columns with up to 5 MB in a row.
-const PAYLOADS: [&str; 3] = ["frame", "record", "op"];
+const PAYLOADS: [&str; 4] = ["frame", "record", "op", "proof"];
 
 /// Rows of a batch with payloads: frames of some 5 kB.
 const PAYLOAD_ROWS: usize = 1024;

@@ -24,7 +24,7 @@ pub(crate) enum Rule {
     Form,
     /// An erased account has no rows.
     Erased,
-    /// The account signed the records of a snapshot.
+    /// The account signed the records of a snapshot or a part.
     Records,
     /// The operations of a compact commit can be applied.
     Operations,

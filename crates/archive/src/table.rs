@@ -17,6 +17,10 @@ pub enum Table {
     Snapshots,
     /// The records of whole repositories.
     Records,
+    /// The proofs of collections whose repositories were not fetched whole.
+    Parts,
+    /// The records of these collections.
+    PartRecords,
     /// The accounts and records that readers leave out.
     Hidden,
     /// The operations of did:plc accounts, which decide about their keys.
@@ -25,8 +29,16 @@ pub enum Table {
 
 impl Table {
     /// All tables.
-    pub const ALL: [Self; 6] =
-        [Self::Events, Self::Ops, Self::Snapshots, Self::Records, Self::Hidden, Self::PlcOps];
+    pub const ALL: [Self; 8] = [
+        Self::Events,
+        Self::Ops,
+        Self::Snapshots,
+        Self::Records,
+        Self::Parts,
+        Self::PartRecords,
+        Self::Hidden,
+        Self::PlcOps,
+    ];
 
     /// The name, and the folder within the archive.
     pub fn name(self) -> &'static str {
@@ -35,6 +47,8 @@ impl Table {
             Self::Ops => "ops",
             Self::Snapshots => "snapshots",
             Self::Records => "records",
+            Self::Parts => "parts",
+            Self::PartRecords => "part_records",
             Self::Hidden => "hidden",
             Self::PlcOps => "plc_ops",
         }
@@ -55,6 +69,7 @@ impl Table {
             Self::Snapshots => &["did", "rev"],
             // Records follow in the order of the tree, whose keys are whole paths.
             Self::Records => &["did", "rev"],
+            Self::Parts | Self::PartRecords => &["did", "rev", "collections"],
             Self::Hidden => &["at", "did"],
             Self::PlcOps => &["did", "fetched", "seq"],
         }
@@ -112,6 +127,26 @@ impl Table {
             Self::Records => vec![
                 required("did", DataType::Utf8),
                 required("rev", DataType::Utf8),
+                required("collection", DataType::Utf8),
+                required("rkey", DataType::Utf8),
+                optional("cid", DataType::Binary),
+                required("record", DataType::Binary),
+            ],
+            Self::Parts => vec![
+                required("did", DataType::Utf8),
+                required("rev", DataType::Utf8),
+                required("collections", DataType::Utf8),
+                required("host", DataType::Utf8),
+                required("fetched", time()),
+                required("proof", DataType::Binary),
+                required("records", DataType::Int64),
+                required("key", DataType::Utf8),
+                required("judge", DataType::Utf8),
+            ],
+            Self::PartRecords => vec![
+                required("did", DataType::Utf8),
+                required("rev", DataType::Utf8),
+                required("collections", DataType::Utf8),
                 required("collection", DataType::Utf8),
                 required("rkey", DataType::Utf8),
                 optional("cid", DataType::Binary),

@@ -17,6 +17,7 @@ use crate::event_rows::{EventColumns, EventRow};
 use crate::file_batches::Batches;
 use crate::hidden::{HiddenColumns, HideList};
 use crate::op_rows::OpColumns;
+use crate::part_rows::{PartColumns, PartRecordColumns};
 use crate::plc_rows::PlcColumns;
 use crate::repository_rows::{RecordColumns, SnapshotColumns};
 use crate::run_file::{self, Origin};
@@ -140,6 +141,8 @@ impl Archive {
             Table::Ops => self.reordered::<OpColumns>(add).await,
             Table::Snapshots => self.reordered::<SnapshotColumns>(add).await,
             Table::Records => self.reordered::<RecordColumns>(add).await,
+            Table::Parts => self.reordered::<PartColumns>(add).await,
+            Table::PartRecords => self.reordered::<PartRecordColumns>(add).await,
             Table::Hidden => self.reordered::<HiddenColumns>(add).await,
             Table::PlcOps => self.reordered::<PlcColumns>(add).await,
         }

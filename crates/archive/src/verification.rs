@@ -70,9 +70,13 @@ pub struct VerifyReport {
     pub snapshots: u64,
     /// Number of snapshots that were proved again.
     pub proved_snapshots: u64,
+    /// Number of parts of repositories.
+    pub parts: u64,
+    /// Number of parts that were proved again.
+    pub proved_parts: u64,
     /// Number of histories of keys.
     pub key_histories: u64,
-    /// Number of verified events and snapshots whose key was compared with the stored history of the account's keys.
+    /// Number of verified events, snapshots and parts whose key was compared with the stored history of the account's keys.
     pub compared_keys: u64,
     /// Number of proved commits that do not continue the one before.
     pub gaps: u64,

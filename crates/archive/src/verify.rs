@@ -39,6 +39,7 @@ impl Archive {
         let selection = Selection { without: Arc::new(without), ..options.selection() };
         self.prove_events(&selection, &mut verification).await?;
         self.prove_snapshots(&selection, &mut verification).await?;
+        self.prove_parts(&selection, &mut verification).await?;
         self.prove_key_histories(&selection, &mut verification).await?;
         Ok(verification.report)
     }

@@ -48,7 +48,8 @@ pub struct CollectionsProof<'a> {
     commit: Commit<'a>,
     root: Cid,
     records: Vec<ProvedRecord<'a>>,
-    nodes: usize,
+    commit_block: &'a [u8],
+    nodes: Vec<(Cid, &'a [u8])>,
     extra: BlockTotals,
 }
 
@@ -89,9 +90,14 @@ impl<'a> CollectionsProof<'a> {
         self.root
     }
 
-    /// Number of tree nodes in the proof.
-    pub fn nodes(&self) -> usize {
-        self.nodes
+    /// The bytes of the commit.
+    pub fn commit_block(&self) -> &'a [u8] {
+        self.commit_block
+    }
+
+    /// The tree nodes of the proof and their bytes, a node before its children.
+    pub fn nodes(&self) -> &[(Cid, &'a [u8])] {
+        &self.nodes
     }
 
     /// The blocks of the slice that the proof does not need, repeated ones counted once.
@@ -149,7 +155,8 @@ impl<'a> Slice<'a> {
             commit: *self.commit(),
             root: self.root(),
             records,
-            nodes: found.nodes.len(),
+            commit_block: self.repository.commit_block(),
+            nodes: found.nodes,
             extra: self.blocks - needed.totals,
         }))
     }
@@ -264,7 +271,7 @@ mod tests {
                 record.cid == Cid::of(Codec::DagCbor, record.bytes) && record.invalid.is_none()
             }));
             assert_eq!((proof.extra().blocks, proof.commit().did), (0, DID));
-            assert_eq!(proof.nodes() + proved.len() + 1, blocks.len());
+            assert_eq!(proof.nodes().len() + proved.len() + 1, blocks.len());
         }
     }
 
@@ -304,7 +311,7 @@ mod tests {
         let export = parts.export();
         let proof = check(&export, &["app.test.other"]).unwrap();
         let total = parts.records.len() + parts.nodes().1.len() + 1;
-        assert_eq!(proof.extra().blocks as usize, total - proof.nodes() - 20 - 1);
+        assert_eq!(proof.extra().blocks as usize, total - proof.nodes().len() - 20 - 1);
     }
 
     #[test]

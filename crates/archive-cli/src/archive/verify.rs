@@ -127,6 +127,8 @@ struct VerifySummary {
     gap_count: u64,
     snapshot_count: u64,
     proved_snapshot_count: u64,
+    part_count: u64,
+    proved_part_count: u64,
     /// Histories of the keys of did:plc accounts.
     key_history_count: u64,
     /// Keys that were compared with the history of their account.
@@ -152,6 +154,8 @@ impl VerifySummary {
             gap_count: report.gaps,
             snapshot_count: report.snapshots,
             proved_snapshot_count: report.proved_snapshots,
+            part_count: report.parts,
+            proved_part_count: report.proved_parts,
             key_history_count: report.key_histories,
             compared_key_count: report.compared_keys,
             refused_count: report.refused.values().sum(),
@@ -176,7 +180,7 @@ impl VerifySummary {
         rewritten
             + &format!(
                 "{} versions, {} files{}, {} events: {} proved again ({} in compact form), {} after a gap, {unverified} stored as not verified\n{}\
-             {} repositories: {} proved again\n{} keys compared with {} histories of keys\n{} refused\n{}",
+             {} repositories: {} proved again\n{} parts of repositories: {} proved again\n{} keys compared with {} histories of keys\n{} refused\n{}",
                 self.version_count,
                 self.file_count,
                 match self.unnamed_file_count {
@@ -190,6 +194,8 @@ impl VerifySummary {
                 counts(&self.unverified),
                 self.snapshot_count,
                 self.proved_snapshot_count,
+                self.part_count,
+                self.proved_part_count,
                 self.compared_key_count,
                 self.key_history_count,
                 self.refused_count,

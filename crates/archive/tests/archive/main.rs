@@ -9,6 +9,7 @@ mod erasures;
 mod key_history;
 mod ledgers;
 mod logs;
+mod parts;
 mod replays;
 mod rewritten;
 mod rows;

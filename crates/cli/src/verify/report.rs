@@ -248,7 +248,7 @@ impl ProofReport {
             invalid: (&proof.invalid_records()).into(),
             rev: commit.rev.to_owned(),
             commit: proof.root().to_string(),
-            nodes: proof.nodes(),
+            nodes: proof.nodes().len(),
             extra_blocks: extra.blocks,
             extra_bytes: extra.bytes,
         });

@@ -29,6 +29,11 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
+    /// Adds blocks to an archive that `out` ends with.
+    pub fn append_to(out: W) -> Self {
+        Self { out, prefix: Vec::new() }
+    }
+
     /// Writes a block. The caller guarantees that `data` matches `cid`.
     ///
     /// # Errors

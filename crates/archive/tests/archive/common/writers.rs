@@ -119,10 +119,19 @@ impl Account {
         self.repository.did().as_str()
     }
 
+    pub(crate) fn key(&self) -> PublicKey {
+        self.secret.public_key()
+    }
+
+    /// The paths of the records, in no order.
+    pub(crate) fn paths(&self) -> &[String] {
+        &self.paths
+    }
+
     /// Archives the repository as it is.
     pub(crate) async fn snapshot(&mut self, archive: &Archive, day: i64) {
         let car = self.repository.export(Vec::new()).unwrap();
-        let key: PublicKey = self.secret.public_key();
+        let key = self.key();
         let repository = repository::verify(&car, None, &key, &Options::default()).unwrap();
         let archived = ArchivedRepository {
             repository: &repository,
