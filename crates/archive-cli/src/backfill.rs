@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ::archive::{Archive, Ledger};
 use ::backfill::{Backfill, BackfillOptions, Selection, Summary, read_hosts};
-use atproto::syntax::NsidBuf;
+use atproto::syntax::CollectionPatternBuf;
 use clap::{Args, Subcommand, ValueHint};
 use net::http::Url;
 
@@ -16,8 +16,9 @@ use crate::output::Output;
 
 /// Fetch the repositories of all accounts of hosts, verify them, and store them in an archive.
 ///
-/// The hosts list their accounts; with --collections, a relay lists them. A repository is fetched from the host that
+/// The hosts list their accounts; with --collections and --relay, the relay lists them. A repository is fetched from the host that
 /// its account's DID document names, at a rate that adapts to that host, and skipped if the archive has its revision.
+/// With --collections, only the part of it is fetched that proves these collections complete.
 /// The lists are swept again at the end, up to three times in all, for accounts that failed, have moved or are new.
 /// After a stop or a crash, run the same command again: it continues where the last run stopped.
 ///
@@ -47,12 +48,15 @@ struct RunArgs {
     /// The hosts, one per line: names or URLs.
     #[arg(long, value_name = "FILE|-", conflicts_with = "relay", value_hint = ValueHint::FilePath)]
     hosts: Option<PathBuf>,
-    /// The relay whose hosts are read; with --collections, the relay that lists the accounts.
+    /// The relay whose hosts are read; with names in --collections, the relay that lists the accounts that have them.
     #[arg(long, value_name = "URL")]
     relay: Option<Url>,
-    /// Only accounts with records in these collections, according to the relay.
-    #[arg(long, value_name = "NSID", value_delimiter = ',', requires = "relay")]
-    collections: Vec<NsidBuf>,
+    /// Only these collections, such as app.bsky.feed.post, or app.bsky.graph.* for all below this name.
+    #[arg(long, value_name = "NSID", value_delimiter = ',')]
+    collections: Vec<CollectionPatternBuf>,
+    /// Fetch whole repositories of the accounts with --collections.
+    #[arg(long, requires = "collections")]
+    whole: bool,
     /// Only these accounts, one DID per line.
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     dids: Option<PathBuf>,
@@ -130,6 +134,7 @@ fn start(args: &RunArgs, output: Output) -> Result<(), Failure> {
     options.hosts = hosts;
     options.relay = args.relay.clone();
     options.collections = args.collections.clone();
+    options.is_whole = args.whole;
     options.selection = Selection::read(args.dids.as_deref(), args.exclude.as_deref())?;
     options.plc_mirror = args.plc_mirror.clone();
     options.name = args.name.clone();
@@ -156,6 +161,7 @@ fn missing(what: &str) -> Failure {
 const EXAMPLES: &str = "\
 Examples:
   wireproof backfill --to archive --hosts hosts.txt --contact ops@example.com
+  wireproof backfill --to archive --hosts hosts.txt --collections app.bsky.graph.* --contact ops@example.com
   wireproof backfill --to s3://bucket/archive --relay https://relay.example.com --plc-mirror plc.sqlite
   wireproof backfill status archive";
 

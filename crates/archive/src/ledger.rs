@@ -34,7 +34,8 @@ pub struct Ledger {
 /// A list of accounts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostRow {
-    /// The name of the list: the origin of a host, or the origin of a relay and a collection.
+    /// The name of the list: the origin of a host, or the origin of a relay and a collection; then, if only parts of repositories are
+    /// fetched, `parts` and their collections.
     pub list: String,
     /// Number of accounts that a relay states.
     pub stated_accounts: Option<u64>,

@@ -5,16 +5,20 @@ use std::io;
 
 use atproto::commit::Commit;
 use atproto::event::{Decoder, Event, Options};
-use atproto::mst::{BlockSource, Tree, TreeError};
+use atproto::mst::{BlockSource, Tree, TreeError, canonical};
+use atproto::repo::Repository;
 use codec::cid::Codec;
 use codec::{AnyCid, Cid, car};
 use kernels::sha256;
 
 use crate::archive::Archive;
 use crate::chain::{ChainCommit, Chains, ops_of_rows};
+use crate::collections::Collections;
 use crate::error::ArchiveError;
 use crate::event_rows::{EventColumns, EventRow};
 use crate::op_rows::OpColumns;
+use crate::part_rows::PartColumns;
+use crate::part_slice::PartSlices;
 use crate::prove_compact::OpsOfCommits;
 use crate::record_trees::RecordTrees;
 use crate::repository_rows::{RecordColumns, SnapshotColumns};
@@ -43,8 +47,16 @@ impl Archive {
         let proof = Proof { archive: self, did, collection, rkey };
         let event = proof.last_event().await?;
         let snapshot = proof.last_snapshot().await?;
+        let part = proof.last_part().await?;
         let rev = |row: &EventRow| row.commit().map(|commit| commit.rev.to_owned());
         let snapshot_rev = |row: &Row<SnapshotColumns>| row.commit().rev.to_owned();
+        if let Some(part) = part {
+            let part_rev = Some(part.part()[1].to_owned());
+            let event_rev = event.as_ref().and_then(rev);
+            if part_rev > event_rev && part_rev > snapshot.as_ref().map(snapshot_rev) {
+                return proof.of_part(&part).await;
+            }
+        }
         match (event, snapshot) {
             (None, None) => Ok(None),
             (Some(event), snapshot) if rev(&event) > snapshot.as_ref().map(snapshot_rev) => {
@@ -109,6 +121,37 @@ impl Proof<'_> {
             }
         }
         Ok(last)
+    }
+
+    /// The last part that has the collection.
+    async fn last_part(&self) -> Result<Option<Row<PartColumns>>, ArchiveError> {
+        let mut parts: Scan<PartColumns> = self.archive.scan(&self.selection()).await?;
+        let mut last = None;
+        while let Some(row) = parts.next().await? {
+            let [did, _, collections] = row.part();
+            let has = |collections: Collections| collections.has(self.collection);
+            if did == self.did && collections.parse().is_ok_and(has) {
+                last = Some(row);
+            }
+        }
+        Ok(last)
+    }
+
+    async fn of_part(&self, part: &Row<PartColumns>) -> Result<Option<Vec<u8>>, ArchiveError> {
+        let mut slices = PartSlices::open(self.archive, &self.selection()).await?;
+        let Ok(slice) = slices.of(part).await? else { return Ok(None) };
+        let Ok(repository) = Repository::read(&slice.archive, &car::Options::default()) else {
+            return Ok(None);
+        };
+        let data = repository.commit().data;
+        let Ok(found) = canonical::search(data, &repository, self.key().as_bytes()) else {
+            return Ok(None);
+        };
+        let nodes: Vec<(Cid, Vec<u8>)> =
+            found.nodes.iter().map(|(cid, node)| (*cid, node.to_vec())).collect();
+        let value = found.value.and_then(|value| value.to_cid());
+        let record = value.as_ref().map(|cid| (cid, repository.block(cid)));
+        Ok(write_slice(&repository.root(), repository.commit_block(), &nodes, record).ok())
     }
 
     fn of_frame(&self, event: &EventRow) -> Option<Vec<u8>> {

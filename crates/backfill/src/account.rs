@@ -10,7 +10,7 @@ use mapping::MappedFile;
 use net::archive_space::{ArchiveFile, Space};
 use net::http::{HttpFault, Url};
 use net::identity::IdentityError;
-use net::xrpc::{ErrorName, FetchError, FetchedRepo, XrpcError, XrpcFault};
+use net::xrpc::{ErrorName, FetchError, FetchedRepo, PacedPart, SliceError, XrpcError, XrpcFault};
 
 use crate::backfill_run::BackfillRun;
 use crate::identities::Identity;
@@ -30,13 +30,26 @@ pub(crate) enum Outcome {
     Inactive { did: DidBuf, status: Box<str> },
     /// It could not be fetched.
     Failed(FailedAccount),
-    /// Its repository, which is not verified.
+    /// Its repository, or its part, which is not verified.
     Fetched(Box<FetchedAccount>),
 }
 
-/// A repository that was fetched.
+/// What a host served of an account.
+enum Served {
+    Archive {
+        fetched: FetchedRepo,
+        archive: ArchiveFile,
+        is_part: bool,
+    },
+    /// Its answers about a part were refused.
+    Refused(SliceError),
+}
+
+/// A repository that was fetched, or its part.
 pub(crate) struct FetchedAccount {
     pub(crate) did: DidBuf,
+    /// Whether the archive has the collections of the run alone.
+    pub(crate) is_part: bool,
     pub(crate) key: PublicKey,
     /// The origin of the host that served it.
     pub(crate) host: Box<str>,
@@ -85,7 +98,7 @@ impl BackfillRun {
             (Some(_), _) => Ok(Outcome::Present),
             _ if !self.selection.has_host(&host) => Ok(Outcome::Excluded),
             _ if !list.has_host(&host) => Ok(Outcome::Elsewhere),
-            (None, Some(key)) => self.fetch(&list, did, key, host).await,
+            (None, Some(key)) => self.fetch(&list, did, account.is_whole, key, host).await,
             (None, None) => {
                 Ok(failed(did, Some(&host), NO_KEY, "its DID document has no usable key"))
             }
@@ -101,7 +114,7 @@ impl BackfillRun {
         let is_listed = |stored: Tid| account.rev.is_none_or(|rev| stored >= rev);
         match (self.stored.get(did.as_str()), &account.inactive) {
             (Some(stored), None) => is_listed(stored).then_some(Outcome::Present),
-            (None, Some(status)) => Some(inactive(did, status)),
+            (None, Some(status)) if !self.stored.has(did.as_str()) => Some(inactive(did, status)),
             _ => None,
         }
     }
@@ -123,16 +136,17 @@ impl BackfillRun {
         }
     }
 
-    /// Fetches a repository. If the host does not know the account, it is asked for at the host that the account has now.
+    /// Fetches a repository, or its part. If the host does not know the account, it is asked for at the host that the account has now.
     async fn fetch(
         &self,
         list: &AccountList,
         did: Did<'_>,
+        is_whole: bool,
         key: PublicKey,
         host: Url,
     ) -> io::Result<Outcome> {
-        let error = match self.client.fetch_repo(&host, did, &self.limits).await {
-            Ok(fetched) => return fetched_account(did, key, fetched),
+        let error = match self.download(&host, did, is_whole).await {
+            Ok(served) => return fetched_account(did, key, &host, served),
             Err(FetchError::Local(error)) => return Err(error),
             Err(FetchError::Remote(error)) => error,
         };
@@ -150,22 +164,48 @@ impl BackfillRun {
         if !list.has_host(&moved) {
             return Ok(Outcome::Elsewhere);
         }
-        match self.client.fetch_repo(&moved, did, &self.limits).await {
-            Ok(fetched) => fetched_account(did, key, fetched),
+        match self.download(&moved, did, is_whole).await {
+            Ok(served) => fetched_account(did, key, &moved, served),
             Err(FetchError::Local(error)) => Err(error),
             Err(FetchError::Remote(error)) => Ok(refused(did, &moved, &error)),
         }
+    }
+
+    /// Downloads the part of a repository with the collections of the run, or the whole repository.
+    async fn download(
+        &self,
+        host: &Url,
+        did: Did<'_>,
+        is_whole: bool,
+    ) -> Result<Served, FetchError> {
+        if let Some(parts) = self.parts.as_ref().filter(|_| !is_whole) {
+            match self.client.fetch_part(host, did, parts.patterns(), &self.limits).await? {
+                PacedPart::Part(fetched, archive) => {
+                    return Ok(Served::Archive { fetched, archive, is_part: true });
+                }
+                PacedPart::Refused(error) => return Ok(Served::Refused(error)),
+                PacedPart::Whole => {}
+            }
+        }
+        let (fetched, archive) = self.client.fetch_repo(host, did, &self.limits).await?;
+        Ok(Served::Archive { fetched, archive, is_part: false })
     }
 }
 
 fn fetched_account(
     did: Did<'_>,
     key: PublicKey,
-    (fetched, archive): (FetchedRepo, ArchiveFile),
+    host: &Url,
+    served: Served,
 ) -> io::Result<Outcome> {
+    let (fetched, archive, is_part) = match served {
+        Served::Archive { fetched, archive, is_part } => (fetched, archive, is_part),
+        Served::Refused(error) => return Ok(refused_part(did, host, &error)),
+    };
     let (file, space) = archive.into_parts();
     Ok(Outcome::Fetched(Box::new(FetchedAccount {
         did: did.to_buf(),
+        is_part,
         key,
         host: fetched.host,
         archive: MappedFile::of(&file)?,
@@ -183,6 +223,17 @@ fn inactive(did: Did<'_>, status: &str) -> Outcome {
         did: did.to_buf(),
         status: if is_known { status } else { "inactive" }.into(),
     }
+}
+
+/// The outcome of answers that are no part of a repository. The next sweep fetches the whole repository.
+fn refused_part(did: Did<'_>, host: &Url, error: &SliceError) -> Outcome {
+    Outcome::Failed(FailedAccount {
+        did: did.to_string(),
+        host: Some(network::origin(host)),
+        class: error.code().unwrap_or(REFUSED_PART).to_owned(),
+        message: error.to_string(),
+        is_temporary: true,
+    })
 }
 
 /// The outcome of an answer without a repository.
@@ -244,6 +295,8 @@ fn class_of(error: &XrpcError) -> (&'static str, bool) {
 const STATUSES: [&str; 7] =
     ["takendown", "suspended", "deactivated", "deleted", "desynchronized", "throttled", "inactive"];
 
+/// A part that the server does not serve.
+const REFUSED_PART: &str = "part/refused";
 const NO_IDENTITY: &str = "identity";
 const NO_HOST: &str = "no-host";
 const NO_KEY: &str = "no-key";

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive::{Archive, HideList, Ledger};
+use archive::{Archive, Collections, HideList, Ledger};
 use net::http::Limits;
 use net::xrpc::PacedClient;
 use tokio::runtime::Handle;
@@ -25,6 +25,8 @@ pub(crate) struct BackfillParts {
     pub(crate) limits: Limits,
     pub(crate) archive: Archive,
     pub(crate) ledger: Ledger,
+    /// The collections that are fetched; `None` for whole repositories.
+    pub(crate) parts: Option<Collections>,
     pub(crate) selection: Selection,
     pub(crate) holder: Holder,
     pub(crate) concurrent_lists: usize,
@@ -39,6 +41,8 @@ pub(crate) struct BackfillRun {
     pub(crate) client: PacedClient,
     pub(crate) limits: Limits,
     pub(crate) archive: Archive,
+    /// The collections that are fetched; `None` for whole repositories.
+    pub(crate) parts: Option<Collections>,
     pub(crate) selection: Selection,
     pub(crate) stored: StoredRevisions,
     /// Accounts that the archive does not accept again: they were erased.
@@ -81,6 +85,7 @@ impl BackfillRun {
             client: parts.client,
             limits: parts.limits,
             archive: parts.archive,
+            parts: parts.parts,
             selection: parts.selection,
             stored: StoredRevisions::default(),
             hidden: HideList::default(),
@@ -98,7 +103,10 @@ impl BackfillRun {
 
     /// Reads again which repositories the archive has.
     pub(crate) async fn read_stored(self: &Arc<Self>) -> Result<(), Failure> {
-        self.on_thread(|run, runtime| Ok(runtime.block_on(run.stored.read(&run.archive))?)).await
+        self.on_thread(|run, runtime| {
+            Ok(runtime.block_on(run.stored.read(&run.archive, run.parts.as_ref()))?)
+        })
+        .await
     }
 
     /// Runs work with the archive on a thread of its own, so that no other task waits for it.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::time::Duration;
 
-use archive::PageRow;
+use archive::{Collections, PageRow};
 use atproto::syntax::{DidBuf, NsidBuf, Tid};
 use net::egress::EgressPolicy;
 use net::http::Url;
@@ -33,6 +33,8 @@ pub(crate) struct AccountList {
     pub(crate) host: Url,
     /// The collection that the accounts have; `None` for all accounts of a server.
     collection: Option<NsidBuf>,
+    /// The collections that are fetched of its accounts; `None` for whole repositories.
+    parts: Option<Collections>,
     /// Number of accounts that a relay states.
     pub(crate) stated_accounts: Option<u64>,
 }
@@ -45,6 +47,8 @@ pub(crate) struct ListedAccount {
     pub(crate) rev: Option<Tid>,
     /// The status, if the host says that it does not serve the account.
     pub(crate) inactive: Option<Box<str>>,
+    /// Whether the whole repository is fetched, whatever the collections: its part was refused before.
+    pub(crate) is_whole: bool,
 }
 
 /// A page of a list.
@@ -62,6 +66,18 @@ impl Source {
         &self,
         client: &PacedClient,
         selection: &Selection,
+        parts: Option<&Collections>,
+        policy: EgressPolicy,
+    ) -> Result<Vec<AccountList>, Failure> {
+        let mut lists = self.all_lists(client, selection, policy).await?;
+        lists.iter_mut().for_each(|list| list.parts = parts.cloned());
+        Ok(lists)
+    }
+
+    async fn all_lists(
+        &self,
+        client: &PacedClient,
+        selection: &Selection,
         policy: EgressPolicy,
     ) -> Result<Vec<AccountList>, Failure> {
         let Some(relay) = &self.relay else {
@@ -72,6 +88,7 @@ impl Source {
             let list = |collection: &NsidBuf| AccountList {
                 host: relay.clone(),
                 collection: Some(collection.clone()),
+                parts: None,
                 stated_accounts: None,
             };
             return Ok(self.collections.iter().map(list).collect());
@@ -176,16 +193,19 @@ fn is_origin(url: &Url) -> bool {
 
 impl AccountList {
     fn of_host(host: Url, stated_accounts: Option<u64>) -> Self {
-        Self { host, collection: None, stated_accounts }
+        Self { host, collection: None, parts: None, stated_accounts }
     }
 
-    /// The name in the ledger.
+    /// The name in the ledger. Other collections are another list: its pages are to be processed again.
     pub(crate) fn name(&self) -> String {
-        let origin = network::origin(&self.host);
-        match &self.collection {
-            Some(collection) => format!("{origin} {collection}"),
-            None => origin,
+        let mut name = network::origin(&self.host);
+        if let Some(collection) = &self.collection {
+            name += &format!(" {collection}");
         }
+        if let Some(parts) = &self.parts {
+            name += &format!(" parts {parts}");
+        }
+        name
     }
 
     /// Whether accounts of this server are fetched: a server lists its own, and a collection has accounts of all servers.
@@ -227,7 +247,7 @@ impl AccountList {
         let collection = collection.as_nsid();
         let mut pages = client.client().list_repos_by_collection(&self.host, collection, &options);
         let page = client.next_page(&self.host, &mut pages, answering).await?;
-        Ok(AccountPage::of(page, |did| ListedAccount { did, rev: None, inactive: None }))
+        Ok(AccountPage::of(page, ListedAccount::new))
     }
 }
 
@@ -245,10 +265,16 @@ impl AccountPage {
 }
 
 impl ListedAccount {
+    /// An account of which the list says nothing more.
+    pub(crate) fn new(did: DidBuf) -> Self {
+        Self { did, rev: None, inactive: None, is_whole: false }
+    }
+
     fn of_repo(repo: ListedRepo) -> Self {
         let is_inactive = repo.active == Some(false);
         let status = || repo.status.unwrap_or_else(|| "inactive".into());
-        Self { did: repo.did, rev: repo.rev, inactive: is_inactive.then(status) }
+        let inactive = is_inactive.then(status);
+        Self { rev: repo.rev, inactive, ..Self::new(repo.did) }
     }
 }
 
@@ -322,7 +348,7 @@ mod tests {
 
     fn account(number: usize) -> ListedAccount {
         let did = format!("did:web:a{number}.test").parse().unwrap();
-        ListedAccount { did, rev: None, inactive: None }
+        ListedAccount::new(did)
     }
 
     #[test]

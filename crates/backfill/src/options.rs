@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use archive::{Archive, Ledger};
-use atproto::syntax::NsidBuf;
+use archive::{Archive, Collections, Ledger};
+use atproto::syntax::CollectionPatternBuf;
 use net::http::{Contact, Limits, Url};
 use net::xrpc::{PaceOptions, PacedClient};
 use program::failure::Failure;
@@ -25,8 +25,11 @@ pub struct BackfillOptions {
     pub hosts: Vec<Url>,
     /// The relay whose hosts are read; with collections, the relay that lists the accounts.
     pub relay: Option<Url>,
-    /// Only accounts with records in these collections, according to the relay; all, if there is none.
-    pub collections: Vec<NsidBuf>,
+    /// The collections to fetch: of each account the part of its repository that proves them; all, if there is none. With a relay, only
+    /// accounts with records in them, according to the relay, which knows no patterns: with one of these, all accounts of its hosts.
+    pub collections: Vec<CollectionPatternBuf>,
+    /// Whether whole repositories are fetched, whatever the collections.
+    pub is_whole: bool,
     /// The accounts to fetch.
     pub selection: Selection,
     /// A file of `plc mirror` in which keys and hosts are looked up first.
@@ -58,6 +61,7 @@ impl Default for BackfillOptions {
             hosts: Vec::new(),
             relay: None,
             collections: Vec::new(),
+            is_whole: false,
             selection: Selection::default(),
             plc_mirror: None,
             name: "backfill".to_owned(),
@@ -73,7 +77,10 @@ impl Default for BackfillOptions {
     }
 }
 
-/// Fetches the repositories of all accounts of hosts, verifies them and stores them in an archive.
+/// Fetches the repositories of all accounts of hosts, or some of their collections, verifies them and stores them in an archive.
+///
+/// Of selected collections, only the tree nodes and records that prove them complete are fetched, unless the whole repository costs less,
+/// or its server does not serve them so.
 ///
 /// A repository whose revision the archive has is skipped. The lists are swept again at the end, up to three times in all, for accounts
 /// that failed, have moved or are new. After any end, the same backfill goes on where the last one has stopped. Several processes
@@ -129,6 +136,13 @@ impl Backfill {
         self
     }
 
+    /// Adds a collection to fetch. Default: whole repositories.
+    #[must_use]
+    pub fn collection(mut self, pattern: CollectionPatternBuf) -> Self {
+        self.options.collections.push(pattern);
+        self
+    }
+
     /// The accounts to fetch. Default: all.
     #[must_use]
     pub fn selection(mut self, selection: Selection) -> Self {
@@ -180,10 +194,13 @@ impl Backfill {
         let named: Vec<Url> = options.hosts.iter().chain(&options.relay).cloned().collect();
         let network = Network::open_with_contact(&options.network, &options.contact, &named)?;
         let ledger = Ledger::new(&archive, &options.name)?;
+        let source = options.source();
         // Collections share accounts: an account is fetched for the first list that has it.
         let concurrent_lists =
-            if options.collections.is_empty() { options.concurrent_lists } else { 1 };
+            if source.collections.is_empty() { options.concurrent_lists } else { 1 };
         let pace = options.pace()?;
+        let selected = || options.collections.iter().cloned().collect::<Collections>();
+        let has_parts = !options.collections.is_empty() && !options.is_whole;
         let run = BackfillRun::new(BackfillParts {
             identities: Identities::new(options.plc_mirror.as_deref(), &network)?,
             client: PacedClient::new(network.xrpc, &pace),
@@ -191,17 +208,28 @@ impl Backfill {
             archive,
             ledger,
             holder: Holder::new()?,
+            parts: has_parts.then(selected),
             selection: options.selection,
             concurrent_lists: concurrent_lists.into(),
             retry_delay: options.retry_delay,
             is_silent: !options.prints_progress,
         });
-        let BackfillOptions { hosts, relay, collections, .. } = options;
-        run.complete(Source { hosts, relay, collections })
+        run.complete(source)
     }
 }
 
 impl BackfillOptions {
+    fn source(&self) -> Source {
+        // A relay lists the accounts of a collection, and of no pattern.
+        let names = self.collections.iter().map(|name| Some(name.as_pattern().as_nsid()?.to_buf()));
+        let names = names.collect::<Option<Vec<_>>>().filter(|_| self.relay.is_some());
+        Source {
+            hosts: self.hosts.clone(),
+            relay: self.relay.clone(),
+            collections: names.unwrap_or_default(),
+        }
+    }
+
     fn pace(&self) -> Result<PaceOptions, Failure> {
         let pace = PaceOptions::default();
         let max_archive_bytes = self.limits.max_bytes;

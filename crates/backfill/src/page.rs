@@ -1,6 +1,6 @@
 //! A page of a list: its accounts, their repositories, its row in the ledger.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl BackfillRun {
         self: Arc<Self>,
         list: &Arc<AccountList>,
         next: &NextPage,
-        failed: &HashSet<String>,
+        failed: &FailedAccounts,
         seen: &mut SeenAccounts,
         place: &mut Place<'_>,
     ) -> Result<PageRow, PageError> {
@@ -57,7 +57,7 @@ impl BackfillRun {
         }
         let mut accounts = page.accounts;
         if next.sweep > 1 {
-            accept_stored_revisions(&mut accounts, failed);
+            accounts.iter_mut().for_each(|account| failed.prepare(account));
         }
         let mut work = PageWork {
             run: self.clone(),
@@ -179,7 +179,7 @@ impl PageWork<'_> {
             Outcome::Failed(failure) => self.row.failures.push(failure),
             Outcome::Inactive { did, status } => {
                 *self.row.inactive.entry(status.to_string()).or_default() += 1;
-                if self.run.stored.get(did.as_str()).is_some() {
+                if self.run.stored.has(did.as_str()) {
                     let hide = move |run: &BackfillRun, runtime: &Handle| {
                         run.hide(did.as_str(), &status, runtime)
                     };
@@ -224,11 +224,26 @@ impl PageWork<'_> {
     }
 }
 
-/// Accepts any stored revision for the accounts of a later sweep: their writes since the first sweep are in the stream. An
-/// account that failed needs the revision that its host lists.
-fn accept_stored_revisions(accounts: &mut [ListedAccount], failed: &HashSet<String>) {
-    let is_done = |account: &&mut ListedAccount| !failed.contains(account.did.as_str());
-    accounts.iter_mut().filter(is_done).for_each(|account| account.rev = None);
+/// The accounts that failed in their last attempt, and whether a rule was broken then.
+#[derive(Debug, Default)]
+pub(crate) struct FailedAccounts(HashMap<String, bool>);
+
+impl FailedAccounts {
+    /// The accounts that failed by these rows.
+    pub(crate) fn of(rows: &[PageRow]) -> Self {
+        // The code of a rule has a slash, and the class of another failure none.
+        let failed = |of: &FailedAccount| (of.did.clone(), of.class.contains('/'));
+        Self(summary::failures(rows).map(failed).collect())
+    }
+
+    /// Says what is needed of an account in a later sweep. Any stored revision is accepted, since writes after the first sweep are in the
+    /// stream; but an account that failed needs the revision that its host lists, and the whole repository if its part was refused.
+    fn prepare(&self, account: &mut ListedAccount) {
+        match self.0.get(account.did.as_str()) {
+            None => account.rev = None,
+            Some(is_refused) => account.is_whole = *is_refused,
+        }
+    }
 }
 
 /// The next page of a list whose pages these are; `None` if nothing is left that may change.
@@ -285,29 +300,38 @@ mod tests {
         assert_eq!(next_page(&rows), None);
     }
 
+    fn failure(did: &str, class: &str, is_temporary: bool) -> FailedAccount {
+        FailedAccount {
+            did: did.to_owned(),
+            host: None,
+            class: class.to_owned(),
+            message: String::new(),
+            is_temporary,
+        }
+    }
+
     #[test]
     fn in_a_later_sweep_an_account_that_failed_needs_the_listed_revision_and_others_any() {
-        let account = |number: usize| ListedAccount {
-            did: format!("did:web:a{number}.test").parse().unwrap(),
-            rev: Some("3jzfcijpj2z2a".parse().unwrap()),
-            inactive: None,
-        };
-        let mut accounts: Vec<ListedAccount> = (0..3).map(account).collect();
-        accept_stored_revisions(&mut accounts, &["did:web:a1.test".to_owned()].into());
-        let needed: Vec<bool> = accounts.iter().map(|account| account.rev.is_some()).collect();
-        assert_eq!(needed, [false, true, false]);
+        let failures = vec![
+            failure("did:web:a1.test", "slow", true),
+            failure("did:web:a2.test", "tree/missing-node", true),
+        ];
+        let failed = FailedAccounts::of(&[PageRow { failures, ..row(1, 0, None, 0) }]);
+        for (number, needs_listed, is_whole) in
+            [(0, false, false), (1, true, false), (2, true, true)]
+        {
+            let did = format!("did:web:a{number}.test").parse().unwrap();
+            let rev = Some("3jzfcijpj2z2a".parse().unwrap());
+            let mut account = ListedAccount { rev, ..ListedAccount::new(did) };
+            failed.prepare(&mut account);
+            assert_eq!((account.rev.is_some(), account.is_whole), (needs_listed, is_whole));
+        }
     }
 
     #[test]
     fn a_failure_that_may_pass_leads_to_another_sweep_and_one_that_does_not_to_none() {
         for (is_temporary, expected) in [(true, place(3, 0, None)), (false, None)] {
-            let failure = FailedAccount {
-                did: "did:web:a.test".to_owned(),
-                host: None,
-                class: "slow".to_owned(),
-                message: String::new(),
-                is_temporary,
-            };
+            let failure = failure("did:web:a.test", "slow", is_temporary);
             let failed = PageRow { failures: vec![failure], ..row(2, 0, None, 0) };
             assert_eq!(next_page(&[row(1, 0, None, 3), failed]), expected);
         }

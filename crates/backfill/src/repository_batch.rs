@@ -1,15 +1,17 @@
-//! Batches of a page: fetched repositories are verified and stored together.
+//! Batches of a page: fetched repositories, and parts, are verified and stored together.
 
 use std::fmt;
 
-use archive::{ArchivedRepository, FailedAccount, Subject, WorkId};
+use archive::{ArchivedPart, ArchivedRepository, Collections, FailedAccount, Subject, WorkId};
+use atproto::commit::Commit;
 use atproto::syntax::Tid;
 use codec::cid::{Cid, Codec};
 use crypto::PublicKey;
 use tokio::runtime::Handle;
-use verify::Verified;
+use verify::collections::CollectionsProof;
 use verify::repository::{self, Options, RepositoryFault, RepositoryRejection, WholeRepository};
 use verify::sync::{FutureWindow, Policy};
+use verify::{Verified, collections, record};
 
 use crate::account::FetchedAccount;
 use crate::backfill_run::BackfillRun;
@@ -37,8 +39,14 @@ pub(crate) struct StoredBatch {
 struct Proved<'p> {
     account: &'p FetchedAccount,
     key: PublicKey,
-    repository: Verified<WholeRepository<'p>>,
+    content: Content<'p>,
     rev: Tid,
+}
+
+/// What is proved of an account.
+enum Content<'p> {
+    Whole(Verified<WholeRepository<'p>>),
+    Part(Verified<CollectionsProof<'p>>, &'p Collections),
 }
 
 impl RepositoryBatch {
@@ -77,29 +85,34 @@ impl BackfillRun {
                 Err(failure) => stored.failures.push(failure),
             }
         }
-        let archived = proved.iter().map(Proved::archived).collect();
         let work = work(&proved);
-        runtime.block_on(self.archive.seal_repositories(archived, Some(&work)))?;
-        for Proved { account, repository, rev, .. } in &proved {
+        runtime.block_on(async {
+            let repositories = proved.iter().filter_map(Proved::archived).collect();
+            self.archive.seal_repositories(repositories, Some(&work)).await?;
+            let parts = proved.iter().filter_map(Proved::archived_part).collect();
+            self.archive.seal_parts(parts, Some(&work)).await
+        })?;
+        for Proved { account, content, rev, .. } in &proved {
             stored.stored += 1;
-            stored.records += repository.tree().records;
-            self.stored.add(account.did.as_str(), *rev);
+            stored.records += content.records();
+            self.stored.add(account.did.as_str(), Some(*rev));
         }
         Ok(stored)
     }
 
     /// Proves a repository, under the key that the account has now if the known one does not fit.
     fn prove<'p>(
-        &self,
+        &'p self,
         account: &'p FetchedAccount,
         runtime: &Handle,
     ) -> Result<Proved<'p>, FailedAccount> {
-        let mut proved = verify(account, account.key.clone());
+        let parts = self.parts.as_ref().filter(|_| account.is_part);
+        let mut proved = verify(account, parts, account.key.clone());
         if let Err(RefusedRepository::Repository(rejection)) = &proved
             && matches!(rejection.fault, RepositoryFault::Signature(_))
             && let Some(key) = self.fresh_key(account, runtime)
         {
-            proved = verify(account, key);
+            proved = verify(account, parts, key);
         }
         proved.map_err(|refusal| FailedAccount {
             did: account.did.to_string(),
@@ -130,20 +143,50 @@ impl BackfillRun {
 }
 
 impl Proved<'_> {
-    fn archived(&self) -> ArchivedRepository<'_> {
-        ArchivedRepository {
-            repository: &self.repository,
-            key: &self.key,
-            host: &self.account.host,
-            fetched: self.account.fetched,
+    fn archived(&self) -> Option<ArchivedRepository<'_>> {
+        let Content::Whole(repository) = &self.content else { return None };
+        let (key, host, fetched) = (&self.key, &*self.account.host, self.account.fetched);
+        Some(ArchivedRepository { repository, key, host, fetched })
+    }
+
+    fn archived_part(&self) -> Option<ArchivedPart<'_>> {
+        let Content::Part(proof, collections) = &self.content else { return None };
+        let (key, host, fetched) = (&self.key, &*self.account.host, self.account.fetched);
+        Some(ArchivedPart { proof, collections, key, host, fetched })
+    }
+}
+
+impl<'p> Content<'p> {
+    fn commit(&self) -> &Commit<'p> {
+        match self {
+            Self::Whole(repository) => repository.commit(),
+            Self::Part(proof, _) => proof.commit(),
+        }
+    }
+
+    /// Number of records.
+    fn records(&self) -> u64 {
+        match self {
+            Self::Whole(repository) => repository.tree().records,
+            Self::Part(proof, _) => proof.records().len() as u64,
+        }
+    }
+
+    /// The collections, if these are not all.
+    fn collections(&self) -> String {
+        match self {
+            Self::Whole(_) => String::new(),
+            Self::Part(_, collections) => format!(" {collections}"),
         }
     }
 }
 
 /// The name of the work of storing these repositories at these revisions.
 fn work(proved: &[Proved<'_>]) -> WorkId {
-    let mut lines: Vec<String> =
-        proved.iter().map(|proved| format!("{} {}\n", proved.account.did, proved.rev)).collect();
+    let line = |Proved { account, content, rev, .. }: &Proved<'_>| {
+        format!("{} {rev}{}\n", account.did, content.collections())
+    };
+    let mut lines: Vec<String> = proved.iter().map(line).collect();
     lines.sort();
     let name = Cid::of(Codec::Raw, lines.concat().as_bytes());
     WorkId { writer: format!("backfill-{name}"), number: 0 }
@@ -176,16 +219,26 @@ impl fmt::Display for RefusedRepository {
     }
 }
 
-fn verify(account: &FetchedAccount, key: PublicKey) -> Result<Proved<'_>, RefusedRepository> {
-    let options = Options::default();
-    let repository =
-        repository::verify(&account.archive, Some(account.did.as_str()), &key, &options)
-            .map_err(RefusedRepository::Repository)?;
-    let rev =
-        Tid::parse(repository.commit().rev).expect("a repository with another rev is rejected");
+/// Verifies the archive of an account: a part with these collections, or the whole repository.
+fn verify<'p>(
+    account: &'p FetchedAccount,
+    parts: Option<&'p Collections>,
+    key: PublicKey,
+) -> Result<Proved<'p>, RefusedRepository> {
+    let (bytes, did) = (&*account.archive, Some(account.did.as_str()));
+    let content = match parts {
+        Some(parts) => {
+            let options = record::Options::default();
+            collections::verify(bytes, parts.patterns(), did, &key, &options)
+                .map(|proof| Content::Part(proof, parts))
+        }
+        None => repository::verify(bytes, did, &key, &Options::default()).map(Content::Whole),
+    };
+    let content = content.map_err(RefusedRepository::Repository)?;
+    let rev = Tid::parse(content.commit().rev).expect("a commit with another rev is rejected");
     let now = u64::try_from(now_micros()).unwrap_or_default();
     if FutureWindow::new(now, &Policy::default()).admits(rev) {
-        return Ok(Proved { account, key, repository, rev });
+        return Ok(Proved { account, key, content, rev });
     }
     Err(RefusedRepository::FutureRev(rev))
 }

@@ -15,7 +15,7 @@ use tokio::time::{interval, sleep};
 use crate::backfill_run::{BackfillRun, PageError, ended_early};
 use crate::lease::{self, ListLease};
 use crate::lists::{AccountList, SeenAccounts, Source};
-use crate::page::{NextPage, next_page};
+use crate::page::{FailedAccounts, NextPage, next_page};
 use crate::place::{Place, Prompt};
 use crate::progress::SweepCounts;
 use crate::summary::{self, Summary};
@@ -97,7 +97,8 @@ impl BackfillRun {
     async fn prepare(&mut self, source: &Source) -> Result<Vec<Arc<AccountList>>, Failure> {
         self.hidden = self.archive.hide_list().await?;
         let policy = self.identities.policy();
-        let lists = source.lists(&self.client, &self.selection, policy).await?;
+        let lists =
+            source.lists(&self.client, &self.selection, self.parts.as_ref(), policy).await?;
         for list in &lists {
             let row = HostRow { list: list.name(), stated_accounts: list.stated_accounts };
             self.ledger.add_list(&row).await?;
@@ -256,7 +257,7 @@ impl BackfillRun {
         let ended = match next_page(&rows) {
             Some(_) if is_swept => SweepEnd::Swept,
             Some(next) => {
-                let failed = summary::failures(&rows).map(|failure| failure.did.clone()).collect();
+                let failed = FailedAccounts::of(&rows);
                 drop(rows);
                 self.clone().pages(&list, next, &failed, &mut lease, &mut place).await?
             }
@@ -266,12 +267,12 @@ impl BackfillRun {
         Ok(ended)
     }
 
-    /// Processes the pages of a sweep from this one on; `failed` are the accounts that failed in their last attempt.
+    /// Processes the pages of a sweep from this one on.
     async fn pages(
         self: Arc<Self>,
         list: &Arc<AccountList>,
         mut next: NextPage,
-        failed: &HashSet<String>,
+        failed: &FailedAccounts,
         lease: &mut ListLease,
         place: &mut Place<'_>,
     ) -> Result<SweepEnd, Failure> {

@@ -80,6 +80,7 @@ pub mod identity;
 pub mod jetstream;
 #[cfg(all(test, feature = "firehose"))]
 mod loopback_server;
+mod part_turn;
 pub mod plc_export;
 pub mod rate_limit;
 #[cfg(feature = "firehose")]

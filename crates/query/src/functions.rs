@@ -1,7 +1,9 @@
-//! Functions of SQL for records: their CID, their JSON, their address, and the values of their properties.
+//! Functions of SQL for records: their CID, their JSON, their address, the values of their properties, and whether a part has all of a
+//! collection.
 
 use std::sync::Arc;
 
+use archive::Collections;
 use atproto::syntax::Datetime;
 use codec::cbor::{Arena, Value, decode};
 use codec::cid::Codec;
@@ -25,6 +27,7 @@ enum Function {
     Cid,
     Json,
     AtUri,
+    Covers,
     Text,
     Integer,
     Boolean,
@@ -33,10 +36,11 @@ enum Function {
 }
 
 impl Function {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Cid,
         Self::Json,
         Self::AtUri,
+        Self::Covers,
         Self::Text,
         Self::Integer,
         Self::Boolean,
@@ -49,6 +53,7 @@ impl Function {
             Self::Cid => "cid",
             Self::Json => "json",
             Self::AtUri => "at_uri",
+            Self::Covers => "covers",
             Self::Text => "record_text",
             Self::Integer => "record_integer",
             Self::Boolean => "record_boolean",
@@ -68,7 +73,7 @@ impl Function {
     fn return_type(self) -> DataType {
         match self {
             Self::Integer => DataType::Int64,
-            Self::Boolean => DataType::Boolean,
+            Self::Boolean | Self::Covers => DataType::Boolean,
             Self::Time => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
             _ => DataType::Utf8,
         }
@@ -116,6 +121,7 @@ impl ScalarUDFImpl for RecordFunction {
                 };
                 Arc::new(rows.map(uri).collect::<StringArray>())
             }
+            Function::Covers => Arc::new(covers(&texts(&columns[0])?, &texts(&columns[1])?)),
             Function::Cid => {
                 let records = bytes(&columns[0])?;
                 let cid = |row: usize| {
@@ -136,6 +142,15 @@ impl ScalarUDFImpl for RecordFunction {
         };
         Ok(ColumnarValue::Array(values))
     }
+}
+
+/// Whether the collections of a part have all records of a collection; null if they are no [`Collections`].
+fn covers(parts: &StringViewArray, collections: &StringViewArray) -> BooleanArray {
+    let covers = |(part, collection): (Option<&str>, Option<&str>)| {
+        let part: Collections = part?.parse().ok()?;
+        Some(part.has(collection?))
+    };
+    parts.iter().zip(collections).map(covers).collect()
 }
 
 /// The values of a property, of the type that the function gives.

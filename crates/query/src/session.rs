@@ -171,14 +171,19 @@ const STORE: &str = "archive://local";
 const STORED_RECORD: &str =
     "stored_record(record, cid, action, did, arrival, collection, rkey) AS record";
 
-/// The newest stored versions of records: the records of the accounts' last repositories, and the changes by later
-/// commits.
+/// The newest stored versions of records: the records of the accounts' last repositories and of later parts, and the changes by later
+/// commits. A part replaces everything that is older in its collections: what it does not have was deleted.
 const CURRENT_RECORDS: &str = "
 WITH heads AS (SELECT did, max(rev) AS rev FROM snapshots GROUP BY did),
 versions AS (
     SELECT r.did, r.collection, r.rkey, r.rev, CAST(0 AS BIGINT) AS arrival, CAST(0 AS SMALLINT) AS idx,
            'create' AS action, r.record
     FROM records r JOIN heads h ON r.did = h.did AND r.rev = h.rev
+    UNION ALL
+    SELECT p.did, p.collection, p.rkey, p.rev, CAST(0 AS BIGINT) AS arrival, CAST(0 AS SMALLINT) AS idx,
+           'create' AS action, p.record
+    FROM part_records p LEFT JOIN heads h ON p.did = h.did
+    WHERE h.rev IS NULL OR p.rev > h.rev
     UNION ALL
     SELECT o.did, o.collection, o.rkey, e.rev, o.arrival, o.idx, o.action, o.record
     FROM ops o
@@ -188,6 +193,9 @@ versions AS (
 ),
 numbered AS (
     SELECT *, row_number() OVER (PARTITION BY did, collection, rkey ORDER BY rev DESC, arrival DESC, idx DESC) AS version
-    FROM versions
+    FROM versions v
+    WHERE NOT EXISTS (
+        SELECT 1 FROM parts p WHERE p.did = v.did AND p.rev > v.rev AND covers(p.collections, v.collection)
+    )
 )
 SELECT did, collection, rkey, rev, record FROM numbered WHERE version = 1 AND action <> 'delete'";

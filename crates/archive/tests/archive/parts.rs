@@ -58,7 +58,7 @@ fn writers(accounts: u8, seed: u64) -> Writers {
     writers
 }
 
-async fn verify(archive: &Archive) -> VerifyReport {
+async fn prove(archive: &Archive) -> VerifyReport {
     archive.verify(&VerifyOptions::default(), &mut |_| ()).await.unwrap()
 }
 
@@ -85,7 +85,7 @@ async fn parts_have_all_records_of_their_collections_and_are_proved_again() {
         for text in COLLECTIONS {
             store(&archive, &mut writers.accounts, text, None).await;
         }
-        let report = verify(&archive).await;
+        let report = prove(&archive).await;
         assert!(!report.is_refused(), "{report:?}");
         assert_eq!((report.parts, report.proved_parts, report.snapshots), (12, 12, 0));
         for account in &writers.accounts {
@@ -100,7 +100,7 @@ async fn parts_have_all_records_of_their_collections_and_are_proved_again() {
             }
         }
         archive.compact(after(9)).await.unwrap();
-        let report = verify(&archive).await;
+        let report = prove(&archive).await;
         assert_eq!((report.proved_parts, report.is_refused()), (12, false), "{report:?}");
     }
 }
@@ -113,7 +113,7 @@ async fn a_part_in_two_files_and_its_whole_repository_are_proved_each() {
     assert_eq!(again, Sealed::default(), "the same work adds nothing");
     store(&archive, &mut writers.accounts[..1], "app.test.c1", Some("two")).await;
     writers.accounts[0].snapshot(&archive, 0).await;
-    let report = verify(&archive).await;
+    let report = prove(&archive).await;
     assert!(!report.is_refused(), "{report:?}");
     assert_eq!((report.parts, report.proved_parts), (3, 3));
     assert_eq!((report.snapshots, report.proved_snapshots), (1, 1));
@@ -192,7 +192,7 @@ async fn a_part_that_was_changed_is_refused_by_rule() {
         store(&archive, &mut writers.accounts[..1], "app.test.c1", None).await;
         change_rows(folder.path(), table, edit);
         let reopened = Archive::open(folder.path().to_str().unwrap()).unwrap();
-        let report = verify(&reopened).await;
+        let report = prove(&reopened).await;
         let refused: Vec<_> = report.refused.into_iter().collect();
         assert_eq!(refused, [(code.to_owned(), 1)], "{table}");
         assert_eq!(report.proved_parts, 0);
@@ -227,7 +227,7 @@ async fn a_part_under_another_key_is_refused() {
     store(&archive, &mut writers.accounts[..1], "app.test.c1", None).await;
     change_rows(folder.path(), "parts", |rows| with_text(&rows, "key", |_| other.clone()));
     let reopened = Archive::open(folder.path().to_str().unwrap()).unwrap();
-    let report = verify(&reopened).await;
+    let report = prove(&reopened).await;
     assert_eq!(report.refused.into_iter().collect::<Vec<_>>(), [("signature/wrong".to_owned(), 1)]);
 }
 
@@ -241,9 +241,26 @@ async fn an_erased_account_has_no_part() {
     let erased = archive.erase(&did, "deleted", received(1)).await.unwrap();
     assert_eq!(erased.rows, 1 + writers.accounts[0].paths().len() as u64);
     assert!(!is_stored(folder.path(), &secret));
-    let report = verify(&archive).await;
+    let report = prove(&archive).await;
     assert_eq!((report.proved_parts, report.is_refused()), (1, false), "{report:?}");
     // It does not come again.
     store(&archive, &mut writers.accounts[..1], "app.test.*", None).await;
-    assert_eq!(verify(&archive).await.parts, 1);
+    assert_eq!(prove(&archive).await.parts, 1);
+}
+
+#[tokio::test]
+async fn a_record_of_a_part_and_its_absence_are_proved() {
+    let (mut writers, (_folder, archive)) = (writers(1, 8), archive());
+    store(&archive, &mut writers.accounts[..1], "app.test.c1", None).await;
+    let account = &writers.accounts[0];
+    let (did, key) = (account.did(), account.key());
+    let present = account.paths().iter().find(|path| path.starts_with("app.test.c1/")).unwrap();
+    for (path, is_present) in [(present.as_str(), true), ("app.test.c1/absent", false)] {
+        let (collection, rkey) = path.split_once('/').unwrap();
+        let slice = archive.prove_record(did, collection, rkey).await.unwrap().unwrap();
+        let proof =
+            verify::record::verify(&slice, path, Some(did), &key, &Options::default()).unwrap();
+        assert_eq!((proof.record().is_some(), proof.extra().blocks), (is_present, 0), "{path}");
+    }
+    assert_eq!(archive.prove_record(did, "app.test.c2", "a").await.unwrap(), None);
 }

@@ -473,7 +473,8 @@ fn accounts_are_selected_excluded_and_left_to_other_hosts() {
 fn a_relay_names_the_hosts_with_their_sizes_or_the_accounts_of_a_collection() {
     let backfill = Backfill::new(network(12, 3));
     let relay = backfill.sim.url(Server::Relay(0));
-    let args = ["--relay", &*relay, "--name", "posts", "--collections", "app.bsky.feed.post"];
+    let args = ["--relay", &*relay, "--name", "posts", "--whole", "--collections"];
+    let args = [&args[..], &["app.bsky.feed.post"]].concat();
     let (report, code) = ended(&backfill.bare_command(&args).output().unwrap());
     let with_posts: BTreeSet<String> = backfill
         .expected()

@@ -13,7 +13,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -36,13 +36,11 @@ use crate::archive_space::{
 use crate::clock::future_window;
 use crate::host_pacer::{Answer, HostPacer};
 use crate::hosts::{Backoff, BackoffOptions, Jitter};
-use crate::http::{HttpFault, Limits, Url, authority};
+use crate::http::{Limits, Url, authority};
 use crate::identity::{Account, IdentityError, Resolver};
+use crate::part_turn::{MAX_LIMITED_PARTS, PartTurn};
 use crate::rate_limit::RateLimited;
-use crate::xrpc::{
-    self, ErrorName, FetchError, FetchedPart, FetchedRepo, RequestTurn, SliceError, TurnWait,
-    XrpcError, XrpcFault,
-};
+use crate::xrpc::{self, FetchError, FetchedRepo, RequestTurn, WrittenPart, XrpcError, XrpcFault};
 
 /// The expected answer of an account's server to a resync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,14 +86,8 @@ pub(super) type AccountLookup<'a> =
 pub(super) type RepoFetch<'a> =
     Pin<Box<dyn Future<Output = Result<FetchedRepo, FetchError>> + Send + 'a>>;
 
-/// The fetched part; or, for the whole repository instead, why the host's answers were refused, if they were.
-pub(super) type PartFetch<'a> = Pin<
-    Box<
-        dyn Future<Output = Result<Result<FetchedRepo, Option<SliceError>>, FetchError>>
-            + Send
-            + 'a,
-    >,
->;
+pub(super) type PartFetch<'a> =
+    Pin<Box<dyn Future<Output = Result<WrittenPart, FetchError>> + Send + 'a>>;
 
 /// The hosts that DID documents name.
 #[derive(Debug)]
@@ -130,69 +122,7 @@ impl RepoSource for Hosts {
         turn: &'a dyn RequestTurn,
         out: &'a mut (dyn Write + Send),
     ) -> PartFetch<'a> {
-        let max_bytes = self.limits.max_bytes.min(MAX_PART_BYTES);
-        let limits = Limits { max_bytes, ..self.limits };
-        Box::pin(async move {
-            match self.client.fetch_part(host, did, collections, &limits, turn).await {
-                Ok(FetchedPart::Slice(slice)) => {
-                    out.write_all(&slice.archive)?;
-                    let (bytes, wire_bytes) = (slice.archive.len() as u64, slice.received);
-                    let host = host.origin().ascii_serialization().into();
-                    Ok(Ok(FetchedRepo { host, bytes, wire_bytes }))
-                }
-                Ok(FetchedPart::Whole(_)) | Err(SliceError::Size(_)) => Ok(Err(None)),
-                Err(SliceError::Xrpc(error)) if !is_of_part(&error) => Err(error.into()),
-                Err(error) => Ok(Err(Some(error))),
-            }
-        })
-    }
-}
-
-/// Whether an error is about the requests for a part, so that the whole repository may be served.
-fn is_of_part(error: &XrpcError) -> bool {
-    match &error.fault {
-        XrpcFault::Named(named) => {
-            !error.is_retryable()
-                && named.name != ErrorName::RepoNotFound
-                && named.name.account_status().is_none()
-        }
-        XrpcFault::Status(_) => !error.is_retryable(),
-        XrpcFault::Http(HttpFault::TooLarge(_)) => true,
-        _ => false,
-    }
-}
-
-/// The turns of requests to a host, at its pace.
-#[derive(Debug)]
-struct HostTurn<'r> {
-    resyncer: &'r Resyncer,
-    host: &'r Url,
-    /// For how long requests have waited, in microseconds.
-    waited: AtomicU64,
-}
-
-impl HostTurn<'_> {
-    fn waited(&self) -> Duration {
-        Duration::from_micros(self.waited.load(Ordering::Relaxed))
-    }
-}
-
-impl RequestTurn for HostTurn<'_> {
-    /// The request before was answered. A limit that the host has named is waited for if it ends soon; otherwise it is an error, so that
-    /// the fetch holds no permit meanwhile.
-    fn wait(&self) -> TurnWait<'_> {
-        let Some(hosts) = &self.resyncer.hosts else { return Box::pin(std::future::ready(Ok(()))) };
-        let authority = authority(self.host);
-        hosts.record(&authority, Answer::InTime);
-        Box::pin(async move {
-            let (remaining, began) = (hosts.remaining(&authority), Instant::now());
-            if remaining > MAX_TURN_WAIT {
-                return Err(limited(&authority, RateLimited(remaining)));
-            }
-            let ready = self.resyncer.pace(self.host).await;
-            self.waited.fetch_add(began.elapsed().as_micros() as u64, Ordering::Relaxed);
-            ready
-        })
+        Box::pin(self.client.write_part(host, did, collections, &self.limits, turn, out))
     }
 }
 
@@ -421,9 +351,9 @@ impl Resyncer {
         let permit = permit.transpose().map_err(|TooManyWaiting| ResyncError::QueueFull)?;
         // It is returned by verifications and deliveries, which need no permit.
         let space = self.space.acquire(&authority(host), slot).await;
-        let (turn, started) =
-            (HostTurn { resyncer: self, host, waited: AtomicU64::new(0) }, Instant::now());
-        let fetched = self.download(did, &turn, wanted, space).await;
+        let turn = PartTurn::new(self.hosts.as_ref(), &authority(host));
+        let started = Instant::now();
+        let fetched = self.download(did, host, &turn, wanted, space).await;
         if let Some(permit) = permit {
             permit.record(started.elapsed().saturating_sub(turn.waited()), fetched.is_ok());
         }
@@ -462,11 +392,11 @@ impl Resyncer {
     async fn download(
         &self,
         did: Did<'_>,
-        turn: &HostTurn<'_>,
+        host: &Url,
+        turn: &PartTurn<'_>,
         wanted: Option<&Collections>,
         space: Space,
     ) -> Result<Archive, ResyncError> {
-        let host = turn.host;
         let mut out = ArchiveWriter::new(tempfile::tempfile_in(&self.options.folder)?, space);
         let (mut part, mut refusal) = (None, None);
         if let Some(wanted) = wanted {
@@ -626,17 +556,8 @@ const ATTEMPT_BACKOFF: BackoffOptions = BackoffOptions {
     max_requested: Duration::ZERO,
 };
 
-/// Maximum bytes of a part, which is in memory until all of it is received. A larger one is fetched as a whole repository.
-const MAX_PART_BYTES: u64 = 16 << 20;
-
 /// Limits that one attempt waits for.
 const MAX_LIMITED: usize = 16;
-
-/// Limits after which the whole repository is fetched in the place of a part.
-const MAX_LIMITED_PARTS: usize = 2;
-
-/// Maximum time for which a fetch that has begun waits for a limit of its host.
-const MAX_TURN_WAIT: Duration = Duration::from_secs(30);
 
 /// Minimum delay before a failed resync is repeated.
 const MIN_RETRY_DELAY: Duration = Duration::from_secs(12);

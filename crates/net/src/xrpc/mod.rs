@@ -36,10 +36,11 @@ mod unsigned;
 
 pub use client::Client;
 pub use error::{ErrorName, NamedError, XrpcError, XrpcFault};
-pub use paced::{PaceOptions, PacedClient};
+pub use paced::{PaceOptions, PacedClient, PacedPart};
 pub use response::{
     FetchError, FetchedRepo, LatestCommit, ListPage, ListedHost, ListedRepo, PageOptions, Pages,
     RepoStatus, RepoStream,
 };
+pub(crate) use slice::WrittenPart;
 pub use slice::{FetchedPart, FetchedSlice, RequestTurn, SliceError, TurnWait, WholeReason};
 pub use unsigned::{MAX_CURSOR_BYTES, OddEntries};

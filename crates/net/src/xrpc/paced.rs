@@ -4,19 +4,22 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use atproto::syntax::Did;
+use atproto::syntax::{CollectionPatternBuf, Did};
 use reqwest::Url;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep};
 
+use super::WrittenPart;
 use super::client::Client;
 use super::error::{XrpcError, XrpcFault};
 use super::response::{FetchError, FetchedRepo, ListPage, Pages};
+use super::slice::SliceError;
 use crate::archive_space::{ArchiveFile, ArchiveSpace, ArchiveWriter, SlotTurn, is_out_of_space};
 use crate::bounded_map::BoundedMap;
 use crate::concurrency::{ConcurrencyLimit, Permit};
 use crate::host_pacer::{Answer, HostPacer};
 use crate::http::{Coding, Limits, authority};
+use crate::part_turn::{MAX_LIMITED_PARTS, PartTurn};
 
 /// A client that keeps to the limits of every host: see [`host_pacer`](crate::host_pacer). A limit that a host names is
 /// waited for up to an hour, and the request is repeated then. Repositories are asked for compressed with gzip.
@@ -52,6 +55,17 @@ enum SharedPermit {
     Fast(#[expect(dead_code, reason = "held")] Permit),
     Slow(#[expect(dead_code, reason = "held")] Permit),
     Overdue(#[expect(dead_code, reason = "held")] OwnedSemaphorePermit),
+}
+
+/// The part of a repository that proves some collections, or why there is none.
+#[derive(Debug)]
+pub enum PacedPart {
+    /// The part, as a repository is returned.
+    Part(FetchedRepo, ArchiveFile),
+    /// The whole repository costs less, or the server has no `getBlocks`, or its limits interrupted the part twice.
+    Whole,
+    /// The answers of the server were refused.
+    Refused(SliceError),
 }
 
 /// Limits of a [`PacedClient`].
@@ -138,7 +152,7 @@ impl PacedClient {
         let of_host = self.host_turn(host, pages.method()).await?;
         let turn = self.shared_turn(host, of_host).await;
         let started = Instant::now();
-        let page = self.in_turn(host, turn, pages.next()).await;
+        let page = self.in_turn(host, turn, sleep(SLOW_REQUEST), pages.next()).await;
         *answering += started.elapsed();
         page
     }
@@ -162,6 +176,56 @@ impl PacedClient {
             }
             fetched => fetched,
         }
+    }
+
+    /// The part of a repository that proves these collections, as [`fetch_repo`](Self::fetch_repo) returns a whole one. The pace holds for
+    /// each of its requests.
+    ///
+    /// # Errors
+    /// If a request fails so that the whole repository is not served either, or the file cannot be written.
+    pub async fn fetch_part(
+        &self,
+        host: &Url,
+        did: Did<'_>,
+        collections: &[CollectionPatternBuf],
+        limits: &Limits,
+    ) -> Result<PacedPart, FetchError> {
+        match self.fetch_part_within(host, did, collections, limits, None).await {
+            Err(FetchError::Local(error)) if is_out_of_space(&error) => {
+                let slot = self.space.slot_turn(&authority(host)).await;
+                self.fetch_part_within(host, did, collections, limits, Some(&slot)).await
+            }
+            fetched => fetched,
+        }
+    }
+
+    async fn fetch_part_within(
+        &self,
+        host: &Url,
+        did: Did<'_>,
+        collections: &[CollectionPatternBuf],
+        limits: &Limits,
+        slot: Option<&SlotTurn>,
+    ) -> Result<PacedPart, FetchError> {
+        let authority = authority(host);
+        for _ in 0..MAX_LIMITED_PARTS {
+            let turn = self.repo_turn(&authority, "getBlocks", slot).await?;
+            let space = self.space.acquire(&authority, slot).await;
+            let mut out = ArchiveWriter::new(tempfile::tempfile()?, space);
+            let requests = PartTurn::new(Some(&self.pacer), &authority);
+            let slow = requests.until_slow(SLOW_REQUEST);
+            let fetch = self.client.write_part(host, did, collections, limits, &requests, &mut out);
+            let written: Result<WrittenPart, _> = self.in_turn(&authority, turn, slow, fetch).await;
+            if self.record(&authority, remote_error(&written)) {
+                continue;
+            }
+            return Ok(match written? {
+                Ok(fetched) => PacedPart::Part(fetched, out.finish()?),
+                Err(None) => PacedPart::Whole,
+                Err(Some(error)) => PacedPart::Refused(error),
+            });
+        }
+        Ok(PacedPart::Whole)
     }
 
     async fn fetch_within(
@@ -189,17 +253,26 @@ impl PacedClient {
         limits: &Limits,
         slot: Option<&SlotTurn>,
     ) -> Result<(FetchedRepo, ArchiveFile), FetchError> {
-        let of_host = self.host_turn(authority, "getRepo").await?;
-        // Space is returned without a permit. The slots bound the requests that have one.
-        let turn = match slot {
-            Some(_) => Turn { _host: of_host, shared: None },
-            None => self.shared_turn(authority, of_host).await,
-        };
+        let turn = self.repo_turn(authority, "getRepo", slot).await?;
         let space = self.space.acquire(authority, slot).await;
         let mut out = ArchiveWriter::new(tempfile::tempfile()?, space);
         let fetch = self.client.fetch_repo(host, did, &mut out, limits);
-        let fetched = self.in_turn(authority, turn, fetch).await?;
+        let fetched = self.in_turn(authority, turn, sleep(SLOW_REQUEST), fetch).await?;
         Ok((fetched, out.finish()?))
+    }
+
+    /// Waits for the permission of an archive. Space is returned without a permit, and the slots bound the requests that have one.
+    async fn repo_turn(
+        &self,
+        authority: &str,
+        method: &'static str,
+        slot: Option<&SlotTurn>,
+    ) -> Result<Turn, XrpcError> {
+        let of_host = self.host_turn(authority, method).await?;
+        Ok(match slot {
+            Some(_) => Turn { _host: of_host, shared: None },
+            None => self.shared_turn(authority, of_host).await,
+        })
     }
 
     /// Waits until the host may be asked. The host's permit comes before the token: requests that hold tokens and wait for a permit
@@ -225,8 +298,14 @@ impl PacedClient {
         Turn { _host: of_host, shared: Some(shared) }
     }
 
-    /// Makes a request. One that takes long makes room for others, and its host counts as slow.
-    async fn in_turn<T>(&self, host: &str, mut turn: Turn, request: impl Future<Output = T>) -> T {
+    /// Makes a request. One that takes long, when `slow` ends, makes room for others, and its host counts as slow.
+    async fn in_turn<T>(
+        &self,
+        host: &str,
+        mut turn: Turn,
+        slow: impl Future<Output = ()>,
+        request: impl Future<Output = T>,
+    ) -> T {
         let mut request = std::pin::pin!(request);
         tokio::select! {
             biased;
@@ -234,7 +313,7 @@ impl PacedClient {
                 self.lock_slow().remove(host);
                 return done;
             }
-            () = sleep(SLOW_REQUEST) => {}
+            () = slow => {}
         }
         self.lock_slow().insert(host.into(), Instant::now() + SLOW_TIME);
         if let Some(SharedPermit::Fast(_)) = turn.shared
@@ -319,7 +398,7 @@ mod tests {
                 tokio::spawn(async move {
                     let host = format!("slow{number}.test");
                     let turn = paced.turn(&host).await;
-                    paced.in_turn(&host, turn, pending::<()>()).await
+                    paced.in_turn(&host, turn, sleep(SLOW_REQUEST), pending::<()>()).await
                 });
             }
         }
@@ -333,7 +412,7 @@ mod tests {
             tokio::spawn(async move {
                 let host = format!("slow{}.test", number % 64);
                 let turn = paced.turn(&host).await;
-                paced.in_turn(&host, turn, pending::<()>()).await
+                paced.in_turn(&host, turn, sleep(SLOW_REQUEST), pending::<()>()).await
             });
         }
         sleep(Duration::from_secs(60)).await;
@@ -345,11 +424,11 @@ mod tests {
     async fn a_slow_host_has_one_request_until_it_answers_in_time() {
         let paced = paced(&PaceOptions::default());
         let turn = paced.turn("a.test").await;
-        paced.in_turn("a.test", turn, sleep(SLOW_REQUEST * 2)).await;
+        paced.in_turn("a.test", turn, sleep(SLOW_REQUEST), sleep(SLOW_REQUEST * 2)).await;
         let turn = paced.turn("a.test").await;
         assert!(paced.turn("a.test").now_or_never().is_none());
         assert!(paced.turn("b.test").now_or_never().is_some());
-        paced.in_turn("a.test", turn, async {}).await;
+        paced.in_turn("a.test", turn, sleep(SLOW_REQUEST), async {}).await;
         let _turns = [paced.turn("a.test").await, paced.turn("a.test").await];
     }
 

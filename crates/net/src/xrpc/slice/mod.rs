@@ -9,6 +9,7 @@
 //!
 //! The slice is a claim of the host. [`verify::collections`] proves it, or names the node or record that is missing or wrong.
 
+mod part;
 #[cfg(test)]
 mod tests;
 
@@ -27,6 +28,7 @@ use codec::{AnyCid, Cid};
 use reqwest::Url;
 use tokio::time::timeout;
 
+pub(crate) use self::part::WrittenPart;
 use super::client::Client;
 use super::error::{ErrorName, NamedError, XrpcError, XrpcFault};
 use crate::http::{HttpFault, Limits};
