@@ -15,9 +15,9 @@ use program::programs::ARCHIVE;
 
 /// Query the tables of an archive in SQL.
 ///
-/// The tables are events, ops, snapshots, records and hidden, without hidden rows; current_records has the newest
-/// stored version of every record. Functions: cid(record), json(record), at_uri(did, collection, rkey), proof(did,
-/// collection, rkey), and record_text, record_integer, record_boolean, record_time and record_json of (record,
+/// The tables are events, ops, snapshots, records, parts, part_records and hidden, without hidden rows; current_records has the newest
+/// stored version of every record. Functions: cid(record), json(record), at_uri(did, collection, rkey), covers(collections,
+/// collection), proof(did, collection, rkey), and record_text, record_integer, record_boolean, record_time and record_json of (record,
 /// 'property'). Nothing is written to the archive.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
