@@ -12,7 +12,7 @@ use store::sqlite_file;
 
 use crate::error::{OutboxError, OutboxFault};
 use crate::event::bounded;
-use crate::known_records::{COMPLETE, INSERT_ACCOUNT, OUTDATED, select_account};
+use crate::known_records::{COMPLETE, INSERT_ACCOUNT, OUTDATED, WIDENED, select_account};
 use crate::outbox::Outbox;
 use crate::record_effects::{Hash, start_of};
 
@@ -23,6 +23,7 @@ pub struct DeliveredRecords {
     connection: Connection,
     account: Option<i64>,
     is_complete: bool,
+    is_widened: bool,
     page: VecDeque<DeliveredRecord>,
     /// The path after which the next page begins.
     after: Box<str>,
@@ -49,6 +50,11 @@ impl DeliveredRecords {
     /// suffices.
     pub fn is_complete(&self) -> bool {
         self.is_complete
+    }
+
+    /// Whether only collections are missing that were [selected](Outbox::select) since.
+    pub fn is_widened(&self) -> bool {
+        self.is_widened
     }
 
     /// The next record. Events that are stored meanwhile must not change records that were not returned yet.
@@ -113,7 +119,7 @@ impl Histories {
     /// # Errors
     /// If the file cannot be read.
     pub fn counts(&self) -> Result<HistoryCounts, OutboxError> {
-        let select = "SELECT count(*) FILTER (WHERE complete = 1), count(*) FILTER (WHERE complete = 2), \
+        let select = "SELECT count(*) FILTER (WHERE complete = 1), count(*) FILTER (WHERE complete >= 2), \
                       count(*) FILTER (WHERE complete = 0) FROM account";
         let counts = self.connection.query_row(select, [], |row| {
             let count = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
@@ -138,12 +144,16 @@ impl Histories {
     /// If the file cannot be read.
     pub fn awaited(&self) -> Result<Vec<AwaitedHistory>, OutboxError> {
         let read = || -> Result<_, OutboxFault> {
-            let select =
-                "SELECT did, source, complete FROM account WHERE complete <> ?1 ORDER BY id";
+            let select = "SELECT did, source, complete, remembered FROM account WHERE complete <> ?1 ORDER BY id";
             let awaited = |row: &rusqlite::Row<'_>| {
                 let text = |at| row.get::<_, String>(at).map(String::into_boxed_str);
-                let is_outdated = row.get::<_, i64>(2)? == OUTDATED;
-                Ok(AwaitedHistory { did: text(0)?, source: text(1)?, is_outdated })
+                let completeness = row.get::<_, i64>(2)?;
+                Ok(AwaitedHistory {
+                    did: text(0)?,
+                    source: text(1)?,
+                    is_outdated: completeness >= OUTDATED,
+                    is_widened: completeness == WIDENED && row.get(3)?,
+                })
             };
             let mut select = self.connection.prepare(select)?;
             Ok(select.query_map([COMPLETE], awaited)?.collect::<Result<_, _>>()?)
@@ -182,6 +192,19 @@ pub struct AwaitedHistory {
     pub source: Box<str>,
     /// Whether it was complete, and has to be [compared again](Outbox::outdate_histories).
     pub is_outdated: bool,
+    /// Whether only collections are missing that were [selected](Outbox::select) since, and the records of the others are known.
+    pub is_widened: bool,
+}
+
+/// What a new selection selects of accounts whose histories are complete for the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selected {
+    /// Nothing more.
+    NoMore,
+    /// More collections.
+    MoreCollections,
+    /// More records, of any collection.
+    More,
 }
 
 impl Outbox {
@@ -199,6 +222,7 @@ impl Outbox {
             outbox: self.clone(),
             connection,
             is_complete: account.as_ref().is_some_and(|of| of.is_complete && of.is_remembered),
+            is_widened: account.as_ref().is_some_and(|of| of.is_widened),
             account: account.map(|account| account.id),
             page: VecDeque::new(),
             after: "".into(),
@@ -288,9 +312,9 @@ impl Outbox {
     /// # Errors
     /// If the file cannot be written.
     pub fn outdate_histories(&self) -> Result<(), OutboxError> {
-        let update = "UPDATE account SET complete = ?2 WHERE complete = ?1";
+        let update = "UPDATE account SET complete = ?3 WHERE complete IN (?1, ?2)";
         self.write_histories(|transaction| {
-            transaction.execute(update, [COMPLETE, OUTDATED]).map(drop)
+            transaction.execute(update, [COMPLETE, WIDENED, OUTDATED]).map(drop)
         })
     }
 
@@ -303,8 +327,8 @@ impl Outbox {
         dids: impl IntoIterator<Item = &'d str>,
     ) -> Result<(), OutboxError> {
         self.write_histories(|transaction| {
-            let mut update = transaction.prepare(OUTDATE_ONE)?;
-            let outdate = |did| update.execute(params![&*bounded(did), COMPLETE, OUTDATED]);
+            let mut update = transaction.prepare(UPDATE_ONE)?;
+            let outdate = |did| update.execute(params![&*bounded(did), OUTDATED]);
             dids.into_iter().map(outdate).try_for_each(|updated| updated.map(drop))
         })
     }
@@ -320,25 +344,46 @@ impl Outbox {
         selection.map_err(OutboxError::at(self.path()))
     }
 
+    /// Whether histories lack only collections that were [selected](Self::select) since.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn has_widened_histories(&self) -> Result<bool, OutboxError> {
+        let select = "SELECT EXISTS (SELECT 1 FROM account WHERE complete = ?1)";
+        let connection = sqlite_file::open_reader(self.path())?;
+        let has_widened = connection.query_row(select, [WIDENED], |row| row.get(0));
+        has_widened.map_err(OutboxError::at(self.path()))
+    }
+
     /// Stores the selection of the source, and makes complete histories [outdated](Self::outdate_histories) in the same
     /// transaction: all of them if more is selected than before, else histories of accounts that are not selected, as
-    /// their events do not reach consumers.
+    /// their events do not reach consumers. Outdated histories that lack [collections](Selected::MoreCollections) alone are told apart.
     ///
     /// # Errors
     /// If the file cannot be written.
     pub fn select(
         &self,
         selection: &str,
-        selects_more: bool,
+        selected: Selected,
         has_account: impl Fn(&str) -> bool,
     ) -> Result<(), OutboxError> {
         self.write_histories(|transaction| {
-            let mut select = transaction.prepare("SELECT did FROM account WHERE complete = ?1")?;
-            let dids = select.query_map([COMPLETE], |row| row.get::<_, String>(0))?;
-            let dids: Vec<String> = dids.collect::<Result<_, _>>()?;
-            let mut update = transaction.prepare(OUTDATE_ONE)?;
-            for did in dids.iter().filter(|did| selects_more || !has_account(did)) {
-                update.execute(params![did, COMPLETE, OUTDATED])?;
+            let select = "SELECT did, complete FROM account WHERE complete IN (?1, ?2)";
+            let mut select = transaction.prepare(select)?;
+            let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            let accounts = select.query_map([COMPLETE, WIDENED], row)?;
+            let accounts: Vec<(String, i64)> = accounts.collect::<Result<_, _>>()?;
+            let mut update = transaction.prepare(UPDATE_ONE)?;
+            for (did, before) in &accounts {
+                let now = match selected {
+                    _ if !has_account(did) => OUTDATED,
+                    Selected::NoMore => *before,
+                    Selected::MoreCollections => WIDENED,
+                    Selected::More => OUTDATED,
+                };
+                if now != *before {
+                    update.execute(params![did, now])?;
+                }
             }
             let replace = "INSERT OR REPLACE INTO selection (id, selection) VALUES (0, ?1)";
             transaction.execute(replace, [selection]).map(drop)
@@ -362,7 +407,7 @@ impl Outbox {
     }
 }
 
-const OUTDATE_ONE: &str = "UPDATE account SET complete = ?3 WHERE did = ?1 AND complete = ?2";
+const UPDATE_ONE: &str = "UPDATE account SET complete = ?2 WHERE did = ?1 AND complete <> 0";
 
 /// Number of records that are read at once.
 const PAGE_RECORDS: i64 = 512;

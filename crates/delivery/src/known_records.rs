@@ -35,8 +35,10 @@ pub(crate) struct KnownRecords {
 pub(crate) struct AccountRow {
     pub(crate) id: i64,
     pub(crate) is_complete: bool,
-    /// Whether it is complete except for records that were selected since.
+    /// Whether it is complete except for records that were selected since, or events that were lost.
     pub(crate) is_outdated: bool,
+    /// Whether it is outdated only by collections that were selected since.
+    pub(crate) is_widened: bool,
     pub(crate) is_remembered: bool,
 }
 
@@ -96,10 +98,11 @@ impl KnownRecords {
         if let Source::Repository { is_whole, is_last } = effects.source {
             account.is_complete = is_last || (account.is_complete && !is_whole);
             account.is_outdated &= !is_last;
+            account.is_widened &= !is_last;
         }
         if effects.source == Source::Deletion {
             self.delete_records(transaction, &account)?;
-            (account.is_complete, account.is_outdated) = (false, false);
+            (account.is_complete, account.is_outdated, account.is_widened) = (false, false, false);
             account.is_remembered = true;
         }
         if account != stored {
@@ -199,6 +202,7 @@ impl AccountRow {
         match (self.is_complete, self.is_outdated) {
             (false, _) => 0,
             (true, false) => COMPLETE,
+            (true, true) if self.is_widened => WIDENED,
             (true, true) => OUTDATED,
         }
     }
@@ -214,7 +218,8 @@ pub(crate) fn select_account(
         Ok(AccountRow {
             id: row.get(0)?,
             is_complete: completeness != 0,
-            is_outdated: completeness == OUTDATED,
+            is_outdated: completeness >= OUTDATED,
+            is_widened: completeness == WIDENED,
             is_remembered: row.get(2)?,
         })
     };
@@ -287,6 +292,8 @@ pub(crate) const INSERT_ACCOUNT: &str = "INSERT INTO account (did, source, compl
 /// Values of the column `complete`, other than 0.
 pub(crate) const COMPLETE: i64 = 1;
 pub(crate) const OUTDATED: i64 = 2;
+/// Outdated, but only by collections that were selected since.
+pub(crate) const WIDENED: i64 = 3;
 
 const INSERT_RECORD: &str = "INSERT INTO record (account, path, hash) VALUES (?1, ?2, ?3) \
                              ON CONFLICT (account, path) DO NOTHING";

@@ -194,7 +194,7 @@ pub use consumer::Consumer;
 pub use database::OutboxIdentity;
 pub use dead_letters::{DeadLetterError, DeadLetters, dead_letter_bytes, read_dead_letters};
 pub use delivered_records::{
-    AwaitedHistory, DeliveredRecord, DeliveredRecords, Histories, HistoryCounts,
+    AwaitedHistory, DeliveredRecord, DeliveredRecords, Histories, HistoryCounts, Selected,
 };
 pub use delivery::{Delivery, DeliveryError, DeliveryMetrics, DeliveryOptions, DeliverySummary};
 pub use error::{OutboxError, OutboxFault};

@@ -117,7 +117,9 @@ impl Control {
         let prepare = |_: &HashSet<String>, collections: &HashSet<CollectionPatternBuf>| {
             let Some(outbox) = &self.readiness.outbox else { return Ok(()) };
             let stored = stored.with_collections(collections);
-            stored.store(outbox, |did| self.selection.has_account(Some(did))).map(drop)
+            let (stored, _) = stored.store(outbox, |did| self.selection.has_account(Some(did)))?;
+            self.selection.resyncs.replace_base(stored.base().iter().cloned());
+            Ok(())
         };
         self.selection.change(apply, prepare)?;
         self.outdated.notify_one();

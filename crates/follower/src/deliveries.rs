@@ -64,8 +64,9 @@ impl Deliveries {
                 outbox.set_paused(name, true)?;
             }
         }
-        let changed = StoredSelection::of(&setup.selection)
+        let (stored, changed) = StoredSelection::of(&setup.selection)
             .store(&outbox, |did| setup.selection.has_account(Some(did)))?;
+        setup.selection.resyncs.replace_base(stored.base().iter().cloned());
         announce_selection(changed);
         if args.restart.is_some() {
             outbox.outdate_histories()?;
@@ -146,7 +147,7 @@ impl Deliveries {
 }
 
 /// Says how the selection differs from the last run's.
-fn announce_selection(SelectionChange { selects_more, selects_less }: SelectionChange) {
+fn announce_selection(SelectionChange { selects_more, selects_less, .. }: SelectionChange) {
     let print = |text: &str| messages::print(Level::WARN, text);
     if selects_more {
         print(

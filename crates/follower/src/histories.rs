@@ -84,6 +84,8 @@ struct Group {
     /// Whether they are requested although their histories are complete: later events are not known.
     are_lost: bool,
     dids: Vec<Box<str>>,
+    /// The accounts that lack only collections.
+    widened: HashSet<Box<str>>,
 }
 
 /// Requests the histories of a run.
@@ -140,7 +142,7 @@ impl Histories {
             }
         }
         let mut groups = self.awaited(|of| self.backfills || of.is_outdated)?;
-        groups.push(Group { server: None, are_lost: true, dids });
+        groups.push(Group { server: None, are_lost: true, dids, widened: HashSet::new() });
         Ok(groups)
     }
 
@@ -151,7 +153,8 @@ impl Histories {
         is_wanted: impl Fn(&AwaitedHistory) -> bool,
     ) -> Result<Vec<Group>, OutboxError> {
         let mut groups: BTreeMap<String, Group> = BTreeMap::new();
-        let new = |server| Group { server, are_lost: false, dids: Vec::new() };
+        let new =
+            |server| Group { server, are_lost: false, dids: Vec::new(), widened: HashSet::new() };
         groups.insert(String::new(), new(None));
         for listing in &self.listings {
             let server = listing.server().cloned();
@@ -161,6 +164,9 @@ impl Histories {
             let source = if awaited.is_outdated { "" } else { &*awaited.source };
             let group = groups.get_mut(source);
             if let Some(group) = group.filter(|_| self.selection.has_account(Some(&awaited.did))) {
+                if awaited.is_widened {
+                    group.widened.insert(awaited.did.clone());
+                }
                 group.dids.push(awaited.did);
             }
         }
@@ -238,6 +244,7 @@ impl Histories {
     /// The repository of an account was delivered.
     pub(super) fn is_done(&self, did: &str) {
         lock(&self.told).remove(did);
+        self.selection.resyncs.forget(did);
         if self.lock().remove(did).is_some() {
             self.progress.is_done();
             self.status.finished_history(did, self.progress.all());
@@ -376,6 +383,9 @@ async fn request_all(histories: Arc<Histories>, group: Group) {
                 histories.progress.is_done();
                 continue;
             }
+            if group.widened.contains(&did) {
+                histories.selection.resyncs.widen(&did);
+            }
             let (histories, server) = (histories.clone(), group.server.clone());
             running.spawn(async move { histories.request(did, server.as_ref(), permit).await });
         }
@@ -404,7 +414,7 @@ async fn add(histories: Arc<Histories>, dids: Vec<String>) -> Group {
         Vec::new()
     });
     histories.announce(&dids);
-    Group { server: None, are_lost: false, dids }
+    Group { server: None, are_lost: false, dids, widened: HashSet::new() }
 }
 
 /// Histories of one source that are requested at a time. The firehose limits the rate per host.

@@ -59,6 +59,11 @@ impl LineRecipient for LinesToOutbox {
         let (repository, fetched_micros) = (lines.repository(), micros(SystemTime::now()));
         let (did, rev) = (&*repository.did, repository.head.rev.to_string());
         lines.compare_with(self.outbox.delivered_records(did).map_err(io::Error::other)?)?;
+        if lines.lacks_base() {
+            self.outbox.outdate_histories_of([did]).map_err(io::Error::other)?;
+            shared.complete();
+            return Ok(());
+        }
         let (mut line, mut is_last) = (Vec::new(), false);
         while !is_last && !shared.has_failed() {
             line.clear();

@@ -163,8 +163,16 @@ impl<R: LineRecipient> Printer<R> {
             (None, filter) => filter,
         };
         let lines = ResyncLines::new(resynced, &repository, &filter, self.content.proof.is_some());
-        self.recipient.repository(&mut lines.map_err(io::Error::other)?, ack)?;
-        if !self.selection.filter().has_same_collections(&filter) {
+        let mut lines = lines.map_err(io::Error::other)?;
+        self.recipient.repository(&mut lines, ack)?;
+        let had = resynced.base.iter().chain(&resynced.collections).flat_map(|names| names.iter());
+        let had: Vec<_> = had.cloned().collect();
+        let now = self.selection.filter();
+        let is_complete = match &resynced.base {
+            Some(_) => !lines.lacks_base() && now.has_same_collections(&now.within(&had)),
+            None => now.has_same_collections(&filter),
+        };
+        if !is_complete {
             self.for_history(|histories| histories.is_outdated(&resynced.did));
         }
         Ok(())

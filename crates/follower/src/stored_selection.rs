@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use atproto::syntax::CollectionPatternBuf;
-use delivery::Outbox;
+use delivery::{Outbox, Selected};
 use serde::{Deserialize, Serialize};
 
 use super::selection::Selection;
@@ -22,6 +22,9 @@ pub(super) struct StoredSelection {
     /// The expression of `--where`.
     #[serde(rename = "where")]
     condition: Option<String>,
+    /// The collections of which all histories are complete that [lack only others](delivery::AwaitedHistory::is_widened).
+    #[serde(default)]
+    base: Vec<CollectionPatternBuf>,
 }
 
 /// How a selection differs from the one before.
@@ -31,6 +34,8 @@ pub(super) struct SelectionChange {
     pub(super) selects_more: bool,
     /// Whether it may leave out a record that the one before selected.
     pub(super) selects_less: bool,
+    /// Whether it may select more only of other collections.
+    selects_collections: bool,
 }
 
 impl StoredSelection {
@@ -39,7 +44,7 @@ impl StoredSelection {
         let filter = selection.filter();
         let condition = filter.condition.as_ref().map(|condition| condition.text().to_owned());
         let collections = (!filter.has_all_collections()).then(|| filter.collections().to_vec());
-        Self { collections, condition }
+        Self { collections, condition, base: Vec::new() }
     }
 
     /// The same with these collections.
@@ -51,7 +56,13 @@ impl StoredSelection {
 
     /// The difference to the one before. Of two expressions nothing is known but whether they are the same.
     fn change_from(&self, before: &Self) -> SelectionChange {
-        SelectionChange { selects_more: !before.covers(self), selects_less: !self.covers(before) }
+        SelectionChange {
+            selects_more: !before.covers(self),
+            selects_less: !self.covers(before),
+            selects_collections: self.collections.is_some()
+                && before.collections.is_some()
+                && self.condition == before.condition,
+        }
     }
 
     /// Whether it surely selects all that another one does.
@@ -66,23 +77,49 @@ impl StoredSelection {
         has_collections && (self.condition.is_none() || self.condition == other.condition)
     }
 
-    /// Stores it in the outbox, and outdates the histories that are not complete for it.
+    /// The collections of which a consumer still has all records.
+    pub(super) fn base(&self) -> &[CollectionPatternBuf] {
+        &self.base
+    }
+
+    /// The same after another one, for which histories are complete; if some are not yet, they are for its base.
+    fn after(self, before: &Self, has_widened: bool) -> Self {
+        let had =
+            if has_widened { &before.base } else { before.collections.as_deref().unwrap_or(&[]) };
+        let has = |name: &&CollectionPatternBuf| {
+            let lists = [self.collections.as_deref(), before.collections.as_deref()];
+            lists.iter().flatten().all(|list| list.iter().any(|outer| outer.includes(name)))
+        };
+        Self { base: had.iter().filter(has).cloned().collect(), ..self }
+    }
+
+    /// Stores it in the outbox, and outdates the histories that are not complete for it. Returns it as stored.
     pub(super) fn store(
-        &self,
+        self,
         outbox: &Outbox,
         has_account: impl Fn(&str) -> bool,
-    ) -> Result<SelectionChange, Failure> {
+    ) -> Result<(Self, SelectionChange), Failure> {
         let before = outbox.selection()?;
         let before = before.map(|text| serde_json::from_str::<Self>(&text));
-        let change = match before {
-            Some(Ok(before)) => self.change_from(&before),
+        let (stored, change) = match before {
+            Some(Ok(before)) => {
+                let change = self.change_from(&before);
+                (self.after(&before, outbox.has_widened_histories()?), change)
+            }
             // A selection of another version says nothing.
-            Some(Err(_)) => SelectionChange { selects_more: true, selects_less: false },
-            None => SelectionChange::default(),
+            Some(Err(_)) => {
+                (self, SelectionChange { selects_more: true, ..SelectionChange::default() })
+            }
+            None => (self, SelectionChange::default()),
         };
-        let text = serde_json::to_string(self).expect("two lists of texts");
-        outbox.select(&text, change.selects_more, has_account)?;
-        Ok(change)
+        let selected = match (change.selects_more, change.selects_collections) {
+            (false, _) => Selected::NoMore,
+            (true, true) => Selected::MoreCollections,
+            (true, false) => Selected::More,
+        };
+        let text = serde_json::to_string(&stored).expect("lists of texts");
+        outbox.select(&text, selected, has_account)?;
+        Ok((stored, change))
     }
 }
 
@@ -95,6 +132,7 @@ mod tests {
         StoredSelection {
             collections: (!names.is_empty()).then_some(names),
             condition: (!condition.is_empty()).then(|| condition.to_owned()),
+            base: Vec::new(),
         }
     }
 
@@ -120,7 +158,7 @@ mod tests {
             (selection(&["a.b.c"], "x"), selection(&[], "x"), more),
             (selection(&["a.b.c"], ""), selection(&["a.b.c", "a.b.d"], "x"), both),
         ] {
-            let SelectionChange { selects_more, selects_less } = now.change_from(&before);
+            let SelectionChange { selects_more, selects_less, .. } = now.change_from(&before);
             assert_eq!((selects_more, selects_less), expected, "{before:?} to {now:?}");
         }
     }
@@ -144,7 +182,7 @@ mod tests {
         };
         let (a, b) = ("did:web:a.test", "did:web:b.test");
         let store = |selection: &StoredSelection, has_account: &dyn Fn(&str) -> bool| {
-            selection.store(&outbox, has_account).unwrap()
+            selection.clone().store(&outbox, has_account).unwrap().1
         };
         let complete_both = |number| [a, b].into_iter().for_each(|did| complete(did, number));
         complete_both(1);

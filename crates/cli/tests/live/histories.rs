@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags};
+use serde_json::json;
 use simnet::servers::{Fault, FaultSchedule, RequestLimit, Server, Simulation, Spec};
 
 use crate::{Running, file_lines, follow};
@@ -166,6 +167,9 @@ fn the_history_of_a_collection_is_the_part_of_the_repository_that_proves_it() {
     let to = format!("{},file:{}", tables.to(), folder.display());
     let (gate, repost) = ("app.bsky.feed.postgate", "app.bsky.feed.repost");
     for collections in [&[gate][..], &[gate, repost]] {
+        if collections.len() == 2 {
+            sim.write_commit_as(0);
+        }
         let names = collections.join(",");
         let args = ["--all-from", &*servers, "--collections", &*names, "--to", &*to];
         let running = Running::start(follow(&sim, dir.path(), &args));
@@ -182,7 +186,16 @@ fn the_history_of_a_collection_is_the_part_of_the_repository_that_proves_it() {
     assert!(requests(&sim, "getBlocks") > 0);
     let lines = file_lines(&folder);
     let parts: Vec<_> = lines.iter().filter(|line| line["kind"] == "resync").collect();
-    assert!(parts.len() >= 6 && parts.iter().all(|line| line["collections"][0] == gate));
+    // The second run adds a collection to accounts that have the same commit, and fetches both of the changed one.
+    let of = |collections: &[&str]| {
+        let is_of = |line: &&&serde_json::Value| line["collections"] == json!(collections);
+        parts.iter().filter(is_of).map(|line| line["did"].clone()).collect::<Vec<_>>()
+    };
+    let changed = sim.account(0).did;
+    assert_eq!(of(&[gate]).len(), 3);
+    assert_eq!(of(&[gate, repost]), [json!(changed)]);
+    let added = of(&[repost]);
+    assert!(added.len() == 2 && !added.contains(&json!(changed)), "{added:?}");
     // A record takes some 400 bytes.
     let bytes: u64 = parts.iter().map(|line| line["bytes"].as_u64().unwrap()).sum();
     let records = expected(&sim).len();

@@ -142,11 +142,11 @@ fn a_selection_outdates_what_it_was_not_delivered_for_in_the_transaction_that_st
         (counts.complete, counts.outdated, counts.awaited)
     };
     assert_eq!(fixture.outbox().selection().unwrap(), None);
-    fixture.outbox().select("first", false, |_| true).unwrap();
+    fixture.outbox().select("first", Selected::NoMore, |_| true).unwrap();
     assert_eq!(counts(&fixture), (2, 0, 0));
-    fixture.outbox().select("less", false, |did| did == DID).unwrap();
+    fixture.outbox().select("less", Selected::NoMore, |did| did == DID).unwrap();
     assert_eq!(counts(&fixture), (1, 1, 0));
-    fixture.outbox().select("more", true, |_| true).unwrap();
+    fixture.outbox().select("more", Selected::More, |_| true).unwrap();
     fixture.reopen();
     assert_eq!(counts(&fixture), (0, 2, 0));
     assert_eq!(fixture.outbox().selection().unwrap().as_deref(), Some("more"));
@@ -250,6 +250,50 @@ fn an_outdated_history_is_awaited_until_the_difference_and_keeps_what_consumers_
     assert_eq!(awaited(&fixture), both[1..]);
     let expected = ["a/1=1", "a/2=1", "b/1=1", "b/2=1"].map(str::to_owned).to_vec();
     assert_eq!(fixture.records(DID), (true, expected));
+}
+
+#[test]
+fn a_history_that_lacks_only_collections_is_told_apart_until_more_is_missing() {
+    let fixture_of = || {
+        let mut fixture = Fixture::new(Options::default());
+        fixture.append(DID, whole(&[("a/1", "1")], true));
+        fixture
+    };
+    let states = |fixture: &Fixture| -> Vec<(bool, bool)> {
+        let all = fixture.outbox().histories().unwrap().awaited().unwrap();
+        all.into_iter().map(|of| (of.is_outdated, of.is_widened)).collect()
+    };
+    let select = |fixture: &Fixture, selected, has_account: bool| {
+        fixture.outbox().select("selection", selected, |_| has_account).unwrap();
+    };
+    let mut fixture = fixture_of();
+    select(&fixture, Selected::NoMore, true);
+    assert_eq!(states(&fixture), []);
+    select(&fixture, Selected::MoreCollections, true);
+    select(&fixture, Selected::NoMore, true);
+    fixture.reopen();
+    assert_eq!(states(&fixture), [(true, true)]);
+    assert!(fixture.outbox().has_widened_histories().unwrap());
+    assert_eq!(fixture.outbox().histories().unwrap().counts().unwrap().outdated, 1);
+    // Its events do not reach consumers, or some were lost.
+    let changes: [fn(&Fixture); 4] = [
+        |fixture| fixture.outbox().select("selection", Selected::NoMore, |_| false).unwrap(),
+        |fixture| fixture.outbox().select("selection", Selected::More, |_| true).unwrap(),
+        |fixture| fixture.outbox().outdate_histories().unwrap(),
+        |fixture| fixture.outbox().outdate_histories_of([DID]).unwrap(),
+    ];
+    for change in changes {
+        let fixture = fixture_of();
+        select(&fixture, Selected::MoreCollections, true);
+        change(&fixture);
+        assert_eq!(states(&fixture), [(true, false)]);
+        select(&fixture, Selected::MoreCollections, true);
+        assert_eq!(states(&fixture), [(true, false)]);
+    }
+    let mut last = RecordEffects::of_repository(false);
+    last.complete();
+    fixture.append(DID, with(last, &[("b/1", "1")]));
+    assert_eq!(states(&fixture), []);
 }
 
 #[test]

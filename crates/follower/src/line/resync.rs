@@ -84,6 +84,12 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         self.delivered.as_ref().is_none_or(|delivered| !delivered.is_complete())
     }
 
+    /// Whether the lines add collections to others that the reader does not have as of this commit, or of which nothing is known.
+    pub(crate) fn lacks_base(&self) -> bool {
+        let has_others = |of: &DeliveredRecords| of.is_complete() && of.is_widened();
+        self.resynced.base.is_some() && !self.delivered.as_ref().is_some_and(has_others)
+    }
+
     /// The repository.
     pub fn repository(&self) -> &'r ResyncedRepo {
         self.resynced

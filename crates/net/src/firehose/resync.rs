@@ -28,7 +28,7 @@ use verify::{collections, record};
 use super::account_pacer::AccountPacer;
 use super::fetch_limit::{FetchLimit, MaxFetches, TooManyWaiting};
 use super::keys::host_domain;
-use super::resync_options::{Collections, ResyncOptions};
+use super::resync_options::{AddedCollections, Collections, ResyncOptions};
 use super::resynced_repo::{PartRefusal, ResyncError, ResyncResult, ResyncedRepo};
 use crate::archive_space::{
     ArchiveFile, ArchiveSpace, ArchiveWriter, SlotTurn, Space, is_out_of_space,
@@ -253,6 +253,12 @@ impl Resyncer {
         let began = std::time::Instant::now();
         let account = self.account(did, false).await?;
         let host = account.host.as_ref().ok_or(ResyncError::NoHost)?;
+        if let Some(known) = known
+            && let Some(added) = self.options.collections.added(did.as_str())
+            && let Some(resynced) = self.try_added(&account, host, known, added, began).await?
+        {
+            return Ok(resynced);
+        }
         let wanted = self.options.collections.get();
         let mut archive = self.fetch(did, host, wanted.as_ref()).await?;
         let verified = match self.verify_by_any_key(&account, &archive).await {
@@ -263,21 +269,8 @@ impl Resyncer {
             }
             verified => verified?,
         };
-        let Archive { host, bytes, file, collections, part_refusal } = archive;
-        let VerifiedArchive { head, key, records, invalid_records } = verified;
-        let resynced = ResyncedRepo {
-            did: did.as_str().into(),
-            head,
-            key,
-            collections,
-            part_refusal,
-            records,
-            invalid_records,
-            bytes,
-            host,
-            began,
-            file,
-        };
+        let resynced = archive.into_resynced(did, verified, began);
+        let head = resynced.head;
         resynced.check_window(future_window(&self.policy))?;
         match known {
             Some(Head { rev: known, .. }) if head.rev < known => {
@@ -285,6 +278,30 @@ impl Resyncer {
                 Err(ResyncError::Outdated { host, rev: head.rev, known })
             }
             _ => Ok(resynced),
+        }
+    }
+
+    /// Fetches the collections that a consumer lacks, if the account still has its known commit. Otherwise, and if the host does not serve
+    /// or prove them, all wanted collections are to be fetched.
+    async fn try_added(
+        &self,
+        account: &Account,
+        host: &Url,
+        known: Head,
+        AddedCollections { added, base }: AddedCollections,
+        began: std::time::Instant,
+    ) -> Result<Option<ResyncedRepo>, ResyncError> {
+        let archive = self.fetch(account.did(), host, Some(&added)).await?;
+        if archive.collections.is_none() {
+            return Ok(None);
+        }
+        match self.verify_by_any_key(account, &archive).await {
+            Ok(verified) if verified.head == known => {
+                let resynced = archive.into_resynced(account.did(), verified, began);
+                Ok(Some(ResyncedRepo { base: Some(base), ..resynced }))
+            }
+            Ok(_) | Err(ResyncError::Rejected { .. }) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -465,6 +482,32 @@ struct Archive {
     /// The collections that it proves, if it has only these.
     collections: Option<Collections>,
     part_refusal: Option<PartRefusal>,
+}
+
+impl Archive {
+    fn into_resynced(
+        self,
+        did: Did<'_>,
+        verified: VerifiedArchive,
+        began: std::time::Instant,
+    ) -> ResyncedRepo {
+        let Self { host, bytes, file, collections, part_refusal } = self;
+        let VerifiedArchive { head, key, records, invalid_records } = verified;
+        ResyncedRepo {
+            did: did.as_str().into(),
+            head,
+            key,
+            collections,
+            base: None,
+            part_refusal,
+            records,
+            invalid_records,
+            bytes,
+            host,
+            began,
+            file,
+        }
+    }
 }
 
 /// The result of verifying an archive.

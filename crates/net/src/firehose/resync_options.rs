@@ -1,7 +1,8 @@
 //! Options of resyncs.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use atproto::syntax::CollectionPatternBuf;
 use verify::repository;
@@ -68,17 +69,66 @@ pub(super) type Collections = Arc<[CollectionPatternBuf]>;
 /// The collections of which resyncs fetch the records. Clones share it, and it may change during a run: a resync that has begun keeps the
 /// collections of its beginning.
 #[derive(Clone, Debug, Default)]
-pub struct ResyncCollections(Arc<RwLock<Option<Collections>>>);
+pub struct ResyncCollections(Arc<RwLock<WantedCollections>>);
+
+#[derive(Debug, Default)]
+struct WantedCollections {
+    /// `None` for whole repositories.
+    all: Option<Collections>,
+    /// The collections that the consumer has of the accounts in `widened`.
+    base: Collections,
+    widened: HashSet<Box<str>>,
+}
+
+/// The collections that an account lacks, and the others.
+#[derive(Clone, Debug)]
+pub(super) struct AddedCollections {
+    pub(super) added: Collections,
+    pub(super) base: Collections,
+}
 
 impl ResyncCollections {
     /// Replaces the collections; `None` for whole repositories.
     pub fn replace(&self, collections: Option<impl IntoIterator<Item = CollectionPatternBuf>>) {
-        let collections = collections.map(Collections::from_iter);
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = collections;
+        self.write().all = collections.map(Collections::from_iter);
+    }
+
+    /// Replaces the collections that the consumer has of [widened](Self::widen) accounts.
+    pub fn replace_base(&self, collections: impl IntoIterator<Item = CollectionPatternBuf>) {
+        self.write().base = collections.into_iter().collect();
+    }
+
+    /// Says that the consumer has all records of an account in the base collections, as of its known commit: if the account still has
+    /// that commit, only the other collections are fetched.
+    pub fn widen(&self, did: &str) {
+        self.write().widened.insert(did.into());
+    }
+
+    /// Says that nothing is known of an account any more.
+    pub fn forget(&self, did: &str) {
+        self.write().widened.remove(did);
     }
 
     pub(super) fn get(&self) -> Option<Collections> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.read().all.clone()
+    }
+
+    /// The collections that a widened account lacks; `None` if there are others than these.
+    pub(super) fn added(&self, did: &str) -> Option<AddedCollections> {
+        let wanted = self.read();
+        let all = wanted.all.as_ref().filter(|_| wanted.widened.contains(did))?;
+        let is_added =
+            |name: &&CollectionPatternBuf| !wanted.base.iter().any(|outer| outer.includes(name));
+        let added: Collections = all.iter().filter(is_added).cloned().collect();
+        (!added.is_empty()).then(|| AddedCollections { added, base: wanted.base.clone() })
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, WantedCollections> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, WantedCollections> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

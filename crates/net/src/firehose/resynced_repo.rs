@@ -33,6 +33,8 @@ pub struct ResyncedRepo {
     pub key: PublicKey,
     /// The wanted collections, if the archive has only their records; `None` for all records of the account.
     pub collections: Option<Collections>,
+    /// The other collections, of which the consumer [has all records](super::ResyncCollections::widen) as of this commit.
+    pub base: Option<Collections>,
     /// Why the archive has all records although collections were wanted, if the host's answers were refused.
     pub part_refusal: Option<PartRefusal>,
     /// Number of records in the archive.
@@ -72,6 +74,7 @@ impl ResyncedRepo {
             head,
             key: key.map_err(io::Error::other)?,
             collections: None,
+            base: None,
             part_refusal: None,
             records: 0,
             invalid_records: 0,
