@@ -71,29 +71,40 @@ pub(crate) fn all_records(
     let mut records = vec![profile(clock_id, now_micros)];
     let written = count.checked_sub(1).expect("a profile at least");
     for ((collection, _), count) in SHARES.iter().zip(apportion(&SHARES.map(|(_, w)| w), written)) {
-        let mut random = seed.stream(*collection as u64);
-        let history = History::new(*seed, *collection, count as u64, clock_id, now_micros);
-        let tids = (0..history.count).map(|index| history.tid(index, random.next_u64()));
-        records.extend(tids.map(|tid| history.record(tid)));
+        records.extend(written_records(seed, *collection, count, clock_id, now_micros));
     }
     records.sort_by(|a, b| a.key.cmp(&b.key));
     records
 }
 
+/// `count` records of a collection, in the order of their times.
+pub(crate) fn written_records(
+    seed: &Seed,
+    collection: Collection,
+    count: usize,
+    clock_id: u16,
+    now_micros: u64,
+) -> Vec<InitialRecord> {
+    let mut random = seed.stream(collection as u64);
+    let history = History::new(*seed, collection, count as u64, clock_id, now_micros);
+    let tids = (0..history.count).map(|index| history.tid(index, random.next_u64()));
+    tids.map(|tid| history.record(tid)).collect()
+}
+
 /// The profile that every account has.
-fn profile(clock_id: u16, now_micros: u64) -> InitialRecord {
+pub(crate) fn profile(clock_id: u16, now_micros: u64) -> InitialRecord {
     let tid = Tid::new(now_micros - LIFE_MICROS, clock_id);
     InitialRecord::new(RecordPath { collection: Collection::Profile, tid })
 }
 
 impl InitialRecord {
-    fn new(path: RecordPath) -> Self {
+    pub(crate) fn new(path: RecordPath) -> Self {
         Self { path, key: path.to_key().into() }
     }
 }
 
 /// One of the known keys of this height.
-fn tall_record(height: Layer, random: &mut Random) -> InitialRecord {
+pub(crate) fn tall_record(height: Layer, random: &mut Random) -> InitialRecord {
     let of_height = TALL_KEYS.into_iter().filter(|(other, ..)| *other == height);
     let (_, collection, rkey) = *random.pick(&of_height.collect::<Vec<_>>());
     let tid = Tid::parse(rkey).expect("a TID of the table");

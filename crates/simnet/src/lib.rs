@@ -11,6 +11,7 @@
 //! | [`firehose`] | the calibrated stream of `#commit` frames |
 //! | [`signed_commits`] | signed commit objects and their keys |
 //! | [`repository_corpus`] | a whole repository in one archive |
+//! | [`sampled_repositories`] | repositories of many sizes and shapes, one at a time |
 //! | [`tree_records`] | records to insert into a tree and to look up |
 //! | [`hostile`] | malformed inputs, and unusual valid ones |
 //! | [`schnorr_events`] | Nostr events for the verification of signatures |
@@ -56,6 +57,7 @@ pub mod random;
 pub mod record;
 pub mod repository;
 pub mod repository_corpus;
+pub mod sampled_repositories;
 pub mod schnorr_events;
 #[cfg(feature = "servers")]
 pub mod servers;

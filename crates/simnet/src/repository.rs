@@ -267,6 +267,19 @@ pub(crate) fn sign(did: &str, key: &SigningKey, rev: Tid, data: Cid) -> Block {
     commit_object(did, rev, Some(&signature), data).into_block()
 }
 
+/// An archive that proves the record at `key`, or its absence.
+pub(crate) fn record_proof(
+    head: &Block,
+    tree: &Tree,
+    key: &str,
+    record: Option<(Cid, Vec<u8>)>,
+) -> Vec<u8> {
+    let proof = tree.covering_proof([key]);
+    let nodes = proof.iter().map(|(cid, node)| (cid, node.data.as_slice()));
+    let record = record.iter().map(|(cid, data)| (cid, data.as_slice()));
+    archive(&[head.cid], [(&head.cid, &head.data[..])].into_iter().chain(nodes).chain(record))
+}
+
 fn commit_object(did: &str, rev: Tid, signature: Option<&[u8; 64]>, data: Cid) -> BlockWriter {
     let mut out = BlockWriter::new();
     out.map(5 + usize::from(signature.is_some()));

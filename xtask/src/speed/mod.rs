@@ -3,6 +3,7 @@
 //! A simulated network, `follow` and the receiver of its events are processes of their own.
 
 mod archive;
+mod collections;
 mod delay;
 mod delivery;
 mod follow;
@@ -26,6 +27,8 @@ pub(crate) enum Measurement {
     Delivery(delivery::Options),
     /// Measure `archive follow` in turn with standard output, and then bytes, proofs and queries of archives.
     Archive(archive::Options),
+    /// Measure what one collection takes of many repositories.
+    Collections(collections::Options),
     /// Measure the delay from an event's time to a WebSocket client.
     Delay(delay::Options),
     /// Measure verified events of a Nostr relay to standard output.
@@ -42,6 +45,7 @@ pub(crate) fn measure(measurement: &Measurement) -> Result<(), String> {
         Measurement::Follow(options) => follow::measure(&program, options),
         Measurement::Delivery(options) => delivery::measure(&program, options),
         Measurement::Archive(options) => archive::measure(&program, options),
+        Measurement::Collections(options) => collections::measure(&program, options),
         Measurement::Delay(options) => delay::measure(&program, options),
         Measurement::Nostr(options) => nostr::measure(&program, options),
         Measurement::Tap(options) => tap::measure(&program, options),

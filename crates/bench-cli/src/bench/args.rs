@@ -9,6 +9,7 @@ use clap::{Args, Subcommand, ValueHint};
 use net::http::Url;
 
 use super::archive_args::ArchiveArgs;
+use super::collections_args::CollectionsArgs;
 use crate::network::{DownloadArgs, NETWORK, NetworkArgs};
 
 /// Measure how fast implementations do the same work.
@@ -112,6 +113,7 @@ pub(super) enum BenchCommand {
     #[command(after_help = CLAIMS_EXAMPLES)]
     Claims(ClaimsArgs),
     Archive(ArchiveArgs),
+    Collections(CollectionsArgs),
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,8 @@ mod archive;
 mod archive_args;
 mod args;
 mod claims;
+mod collections;
+mod collections_args;
 mod progress;
 mod step_log;
 mod tables;
@@ -36,6 +38,7 @@ pub(crate) fn run(args: &BenchArgs, own: RunnerCommand, output: Output) -> Resul
         Some(BenchCommand::Verify(args)) => return verify::run(args, own, output),
         Some(BenchCommand::Compare(args)) => return run_compare(args, output),
         Some(BenchCommand::Claims(args)) => return claims::run(args, own, output),
+        Some(BenchCommand::Collections(args)) => return collections::run(args, output),
         #[cfg(feature = "archive")]
         Some(BenchCommand::Archive(args)) => return archive::run(args, output),
         #[cfg(not(feature = "archive"))]

@@ -16,7 +16,7 @@ use crate::hostile;
 use crate::keys::{Curve, SigningKey};
 use crate::random::{Random, Seed};
 use crate::record::{Collection, RecordPath};
-use crate::repository::{RecordWrite, Repository};
+use crate::repository::{RecordWrite, Repository, record_proof};
 use crate::time::{DAY_MICROS, START_MICROS, datetime, later};
 use crate::tree::TreeEntry;
 
@@ -328,13 +328,9 @@ impl HostedAccount {
     /// An archive that proves the record at `key`, or its absence.
     pub(super) fn record_proof(&self, key: &str) -> Vec<u8> {
         let repository = self.repository.get();
-        let head = repository.head();
-        let proof = repository.tree().covering_proof([key]);
-        let record = repository.tree().get(key);
-        let record = record.map(|cid| (cid, repository.record(key)));
-        let nodes = proof.iter().map(|(cid, node)| (cid, node.data.as_slice()));
-        let record = record.iter().map(|(cid, data)| (cid, data.as_slice()));
-        archive(&[head.cid], [(&head.cid, &head.data[..])].into_iter().chain(nodes).chain(record))
+        let tree = repository.tree();
+        let record = tree.get(key).map(|cid| (cid, repository.record(key)));
+        record_proof(repository.head(), tree, key, record)
     }
 
     /// An archive of the blocks `cids` without roots; `Err` has the first missing CID.

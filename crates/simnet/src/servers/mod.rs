@@ -48,6 +48,7 @@ mod odd_list;
 mod plc;
 mod plc_export;
 mod population;
+mod repository_host;
 mod request_limits;
 mod simulation;
 mod spec;
@@ -64,6 +65,7 @@ pub use event_log::SentEvent;
 pub use fault::{Fault, FaultSchedule, Faults, InjectionPoint};
 pub use host_condition::HostCondition;
 pub use hosted_account::AccountStatus;
+pub use repository_host::{RepositoryHost, SentAnswers};
 pub use simulation::{AccountInfo, ExpectedAccount, Simulation};
 pub use spec::{
     CursorPolicy, HostConditions, Placement, Ports, RepositorySizes, RequestLimit, Server, Spec,

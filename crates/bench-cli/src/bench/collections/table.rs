@@ -1,0 +1,201 @@
+//! The table of `wireproof bench collections`.
+
+use serde::Serialize;
+use simnet::sampled_repositories::Shape;
+
+use super::fetched::Fetched;
+use crate::output;
+
+/// The report of a measurement.
+#[derive(Debug, Serialize)]
+pub(super) struct CollectionsResults {
+    /// Of all repositories.
+    pub(super) total: Costs,
+    /// Of the repositories of each shape.
+    shapes: Vec<Costs>,
+    /// The whole repository if the root is in layer 2 or below, of all repositories.
+    by_root_layer: OtherRule,
+    /// Microseconds of a proof, for each of its nodes.
+    pub(super) proof_micros_per_node: f64,
+    /// Bytes of the paths and queries of all requests.
+    request_bytes: u64,
+}
+
+/// The costs of some repositories.
+#[derive(Debug, Serialize)]
+pub(super) struct Costs {
+    name: &'static str,
+    repositories: usize,
+    /// Bytes of the whole archives.
+    whole_bytes: u64,
+    /// Bytes of the answers.
+    pub(super) received_bytes: u64,
+    /// The received bytes of all, as a multiple of the whole archives.
+    pub(super) ratio: f64,
+    /// The greatest multiple of one repository.
+    pub(super) worst_ratio: f64,
+    pub(super) median_requests: u64,
+    requests_of_99_percent: u64,
+    most_requests: u64,
+    /// Repositories that were fetched whole.
+    whole: usize,
+}
+
+/// The costs of all repositories under the rule of the root's layer.
+#[derive(Debug, Serialize)]
+struct OtherRule {
+    received_bytes: u64,
+    ratio: f64,
+    worst_ratio: f64,
+    median_requests: u64,
+    requests_of_99_percent: u64,
+    most_requests: u64,
+    whole: usize,
+    /// Repositories of which it fetches the whole, and ours does not: their number, their whole bytes, and the bytes that ours received.
+    whole_here_only: usize,
+    whole_here_only_bytes: u64,
+    whole_here_only_received: u64,
+}
+
+impl CollectionsResults {
+    pub(super) fn new(fetched: &[Fetched]) -> Self {
+        let of_shape = |shape: Shape| {
+            let of_shape: Vec<Fetched> =
+                fetched.iter().filter(|fetched| fetched.shape == shape).copied().collect();
+            (!of_shape.is_empty()).then(|| Costs::new(shape.name(), &of_shape))
+        };
+        let nodes: u64 = fetched.iter().map(|fetched| fetched.nodes).sum();
+        let proof_seconds: f64 =
+            fetched.iter().map(|fetched| fetched.proof_time.as_secs_f64()).sum();
+        Self {
+            total: Costs::new("all", fetched),
+            shapes: Shape::ALL.into_iter().filter_map(of_shape).collect(),
+            by_root_layer: OtherRule::new(fetched),
+            proof_micros_per_node: proof_seconds * 1e6 / nodes.max(1) as f64,
+            request_bytes: fetched.iter().map(|fetched| fetched.request_bytes).sum(),
+        }
+    }
+
+    pub(super) fn to_text(&self) -> String {
+        let header = [
+            "repositories",
+            "number",
+            "whole, MB",
+            "received, MB",
+            "ratio",
+            "worst ratio",
+            "requests: median, 99 %, most",
+            "fetched whole",
+        ];
+        let costs = self.shapes.iter().chain([&self.total]).map(Costs::row);
+        let table = output::table(header, costs.chain([self.by_root_layer.row(&self.total)]));
+        let OtherRule { whole_here_only, whole_here_only_bytes, whole_here_only_received, .. } =
+            self.by_root_layer;
+        format!(
+            "{table}\n{whole_here_only} repositories with a root in layer 2 or below are whole only in the last row: {} MB there, {} MB in ours\n\
+             requests sent: {} MB of paths and queries\n\
+             proofs: {:.1} µs a node\n",
+            megabytes(whole_here_only_bytes),
+            megabytes(whole_here_only_received),
+            megabytes(self.request_bytes),
+            self.proof_micros_per_node,
+        )
+    }
+}
+
+impl Costs {
+    fn new(name: &'static str, fetched: &[Fetched]) -> Self {
+        let whole_bytes = fetched.iter().map(|fetched| fetched.whole_bytes).sum();
+        let received_bytes = fetched.iter().map(|fetched| fetched.received).sum();
+        let requests = Requests::new(fetched.iter().map(|fetched| fetched.requests));
+        Self {
+            name,
+            repositories: fetched.len(),
+            whole_bytes,
+            received_bytes,
+            ratio: received_bytes as f64 / whole_bytes as f64,
+            worst_ratio: fetched.iter().map(Fetched::ratio).fold(0.0, f64::max),
+            median_requests: requests.at(50),
+            requests_of_99_percent: requests.at(99),
+            most_requests: requests.at(100),
+            whole: fetched.iter().filter(|fetched| fetched.is_whole).count(),
+        }
+    }
+
+    fn row(&self) -> [String; 8] {
+        [
+            self.name.to_owned(),
+            self.repositories.to_string(),
+            megabytes(self.whole_bytes),
+            megabytes(self.received_bytes),
+            format!("1/{:.1}", 1.0 / self.ratio),
+            format!("{:.3}", self.worst_ratio),
+            format!(
+                "{}, {}, {}",
+                self.median_requests, self.requests_of_99_percent, self.most_requests
+            ),
+            self.whole.to_string(),
+        ]
+    }
+}
+
+impl OtherRule {
+    fn new(fetched: &[Fetched]) -> Self {
+        let whole_bytes: u64 = fetched.iter().map(|fetched| fetched.whole_bytes).sum();
+        let received_bytes: u64 = fetched.iter().map(Fetched::bytes_by_root_layer).sum();
+        let ratio =
+            |fetched: &Fetched| fetched.bytes_by_root_layer() as f64 / fetched.whole_bytes as f64;
+        let requests = Requests::new(fetched.iter().map(Fetched::requests_by_root_layer));
+        let whole_here_only: Vec<&Fetched> =
+            fetched.iter().filter(|fetched| fetched.is_low() && !fetched.is_whole).collect();
+        Self {
+            received_bytes,
+            ratio: received_bytes as f64 / whole_bytes as f64,
+            worst_ratio: fetched.iter().map(ratio).fold(0.0, f64::max),
+            median_requests: requests.at(50),
+            requests_of_99_percent: requests.at(99),
+            most_requests: requests.at(100),
+            whole: fetched.iter().filter(|fetched| fetched.is_low() || fetched.is_whole).count(),
+            whole_here_only: whole_here_only.len(),
+            whole_here_only_bytes: whole_here_only.iter().map(|of| of.bytes_by_root_layer()).sum(),
+            whole_here_only_received: whole_here_only.iter().map(|of| of.received).sum(),
+        }
+    }
+
+    fn row(&self, total: &Costs) -> [String; 8] {
+        [
+            "all, whole if the root is in layer 2 or below".to_owned(),
+            total.repositories.to_string(),
+            megabytes(total.whole_bytes),
+            megabytes(self.received_bytes),
+            format!("1/{:.1}", 1.0 / self.ratio),
+            format!("{:.3}", self.worst_ratio),
+            format!(
+                "{}, {}, {}",
+                self.median_requests, self.requests_of_99_percent, self.most_requests
+            ),
+            self.whole.to_string(),
+        ]
+    }
+}
+
+/// Numbers of requests in order.
+struct Requests(Vec<u64>);
+
+impl Requests {
+    fn new(requests: impl Iterator<Item = u64>) -> Self {
+        let mut requests: Vec<u64> = requests.collect();
+        requests.sort_unstable();
+        Self(requests)
+    }
+
+    /// The number that this share of repositories, in percent, does not exceed.
+    fn at(&self, percent: usize) -> u64 {
+        let index = (self.0.len() * percent).div_ceil(100).saturating_sub(1);
+        self.0.get(index).copied().unwrap_or(0)
+    }
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1}", bytes as f64 / 1e6)
+}
