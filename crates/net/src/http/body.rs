@@ -21,6 +21,8 @@ pub struct ResponseBody {
     deadline: Instant,
     /// Decodes the body, if it is compressed.
     gzip: Option<GzipDecoder>,
+    /// The beginning, which was read but not yet returned.
+    start: Bytes,
     /// Number of decoded bytes that were returned.
     decoded: u64,
     /// Number of bytes as they were received.
@@ -68,8 +70,10 @@ impl ResponseBody {
         coding: Coding,
     ) -> Result<Self, HttpError> {
         let window = RateWindow::new(Instant::now());
-        let (limits, gzip) = (*limits, None);
-        let mut body = Self { host, response, limits, deadline, gzip, decoded: 0, wire: 0, window };
+        let (limits, gzip, start) = (*limits, None, Bytes::new());
+        let (decoded, wire) = (0, 0);
+        let mut body =
+            Self { host, response, limits, deadline, gzip, start, decoded, wire, window };
         match body.headers().get(CONTENT_ENCODING).filter(|name| *name != "identity") {
             None => {}
             Some(name) if coding == Coding::Gzip && GZIP.iter().any(|gzip| name == gzip) => {
@@ -117,6 +121,9 @@ impl ResponseBody {
     /// # Errors
     /// If the connection fails, a limit is exceeded, or a compressed body is damaged.
     pub async fn next(&mut self) -> Result<Option<Bytes>, HttpError> {
+        if !self.start.is_empty() {
+            return Ok(Some(std::mem::take(&mut self.start)));
+        }
         let chunk = match self.gzip {
             None => self.next_received().await?,
             Some(_) => self.next_decoded().await?,
@@ -126,6 +133,22 @@ impl ResponseBody {
             self.check_size(self.decoded)?;
         }
         Ok(chunk)
+    }
+
+    /// At least the first `len` bytes of a body of which nothing was read, or all of a shorter one. They are returned again by
+    /// [`next`](Self::next).
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub async fn peek(&mut self, len: usize) -> Result<&[u8], HttpError> {
+        let mut start = BytesMut::new();
+        while start.len() < len
+            && let Some(chunk) = self.next().await?
+        {
+            start.extend_from_slice(&chunk);
+        }
+        self.start = start.freeze();
+        Ok(&self.start)
     }
 
     async fn next_decoded(&mut self) -> Result<Option<Bytes>, HttpError> {

@@ -101,7 +101,7 @@ impl Transport {
             let body = self.open(request, &host, &url, &mut limits).await?;
             let status = body.status();
             match status {
-                200 => return request.response(&url, body),
+                200 => return request.response(&url, body).await,
                 301 | 302 | 303 | 307 | 308 => url = request.redirect(&host, &url, &body)?,
                 _ => return Err(request.error(&host, read_error(body).await)),
             }
@@ -137,20 +137,20 @@ impl Request<'_> {
         target.ok_or_else(|| self.error(host, XrpcFault::Location(body.status())))
     }
 
-    /// The response of a method. A `text/` body, such as an HTML page, is rejected.
-    fn response(&self, url: &Url, body: ResponseBody) -> Result<Response, XrpcError> {
+    /// The response of a method. A `text/` body, such as an HTML page, is rejected, unless it is an archive: some servers state the
+    /// wrong type.
+    async fn response(&self, url: &Url, mut body: ResponseBody) -> Result<Response, XrpcError> {
         let host: Box<str> = authority(url).into();
         let stated = body.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        match stated.filter(|stated| stated.starts_with("text/")) {
-            Some(stated) => {
-                let content_type = sanitize(stated, MAX_TYPE_CHARS).into();
-                Err(self.error(&host, XrpcFault::ContentType(content_type)))
-            }
-            None => {
-                let origin = url.origin().ascii_serialization().into();
-                Ok(Response { host, origin, body })
+        if let Some(stated) = stated.filter(|stated| stated.starts_with("text/")) {
+            let content_type = sanitize(stated, MAX_TYPE_CHARS).into();
+            let start = body.peek(ARCHIVE_START).await;
+            if !is_archive(start.map_err(|error| self.http_error(&host, error))?) {
+                return Err(self.error(&host, XrpcFault::ContentType(content_type)));
             }
         }
+        let origin = url.origin().ascii_serialization().into();
+        Ok(Response { host, origin, body })
     }
 
     #[cold]
@@ -162,6 +162,14 @@ impl Request<'_> {
     pub(super) fn error(&self, host: &str, fault: XrpcFault) -> XrpcError {
         XrpcError::new(host, self.method, fault)
     }
+}
+
+/// Whether a body begins like an archive: the length of its header, and the map that is the header. In UTF-8 no such byte follows one of
+/// ASCII.
+fn is_archive(start: &[u8]) -> bool {
+    let last_of_length = start.iter().take(ARCHIVE_START - 1).position(|byte| *byte < 0x80);
+    let map = last_of_length.and_then(|at| start.get(at + 1));
+    map.is_some_and(|byte| (0xa0..0xc0).contains(byte))
 }
 
 /// Reads the body of an error response, within limits of its own. Without a valid body, the fault is the
@@ -187,6 +195,8 @@ struct ErrorBody {
     message: Option<Box<str>>,
 }
 
+/// Bytes of an archive that have the length of its header and the beginning of the header.
+const ARCHIVE_START: usize = 4;
 const MAX_ERROR_BYTES: u64 = 64 << 10;
 const ERROR_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_TYPE_CHARS: usize = 64;

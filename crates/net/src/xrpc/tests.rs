@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use atproto::syntax::{Did, Nsid};
+use bytes::Bytes;
 use reqwest::Url;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -27,7 +28,8 @@ impl TestHost {
         Self::with_bytes(format!("{head}{headers}connection: close\r\n\r\n{body}")).await
     }
 
-    async fn with_bytes(response: String) -> Self {
+    async fn with_bytes(response: impl Into<Vec<u8>>) -> Self {
+        let response: Vec<u8> = response.into();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
         let requests = Arc::new(AtomicUsize::new(0));
@@ -39,7 +41,7 @@ impl TestHost {
                 tokio::spawn(async move {
                     let mut request = [0; 4096];
                     let _ = stream.read(&mut request).await;
-                    let _ = stream.write_all(response.as_bytes()).await;
+                    let _ = stream.write_all(&response).await;
                     // After an incomplete response the connection stays open.
                     let _ = stream.read(&mut request).await;
                 });
@@ -55,6 +57,10 @@ impl TestHost {
     async fn repo(&self, client: &Client) -> XrpcFault {
         let limits = Limits { idle_timeout: Duration::from_millis(300), ..Limits::REPOSITORY };
         repo(client, &self.url, &limits).await
+    }
+
+    async fn blocks(&self, client: &Client, cid: codec::Cid) -> Result<Bytes, XrpcError> {
+        client.get_blocks(&self.url, did(), &[cid]).await
     }
 
     async fn status(&self) -> XrpcFault {
@@ -94,6 +100,26 @@ async fn error_bodies_are_parsed_up_to_a_limit_of_size_and_time() {
         TestHost::with_bytes("HTTP/1.1 404 x\r\ncontent-length: 100\r\n\r\n{\"err".to_owned())
             .await;
     assert_eq!(host.repo(&client()).await, XrpcFault::Status(404));
+}
+
+#[tokio::test]
+async fn an_archive_that_a_server_calls_text_is_received_whole() {
+    let mut writer = codec::car::Writer::new(Vec::new(), &[]).unwrap();
+    let block = vec![b'x'; 200_000];
+    let cid = codec::Cid::of(codec::cid::Codec::Raw, &block);
+    writer.block(&cid, &block).unwrap();
+    let archive = writer.into_inner();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {}\r\n\r\n",
+        archive.len()
+    );
+    let host = TestHost::with_bytes([head.into_bytes(), archive.clone()].concat()).await;
+    assert_eq!(host.blocks(&client(), cid).await.unwrap(), archive);
+    for text in ["", "a", "<", "\u{feff}<p>", "ab\u{a2}", "\u{a2}\u{a2}"] {
+        let host = TestHost::with_response("200 OK", "content-type: text/html\r\n", text).await;
+        let fault = host.blocks(&client(), cid).await.unwrap_err().fault;
+        assert_eq!(fault, XrpcFault::ContentType("text/html".into()), "{text:?}");
+    }
 }
 
 #[tokio::test]

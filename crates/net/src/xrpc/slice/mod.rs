@@ -404,9 +404,10 @@ impl<'f> SliceFetch<'f> {
     }
 
     /// The reason to fetch the whole repository, if it costs less than the rest of the walk, or the part is too large. The blocks received
-    /// so far are then received twice, so the repository must have at least [`MIN_WHOLE`] times their bytes.
+    /// so far are then received twice, so the repository must have at least [`MIN_WHOLE`] times their bytes, by the lower of two estimates
+    /// and with small records.
     fn reason_for_whole(&self, walk: &RangeWalk) -> Option<WholeReason> {
-        let RangeOutlook { keys, keys_in_ranges, layers, .. } = walk.outlook();
+        let RangeOutlook { keys, keys_by_width, keys_in_ranges, layers, .. } = walk.outlook();
         let whole_bytes = keys.saturating_mul(RECORD_BYTES);
         let part_bytes = keys_in_ranges.saturating_mul(RECORD_BYTES);
         // Four records have a node.
@@ -415,7 +416,8 @@ impl<'f> SliceFetch<'f> {
         let part_cost = part_bytes.saturating_add(requests.saturating_mul(REQUEST_BYTES));
         let is_cheaper = part_cost > whole_bytes.saturating_add(REQUEST_BYTES);
         let is_too_large = part_bytes > self.max_part_bytes;
-        let is_early = whole_bytes / MIN_WHOLE >= self.received;
+        let least_bytes = keys.min(keys_by_width).saturating_mul(SMALL_RECORD_BYTES);
+        let is_early = least_bytes / MIN_WHOLE >= self.received;
         let (records, of) = (keys_in_ranges, keys);
         let reason = WholeReason::Cost { requests, records, of };
         ((is_cheaper || is_too_large) && is_early).then_some(reason)
@@ -547,6 +549,8 @@ const BLOCKS_PER_REQUEST: usize = 90;
 const REQUEST_BYTES: u64 = 32 << 10;
 /// The mean bytes of a record in an archive, with its part of the tree.
 const RECORD_BYTES: u64 = 420;
+/// The same for a small record, such as a follow.
+const SMALL_RECORD_BYTES: u64 = 270;
 /// The least size of a whole repository, as a multiple of the bytes received before. If the estimate is twice the true size, at most a
 /// tenth of the repository is received twice.
 const MIN_WHOLE: u64 = 20;
