@@ -3,6 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`pds`] | `@did-plc/server`, the reference directory, and `@atproto/pds`, the reference PDS |
+//! | [`arroba`] | a PDS of arroba |
 //! | [`relay`] | the relay of `indigo` |
 //! | [`postgres`] | a server of PostgreSQL |
 //! | [`kafka`] | a broker of Apache Kafka |
@@ -19,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arroba;
 pub mod azure;
 pub mod faults;
 mod http;

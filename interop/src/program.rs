@@ -31,6 +31,8 @@ use crate::http::Http;
 pub enum Part {
     /// The PDS and the PLC directory, which need Node.
     Pds,
+    /// The PDS of arroba, which needs Python.
+    Arroba,
     /// The relay, which needs Go.
     Relay,
     /// The readers, which need Node.
@@ -56,6 +58,7 @@ impl Part {
     fn product(self) -> &'static str {
         match self {
             Self::Pds => "pds/node_modules",
+            Self::Arroba => "arroba/venv/bin/python",
             Self::Relay => "relay/verify",
             Self::Readers => "readers/node_modules",
             Self::Postgres => "postgres/node_modules",
@@ -72,6 +75,7 @@ impl Part {
     fn toolchain(self) -> Option<&'static str> {
         match self {
             Self::Pds | Self::Readers | Self::Postgres | Self::Azure => Some("node"),
+            Self::Arroba => Some("python"),
             Self::Kafka => Some("java"),
             Self::Relay | Self::Nats | Self::S3 | Self::NostrRelay | Self::Nostrdb => None,
         }

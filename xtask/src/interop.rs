@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::left_out;
 use crate::process::{self, Selection, at};
 use crate::toolchains::{Toolchain, Without};
+use crate::venv;
 
 /// What to do with the programs.
 #[derive(Args, Clone, Debug)]
@@ -48,6 +49,9 @@ pub(crate) fn set_up(without: &Without) -> Result<(), String> {
         for part in ["pds", "readers", "postgres", "azure"] {
             packages(&source(part), &folder().join(part))?;
         }
+    }
+    if without.has(Toolchain::Python) {
+        python_program("arroba")?;
     }
     cargo_program("nostrdb", "store-events")?;
     // Without Go, programs that were built before are used.
@@ -95,6 +99,16 @@ fn headers() -> Result<Option<PathBuf>, String> {
     let prefix = Path::new(path.trim()).ancestors().nth(2);
     let prefix = prefix.filter(|prefix| prefix.join("include/node/node.h").exists());
     Ok(prefix.map(Path::to_owned))
+}
+
+/// Copies the sources and makes an environment with their packages.
+fn python_program(part: &str) -> Result<(), String> {
+    let (files, to) = (sources(&source(part))?, folder().join(part));
+    unless_fresh(&files, &to, &to.join("venv"), || {
+        copy(&files, &to)?;
+        let pins = format!("interop/{part}/requirements.txt");
+        venv::python(&to.join("venv"), "python3", &[&pins]).map(drop)
+    })
 }
 
 /// Builds programs, with their packages, as the module of the part pins them.

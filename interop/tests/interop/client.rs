@@ -32,10 +32,15 @@ pub(crate) struct Client {
 
 /// A resolver of accounts on this machine.
 pub(crate) fn resolver(plc: &Plc, pds: &Pds) -> (Http, Resolver) {
+    resolver_at(plc, pds.port())
+}
+
+/// A resolver of accounts of the PDS on this port.
+pub(crate) fn resolver_at(plc: &Plc, port: u16) -> (Http, Resolver) {
     let names = Arc::new(LoopbackDns);
     let http = Http::new(EgressPolicy::Loopback, names.clone()).expect("a client");
     let directory = plc.url().parse().expect("a URL");
-    let development_port = Some(pds.port());
+    let development_port = Some(port);
     let mut options = identity::Options::default();
     (options.directory, options.development_port) = (directory, development_port);
     (http.clone(), Resolver::new(http, names, options))

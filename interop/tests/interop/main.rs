@@ -3,6 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `requests` | requests and proofs, with the responses of the reference PDS and directory |
+//! | `arroba` | collections of a PDS of arroba |
 //! | `follows` | the client follows the reference PDS, directly and through the relay of `indigo` |
 //! | `printed_state` | the lines of `follow --resync` give the records of all accounts, through every failure |
 //! | `postgres` | the tables that `follow --to` writes in PostgreSQL, through kills of both sides; refusals |
@@ -25,6 +26,7 @@
 
 mod activity;
 mod archives;
+mod arroba;
 mod certificates;
 mod client;
 mod delivery;
