@@ -53,7 +53,9 @@ impl CaseSet {
         let text = fs::read(manifest).map_err(BenchError::io(manifest))?;
         let Manifest { cases, .. } = serde_json::from_slice(&text)
             .map_err(|fault| BenchError::Sidecar { path: manifest.to_owned(), fault })?;
-        let chosen = cases.into_iter().filter(|row| !quick || is_quick(row));
+        // No peer has a path for parts.
+        let whole = cases.into_iter().filter(|row| row.kind != InputKind::Part);
+        let chosen = whole.filter(|row| !quick || is_quick(row));
         let cases: Vec<Case> = chosen.map(|row| Case::of(row, manifest)).collect();
         let info = CorpusInfo {
             name: Task::Hostile.name().to_owned(),
@@ -123,6 +125,7 @@ fn variant(kind: InputKind) -> &'static str {
     match kind {
         InputKind::Repo => "repo",
         InputKind::Frames => "frames",
+        InputKind::Part => "part",
     }
 }
 

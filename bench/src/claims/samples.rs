@@ -88,6 +88,8 @@ impl<'d> Samples<'d> {
         let spec = Spec::default();
         for case in CaseSet::generate(&spec).cases() {
             match case.code {
+                // Peers have no path for parts.
+                _ if case.kind == InputKind::Part => {}
                 None if is_plain(&case.name) => self.case(None, case)?,
                 Some(code) if !case.name.contains("sync-") => {
                     if let Some(check) = check_of(code, &case.name) {
@@ -117,7 +119,7 @@ impl<'d> Samples<'d> {
     fn case(&mut self, check: Option<&'static str>, case: &Case) -> Result<(), BenchError> {
         let Case { name, did, signing_key, bytes, .. } = case;
         let (task, owner) = match case.kind {
-            InputKind::Repo => {
+            InputKind::Repo | InputKind::Part => {
                 (Task::Repo, serde_json::json!({ "did": did, "signing_key": signing_key }))
             }
             InputKind::Frames => (Task::Commit, serde_json::json!({ did: signing_key })),

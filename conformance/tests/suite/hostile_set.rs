@@ -6,13 +6,13 @@ use std::sync::LazyLock;
 
 use atproto::event::{Decoder, Event, Options, Values};
 use atproto::repo::Repository;
-use atproto::syntax::Datetime;
+use atproto::syntax::{CollectionPatternBuf, Datetime};
 use atproto::{corpus, repo};
 use crypto::{CompressedKey, KeyCache, PublicKey};
 use simnet::hostile::{Case, CaseSet, Expect, InputKind, Spec};
 use simnet::{firehose, repository_corpus};
 use verify::sync::{Chain, Judge, MemoryState, Outcome, Policy};
-use verify::{Flagged, InvalidRecord, InvalidRecords, RecordFlag, repository};
+use verify::{Flagged, InvalidRecord, InvalidRecords, RecordFlag, collections, record, repository};
 use wireproof_conformance::fixtures;
 
 use crate::frames::{LIVE, split_live};
@@ -57,6 +57,13 @@ fn every_repository_is_judged_for_the_rule_that_it_is_about() {
 }
 
 #[test]
+fn every_part_is_judged_for_the_rule_that_it_is_about() {
+    assert_verdicts(&SET, InputKind::Part, part_verdict);
+    let parts = SET.cases().iter().filter(|case| case.kind == InputKind::Part);
+    assert!(parts.count() > 12);
+}
+
+#[test]
 fn every_last_frame_is_judged_for_the_rule_that_it_is_about() {
     assert_verdicts(&SET, InputKind::Frames, |case, strict| {
         let mut before = one_by_one(case, strict);
@@ -81,6 +88,7 @@ fn what_follows_from_other_seeds_is_judged_the_same() {
     for seed in 1..4 {
         let set = CaseSet::generate(&Spec { seed });
         assert_verdicts(&set, InputKind::Repo, repository_verdict);
+        assert_verdicts(&set, InputKind::Part, part_verdict);
         assert_verdicts(&set, InputKind::Frames, |case, strict| {
             *in_a_batch(case, strict).last().expect("the case")
         });
@@ -102,6 +110,18 @@ fn repository_verdict(case: &Case, strict_records: bool) -> Verdict {
     options.strict_records = strict_records;
     match repository::verify(&case.bytes, Some(&case.did), &key, &options) {
         Ok(whole) => Verdict::with(whole.invalid_records()),
+        Err(refusal) => Verdict::Refused(refusal.code()),
+    }
+}
+
+fn part_verdict(case: &Case, strict_records: bool) -> Verdict {
+    let key = PublicKey::from_did_key(&case.signing_key).expect("a key of the protocol");
+    let wanted: Vec<CollectionPatternBuf> =
+        case.collections.iter().map(|name| name.parse().expect("a collection")).collect();
+    let mut options = record::Options::default();
+    options.strict_records = strict_records;
+    match collections::verify(&case.bytes, &wanted, Some(&case.did), &key, &options) {
+        Ok(proof) => Verdict::with(&proof.invalid_records()),
         Err(refusal) => Verdict::Refused(refusal.code()),
     }
 }

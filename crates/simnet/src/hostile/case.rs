@@ -28,6 +28,8 @@ pub struct Case {
     pub signing_key: String,
     /// The time of verification, where it matters.
     pub now: Option<String>,
+    /// The collections that a part proves; of other kinds none.
+    pub collections: Vec<String>,
     /// The input.
     pub bytes: Vec<u8>,
 }
@@ -40,6 +42,8 @@ pub enum InputKind {
     Repo,
     /// A file of frames; the last one is the case, the frames before it are valid.
     Frames,
+    /// A CAR archive of the part of a repository that proves all records of some collections.
+    Part,
 }
 
 /// The result that a verifier must give.
@@ -89,6 +93,7 @@ pub(super) struct CaseBuilder<'a> {
     pub(super) account: &'a Account,
     pub(super) kind: InputKind,
     pub(super) name: &'a str,
+    pub(super) collections: Vec<String>,
     pub(super) bytes: Vec<u8>,
 }
 
@@ -98,12 +103,22 @@ impl<'a> CaseBuilder<'a> {
     }
 
     pub(super) fn car(account: &'a Account, name: &'a str, bytes: Vec<u8>) -> Self {
-        Self { account, kind: InputKind::Repo, name, bytes }
+        Self { account, kind: InputKind::Repo, name, collections: Vec::new(), bytes }
+    }
+
+    pub(super) fn part(
+        account: &'a Account,
+        name: &'a str,
+        collection: &str,
+        archive: &Archive,
+    ) -> Self {
+        let (collections, bytes) = (vec![collection.to_owned()], archive.to_bytes());
+        Self { account, kind: InputKind::Part, name, collections, bytes }
     }
 
     pub(super) fn frames(account: &'a Account, name: &'a str, frames: &[Vec<u8>]) -> Self {
         let bytes = atproto::corpus::write(frames.iter().map(Vec::as_slice));
-        Self { account, kind: InputKind::Frames, name, bytes }
+        Self { account, kind: InputKind::Frames, name, collections: Vec::new(), bytes }
     }
 
     /// A case to be rejected: the input breaks `rule`, whose stable code is `code`.
@@ -133,6 +148,7 @@ impl<'a> CaseBuilder<'a> {
             did: self.account.did().to_owned(),
             signing_key: self.account.key().did_key(),
             now: (self.kind == InputKind::Frames).then(|| datetime(NOW_MICROS)),
+            collections: self.collections,
             bytes: self.bytes,
         }
     }
@@ -142,7 +158,7 @@ impl Case {
     /// The path of its file within a folder of cases.
     pub fn file_name(&self) -> String {
         let ending = match self.kind {
-            InputKind::Repo => "car",
+            InputKind::Repo | InputKind::Part => "car",
             InputKind::Frames => "bin",
         };
         format!("{}.{ending}", self.name)
@@ -228,6 +244,9 @@ pub struct CaseContext {
     /// The time of verification, where it matters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub now: Option<String>,
+    /// The collections that a part proves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub collections: Vec<String>,
 }
 
 impl CaseEntry {
@@ -251,8 +270,8 @@ impl CaseEntry {
 impl CaseContext {
     /// The inputs for `case`.
     pub fn new(case: &Case) -> Self {
-        let Case { did, signing_key, now, .. } = case.clone();
-        Self { did, signing_key, now }
+        let Case { did, signing_key, now, collections, .. } = case.clone();
+        Self { did, signing_key, now, collections }
     }
 }
 

@@ -36,6 +36,11 @@ impl Fixture {
         Self { seed, account: k256, p256, other_key }
     }
 
+    /// The seed of the set.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// A generator for the choices of one case.
     pub(crate) fn random(&self, label: &str) -> Random {
         Seed::new(self.seed, &format!("hostile {label}")).stream(0)

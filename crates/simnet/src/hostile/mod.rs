@@ -3,10 +3,10 @@
 //! ```text
 //! seed ── fixture: two accounts, their records ── parts: valid until they are changed
 //!          │
-//!          └─ frame · car · commit · tree · record · event · operation · valid ──> cases, manifest
+//!          └─ frame · car · commit · tree · record · event · operation · part · valid ──> cases, manifest
 //! ```
 //!
-//! A case is a CAR archive of a repository, or a file of frames of which the last is tested. It breaks
+//! A case is a CAR archive of a repository or of a part of one, or a file of frames of which the last is tested. It breaks
 //! exactly one rule, stated in the manifest, or none. Where the fault allows, hashes and signature are
 //! valid, so that only the rule itself can reject the case. No tree contains itself: that would take a
 //! collision of SHA-256. Nothing here reads or verifies the cases.
@@ -26,6 +26,7 @@ mod event;
 mod fixture;
 mod frame;
 mod operation;
+mod part;
 mod parts;
 mod record;
 #[cfg(test)]
@@ -76,6 +77,7 @@ impl CaseSet {
             record::cases,
             event::cases,
             operation::cases,
+            part::cases,
         ];
         let mut cases: Vec<Case> = layers.into_iter().flat_map(|cases| cases(&fixture)).collect();
         // By layer; within a layer in order of generation.

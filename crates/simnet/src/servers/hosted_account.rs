@@ -386,9 +386,9 @@ impl GuestAccount {
     }
 }
 
-/// The events of a case; none if it is a repository.
+/// The events of a case; none if it is of a repository.
 pub(super) fn guest_events(case: &hostile::Case, now: u64) -> Vec<NetworkEvent> {
-    if case.kind == hostile::InputKind::Repo {
+    if case.kind != hostile::InputKind::Frames {
         return Vec::new();
     }
     let frames = atproto::corpus::read(&case.bytes).expect("a file of the hostile set");

@@ -182,14 +182,25 @@ impl Tree {
                 Ok(at) => (at.checked_sub(1), at + 1),
                 Err(at) => (at.checked_sub(1), at),
             };
-            self.path(key, &mut proof);
+            let mut add = |block: &Arc<Block>| drop(proof.insert(block.cid, block.clone()));
+            self.path(key, &mut add);
             for neighbour in [below, Some(above)].into_iter().flatten() {
                 if let Some(entry) = self.entries.get(neighbour) {
-                    self.path(&entry.key, &mut proof);
+                    self.path(&entry.key, &mut add);
                 }
             }
         }
         proof
+    }
+
+    /// The nodes on the search path of `key`, from the root down.
+    ///
+    /// # Panics
+    /// If the tree was edited since the last [`Tree::rehash`].
+    pub fn search_path(&self, key: &str) -> Vec<Arc<Block>> {
+        let mut path = Vec::new();
+        self.path(key, &mut |block| path.push(block.clone()));
+        path
     }
 
     /// Calls `visit` for the whole tree in streamable order: every node before its records and children,
@@ -271,15 +282,14 @@ impl Tree {
         slots
     }
 
-    /// Adds the nodes on the search path of `key`.
-    fn path(&self, key: &str, path: &mut BTreeMap<Cid, Arc<Block>>) {
+    /// Calls `visit` for the nodes on the search path of `key`, from the root down.
+    fn path(&self, key: &str, visit: &mut impl FnMut(&Arc<Block>)) {
         let at = self.find(key);
         let (Ok(split) | Err(split)) = at;
         let mut range = 0..self.entries.len();
         let mut layer = self.root_height();
         loop {
-            let block = self.known(&range, layer);
-            path.insert(block.cid, block.clone());
+            visit(self.known(&range, layer));
             if at.is_ok_and(|at| self.heights[at] == layer) {
                 return;
             }

@@ -551,9 +551,9 @@ const REQUEST_BYTES: u64 = 32 << 10;
 const RECORD_BYTES: u64 = 420;
 /// The same for a small record, such as a follow.
 const SMALL_RECORD_BYTES: u64 = 270;
-/// The least size of a whole repository, as a multiple of the bytes received before. If the estimate is twice the true size, at most a
+/// The least size of a whole repository, as a multiple of the bytes received before. If the estimate is six times the true size, at most a
 /// tenth of the repository is received twice.
-const MIN_WHOLE: u64 = 20;
+const MIN_WHOLE: u64 = 64;
 /// A node with one entry has more bytes.
 const MIN_NODE_BYTES: u64 = 32;
 /// Number of commits for which a slice is begun.

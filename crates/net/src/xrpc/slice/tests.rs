@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use atproto::commit::UnsignedCommit;
 use atproto::mst::canonical;
 use atproto::repo::RepositoryWriter;
 use atproto::syntax::{CollectionPatternBuf, DidBuf, Tid};
 use codec::cbor::Encoder;
+use codec::cid::Codec;
 use crypto::{Curve, SecretKey};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -118,6 +120,8 @@ enum Fault {
     Alters(Cid),
     /// It adds a block to its answers.
     Adds,
+    /// It adds every block of the repository to its first answer.
+    ProvesAll,
     /// It has no `getBlocks`.
     NoBlocks,
     /// It refuses URLs of more than this many CIDs.
@@ -197,7 +201,13 @@ fn answer(state: &State, method: &str, query: &str, fault: Fault) -> (u16, &'sta
             if !matches!(fault, Fault::RefusesProofs | Fault::Alters(_) | Fault::MovesOn(_)) =>
         {
             let key = format!("{}/{}", values("collection")[0], values("rkey")[0]);
-            (200, CAR, state.proof(&key))
+            let proof = match fault {
+                Fault::ProvesAll => {
+                    state.archive(&[state.root], &state.blocks.keys().copied().collect::<Vec<_>>())
+                }
+                _ => state.proof(&key),
+            };
+            (200, CAR, proof)
         }
         "getLatestCommit" => {
             let body = format!(r#"{{"cid":"{}","rev":"3mptbypluud2a"}}"#, state.root);
@@ -361,13 +371,51 @@ async fn a_withheld_block_is_named_by_the_verification() {
 #[tokio::test]
 async fn altered_and_unrequested_blocks_are_refused() {
     let state = Repo::new().state();
-    let (nodes, _) = state.part("app.test.thing");
-    let host = Host::start(vec![state.clone()], Fault::Alters(*nodes.last().unwrap())).await;
-    let error = host.fetch(&["app.test.thing"], 1 << 20).await.unwrap_err();
-    assert_eq!(error.code(), Some("car/hash"), "{error}");
+    let (nodes, records) = state.part("app.test.thing");
+    for altered in [*nodes.last().unwrap(), records[7]] {
+        let host = Host::start(vec![state.clone()], Fault::Alters(altered)).await;
+        let error = host.fetch(&["app.test.thing"], 1 << 20).await.unwrap_err();
+        assert_eq!(error.code(), Some("car/hash"), "{error}");
+    }
     let host = Host::start(vec![state], Fault::Adds).await;
     let error = host.fetch(&["app.test.thing"], 1 << 20).await.unwrap_err();
     assert_eq!(error.code(), Some("car/extra"), "{error}");
+}
+
+#[tokio::test]
+async fn the_tree_of_another_account_and_of_another_key_is_refused_by_the_verification() {
+    let mut repo = Repo::new();
+    let state = repo.state();
+    let commit = Commit::parse(&state.blocks[&state.root]).unwrap();
+    let signed = |did: &str, secret: &SecretKey| {
+        let (rev, data) = (commit.rev, commit.data);
+        let unsigned = UnsignedCommit { did, rev, data, prev: None };
+        let block = unsigned.with_signature(&secret.sign(&unsigned.to_bytes()));
+        let root = Cid::of(Codec::DagCbor, &block);
+        let mut blocks = state.blocks.clone();
+        blocks.insert(root, block);
+        State { root, blocks }
+    };
+    let other_key = SecretKey::from_bytes(Curve::K256, &[9; 32]).unwrap();
+    for (state, code) in [
+        (signed("did:plc:ia76kvnndjutgedggx2ibrem", &repo.secret), "commit/did"),
+        (signed(DID, &other_key), "signature/wrong"),
+    ] {
+        let host = Host::start(vec![state], Fault::None).await;
+        let slice = host.fetch(&["app.test.thing"], 1 << 20).await.unwrap();
+        assert_eq!(verdict(&repo, &slice, &["app.test.thing"]).unwrap_err().0, code);
+    }
+}
+
+#[tokio::test]
+async fn more_than_was_asked_counts_and_is_not_in_the_slice() {
+    let mut repo = Repo::new();
+    let host = Host::start(vec![repo.state()], Fault::ProvesAll).await;
+    let slice = host.fetch(&["app.test.thing"], 8 << 20).await.unwrap();
+    assert_eq!(verdict(&repo, &slice, &["app.test.thing"]).unwrap().len(), 40);
+    assert!(slice.received > 20 * slice.archive.len() as u64, "{} bytes", slice.received);
+    let error = host.fetch(&["app.test.thing"], 100_000).await.unwrap_err();
+    assert_eq!(error, SliceError::Size(100_000));
 }
 
 #[tokio::test]
