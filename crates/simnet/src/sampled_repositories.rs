@@ -339,14 +339,14 @@ mod tests {
     use super::*;
 
     fn sample(count: u64) -> impl Iterator<Item = SampledRepository> {
-        let spec = Spec { most_records: 3_000, ..Spec::default() };
+        let spec = Spec { most_records: 600, ..Spec::default() };
         (0..count).map(move |number| SampledRepository::generate(&spec, number))
     }
 
     #[test]
     fn the_size_of_every_shape_is_the_length_of_its_archive() {
         let mut seen = std::collections::BTreeSet::new();
-        for repository in sample(120) {
+        for repository in sample(500) {
             let archive = repository.export_car();
             assert_eq!(archive.len() as u64, repository.archive_bytes());
             let blocks = car::read(&archive, &car::Options::default()).unwrap().blocks;
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn shapes_have_the_records_and_nodes_that_they_are_named_for() {
-        for repository in sample(300) {
+        for repository in sample(500) {
             let (records, wanted) = (repository.tree.entries().len(), repository.wanted_records());
             match repository.shape() {
                 Shape::Usual => {

@@ -16,6 +16,9 @@ use tokio::task::JoinHandle;
 
 use super::archive_stream::CAR;
 use super::http::{self, HttpRequest, HttpResponse, QueryParams, XrpcError, error, into_response};
+use super::network::now;
+use super::request_limits::{BeyondLimit, RequestLimits};
+use super::spec::{RequestLimit, Server};
 use crate::block::archive;
 use crate::sampled_repositories::SampledRepository;
 
@@ -39,18 +42,25 @@ pub struct SentAnswers {
 }
 
 /// The repositories by DID.
-type Hosted = Mutex<HashMap<String, (Arc<SampledRepository>, SentAnswers)>>;
+type Repositories = HashMap<String, (Arc<SampledRepository>, SentAnswers)>;
+
+#[derive(Debug)]
+struct Hosted {
+    limits: Option<RequestLimits>,
+    repositories: Mutex<Repositories>,
+}
 
 impl RepositoryHost {
-    /// Starts a server on any free port, whose tasks run on `runtime`.
+    /// Starts a server on any free port, whose tasks run on `runtime`, with a limit on its requests.
     ///
     /// # Errors
     /// If the port cannot be opened.
-    pub fn start(runtime: &Handle) -> io::Result<Self> {
+    pub fn start(runtime: &Handle, limit: Option<RequestLimit>) -> io::Result<Self> {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let url = format!("http://localhost:{}", listener.local_addr()?.port());
-        let hosted = Arc::new(Hosted::default());
+        let limits = limit.map(RequestLimits::of_one);
+        let hosted = Arc::new(Hosted { limits, repositories: Mutex::default() });
         let _inside = runtime.enter();
         let task = runtime.spawn(listen(TcpListener::from_std(listener)?, hosted.clone()));
         Ok(Self { url, hosted, task })
@@ -92,11 +102,21 @@ async fn listen(listener: TcpListener, hosted: Arc<Hosted>) {
 async fn serve(stream: TcpStream, hosted: Arc<Hosted>) {
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| {
-        let response = into_response(answer(&hosted, &request));
+        let response = limited(&hosted).unwrap_or_else(|| into_response(answer(&hosted, &request)));
         async move { Ok::<HttpResponse, io::Error>(response) }
     });
     // The client closes its connections.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+}
+
+/// The answer to a request beyond the limit.
+fn limited(hosted: &Hosted) -> Option<HttpResponse> {
+    match hosted.limits.as_ref()?.take(Server::Pds(0)) {
+        Err(BeyondLimit::Stated(seconds)) => {
+            Some(http::too_many_requests(seconds, now() / 1_000_000))
+        }
+        _ => None,
+    }
 }
 
 fn answer(hosted: &Hosted, request: &HttpRequest) -> Result<HttpResponse, XrpcError> {
@@ -141,6 +161,6 @@ fn blocks(repository: &SampledRepository, query: &QueryParams) -> Result<Vec<u8>
     Ok(archive(&[], blocks.iter().map(|(cid, data)| (cid, &data[..]))))
 }
 
-fn lock(hosted: &Hosted) -> MutexGuard<'_, HashMap<String, (Arc<SampledRepository>, SentAnswers)>> {
-    hosted.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(hosted: &Hosted) -> MutexGuard<'_, Repositories> {
+    hosted.repositories.lock().unwrap_or_else(PoisonError::into_inner)
 }

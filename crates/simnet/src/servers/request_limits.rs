@@ -48,6 +48,12 @@ impl RequestLimits {
         Self { limits, windows: Mutex::default() }
     }
 
+    /// The stated limit of the first PDS.
+    pub(super) fn of_one(limit: RequestLimit) -> Self {
+        let limits = [(Server::Pds(0), HostLimit { limit, is_stated: true })].into();
+        Self { limits, windows: Mutex::default() }
+    }
+
     /// Counts a request.
     pub(super) fn take(&self, server: Server) -> Result<(), BeyondLimit> {
         let Some(HostLimit { limit, is_stated }) = self.limits.get(&server) else { return Ok(()) };

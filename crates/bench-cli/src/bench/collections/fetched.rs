@@ -54,13 +54,10 @@ impl Fetcher {
     pub(super) fn start() -> Result<Self, Failure> {
         let runtime = network::runtime()?;
         let failed = |error: &dyn ToString| Failure::Local(error.to_string());
-        let host = RepositoryHost::start(runtime.handle())?;
+        let host = RepositoryHost::start(runtime.handle(), None)?;
         let url = host.url().parse().map_err(|error| failed(&error))?;
-        let http = http::Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns));
-        let client = Client::new(http.map_err(|error| failed(&error))?)
-            .with_rate_limiter(RateLimiter::new(Duration::ZERO));
-        let wanted = WANTED.nsid().parse().expect("the name of a collection");
-        Ok(Self { host, url, client, wanted: [wanted], runtime })
+        let client = client(RateLimiter::new(Duration::ZERO))?;
+        Ok(Self { host, url, client, wanted: wanted(), runtime })
     }
 
     /// Generates the repository of this number, fetches the collection and proves it.
@@ -104,6 +101,18 @@ impl Fetcher {
             proof_time,
         })
     }
+}
+
+/// A client that connects to this machine only.
+pub(super) fn client(limiter: RateLimiter) -> Result<Client, Failure> {
+    let http = http::Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns));
+    let http = http.map_err(|error| Failure::Local(error.to_string()))?;
+    Ok(Client::new(http).with_rate_limiter(limiter))
+}
+
+/// The wanted collection.
+pub(super) fn wanted() -> [CollectionPatternBuf; 1] {
+    [WANTED.nsid().parse().expect("the name of a collection")]
 }
 
 impl Fetched {

@@ -1,6 +1,7 @@
 //! `wireproof bench collections`: what one collection takes of many repositories.
 
 mod fetched;
+mod paced;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -26,10 +27,17 @@ pub(super) fn run(args: &CollectionsArgs, output: Output) -> Result<(), Failure>
     let spec = Spec { seed: args.seed, most_records: most_records as usize };
     let mut progress = ProgressLine::new();
     progress.step(format!("one collection of {repositories} repositories"));
-    let fetched = fetch_all(&spec, repositories.into());
+    let fetched = fetch_all(&spec, repositories.into())?;
+    progress.step("the same under the limit of a server".to_owned());
+    let paced =
+        paced::measure(&Spec { most_records: 6_000, ..spec }, PACED.min(repositories.into()));
     progress.end();
-    output.document(&CollectionsResults::new(&fetched?), args.json, CollectionsResults::to_text)
+    let results = CollectionsResults::new(&fetched, Some(paced?));
+    output.document(&results, args.json, CollectionsResults::to_text)
 }
+
+/// Most repositories that are fetched under a limit.
+const PACED: u64 = 700;
 
 /// The costs of the first repositories, in order of their numbers. Every thread has one repository at a time.
 fn fetch_all(spec: &Spec, repositories: u64) -> Result<Vec<Fetched>, Failure> {

@@ -4,6 +4,7 @@ use serde::Serialize;
 use simnet::sampled_repositories::Shape;
 
 use super::fetched::Fetched;
+use super::paced::PacedTime;
 use crate::output;
 
 /// The report of a measurement.
@@ -19,6 +20,9 @@ pub(super) struct CollectionsResults {
     pub(super) proof_micros_per_node: f64,
     /// Bytes of the paths and queries of all requests.
     request_bytes: u64,
+    /// The time under the limit of a server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paced: Option<PacedTime>,
 }
 
 /// The costs of some repositories.
@@ -58,7 +62,7 @@ struct OtherRule {
 }
 
 impl CollectionsResults {
-    pub(super) fn new(fetched: &[Fetched]) -> Self {
+    pub(super) fn new(fetched: &[Fetched], paced: Option<PacedTime>) -> Self {
         let of_shape = |shape: Shape| {
             let of_shape: Vec<Fetched> =
                 fetched.iter().filter(|fetched| fetched.shape == shape).copied().collect();
@@ -73,6 +77,7 @@ impl CollectionsResults {
             by_root_layer: OtherRule::new(fetched),
             proof_micros_per_node: proof_seconds * 1e6 / nodes.max(1) as f64,
             request_bytes: fetched.iter().map(|fetched| fetched.request_bytes).sum(),
+            paced,
         }
     }
 
@@ -94,11 +99,12 @@ impl CollectionsResults {
         format!(
             "{table}\n{whole_here_only} repositories with a root in layer 2 or below are whole only in the last row: {} MB there, {} MB in ours\n\
              requests sent: {} MB of paths and queries\n\
-             proofs: {:.1} µs a node\n",
+             proofs: {:.1} µs a node\n{}",
             megabytes(whole_here_only_bytes),
             megabytes(whole_here_only_received),
             megabytes(self.request_bytes),
             self.proof_micros_per_node,
+            self.paced.as_ref().map(PacedTime::to_text).unwrap_or_default(),
         )
     }
 }
