@@ -275,7 +275,7 @@ fn failed(did: Did<'_>, host: Option<&Url>, class: &str, message: &str) -> Outco
 }
 
 /// The class of a failed request, and whether it may succeed later.
-fn class_of(error: &XrpcError) -> (&'static str, bool) {
+pub fn class_of(error: &XrpcError) -> (&'static str, bool) {
     match &error.fault {
         XrpcFault::RateLimited(_) => ("limited", true),
         XrpcFault::Http(HttpFault::TooLarge(_)) => ("too-large", false),

@@ -16,7 +16,7 @@ use program::mirrored_accounts::MirroredAccounts;
 use program::network::Network;
 
 /// Looks up accounts.
-pub(crate) struct Identities {
+pub struct Identities {
     mirror: Option<MirroredAccounts>,
     resolver: Resolver,
     policy: EgressPolicy,
@@ -27,15 +27,24 @@ pub(crate) struct Identities {
 /// The known facts about an account.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "one is made for each lookup, and none is kept")]
-pub(crate) enum Identity {
+pub enum Identity {
     /// The key of its repository and its host, as far as its document names them.
-    Known { key: Option<PublicKey>, host: Option<Url> },
+    Known {
+        /// The key.
+        key: Option<PublicKey>,
+        /// The host.
+        host: Option<Url>,
+    },
     /// It was deleted permanently.
     Deleted,
 }
 
 impl Identities {
-    pub(crate) fn new(mirror: Option<&Path>, network: &Network) -> Result<Self, Failure> {
+    /// Looks up accounts in a mirror of the directory, if there is one, and in the network.
+    ///
+    /// # Errors
+    /// If the mirror cannot be opened.
+    pub fn new(mirror: Option<&Path>, network: &Network) -> Result<Self, Failure> {
         let mirror = mirror.map(MirroredAccounts::open).transpose()?;
         let (resolver, policy) = (network.resolver.clone(), network.http.egress_policy());
         Ok(Self { mirror, resolver, policy, lookups: Semaphore::new(MAX_LOOKUPS) })
@@ -47,7 +56,10 @@ impl Identities {
     }
 
     /// The account as the mirror has it, or as it was looked up some time ago.
-    pub(crate) async fn get(&self, did: Did<'_>) -> Result<Identity, IdentityError> {
+    ///
+    /// # Errors
+    /// If the lookup fails.
+    pub async fn get(&self, did: Did<'_>) -> Result<Identity, IdentityError> {
         match self.mirrored(did) {
             Some(identity) => Ok(identity),
             None => self.look_up(did, false).await,
@@ -55,7 +67,10 @@ impl Identities {
     }
 
     /// The account as it is now.
-    pub(crate) async fn get_fresh(&self, did: Did<'_>) -> Result<Identity, IdentityError> {
+    ///
+    /// # Errors
+    /// If the lookup fails.
+    pub async fn get_fresh(&self, did: Did<'_>) -> Result<Identity, IdentityError> {
         self.look_up(did, true).await
     }
 

@@ -28,6 +28,8 @@ mod stored;
 mod summary;
 mod sweeps;
 
+pub use account::class_of;
+pub use identities::{Identities, Identity};
 pub use lists::read_hosts;
 pub use options::{Backfill, BackfillOptions};
 pub use selection::Selection;

@@ -18,6 +18,7 @@
 //! | [`nostr_events`] | Nostr events as a relay receives them |
 //! | [`unsigned_commits`] | unsigned commits of many operations, for tables of operations |
 //! | `nostr_relay` | a Nostr relay on loopback (feature `servers`) |
+//! | `jetstream_segment` | segments of hosted Jetstream archives (feature `servers`) |
 //! | [`nostr_sampling`] | classes and samples of Nostr events |
 //! | `servers` | a running network on loopback (feature `servers`) |
 //! | [`account`] | accounts: DID, key, initial records |
@@ -48,6 +49,8 @@ pub mod corpus;
 pub mod firehose;
 mod history;
 pub mod hostile;
+#[cfg(feature = "servers")]
+pub mod jetstream_segment;
 pub mod keys;
 pub mod nostr_events;
 #[cfg(feature = "servers")]

@@ -230,6 +230,21 @@ impl Client {
         self.send(&self.direct, url, limits, coding).await
     }
 
+    /// Like [`open_direct`](Self::open_direct), with these headers; a request with a body is a POST request.
+    pub(crate) async fn open_with(
+        &self,
+        url: &Url,
+        headers: HeaderMap,
+        body: Option<Bytes>,
+        limits: &Limits,
+    ) -> Result<ResponseBody, HttpError> {
+        let request = match body {
+            Some(body) => self.direct.post(url.clone()).body(body),
+            None => self.direct.get(url.clone()),
+        };
+        self.send_request(request.headers(headers), url, limits, Coding::Identity).await
+    }
+
     /// Sends `body` with these headers, and returns the response, whatever its status. A redirect is returned as it is:
     /// its target is not the one that the operator has named.
     ///

@@ -6,6 +6,7 @@
 //! | [`Event`] | an event |
 //! | [`Filter`] | the requested kinds, collections and accounts |
 //! | [`Compression`] | the compression of messages |
+//! | [`ArchiveClient`] | requests plans, segments and blocks of a hosted archive |
 //!
 //! A Jetstream sends events as JSON without signatures: a client must trust its operator. Version 1 is
 //! `/subscribe`, whose cursors are times; version 2 is `network.bsky.jetstream.subscribeEvents`, whose cursors
@@ -14,6 +15,7 @@
 //! The cursor to store under the [`stream_name`] is [`Event::cursor`] of the last event before which every
 //! event is handled; after [`Notice::FutureCursor`] and [`Notice::SequenceReset`] it is invalid.
 
+mod archive;
 mod client;
 mod dictionary;
 mod event;
@@ -22,6 +24,9 @@ mod options;
 mod request;
 
 pub use crate::firehose::{Notice, StartFrom, Upstream};
+pub use archive::{
+    ArchiveClient, InvalidToken, PlanPage, PlanRequest, PlannedBlocks, PlannedSegment, Token,
+};
 pub use client::{Client, JetstreamError, live_cursor};
 pub use event::{
     Account, Commit, Event, EventBody, EventKind, Filter, FilterError, Identity, JetstreamItem,

@@ -13,7 +13,7 @@ use crate::remote_text::{MAX_MESSAGE_CHARS, MAX_NAME_CHARS, sanitize};
 pub struct XrpcError {
     /// The host of the last request; after a redirect, its target.
     pub host: Box<str>,
-    /// The method without the prefix `com.atproto.sync.`.
+    /// The method without its namespace, such as `com.atproto.sync.`.
     pub method: &'static str,
     /// The reason.
     pub fault: XrpcFault,

@@ -34,6 +34,9 @@ mod slice;
 mod tests;
 mod unsigned;
 
+#[cfg(feature = "jetstream")]
+pub(crate) use request::read_error;
+
 pub use client::Client;
 pub use error::{ErrorName, NamedError, XrpcError, XrpcFault};
 pub use paced::{PaceOptions, PacedClient, PacedPart};

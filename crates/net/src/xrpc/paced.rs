@@ -275,6 +275,37 @@ impl PacedClient {
         })
     }
 
+    /// Sends a small request to `host` in its turn, and again after limits whose end the host states.
+    ///
+    /// # Errors
+    /// If the request fails.
+    pub async fn request<T>(
+        &self,
+        host: &Url,
+        method: &'static str,
+        send: impl AsyncFn(&Client) -> Result<T, XrpcError>,
+    ) -> Result<T, XrpcError> {
+        let host = authority(host);
+        for _ in 0..MAX_LIMITED {
+            let answer = self.request_in_turn(&host, method, &send).await;
+            if !self.record(&host, answer.as_ref().err()) {
+                return answer;
+            }
+        }
+        self.request_in_turn(&host, method, &send).await
+    }
+
+    async fn request_in_turn<T>(
+        &self,
+        host: &str,
+        method: &'static str,
+        send: &impl AsyncFn(&Client) -> Result<T, XrpcError>,
+    ) -> Result<T, XrpcError> {
+        let of_host = self.host_turn(host, method).await?;
+        let turn = self.shared_turn(host, of_host).await;
+        self.in_turn(host, turn, sleep(SLOW_REQUEST), send(&self.client)).await
+    }
+
     /// Waits until the host may be asked. The host's permit comes before the token: requests that hold tokens and wait for a permit
     /// of a slow host would exceed its rate when it becomes fast again. While a host is waited for, no permit of the total is held.
     async fn host_turn(

@@ -174,7 +174,7 @@ fn is_archive(start: &[u8]) -> bool {
 
 /// Reads the body of an error response, within limits of its own. Without a valid body, the fault is the
 /// status.
-async fn read_error(mut body: ResponseBody) -> XrpcFault {
+pub(crate) async fn read_error(mut body: ResponseBody) -> XrpcFault {
     let status = body.status();
     let body = timeout(ERROR_TIMEOUT, body.read_at_most(MAX_ERROR_BYTES)).await;
     let body = body.ok().and_then(Result::ok);

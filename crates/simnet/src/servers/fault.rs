@@ -112,6 +112,26 @@ faults! {
     BombRepo "bomb-repo" Repository 4096..=4096,
     /// A repository has one more commit, correctly signed, whose revision is the amount of days ahead.
     FutureRepo "future-repo" Repository 365..=3650,
+    /// A record of an account is missing in the archive.
+    WithheldRecord "withheld-record" History 0..=0,
+    /// A record of an account has another value in the archive.
+    AlteredRecord "altered-record" History 0..=0,
+    /// The archive has a record that the account does not have.
+    ForgedRecord "forged-record" History 0..=0,
+    /// A byte of every block of a segment is wrong.
+    DamagedBlock "damaged-block" Segment 0..=0,
+    /// The checksum of a segment is wrong.
+    WrongChecksum "wrong-checksum" Segment 0..=0,
+    /// A segment is of a version that does not exist.
+    UnknownVersion "unknown-version" Segment 0..=0,
+    /// A plan states that it covers more than the archive has.
+    PlanBeyond "plan-beyond" Plan 0..=0,
+    /// A plan states that it covers nothing, so that the next page would be the same.
+    PlanStuck "plan-stuck" Plan 0..=0,
+    /// A plan names a file that is no segment.
+    PlanName "plan-name" Plan 0..=0,
+    /// A plan names a segment twice.
+    PlanOrder "plan-order" Plan 0..=0,
     /// The directory returns the DID document of another account.
     WrongDocument "wrong-document" Document 0..=0,
     /// The directory returns a DID document with a key of another account.
@@ -143,6 +163,12 @@ pub enum InjectionPoint {
     Document,
     /// A request for the DID of a handle.
     Handle,
+    /// An account whose history becomes part of the archive of a Jetstream.
+    History,
+    /// A request for a segment of an archive, or for a block of it.
+    Segment,
+    /// A request for a plan of an archive.
+    Plan,
 }
 
 impl InjectionPoint {
@@ -153,6 +179,7 @@ impl InjectionPoint {
             Self::Upgrade | Self::Frame => server != Server::Plc,
             Self::Repository | Self::Handle => matches!(server, Server::Pds(_)),
             Self::Document => server == Server::Plc,
+            Self::History | Self::Segment | Self::Plan => matches!(server, Server::Jetstream(_)),
         }
     }
 }

@@ -117,7 +117,12 @@ pub(super) struct QueryParams(Vec<(String, String)>);
 
 impl QueryParams {
     pub(super) fn of(request: &HttpRequest) -> Self {
-        let query = request.uri().query().unwrap_or_default();
+        Self::of_query(request.uri().query())
+    }
+
+    /// The parameters of the query of a URL.
+    pub(super) fn of_query(query: Option<&str>) -> Self {
+        let query = query.unwrap_or_default();
         Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
     }
 

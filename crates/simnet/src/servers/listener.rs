@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use http_body_util::{BodyExt, Limited};
+use hyper::Method;
 use hyper::header::{
     CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE,
 };
@@ -24,6 +26,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use super::fault::Fault;
 use super::http::{self, HttpRequest, HttpResponse, QueryParams, XrpcError, error, into_response};
+use super::jetstream::archive::{self, ArchiveRequest};
 use super::network::{NetworkState, now};
 use super::request_limits::BeyondLimit;
 use super::spec::Server;
@@ -152,12 +155,19 @@ impl ServerContext {
         let limit = WriteLimit::new();
         let stream = TokioIo::new(LimitedStream::new(stream, limit.clone()));
         let mut closed = self.closed.clone();
-        let service = service_fn(move |request| {
+        let service = service_fn(move |request: HttpRequest| {
             let is_silent = attack::is_for_silent_host(&request);
             let delay = self.delay(&request);
-            let response = http::dated(self.response(request, &limit), self.network.now());
-            self.network.traffic.count_answer(self.server, response.status().as_u16());
+            let (context, limit) = (self.clone(), limit.clone());
             async move {
+                let response = match context.server {
+                    Server::Jetstream(_) if request.method() == Method::POST => {
+                        context.posted(request).await?
+                    }
+                    _ => context.response(request, &limit),
+                };
+                let response = http::dated(response, context.network.now());
+                context.network.traffic.count_answer(context.server, response.status().as_u16());
                 tokio::time::sleep(delay).await;
                 if is_silent {
                     return std::future::pending().await;
@@ -191,6 +201,21 @@ impl ServerContext {
         }
     }
 
+    /// The response to a request with a body.
+    async fn posted(&self, request: HttpRequest) -> io::Result<HttpResponse> {
+        let (parts, body) = request.into_parts();
+        let body = Limited::new(body, MAX_BODY).collect().await.map_err(io::Error::other)?;
+        let (path, body) = (parts.uri.path(), body.to_bytes());
+        self.network.traffic.count_request(self.server, path);
+        if let Some(refused) = self.request_fault() {
+            return Ok(refused);
+        }
+        let query = QueryParams::of_query(parts.uri.query());
+        let request = ArchiveRequest { path, query, headers: &parts.headers, body: &body };
+        let answered = archive::response(&self.network, self.server, &request);
+        Ok(answered.unwrap_or_else(|| http::text(404, "Not Found")))
+    }
+
     /// The stream at this path; `None` if there is none.
     fn stream(&self, path: &str, request: &HttpRequest) -> Option<Result<StreamSetup, XrpcError>> {
         let (network, server) = (&self.network, self.server);
@@ -208,7 +233,7 @@ impl ServerContext {
             Server::Plc => plc::response(&self.network, request),
             Server::Pds(_) => xrpc::pds_response(&self.network, self.server, request),
             Server::Relay(_) => xrpc::relay_response(&self.network, self.server, request),
-            Server::Jetstream(_) => jetstream::response(&self.network, request),
+            Server::Jetstream(_) => jetstream::response(&self.network, self.server, request),
         }
     }
 
@@ -314,6 +339,9 @@ const MAX_READER_MESSAGE: usize = 10_000_000;
 
 /// The maximum number of connections waiting to be accepted.
 const BACKLOG: u32 = 1024;
+
+/// The maximum length of the body of a request in bytes.
+const MAX_BODY: usize = 1 << 20;
 
 /// The interval of checks for the end of the listener and its connections.
 const POLL_INTERVAL: Duration = Duration::from_micros(200);

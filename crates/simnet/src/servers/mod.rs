@@ -68,8 +68,8 @@ pub use hosted_account::AccountStatus;
 pub use repository_host::{RepositoryHost, SentAnswers};
 pub use simulation::{AccountInfo, ExpectedAccount, Simulation};
 pub use spec::{
-    CursorPolicy, HostConditions, Placement, Ports, RepositorySizes, RequestLimit, Server, Spec,
-    WriteRate,
+    CursorPolicy, HostConditions, HostedArchive, Placement, Ports, RepositorySizes, RequestLimit,
+    Server, Spec, WriteRate,
 };
 pub use traffic::ServerTraffic;
 pub use zstandard::{V1_DICTIONARY_ID, V2_DICTIONARY_ID};

@@ -11,6 +11,7 @@ use super::event_log::{EventLog, LogEntry, Numbering};
 use super::fault::{Faults, UNPOISONED};
 use super::host_condition::HostCondition;
 use super::hosted_account::{DerivedAccount, GuestAccount, HomePds, HostedAccount};
+use super::jetstream::SealedArchive;
 use super::plc_export::ExportLog;
 use super::request_limits::RequestLimits;
 use super::spec::{RepositorySizes, Server, Spec};
@@ -44,6 +45,8 @@ pub(super) struct NetworkState {
     skew: Arc<AtomicI64>,
     /// The dictionaries of the Jetstreams, once they are trained.
     pub(super) dictionaries: OnceLock<Dictionaries>,
+    /// The hosted archives, as they were sealed.
+    archives: Mutex<BTreeMap<Server, Arc<SealedArchive>>>,
 }
 
 /// The ports of the servers.
@@ -117,6 +120,7 @@ impl NetworkState {
             clock: Mutex::new(clock),
             skew,
             dictionaries: OnceLock::new(),
+            archives: Mutex::default(),
             addresses,
             spec,
         };
@@ -333,6 +337,19 @@ impl NetworkState {
     /// Whether a server refuses connections.
     pub(super) fn is_refusing(&self, server: Server) -> bool {
         matches!(server, Server::Pds(number) if self.conditions[number] == HostCondition::Refusing)
+    }
+
+    /// The hosted archive of a Jetstream. The first call seals it.
+    pub(super) fn sealed_archive(&self, server: Server) -> Arc<SealedArchive> {
+        let mut archives = self.archives.lock().expect(UNPOISONED);
+        let sealed = archives.entry(server);
+        sealed.or_insert_with(|| Arc::new(SealedArchive::of(self, server))).clone()
+    }
+
+    /// Seals the hosted archive of a Jetstream anew.
+    pub(super) fn seal_archive(&self, server: Server) {
+        let sealed = Arc::new(SealedArchive::of(self, server));
+        self.archives.lock().expect(UNPOISONED).insert(server, sealed);
     }
 
     /// The accounts of hostile cases, by DID.

@@ -341,6 +341,12 @@ impl Simulation {
         self.network.export.lock().expect(UNPOISONED).restart();
     }
 
+    /// Seals the hosted archive of a Jetstream with the accounts as they are now. The first request does so otherwise, and later
+    /// changes of accounts are not part of it.
+    pub fn seal_archive(&self, server: Server) {
+        self.network.seal_archive(server);
+    }
+
     /// The states of the accounts that a complete and correct reader ends with.
     pub fn expected_accounts(&self) -> Vec<ExpectedAccount> {
         let accounts = (0..self.account_count()).filter_map(|number| self.network.account(number));

@@ -48,6 +48,28 @@ pub struct Spec {
     pub ping_interval: Duration,
     /// The limit on requests to every PDS, beyond which it answers 429 until the next window. `None` for no limit.
     pub request_limit: Option<RequestLimit>,
+    /// The hosted archives of the Jetstreams.
+    pub archive: HostedArchive,
+}
+
+/// The hosted archive of a Jetstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostedArchive {
+    /// The number of events in a block.
+    pub events_per_block: usize,
+    /// The number of blocks in a segment.
+    pub blocks_per_segment: usize,
+    /// The number of ranges of blocks on a page of a plan.
+    pub plan_entries: usize,
+    /// The token without which requests are refused. `None` if none is needed.
+    pub token: Option<String>,
+}
+
+impl Default for HostedArchive {
+    /// 8 blocks of 64 events in a segment, 100 ranges on a page, no token.
+    fn default() -> Self {
+        Self { events_per_block: 64, blocks_per_segment: 8, plan_entries: 100, token: None }
+    }
 }
 
 /// The sizes of repositories.
@@ -112,6 +134,7 @@ impl Default for Spec {
             relay_cursor_policy: CursorPolicy::SPECIFIED,
             ping_interval: Duration::from_secs(30),
             request_limit: None,
+            archive: HostedArchive::default(),
         }
     }
 }

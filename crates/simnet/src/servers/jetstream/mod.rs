@@ -1,6 +1,8 @@
-//! The Jetstream servers: `/subscribe` and `network.bsky.jetstream.subscribeEvents`.
+//! The Jetstream servers: `/subscribe`, `network.bsky.jetstream.subscribeEvents`, and the hosted archive.
 
+pub(super) mod archive;
 mod messages;
+mod sealed;
 mod v1;
 mod v2;
 
@@ -13,7 +15,9 @@ use super::http::{self, HttpRequest, HttpResponse, QueryParams, XrpcError, into_
 use super::network::NetworkState;
 use super::spec::Server;
 use super::streamer::StreamSetup;
+use archive::ArchiveRequest;
 use messages::{dictionaries, unknown_dictionary};
+pub(super) use sealed::SealedArchive;
 
 /// The stream at the path of a request; `None` if there is none.
 pub(super) fn stream(
@@ -38,7 +42,16 @@ pub(super) fn protocol(request: &HttpRequest) -> Option<&'static str> {
 }
 
 /// The response to a request that is not for a stream.
-pub(super) fn response(network: &NetworkState, request: &HttpRequest) -> HttpResponse {
+pub(super) fn response(
+    network: &NetworkState,
+    server: Server,
+    request: &HttpRequest,
+) -> HttpResponse {
+    let (path, query) = (request.uri().path(), QueryParams::of(request));
+    let from_archive = ArchiveRequest { path, query, headers: request.headers(), body: &[] };
+    if let Some(response) = archive::response(network, server, &from_archive) {
+        return response;
+    }
     match request.uri().path().strip_prefix("/xrpc/") {
         Some("_health") => http::json(200, &json!({ "version": "simnet" })),
         Some("network.bsky.jetstream.getZstdDictionary") => {
