@@ -117,7 +117,7 @@ const fn row(layer: u8, name: &'static str, uses: Uses) -> Crate {
     Crate { name, layer, uses }
 }
 
-const TABLE: [Crate; 39] = [
+const TABLE: [Crate; 40] = [
     row(1, "base", Uses::Only(&[])),
     row(1, "kernels", Uses::Only(&[])),
     row(2, "codec", Uses::Only(&["kernels"])),
@@ -205,6 +205,14 @@ const TABLE: [Crate; 39] = [
         "backfill",
         Uses::Only(&[
             "archive", "atproto", "base", "codec", "crypto", "kernels", "mapping", "net",
+            "program", "simnet", "verify",
+        ]),
+    ),
+    row(
+        12,
+        "jetstream-archive",
+        Uses::Only(&[
+            "archive", "atproto", "backfill", "codec", "crypto", "kernels", "mapping", "net",
             "program", "simnet", "verify",
         ]),
     ),

@@ -78,8 +78,8 @@ impl FoldedAccount {
 /// Takes the events of the archive in order.
 #[derive(Debug)]
 pub(crate) struct Fold {
-    files: Vec<BufWriter<File>>,
-    sizes: Vec<u64>,
+    /// Created when they have an event.
+    files: [Option<BufWriter<File>>; FILES],
     level: u8,
     max_file_bytes: u64,
     /// Number of events without an account.
@@ -101,19 +101,13 @@ pub(crate) struct FoldedAccounts {
 }
 
 impl Fold {
-    pub(crate) fn new(max_file_bytes: u64) -> io::Result<Self> {
+    pub(crate) fn new(max_file_bytes: u64) -> Self {
         Self::of_level(0, max_file_bytes)
     }
 
-    fn of_level(level: u8, max_file_bytes: u64) -> io::Result<Self> {
-        let files = (0..FILES).map(|_| tempfile::tempfile().map(BufWriter::new));
-        Ok(Self {
-            files: files.collect::<io::Result<_>>()?,
-            sizes: vec![0; FILES],
-            level,
-            max_file_bytes,
-            without_account: 0,
-        })
+    fn of_level(level: u8, max_file_bytes: u64) -> Self {
+        let files = std::array::from_fn(|_| None);
+        Self { files, level, max_file_bytes, without_account: 0 }
     }
 
     /// Adds the next event.
@@ -140,8 +134,11 @@ impl Fold {
     fn write(&mut self, event: &StoredEvent<'_>) -> io::Result<()> {
         let number =
             usize::from(sha256::digest(event.did.as_bytes())[usize::from(self.level)]) % FILES;
-        self.sizes[number] += event.write(&mut self.files[number])?;
-        Ok(())
+        let file = match &mut self.files[number] {
+            Some(file) => file,
+            none => none.insert(BufWriter::new(tempfile::tempfile()?)),
+        };
+        event.write(file)
     }
 
     /// All accounts.
@@ -152,9 +149,9 @@ impl Fold {
 
     fn into_files(self) -> io::Result<Vec<EventFile>> {
         let level = self.level;
-        let filled = self.files.into_iter().zip(self.sizes).filter(|(_, size)| *size > 0);
-        filled
-            .map(|(file, _)| {
+        let files = self.files.into_iter().flatten();
+        files
+            .map(|file| {
                 let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
                 file.rewind()?;
                 Ok(EventFile { events: Bytes::from_owner(Mapped(MappedFile::of(&file)?)), level })
@@ -170,7 +167,7 @@ impl FoldedAccounts {
             if file.events.len() as u64 <= self.max_file_bytes || file.level == MAX_LEVEL {
                 return Ok(Some(file.fold()));
             }
-            let mut fold = Fold::of_level(file.level + 1, self.max_file_bytes)?;
+            let mut fold = Fold::of_level(file.level + 1, self.max_file_bytes);
             file.read().try_for_each(|event| fold.write(&event))?;
             drop(file);
             self.files.extend(fold.into_files()?);
@@ -217,16 +214,14 @@ struct StoredEvent<'e> {
 }
 
 impl<'e> StoredEvent<'e> {
-    fn write(&self, out: &mut impl Write) -> io::Result<u64> {
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let parts = [self.did.as_bytes(), self.path.as_bytes(), self.rev.as_bytes(), self.payload];
         out.write_all(&[self.kind as u8])?;
         for part in parts {
             // Parts come from columns whose lengths have at most four bytes.
             out.write_all(&(part.len() as u32).to_le_bytes())?;
         }
-        parts.iter().try_for_each(|part| out.write_all(part))?;
-        let len: usize = parts.iter().map(|part| part.len()).sum();
-        Ok((HEAD_LEN + len) as u64)
+        parts.iter().try_for_each(|part| out.write_all(part))
     }
 
     fn read(rest: &mut &'e [u8]) -> Option<Self> {
@@ -278,3 +273,161 @@ const MAX_LEVEL: u8 = 3;
 pub(crate) const MAX_FILE_BYTES: u64 = 256 << 20;
 
 const MAX_STATUS_CHARS: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use codec::cbor::Encoder;
+    use simnet::random::{Random, Seed};
+
+    use super::*;
+    use crate::segment::Block;
+    use simnet::jetstream_segment::{SealedSegment, SegmentEvent};
+
+    const REVS: [&str; 4] = ["3kzzzzzzzzz2a", "3lzzzzzzzzz2a", "3mzzzzzzzzz2a", "3nzzzzzzzzz2a"];
+
+    fn account_event(status: Option<&str>) -> Vec<u8> {
+        let mut out = Encoder::new();
+        out.map(1 + usize::from(status.is_some())).text("active").boolean(status.is_none());
+        if let Some(status) = status {
+            out.text("status").text(status);
+        }
+        out.into_bytes()
+    }
+
+    fn random_event(random: &mut Random, seq: u64) -> SegmentEvent {
+        let kind = *random.pick(&[1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 5, 6, 7, 7]);
+        let status = *random.pick(&[None, None, Some("deleted"), Some("deactivated")]);
+        let is_operation = !(4..=6).contains(&kind);
+        let text = |text: String| if is_operation { text } else { String::new() };
+        SegmentEvent {
+            seq,
+            kind,
+            did: format!("did:web:account{}.test", random.below(40)),
+            collection: text(format!("app.bsky.feed.kind{}", random.below(2))),
+            rkey: text(format!("key{}", random.below(12))),
+            rev: text((*random.pick(&REVS)).to_owned()),
+            payload: match kind {
+                3 => Vec::new(),
+                5 => account_event(status),
+                _ => seq.to_le_bytes().to_vec(),
+            },
+            ..SegmentEvent::default()
+        }
+    }
+
+    /// The state of every account, computed from all of its events at once.
+    fn brute_force(events: &[SegmentEvent]) -> BTreeMap<String, BTreeMap<String, Vec<u8>>> {
+        let mut accounts = BTreeMap::new();
+        for did in events.iter().map(|event| &event.did) {
+            let own: Vec<&SegmentEvent> = events.iter().filter(|event| event.did == *did).collect();
+            let is_end = |event: &&SegmentEvent| {
+                event.kind == 6
+                    || event.kind == 5 && event.payload == account_event(Some("deleted"))
+            };
+            let start = own.iter().rposition(is_end).map_or(0, |end| end + 1);
+            let last_of = |path: &String| {
+                let same = own[start..].iter().rev();
+                same.copied().find(|event| {
+                    matches!(event.kind, 1 | 2 | 3 | 7)
+                        && format!("{}/{}", event.collection, event.rkey) == *path
+                })
+            };
+            let paths = own.iter().map(|event| format!("{}/{}", event.collection, event.rkey));
+            let records = paths.filter_map(|path| {
+                let last = last_of(&path).filter(|last| last.kind != 3)?;
+                Some((path, last.payload.clone()))
+            });
+            accounts.insert(did.clone(), records.collect());
+        }
+        accounts
+    }
+
+    fn folded(events: &[SegmentEvent], max_file_bytes: u64) -> Vec<FoldedAccount> {
+        let mut fold = Fold::new(max_file_bytes);
+        let segment = SealedSegment::write(events, 50);
+        for number in 0..segment.blocks.len() {
+            let block = Block::read(segment.frame(number).unwrap()).unwrap();
+            block.rows().for_each(|row| fold.add(&row.unwrap()).unwrap());
+        }
+        let mut accounts = fold.finish().unwrap();
+        let groups = std::iter::from_fn(|| accounts.next().unwrap());
+        let mut all: Vec<FoldedAccount> = groups.flatten().collect();
+        all.sort_by(|one, other| one.did.as_str().cmp(other.did.as_str()));
+        all
+    }
+
+    #[test]
+    fn random_events_are_folded_to_the_same_records_as_by_brute_force_whatever_the_memory() {
+        for seed in 0..30 {
+            let mut random = Seed::new(seed, "events").stream(0);
+            let count = random.between(1, 1500);
+            let events: Vec<_> = (1..=count).map(|seq| random_event(&mut random, seq)).collect();
+            let expected = brute_force(&events);
+            for max_file_bytes in [1 << 20, 700, 1] {
+                let accounts = folded(&events, max_file_bytes);
+                let records: BTreeMap<String, BTreeMap<String, Vec<u8>>> = accounts
+                    .iter()
+                    .map(|account| {
+                        let records = account.records.iter();
+                        let owned = records.map(|(path, record)| (path.clone(), record.to_vec()));
+                        (account.did.to_string(), owned.collect())
+                    })
+                    .collect();
+                assert_eq!(records, expected, "seed {seed}, {max_file_bytes} bytes");
+                let counted: u64 = accounts.iter().map(|account| account.events).sum();
+                assert_eq!(counted, count);
+            }
+        }
+    }
+
+    fn one(events: &[(u8, &str, Vec<u8>)]) -> FoldedAccount {
+        let events: Vec<SegmentEvent> = (1..)
+            .zip(events)
+            .map(|(seq, (kind, key, payload))| SegmentEvent {
+                seq,
+                kind: *kind,
+                did: "did:web:a.test".to_owned(),
+                collection: if key.is_empty() { "" } else { "app.bsky.feed.post" }.to_owned(),
+                rkey: (*key).to_owned(),
+                rev: if key.is_empty() { "" } else { REVS[seq as usize % 4] }.to_owned(),
+                payload: payload.clone(),
+                ..SegmentEvent::default()
+            })
+            .collect();
+        folded(&events, 1 << 20).remove(0)
+    }
+
+    #[test]
+    fn the_latest_revision_is_kept_even_if_its_record_is_gone() {
+        let account = one(&[(1, "a", vec![1]), (3, "a", Vec::new()), (1, "b", vec![2])]);
+        assert_eq!(account.rev.unwrap().to_string(), REVS[3]);
+        assert_eq!(account.records.len(), 1);
+    }
+
+    #[test]
+    fn a_status_lasts_until_the_account_is_active_again() {
+        let deactivated = account_event(Some("deactivated"));
+        let account = one(&[(1, "a", vec![1]), (5, "", deactivated.clone())]);
+        assert_eq!((account.status.as_deref(), account.records.len()), (Some("deactivated"), 1));
+        let account = one(&[(1, "a", vec![1]), (5, "", deactivated), (5, "", account_event(None))]);
+        assert_eq!((account.status, account.records.len()), (None, 1));
+        assert_eq!(one(&[(5, "", vec![0xff])]).unusable, 1);
+    }
+
+    #[test]
+    fn events_that_no_repository_can_have_are_counted_and_change_nothing() {
+        let account = one(&[(1, "a", vec![1]), (2, "a", Vec::new()), (1, "no key", vec![1])]);
+        assert_eq!((account.unusable, account.records.len()), (2, 1));
+    }
+
+    #[test]
+    fn a_row_without_a_did_is_of_no_account() {
+        let event = SegmentEvent { seq: 1, kind: 4, did: "nobody".into(), ..Default::default() };
+        let segment = SealedSegment::write(&[event], 1);
+        let block = Block::read(segment.frame(0).unwrap()).unwrap();
+        let mut fold = Fold::new(MAX_FILE_BYTES);
+        block.rows().for_each(|row| fold.add(&row.unwrap()).unwrap());
+        assert_eq!(fold.without_account, 1);
+        assert!(fold.finish().unwrap().next().unwrap().is_none());
+    }
+}

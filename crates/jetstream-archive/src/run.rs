@@ -130,7 +130,7 @@ impl Run<'_> {
     async fn fold(&mut self, client: &ArchiveClient) -> Result<(FoldedAccounts, Sampler), Failure> {
         let options = self.options;
         let mut sampler = Sampler::new(options.seed, options.sample);
-        let mut fold = Fold::new(MAX_FILE_BYTES).map_err(temporary)?;
+        let mut fold = Fold::new(MAX_FILE_BYTES);
         let filter = RowFilter::new(options);
         let request = PlanRequest {
             dids: options.dids.clone(),

@@ -211,7 +211,9 @@ mod tests {
         let dids: Vec<String> = (0..1000).map(|number| format!("did:web:{number}.test")).collect();
         let chosen = |order: &[String]| {
             let mut sampler = Sampler::new(7, Some(20));
-            order.iter().for_each(|did| drop(sampler.admit(did)));
+            for did in order {
+                sampler.admit(did);
+            }
             let mut chosen: Vec<String> =
                 dids.iter().filter(|did| sampler.is_chosen(did)).cloned().collect();
             chosen.sort();

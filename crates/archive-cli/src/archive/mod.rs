@@ -5,6 +5,7 @@ mod arguments;
 mod compact;
 mod hide;
 mod import;
+mod import_jetstream;
 mod query;
 mod replay;
 mod seal;
@@ -24,6 +25,7 @@ use crate::output::Output;
 pub(crate) enum ArchiveCommand {
     Follow(Box<ArchiveFollowArgs>),
     Import(import::ImportArgs),
+    ImportJetstream(import_jetstream::ImportJetstreamArgs),
     Seal(seal::SealArgs),
     Compact(compact::CompactArgs),
     Thin(compact::ThinArgs),
@@ -47,6 +49,9 @@ pub(crate) fn run(command: ArchiveCommand, output: Output) -> Result<(), Failure
         ArchiveCommand::Follow(_) => Ok(()),
         ArchiveCommand::Query(_) => Ok(()),
         ArchiveCommand::Import(args) => runtime.block_on(import::run(args, output)),
+        ArchiveCommand::ImportJetstream(args) => {
+            runtime.block_on(import_jetstream::run(args, output))
+        }
         ArchiveCommand::Seal(args) => runtime.block_on(seal::run(args, output)),
         ArchiveCommand::Compact(args) => runtime.block_on(compact::compact(args, output)),
         ArchiveCommand::Thin(args) => runtime.block_on(compact::thin(args, output)),
