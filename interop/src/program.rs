@@ -51,6 +51,8 @@ pub enum Part {
     NostrRelay,
     /// A program with nostrdb.
     Nostrdb,
+    /// A Python client of hosted Jetstream archives.
+    Jetstream,
 }
 
 impl Part {
@@ -68,6 +70,7 @@ impl Part {
             Self::Kafka => "kafka/lib",
             Self::NostrRelay => "nostr/nostr-relay",
             Self::Nostrdb => "nostrdb/store-events",
+            Self::Jetstream => "jetstream/made-from",
         }
     }
 
@@ -77,6 +80,7 @@ impl Part {
             Self::Pds | Self::Readers | Self::Postgres | Self::Azure => Some("node"),
             Self::Arroba => Some("python"),
             Self::Kafka => Some("java"),
+            Self::Jetstream => Some("python"),
             Self::Relay | Self::Nats | Self::S3 | Self::NostrRelay | Self::Nostrdb => None,
         }
     }
@@ -124,6 +128,11 @@ impl Kit {
     /// The program that stores events in a database of nostrdb.
     pub fn nostrdb(&self) -> PathBuf {
         self.path(Part::Nostrdb.product())
+    }
+
+    /// The interpreter with a client of hosted Jetstream archives, and the program that reads one.
+    pub fn jetstream_reader(&self) -> (PathBuf, PathBuf) {
+        (self.path("jetstream/bin/python"), self.path("jetstream/read.py"))
     }
 
     /// The log file of a program.

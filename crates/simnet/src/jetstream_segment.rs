@@ -215,21 +215,27 @@ fn collection_index(events: &[SegmentEvent], blocks: &[SealedBlock]) -> Vec<u8> 
     out
 }
 
-/// One frame with a checksum of its content, as servers write it.
+/// One frame with a checksum of its content and, as servers write it, the length of longer content.
 pub fn compress(content: &[u8]) -> Vec<u8> {
-    compress_with(content, true).expect("memory takes all bytes")
+    let len = (content.len() >= MIN_STATED).then_some(content.len() as u64);
+    compress_with(content, true, len).expect("memory takes all bytes")
 }
 
-/// One frame, with a checksum of its content or without.
+/// One frame, with a checksum of its content or without, and with this length or without one.
 ///
 /// # Errors
-/// If there is not enough memory.
-pub fn compress_with(content: &[u8], has_checksum: bool) -> io::Result<Vec<u8>> {
+/// If the content has another length.
+pub fn compress_with(content: &[u8], has_checksum: bool, len: Option<u64>) -> io::Result<Vec<u8>> {
     let mut encoder = Encoder::new(Vec::new(), LEVEL)?;
     encoder.include_checksum(has_checksum)?;
+    encoder.include_contentsize(len.is_some())?;
+    encoder.set_pledged_src_size(len)?;
     encoder.write_all(content)?;
     encoder.finish()
 }
+
+/// The least length of content in bytes that a frame states.
+const MIN_STATED: usize = 256;
 
 const HEADER_LEN: usize = 256;
 

@@ -186,7 +186,10 @@ fn only_one_frame_with_a_checksum_is_decompressed() {
     let columns = columns(&events());
     let frame = compress(&columns);
     let refused = |frame: &[u8]| Block::read(frame).unwrap_err().code();
-    assert_eq!(refused(&compress_with(&columns, false).unwrap()), "jss/no-content-checksum");
+    let unsummed = compress_with(&columns, false, None).unwrap();
+    assert_eq!(refused(&unsummed), "jss/no-content-checksum");
+    let unstated = compress_with(&columns, true, None).unwrap();
+    assert_eq!(Block::read(&unstated).unwrap().len(), events().len());
     assert_eq!(refused(&[]), "jss/compression");
     assert_eq!(refused(&frame[..frame.len() - 1]), "jss/compression");
     assert_eq!(refused(&[&frame[..], &frame[..]].concat()), "jss/compression");
@@ -204,10 +207,12 @@ fn only_one_frame_with_a_checksum_is_decompressed() {
 
 #[test]
 fn a_bomb_ends_at_the_limit() {
-    // The writer does not state the length of the content, so that only the limit stops it.
-    let bomb = compress(&vec![0; MAX_BLOCK_BYTES as usize + 1]);
-    assert!(bomb.len() < 1 << 20);
-    assert_eq!(Block::read(&bomb).unwrap_err().code(), "jss/limit");
+    let content = vec![0; MAX_BLOCK_BYTES as usize + 1];
+    for len in [None, Some(content.len() as u64)] {
+        let bomb = compress_with(&content, true, len).unwrap();
+        assert!(bomb.len() < 1 << 20);
+        assert_eq!(Block::read(&bomb).unwrap_err().code(), "jss/limit");
+    }
 }
 
 #[test]

@@ -347,6 +347,12 @@ impl Simulation {
         self.network.seal_archive(server);
     }
 
+    /// A segment of the hosted archive of a Jetstream, as it was sealed; `None` after the last.
+    pub fn archive_segment(&self, server: Server, number: usize) -> Option<Vec<u8>> {
+        let archive = self.network.sealed_archive(server);
+        archive.segments.get(number).map(|segment| segment.bytes.clone())
+    }
+
     /// The states of the accounts that a complete and correct reader ends with.
     pub fn expected_accounts(&self) -> Vec<ExpectedAccount> {
         let accounts = (0..self.account_count()).filter_map(|number| self.network.account(number));

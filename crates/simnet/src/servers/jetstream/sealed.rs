@@ -17,7 +17,7 @@ use crate::time::{START_MICROS, datetime};
 /// The segments of a server.
 #[derive(Debug)]
 pub(in super::super) struct SealedArchive {
-    pub(super) segments: Vec<SealedSegment>,
+    pub(in super::super) segments: Vec<SealedSegment>,
 }
 
 impl SealedArchive {
@@ -102,7 +102,7 @@ fn history(
         let record = repository.record(&entry.key);
         if is_fetched_again {
             if random.chance(1, 3) {
-                events.push(rows.record(CREATE, &entry.key, &forged(&record)));
+                events.push(rows.former(&entry.key));
             }
             continue;
         }
@@ -135,7 +135,7 @@ impl Rows<'_> {
     fn create(&self, key: &str, record: &[u8], random: &mut Random, out: &mut Vec<SegmentEvent>) {
         match random.below(8) {
             0 => {
-                out.push(self.record(CREATE, key, &forged(record)));
+                out.push(self.former(key));
                 out.push(self.record(UPDATE, key, record));
             }
             1 => {
@@ -150,6 +150,13 @@ impl Rows<'_> {
             }
             _ => out.push(self.record(CREATE, key, record)),
         }
+    }
+
+    /// The creation of a record that is replaced later.
+    fn former(&self, key: &str) -> SegmentEvent {
+        let event = self.record(CREATE, key, &[]);
+        let payload = other_record(&event.collection, &event.rkey);
+        SegmentEvent { payload, ..event }
     }
 
     fn record(&self, kind: u8, key: &str, payload: &[u8]) -> SegmentEvent {
@@ -184,7 +191,8 @@ fn misrepresent(
         let (collection, rkey) = (events[last].collection.clone(), events[last].rkey.clone());
         events.retain(|event| (&event.collection, &event.rkey) != (&collection, &rkey));
     } else if inject(Fault::AlteredRecord) {
-        events[last].payload = forged(&events[last].payload);
+        let SegmentEvent { collection, rkey, .. } = &events[last];
+        events[last].payload = other_record(collection, rkey);
     } else if inject(Fault::ForgedRecord) {
         let key = format!("{}/{FORGED_KEY}", events[last].collection);
         let forged = rows.record(CREATE, &key, &events[last].payload);
@@ -192,13 +200,12 @@ fn misrepresent(
     }
 }
 
-/// Another record of the same length: a byte of its last text differs.
-fn forged(record: &[u8]) -> Vec<u8> {
-    let mut forged = record.to_vec();
-    if let Some(byte) = forged.iter_mut().rev().find(|byte| byte.is_ascii_lowercase()) {
-        *byte = if *byte == b'z' { b'a' } else { *byte + 1 };
-    }
-    forged
+/// Another record than the one at a path.
+fn other_record(collection: &str, rkey: &str) -> Vec<u8> {
+    let mut out = Encoder::new();
+    out.map(2).text("text").text(&format!("not the record {rkey}"));
+    out.text("$type").text(collection);
+    out.into_bytes()
 }
 
 fn account_event(did: &str, status: AccountStatus) -> Vec<u8> {
