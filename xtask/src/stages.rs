@@ -385,7 +385,7 @@ const TEST_THREADS: &str = "RUST_TEST_THREADS";
 const COMMAND_PACKAGE: &str = "cli";
 
 /// Parts of the names of the tests that need a feature of the command.
-const OF_FEATURES: [&str; 19] = [
+const OF_FEATURES: [&str; 20] = [
     "a_deletion_of_a_record_that_no_longer_matches",
     "account_chains::",
     "another_condition_is_another_selection",
@@ -397,6 +397,7 @@ const OF_FEATURES: [&str; 19] = [
     "database",
     "every_line_of_a_run_proves_again",
     "every_series_of_the_dashboard",
+    "jetstream_archives::",
     "kafka::",
     "keys_of_archived_commits_are_compared",
     "nats::",

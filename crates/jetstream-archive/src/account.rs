@@ -182,7 +182,7 @@ impl Prover<'_> {
             if let Some(code) = verdict.differences.code() {
                 let is_newer = account.rev.is_none_or(|archived| commit.rev > archived);
                 verdict.verdict = if is_newer { Verdict::Newer } else { Verdict::Wrong };
-                verdict.code = Some(if is_newer { NEWER } else { code }.to_owned());
+                verdict.code = Some(if is_newer { NEWER_CODE } else { code }.to_owned());
                 verdict.is_temporary = is_newer;
                 return Ok(None);
             }
@@ -282,7 +282,7 @@ pub(crate) fn ranges_proof<'a>(
 }
 
 /// The code of an account that has written since the end of the archive.
-const NEWER: &str = "jetstream/newer";
+const NEWER_CODE: &str = "jetstream/newer";
 
 /// The statuses of the protocol: an archive can state any text.
 const STATUSES: [&str; 6] =

@@ -258,5 +258,5 @@ const SEGMENT_LIMITS: Limits =
 
 const MAX_RETRIES: u32 = 4;
 
-/// Delay before the first retry; twice as much before each of the next.
+/// Delay before the first retry; the delays double.
 const RETRY_DELAY: Duration = Duration::from_millis(500);

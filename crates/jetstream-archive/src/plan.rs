@@ -89,7 +89,7 @@ struct LastSegment {
     block: Option<u32>,
 }
 
-/// What a segment is planned for.
+/// The use of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Planned<'p> {
     Whole,
@@ -170,7 +170,7 @@ impl PlanProgress {
     }
 }
 
-/// What a segment is planned for, if its ranges of blocks are in order.
+/// The use of a segment, if its ranges of blocks are in order.
 pub(crate) fn planned(segment: &PlannedSegment) -> Result<Planned<'_>, PlanError> {
     let index = segment.index;
     match &*segment.mode {

@@ -85,8 +85,8 @@ pub type OnVerdict<'v> = &'v mut dyn FnMut(&AccountVerdict) -> Result<(), Failur
 /// `archive`, with a ledger of all other accounts. Every account has one verdict.
 ///
 /// # Errors
-/// If an option does not fit, the hosted archive cannot be read or breaks a rule of its format, or `archive` cannot be written. What is
-/// wrong with accounts is no error: [`Summary::result`] tells.
+/// If an option does not fit, the hosted archive cannot be read or breaks a rule of its format, or `archive` cannot be written. Wrong accounts
+/// are no error: [`Summary::result`] tells.
 pub async fn import(
     options: &ImportOptions,
     archive: Option<&Archive>,

@@ -57,7 +57,7 @@ pub struct Summary {
     pub stored_count: u64,
     /// Bytes of the new files of the archive.
     pub stored_byte_count: u64,
-    /// What a sample says about all accounts.
+    /// The bounds that a sample gives for all accounts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<SampleReport>,
 }

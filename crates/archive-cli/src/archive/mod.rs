@@ -25,7 +25,7 @@ use crate::output::Output;
 pub(crate) enum ArchiveCommand {
     Follow(Box<ArchiveFollowArgs>),
     Import(import::ImportArgs),
-    ImportJetstream(import_jetstream::ImportJetstreamArgs),
+    ImportJetstream(Box<import_jetstream::ImportJetstreamArgs>),
     Seal(seal::SealArgs),
     Compact(compact::CompactArgs),
     Thin(compact::ThinArgs),

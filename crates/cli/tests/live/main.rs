@@ -11,6 +11,7 @@
 //! | `line_proofs` | `follow --proof`, and `frames verify-lines` |
 //! | `lines` | the lines of events of every kind and verdict |
 //! | `jetstream` | the lines of `follow --jetstream` |
+//! | `jetstream_archives` | `archive import-jetstream`, its lines and its archive |
 //! | `resume` | where a run resumes, and how it ends: interrupted, refused, disk full |
 //! | `deliveries` | `follow --to` and `--ack-stdin`: the outbox and its destinations |
 //! | `operations` | `follow --ops`: a line an operation |
@@ -52,6 +53,8 @@ mod deliveries;
 mod files;
 mod histories;
 mod jetstream;
+#[cfg(feature = "full")]
+mod jetstream_archives;
 mod line_proofs;
 mod lines;
 mod log;

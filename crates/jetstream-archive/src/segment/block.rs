@@ -3,11 +3,11 @@
 //! | bytes | column |
 //! |---|---|
 //! | 4 | number of events |
-//! | 8 each | sequence numbers |
-//! | 8 each | times at which the server saw the events, in microseconds since 1970 |
-//! | 8 each | times that the operator imported; 0 for none |
-//! | 1 each | kinds |
-//! | 1, 2, 1, 1, 4 each | lengths of collections, DIDs, record keys, revisions, payloads, a column each |
+//! | 8 an event | sequence numbers |
+//! | 8 an event | times at which the server saw the events, in microseconds since 1970 |
+//! | 8 an event | times that the operator imported; 0 for none |
+//! | 1 an event | kinds |
+//! | 1, 2, 1, 1, 4 an event | five columns of lengths: collections, DIDs, record keys, revisions, payloads |
 //! | the rest | their bytes, in the same order |
 //!
 //! Numbers are little-endian. A block without events is four zero bytes: the server has removed its events.
