@@ -262,6 +262,7 @@ codes! {
     JetstreamAlteredRecord = "jetstream/altered-record",
     JetstreamMissingRecord = "jetstream/missing-record",
     JetstreamNewer = "jetstream/newer",
+    JetstreamOlder = "jetstream/older",
 }
 
 impl Code<'_> {

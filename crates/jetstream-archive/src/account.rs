@@ -4,7 +4,9 @@
 //! is taken from there, so that only nodes above a difference are fetched. Where only some collections are known, the walk covers
 //! them alone, and proves that they have these records and no others.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::mem::take;
 
 use atproto::mst::Tree;
 use atproto::mst::canonical::KeyRanges;
@@ -171,19 +173,23 @@ impl Prover<'_> {
         let host = AccountHost { client: self.client, url: &url, did };
         let (commit, key) = self.commit(&host, key).await?;
         verdict.rev = Some(commit.rev.to_string());
-        let rebuilt = Rebuilt::new(&account.records)?;
+        let mut rebuilt = Rebuilt::new(&account.records)?;
         let signed = if rebuilt.root == commit.data && self.collections.is_empty() {
             None
         } else {
-            Some(self.walk(&host, &commit, &rebuilt, verdict).await?)
+            Some(self.walk(&host, &commit, take(&mut rebuilt.nodes), verdict).await?)
         };
         if let Some((signed, _)) = &signed {
             verdict.differences = rebuilt.compare(&signed.records);
             if let Some(code) = verdict.differences.code() {
-                let is_newer = account.rev.is_none_or(|archived| commit.rev > archived);
-                verdict.verdict = if is_newer { Verdict::Newer } else { Verdict::Wrong };
-                verdict.code = Some(if is_newer { NEWER_CODE } else { code }.to_owned());
-                verdict.is_temporary = is_newer;
+                let (kind, code) = match account.rev.cmp(&Some(commit.rev)) {
+                    Ordering::Less => (Verdict::Newer, NEWER_CODE),
+                    Ordering::Equal => (Verdict::Wrong, code),
+                    // The host is outdated, or the archive invents revisions: no signature says which.
+                    Ordering::Greater => (Verdict::Unproved, OLDER_CODE),
+                };
+                (verdict.verdict, verdict.code) = (kind, Some(code.to_owned()));
+                verdict.is_temporary = kind != Verdict::Wrong;
                 return Ok(None);
             }
         }
@@ -255,14 +261,13 @@ impl Prover<'_> {
         &self,
         host: &AccountHost<'_>,
         commit: &SignedCommit,
-        rebuilt: &Rebuilt<'_>,
+        mut known: BTreeMap<Cid, Vec<u8>>,
         verdict: &mut AccountVerdict,
     ) -> Result<(SignedRecords, BTreeMap<Cid, Vec<u8>>), Unproved> {
         let ranges = match self.collections {
             [] => KeyRanges::of_prefixes([b""]),
             names => KeyRanges::of_collections(names),
         };
-        let mut known = rebuilt.nodes.clone();
         let signed = host.records(commit.data, ranges, &mut known).await?;
         verdict.fetched_node_count = signed.fetched;
         Ok((signed, known))
@@ -283,6 +288,9 @@ pub(crate) fn ranges_proof<'a>(
 
 /// The code of an account that has written since the end of the archive.
 const NEWER_CODE: &str = "jetstream/newer";
+
+/// The code of an account whose host has an earlier commit than the archive.
+const OLDER_CODE: &str = "jetstream/older";
 
 /// The statuses of the protocol: an archive can state any text.
 const STATUSES: [&str; 6] =

@@ -1,11 +1,13 @@
 //! Downloads the planned segments and blocks, and reads their events in order.
 
+use std::io;
+use std::time::Duration;
+
 use mapping::MappedFile;
 use net::http::Limits;
 use net::jetstream::{ArchiveClient, PlanPage, PlanRequest, PlannedSegment};
 use net::xrpc::{FetchError, XrpcError};
 use program::failure::Failure;
-use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::plan::{PlanError, PlanProgress, Planned, planned};
@@ -57,7 +59,7 @@ pub enum ReadError {
     NoBlock(String),
     /// A temporary file cannot be written.
     #[error("temporary files: {0}")]
-    Local(#[from] std::io::Error),
+    Local(#[from] io::Error),
 }
 
 impl ReadError {
@@ -97,28 +99,47 @@ impl Downloads<'_> {
     /// kinds, accounts and collections.
     pub(crate) async fn read(
         &mut self,
-        take: &mut dyn FnMut(&Row<'_>) -> std::io::Result<()>,
-        progress: &mut dyn FnMut(&DownloadTotals, Option<u64>),
+        take: &mut dyn FnMut(&Row<'_>) -> io::Result<()>,
+        progress: &mut dyn FnMut(&DownloadTotals),
     ) -> Result<(), ReadError> {
         let mut plan = PlanProgress::new(self.request.after_seq, self.request.before_seq);
         let mut last_seq = self.request.after_seq;
+        let mut replans = 0;
         loop {
-            let after = plan.after();
-            let request =
-                PlanRequest { after_seq: after, before_seq: plan.tip(), ..self.request.clone() };
-            let page = self.plan(&request).await?;
-            let is_last = plan.check(&page)?;
-            self.totals.pages += 1;
-            self.totals.tip = page.sealed_tip_seq;
-            for segment in &page.segments {
-                let window = (after, page.planned_through_seq);
-                self.segment(segment, window, &mut last_seq, take).await?;
-                progress(&self.totals, plan.tip());
+            let start = last_seq;
+            match self.page(&mut plan, &mut last_seq, take).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => replans = 0,
+                // The server removes events that are void by now. The others keep their places, so the rest is planned again.
+                Err(ReadError::Replaced(_)) if replans < MAX_REPLANS => {
+                    replans = if last_seq == start { replans + 1 } else { 0 };
+                    plan = PlanProgress::new(last_seq, plan.tip());
+                }
+                Err(error) => return Err(error),
             }
-            if is_last {
-                return Ok(());
-            }
+            progress(&self.totals);
         }
+    }
+
+    /// Reads the events of the next page; whether it is the last one.
+    async fn page(
+        &mut self,
+        plan: &mut PlanProgress,
+        last_seq: &mut u64,
+        take: &mut dyn FnMut(&Row<'_>) -> io::Result<()>,
+    ) -> Result<bool, ReadError> {
+        let after = plan.after();
+        let request =
+            PlanRequest { after_seq: after, before_seq: plan.tip(), ..self.request.clone() };
+        let page = self.plan(&request).await?;
+        let is_last = plan.check(&page)?;
+        self.totals.pages += 1;
+        self.totals.tip = page.sealed_tip_seq;
+        for segment in &page.segments {
+            let window = (after, page.planned_through_seq);
+            self.segment(segment, window, last_seq, take).await?;
+        }
+        Ok(is_last)
     }
 
     async fn plan(&mut self, request: &PlanRequest) -> Result<PlanPage, ReadError> {
@@ -131,7 +152,7 @@ impl Downloads<'_> {
         segment: &PlannedSegment,
         window: (u64, u64),
         last_seq: &mut u64,
-        take: &mut dyn FnMut(&Row<'_>) -> std::io::Result<()>,
+        take: &mut dyn FnMut(&Row<'_>) -> io::Result<()>,
     ) -> Result<(), ReadError> {
         self.totals.segments += 1;
         match planned(segment)? {
@@ -150,7 +171,7 @@ impl Downloads<'_> {
         planned: &PlannedSegment,
         window: (u64, u64),
         last_seq: &mut u64,
-        take: &mut dyn FnMut(&Row<'_>) -> std::io::Result<()>,
+        take: &mut dyn FnMut(&Row<'_>) -> io::Result<()>,
     ) -> Result<(), ReadError> {
         let (client, name) = (self.client, &*planned.name);
         let file = retried_fetch(&mut self.totals.requests, async || {
@@ -177,7 +198,7 @@ impl Downloads<'_> {
         number: u32,
         window: (u64, u64),
         last_seq: &mut u64,
-        take: &mut dyn FnMut(&Row<'_>) -> std::io::Result<()>,
+        take: &mut dyn FnMut(&Row<'_>) -> io::Result<()>,
     ) -> Result<(), ReadError> {
         let (client, name) = (self.client, &*planned.name);
         let fetched = retried(&mut self.totals.requests, async || {
@@ -187,7 +208,7 @@ impl Downloads<'_> {
             Err(error) if error.name().is_some_and(|name| name.as_str() == "BlockNotFound") => {
                 return Err(ReadError::NoBlock(format!("{name}, block {number}")));
             }
-            fetched => fetched?,
+            fetched => fetched?.ok_or_else(|| ReadError::Replaced(name.to_owned()))?,
         };
         self.totals.bytes += frame.len() as u64;
         let place = format!("{name}, block {number}");
@@ -203,7 +224,7 @@ impl Downloads<'_> {
         name: &str,
         (after, through): (u64, u64),
         last_seq: &mut u64,
-        take: &mut dyn FnMut(&Row<'_>) -> std::io::Result<()>,
+        take: &mut dyn FnMut(&Row<'_>) -> io::Result<()>,
     ) -> Result<(), ReadError> {
         self.totals.blocks += 1;
         for row in block.rows() {
@@ -255,6 +276,9 @@ async fn retried_fetch<T>(
 /// For segments: 256 MiB are usual.
 const SEGMENT_LIMITS: Limits =
     Limits { max_bytes: 2 << 30, max_time: Duration::from_secs(3600), ..Limits::REPOSITORY };
+
+/// Plans in a row that lead to no event, because segments are replaced.
+const MAX_REPLANS: u32 = 8;
 
 const MAX_RETRIES: u32 = 4;
 

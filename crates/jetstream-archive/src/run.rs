@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use archive::{Archive, ArchivedRepository, FailedAccount, HostRow, Ledger, PageRow, WorkId};
+use archive::{
+    Archive, ArchivedRepository, FailedAccount, HideList, HostRow, Ledger, PageRow, WorkId,
+};
 use atproto::syntax::DidBuf;
 use backfill::Identities;
 use futures_util::{StreamExt, stream};
@@ -17,7 +19,7 @@ use program::progress::ProgressLine;
 use verify::repository;
 
 use crate::account::{Judged, ProvedAccount, Prover, ranges_proof};
-use crate::download::Downloads;
+use crate::download::{DownloadTotals, Downloads};
 use crate::fold::{Fold, FoldedAccount, FoldedAccounts, MAX_FILE_BYTES};
 use crate::sampling::{SampleReport, Sampler};
 use crate::segment::Row;
@@ -144,7 +146,7 @@ impl Run<'_> {
             true => fold.add(row),
             false => Ok(()),
         };
-        let mut show = |totals: &crate::download::DownloadTotals, _tip: Option<u64>| {
+        let mut show = |totals: &DownloadTotals| {
             progress.step(format!("{host}: {} events, {} bytes", totals.events, totals.bytes));
         };
         downloads.read(&mut take, &mut show).await?;
@@ -163,7 +165,10 @@ impl Run<'_> {
         on_verdict: OnVerdict<'_>,
     ) -> Result<(), Failure> {
         while let Some(mut group) = accounts.next().map_err(temporary)? {
-            group.retain(|account| sampler.is_chosen(account.did.as_str()));
+            let is_erased = |did: &str| store.as_ref().is_some_and(|store| store.has_erased(did));
+            group.retain(|FoldedAccount { did, .. }| {
+                sampler.is_chosen(did.as_str()) && !is_erased(did.as_str())
+            });
             self.summary.unusable_event_count +=
                 group.iter().map(|account| account.unusable).sum::<u64>();
             let mut judged = stream::iter(&group)
@@ -264,6 +269,8 @@ impl Batch {
 /// The archive that repositories go to, and the ledger in it.
 struct Store<'s> {
     archive: &'s Archive,
+    /// Accounts that the archive does not accept again: they were erased.
+    hidden: HideList,
     ledger: Ledger,
     list: String,
     sweep: u32,
@@ -277,7 +284,12 @@ impl<'s> Store<'s> {
         options.collections.iter().for_each(|name| list.push_str(&format!(" {name}")));
         ledger.add_list(&HostRow { list: list.clone(), stated_accounts: None }).await?;
         let last = ledger.pages(&list).await?.iter().map(|page| page.sweep).max();
-        Ok(Self { archive, ledger, list, sweep: last.unwrap_or(0) + 1, page: 0 })
+        let hidden = archive.hide_list().await?;
+        Ok(Self { archive, hidden, ledger, list, sweep: last.unwrap_or(0) + 1, page: 0 })
+    }
+
+    fn has_erased(&self, did: &str) -> bool {
+        self.hidden.is_erased(did)
     }
 
     /// Adds the verdicts of a batch.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use archive::{Archive, Ledger, VerifyOptions};
+use archive::{Archive, ErasureKey, Ledger, VerifyOptions};
 use net::jetstream::Token;
 use program::failure::Failure;
 use program::network::NetworkArgs;
@@ -220,15 +220,50 @@ async fn damaged_segments_and_lying_plans_are_refused_with_their_codes() {
 }
 
 #[tokio::test]
-async fn a_replaced_segment_is_not_mixed_with_the_planned_one() {
+async fn segments_that_are_replaced_after_the_plan_are_planned_again() {
     let sim = network(|_| ());
-    let mut options = options(&sim);
-    options.dids = vec![sim.account(5).did.parse().unwrap()];
-    // Blocks come without the footer: the tag of the answer names the segment.
-    sim.faults().enable(JETSTREAM, Fault::WrongChecksum, FaultSchedule::ALWAYS);
-    let refused = run(&options, None).await.unwrap_err();
-    let text = refused.to_string();
-    assert!(text.contains("replaced") || text.contains("jss/checksum"), "{text}");
+    // Whole segments, and with few accounts blocks.
+    let mut blocks = options(&sim);
+    blocks.dids = vec![sim.account(5).did.parse().unwrap()];
+    for (options, accounts) in [(options(&sim), 12), (blocks, 1)] {
+        sim.faults().enable(JETSTREAM, Fault::PlanOutdated, FaultSchedule::times(2).after(1));
+        assert_eq!(run(&options, None).await.unwrap().0.proved_count, accounts);
+        assert!(sim.faults().fired(JETSTREAM, Fault::PlanOutdated) >= 2);
+        // A server that never plans the segments that it has is given up.
+        sim.faults().enable(JETSTREAM, Fault::PlanOutdated, FaultSchedule::ALWAYS);
+        let refused = run(&options, None).await.unwrap_err().to_string();
+        assert!(refused.contains("plan/replaced"), "{refused}");
+        sim.faults().disable(JETSTREAM, Fault::PlanOutdated);
+    }
+}
+
+#[tokio::test]
+async fn a_host_with_an_earlier_commit_than_the_archive_refutes_nothing() {
+    let sim = network(|_| ());
+    // The archive is of a network whose first account has one more commit.
+    let ahead = network(|_| ());
+    ahead.write_commit_as(0);
+    let mut options = options(&ahead);
+    options.network.plc = Some(sim.url(Server::Plc).parse().unwrap());
+    let (summary, verdicts) = run(&options, None).await.unwrap();
+    let verdict = &verdicts[&sim.account(0).did];
+    assert_eq!((verdict.verdict, code(verdict)), (Verdict::Unproved, Some("jetstream/older")));
+    assert_eq!((summary.wrong_count, summary.proved_count), (0, 11));
+}
+
+#[tokio::test]
+async fn an_erased_account_is_neither_stored_nor_named() {
+    let sim = network(|_| ());
+    let folder = tempfile::tempdir().unwrap();
+    let secret = ErasureKey::read_or_create(&folder.path().join("erasure.key")).unwrap();
+    let address = folder.path().join("archive");
+    let archive = Archive::open(address.to_str().unwrap()).unwrap().with_erasure_key(Some(secret));
+    run(&options(&sim), Some(&archive)).await.unwrap();
+    let did = sim.account(4).did;
+    archive.erase(&did, "asked", 1).await.unwrap();
+    let (summary, verdicts) = run(&options(&sim), Some(&archive)).await.unwrap();
+    assert!(!verdicts.contains_key(&did));
+    assert_eq!((summary.account_count, summary.proved_count), (11, 11));
 }
 
 #[tokio::test]

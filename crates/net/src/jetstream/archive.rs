@@ -173,28 +173,27 @@ impl ArchiveClient {
         Ok(len)
     }
 
-    /// A compressed block. `checksum` is the planned one of its segment: a server that says which segment the block is from must
-    /// say this one.
+    /// A compressed block; `None` if the server says that the block is of another segment than the one with this `checksum`: the
+    /// segment was replaced since it was planned.
     ///
     /// # Errors
-    /// If the request fails, the response is incomplete or over a limit, or the segment has been replaced.
+    /// If the request fails, or the response is incomplete or over a limit.
     pub async fn fetch_block(
         &self,
         segment: &str,
         checksum: &str,
         number: u32,
         limits: &Limits,
-    ) -> Result<Bytes, XrpcError> {
+    ) -> Result<Option<Bytes>, XrpcError> {
         let method = "getBlock";
         let number = number.to_string();
         let parameters = [("segment", segment), ("blockIndex", &*number)];
         let response = self.send(method, &parameters, None, limits).await?;
         let tag = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok());
         if tag.is_some_and(|tag| !tag.contains(checksum)) {
-            let fault = XrpcFault::Schema("the segment has been replaced since the plan".into());
-            return Err(self.error(method, fault));
+            return Ok(None);
         }
-        self.read(method, response).await
+        self.read(method, response).await.map(Some)
     }
 
     /// Sends a request, again after rate limits.

@@ -130,6 +130,8 @@ faults! {
     PlanStuck "plan-stuck" Plan 0..=0,
     /// A plan names a file that is no segment.
     PlanName "plan-name" Plan 0..=0,
+    /// A plan names the checksums of segments that were replaced meanwhile.
+    PlanOutdated "plan-outdated" Plan 0..=0,
     /// A plan names a segment twice.
     PlanOrder "plan-order" Plan 0..=0,
     /// The directory returns the DID document of another account.

@@ -143,6 +143,11 @@ impl Endpoints<'_> {
         if inject(Fault::PlanName) {
             plan["segments"][0]["name"] = "../../etc/seg_0000000000.jss".into();
         }
+        if inject(Fault::PlanOutdated)
+            && let Some(segments) = plan["segments"].as_array_mut()
+        {
+            segments.iter_mut().for_each(|segment| segment["checksum"] = "0123456789abcdef".into());
+        }
         if inject(Fault::PlanOrder)
             && let Some(segments) = plan["segments"].as_array_mut()
         {
