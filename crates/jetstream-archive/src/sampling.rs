@@ -18,15 +18,28 @@ pub(crate) struct Sampler {
     size: Option<usize>,
     chosen: BTreeSet<u64>,
     census: Census,
+    /// The last account, and whether it was admitted: events of an account often follow each other.
+    last: (String, bool),
 }
 
 impl Sampler {
     pub(crate) fn new(seed: u64, size: Option<usize>) -> Self {
-        Self { seed, size, chosen: BTreeSet::new(), census: Census::new(MAX_COUNTED) }
+        let (chosen, census) = (BTreeSet::new(), Census::new(MAX_COUNTED));
+        Self { seed, size, chosen, census, last: (String::new(), false) }
     }
 
     /// Counts an account; whether it may be chosen.
     pub(crate) fn admit(&mut self, did: &str) -> bool {
+        if self.last.0 != did {
+            let is_admitted = self.admit_other(did);
+            self.last.0.clear();
+            self.last.0.push_str(did);
+            self.last.1 = is_admitted;
+        }
+        self.last.1
+    }
+
+    fn admit_other(&mut self, did: &str) -> bool {
         let hash = self.hash(did);
         self.census.add(hash);
         let Some(size) = self.size else { return true };

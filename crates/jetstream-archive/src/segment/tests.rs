@@ -259,3 +259,24 @@ fn random_bytes_are_refused_without_a_panic() {
         }
     }
 }
+
+#[test]
+fn random_columns_are_refused_or_read_whole() {
+    let mut random: Random = Seed::new(2, "damaged columns").stream(0);
+    let good = columns(&events());
+    for _ in 0..5_000 {
+        let mut columns = good.clone();
+        for _ in 0..random.between(1, 6) {
+            let at = random.below(columns.len() as u64) as usize;
+            columns[at] = random.next_u64() as u8;
+        }
+        columns.truncate(columns.len() - (random.below(3) * random.below(40)) as usize);
+        if let Ok(block) = Block::read(&compress(&columns)) {
+            // After an error there is no row more.
+            let rows: Vec<_> = block.rows().collect();
+            let errors = rows.iter().filter(|row| row.is_err()).count();
+            assert!(errors == 0 && rows.len() == block.len() || errors == 1);
+            assert!(rows.iter().rev().skip(1).all(Result::is_ok));
+        }
+    }
+}
