@@ -244,7 +244,7 @@ const TABLE: [Crate; 40] = [
     // Outside the layers: tests may use all but the command, `mutants` and `xtask` nothing.
     row(10, "conformance", Uses::AllBelow),
     row(10, "fuzz", Uses::AllBelow),
-    row(11, "interop", Uses::AllBelow),
+    row(13, "interop", Uses::AllBelow),
     row(9, "mutants", Uses::Only(&[])),
     row(9, "xtask", Uses::Only(&[])),
 ];

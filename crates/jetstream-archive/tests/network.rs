@@ -3,13 +3,18 @@
 use std::collections::BTreeMap;
 
 use archive::{Archive, ErasureKey, Ledger, VerifyOptions};
+use codec::Cid;
+use codec::cid::Codec;
 use net::jetstream::Token;
 use program::failure::Failure;
 use program::network::NetworkArgs;
 use simnet::servers::{
     AccountStatus, Fault, FaultSchedule, HostedArchive, Server, Simulation, Spec,
 };
-use wireproof_jetstream_archive::{AccountVerdict, ImportOptions, Summary, Verdict, import};
+use wireproof_jetstream_archive::segment::{RowKind, Segment};
+use wireproof_jetstream_archive::{
+    AccountVerdict, Differences, ImportOptions, Summary, Verdict, import,
+};
 
 const JETSTREAM: Server = Server::Jetstream(0);
 
@@ -330,4 +335,63 @@ async fn a_host_that_withholds_nodes_proves_nothing() {
         "{:?}",
         summary.unproved
     );
+}
+
+/// The CIDs of the present records of every account, from all rows of the segments.
+fn records_by_brute_force(sim: &Simulation) -> BTreeMap<String, BTreeMap<String, Cid>> {
+    let mut accounts: BTreeMap<String, BTreeMap<String, Cid>> = BTreeMap::new();
+    for bytes in (0..).map_while(|number| sim.archive_segment(JETSTREAM, number)) {
+        let segment = Segment::read(&bytes).unwrap();
+        for block in (0..segment.blocks().len()).map(|number| segment.block(number).unwrap()) {
+            for row in block.rows().map(Result::unwrap) {
+                let records = accounts.entry(row.did.to_owned()).or_default();
+                let path = format!("{}/{}", row.collection, row.rkey);
+                match row.kind {
+                    RowKind::Sync => records.clear(),
+                    RowKind::Delete => drop(records.remove(&path)),
+                    kind if kind.is_operation() => {
+                        records.insert(path, Cid::of(Codec::DagCbor, row.payload));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+    accounts
+}
+
+#[tokio::test]
+async fn verdicts_and_differences_equal_brute_force_for_any_seed() {
+    for seed in 1..=6 {
+        let sim = network(|spec| (spec.seed, spec.records, spec.accounts) = (seed, 70, 14));
+        for (fault, every) in
+            [(Fault::ForgedRecord, 3), (Fault::AlteredRecord, 4), (Fault::WithheldRecord, 5)]
+        {
+            let schedule = FaultSchedule::ALWAYS.every(every).after(seed % every);
+            sim.faults().enable(JETSTREAM, fault, schedule);
+        }
+        sim.seal_archive(JETSTREAM);
+        let archived = records_by_brute_force(&sim);
+        let (summary, verdicts) = run(&options(&sim), None).await.unwrap();
+        let mut wrong = 0;
+        for expected in sim.expected_accounts() {
+            let (archived, signed) = (&archived[&expected.account.did], &expected.records);
+            let names = |paths: Vec<&String>| paths.into_iter().cloned().collect::<Vec<String>>();
+            let differing = |is: &dyn Fn(&String, &Cid) -> bool| {
+                let found = archived.iter().filter(|(path, cid)| is(path, cid));
+                names(found.map(|(path, _)| path).collect())
+            };
+            let unsigned = differing(&|path, _| !signed.contains_key(path));
+            let altered = differing(&|path, cid| signed.get(path).is_some_and(|of| of != cid));
+            let missing = signed.keys().filter(|path| !archived.contains_key(*path));
+            let missing = names(missing.collect());
+            let verdict = &verdicts[&expected.account.did];
+            let Differences { unsigned: a, altered: b, missing: c, .. } = &verdict.differences;
+            assert_eq!([&a.paths, &b.paths, &c.paths], [&unsigned, &altered, &missing], "{seed}");
+            let is_equal = archived == signed;
+            assert_eq!(verdict.verdict == Verdict::Proved, is_equal, "{verdict:?}");
+            wrong += u64::from(!is_equal);
+        }
+        assert!(wrong > 0 && summary.wrong_count == wrong);
+    }
 }
