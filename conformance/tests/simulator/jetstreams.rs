@@ -8,7 +8,7 @@ use simnet::servers::{
 };
 use tokio_tungstenite::tungstenite::Error;
 
-use crate::client::{Reader, get, sim};
+use crate::client::{Reader, get, sim, try_get};
 
 const JETSTREAM: Server = Server::Jetstream(0);
 const V2: &str = "/xrpc/network.bsky.jetstream.subscribeEvents";
@@ -289,4 +289,79 @@ async fn jetstreams_inject_their_faults() {
     }
     assert_eq!(last["error"], "ConsumerTooSlow");
     assert_eq!(faults.unfired(), []);
+}
+
+const ARCHIVE: &str = "/xrpc/network.bsky.jetstream";
+
+#[tokio::test]
+async fn a_hosted_archive_lists_its_segments_page_by_page_and_serves_them_whole_and_in_parts() {
+    let sim =
+        sim(|spec| (spec.archive.events_per_block, spec.archive.blocks_per_segment) = (16, 2));
+    let mut listed = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let path = format!("{ARCHIVE}.listSegments?limit=2{cursor}");
+        let page = get(&sim, JETSTREAM, &path).await.json();
+        listed.extend(page["segments"].as_array().unwrap().clone());
+        let Some(next) = page["cursor"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    let mut last_seq = 0;
+    for (number, segment) in listed.iter().enumerate() {
+        let name = segment["name"].as_str().unwrap();
+        assert_eq!(
+            (segment["index"].as_u64(), segment["minSeq"].as_u64()),
+            (Some(number as u64), Some(last_seq + 1))
+        );
+        last_seq = segment["maxSeq"].as_u64().unwrap();
+        let path = format!("{ARCHIVE}.getSegment?name={name}");
+        let whole = get(&sim, JETSTREAM, &path).await;
+        assert_eq!(whole.bytes, sim.archive_segment(JETSTREAM, number).unwrap());
+        assert_eq!(whole.bytes.len() as u64, segment["sizeBytes"].as_u64().unwrap());
+        assert_eq!(whole.header("etag"), format!("\"{}\"", segment["checksum"].as_str().unwrap()));
+        let part = try_get(&sim, JETSTREAM, &path, &[("range", "bytes=4-11")]).await.unwrap();
+        assert_eq!((part.status, &part.bytes[..]), (206, &whole.bytes[4..12]));
+        let block = format!("{ARCHIVE}.getBlock?segment={name}&blockIndex=0");
+        let block = get(&sim, JETSTREAM, &block).await;
+        assert_eq!(block.bytes, whole.bytes[264..264 + block.bytes.len()]);
+    }
+    assert!(listed.len() > 2 && sim.archive_segment(JETSTREAM, listed.len()).is_none());
+    for (path, name) in [
+        ("getSegment?name=seg_000000zzzz.jss", "SegmentNotFound"),
+        ("getBlock?segment=seg_0000000000.jss&blockIndex=2", "BlockNotFound"),
+        ("getBlock?segment=seg_0000000000.jss", "InvalidRequest"),
+    ] {
+        let refused = get(&sim, JETSTREAM, &format!("{ARCHIVE}.{path}")).await;
+        assert_eq!(refused.json()["error"], name, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_plan_selects_blocks_and_its_pages_follow_each_other() {
+    let sim = sim(|spec| {
+        (spec.archive.events_per_block, spec.archive.blocks_per_segment) = (8, 4);
+        (spec.archive.plan_entries, spec.records) = (1, 100);
+    });
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let plan = async |body: Value| -> Value {
+        let url = format!("{}{ARCHIVE}.planSnapshot", sim.url(JETSTREAM));
+        let response = client.post(url).body(body.to_string()).send().await.unwrap();
+        serde_json::from_slice(&response.bytes().await.unwrap()).unwrap()
+    };
+    let did = sim.account(2).did;
+    let (mut after, mut pages, mut blocks) = (0, 0, 0);
+    loop {
+        let page = plan(json!({ "dids": [did], "afterSeq": after })).await;
+        pages += 1;
+        blocks += page["stats"]["blocksMatched"].as_u64().unwrap();
+        let through = page["plannedThroughSeq"].as_u64().unwrap();
+        assert!(through > after);
+        after = through;
+        if page["plannedThroughSeq"] == page["sealedTipSeq"] {
+            break;
+        }
+    }
+    assert!(pages > 1 && blocks > 1);
+    let none = plan(json!({ "afterSeq": after })).await;
+    assert_eq!((&none["segments"], &none["plannedThroughSeq"]), (&json!([]), &after.into()));
 }
