@@ -82,6 +82,8 @@ pub(crate) struct Fold {
     files: [Option<BufWriter<File>>; FILES],
     level: u8,
     max_file_bytes: u64,
+    /// Bytes that may still be written.
+    room: u64,
     /// Number of events without an account.
     pub(crate) without_account: u64,
 }
@@ -101,13 +103,14 @@ pub(crate) struct FoldedAccounts {
 }
 
 impl Fold {
-    pub(crate) fn new(max_file_bytes: u64) -> Self {
-        Self::of_level(0, max_file_bytes)
+    /// A fold of files that are divided above `max_file_bytes`, of at most `max_bytes` in all.
+    pub(crate) fn new(max_file_bytes: u64, max_bytes: u64) -> Self {
+        Self::of_level(0, max_file_bytes, max_bytes)
     }
 
-    fn of_level(level: u8, max_file_bytes: u64) -> Self {
+    fn of_level(level: u8, max_file_bytes: u64, room: u64) -> Self {
         let files = std::array::from_fn(|_| None);
-        Self { files, level, max_file_bytes, without_account: 0 }
+        Self { files, level, max_file_bytes, room, without_account: 0 }
     }
 
     /// Adds the next event.
@@ -132,6 +135,11 @@ impl Fold {
     }
 
     fn write(&mut self, event: &StoredEvent<'_>) -> io::Result<()> {
+        let Some(room) = self.room.checked_sub(event.len()) else {
+            let text = "the events have more bytes than --max-temporary-bytes allows";
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+        };
+        self.room = room;
         let number =
             usize::from(sha256::digest(event.did.as_bytes())[usize::from(self.level)]) % FILES;
         let file = match &mut self.files[number] {
@@ -167,7 +175,7 @@ impl FoldedAccounts {
             if file.events.len() as u64 <= self.max_file_bytes || file.level == MAX_LEVEL {
                 return Ok(Some(file.fold()));
             }
-            let mut fold = Fold::of_level(file.level + 1, self.max_file_bytes);
+            let mut fold = Fold::of_level(file.level + 1, self.max_file_bytes, u64::MAX);
             file.read().try_for_each(|event| fold.write(&event))?;
             drop(file);
             self.files.extend(fold.into_files()?);
@@ -214,6 +222,11 @@ struct StoredEvent<'e> {
 }
 
 impl<'e> StoredEvent<'e> {
+    /// Bytes in the file.
+    fn len(&self) -> u64 {
+        (HEAD_LEN + self.did.len() + self.path.len() + self.rev.len() + self.payload.len()) as u64
+    }
+
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let parts = [self.did.as_bytes(), self.path.as_bytes(), self.rev.as_bytes(), self.payload];
         out.write_all(&[self.kind as u8])?;
@@ -343,7 +356,7 @@ mod tests {
     }
 
     fn folded(events: &[SegmentEvent], max_file_bytes: u64) -> Vec<FoldedAccount> {
-        let mut fold = Fold::new(max_file_bytes);
+        let mut fold = Fold::new(max_file_bytes, u64::MAX);
         let segment = SealedSegment::write(events, 50);
         for number in 0..segment.blocks.len() {
             let block = Block::read(segment.frame(number).unwrap()).unwrap();
@@ -421,11 +434,28 @@ mod tests {
     }
 
     #[test]
+    fn events_that_need_more_room_than_there_is_are_refused() {
+        let payload = vec![0xa0; 100];
+        let event = SegmentEvent {
+            seq: 1,
+            kind: 4,
+            did: "did:web:a.test".into(),
+            payload,
+            ..Default::default()
+        };
+        let segment = SealedSegment::write(&[event.clone(), SegmentEvent { seq: 2, ..event }], 2);
+        let block = Block::read(segment.frame(0).unwrap()).unwrap();
+        let mut fold = Fold::new(MAX_FILE_BYTES, 200);
+        let added: Vec<bool> = block.rows().map(|row| fold.add(&row.unwrap()).is_ok()).collect();
+        assert_eq!(added, [true, false]);
+    }
+
+    #[test]
     fn a_row_without_a_did_is_of_no_account() {
         let event = SegmentEvent { seq: 1, kind: 4, did: "nobody".into(), ..Default::default() };
         let segment = SealedSegment::write(&[event], 1);
         let block = Block::read(segment.frame(0).unwrap()).unwrap();
-        let mut fold = Fold::new(MAX_FILE_BYTES);
+        let mut fold = Fold::new(MAX_FILE_BYTES, u64::MAX);
         block.rows().for_each(|row| fold.add(&row.unwrap()).unwrap());
         assert_eq!(fold.without_account, 1);
         assert!(fold.finish().unwrap().next().unwrap().is_none());

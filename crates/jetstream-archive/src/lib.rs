@@ -27,7 +27,7 @@ mod verdict;
 
 pub use download::ReadError;
 pub use plan::PlanError;
-pub use run::{ImportOptions, OnVerdict, import};
+pub use run::{ImportOptions, MAX_TEMPORARY_BYTES, OnVerdict, import};
 pub use sampling::SampleReport;
 pub use summary::Summary;
 pub use verdict::{AccountVerdict, Differences, Paths, Verdict};

@@ -49,6 +49,8 @@ pub struct ImportOptions {
     pub plc_mirror: Option<PathBuf>,
     /// The name of the ledger in the archive. `jetstream`.
     pub name: String,
+    /// Maximum bytes of events in temporary files. 256 GiB.
+    pub max_temporary_bytes: u64,
     /// Maximum number of requests per second to one host of accounts. 10.
     pub max_rate: f64,
     /// A contact for the operators of the hosts. Required for public hosts.
@@ -72,6 +74,7 @@ impl ImportOptions {
             seed: 0,
             plc_mirror: None,
             name: "jetstream".to_owned(),
+            max_temporary_bytes: MAX_TEMPORARY_BYTES,
             max_rate: 10.0,
             contact: ContactArgs::default(),
             network: NetworkArgs::default(),
@@ -132,7 +135,7 @@ impl Run<'_> {
     async fn fold(&mut self, client: &ArchiveClient) -> Result<(FoldedAccounts, Sampler), Failure> {
         let options = self.options;
         let mut sampler = Sampler::new(options.seed, options.sample);
-        let mut fold = Fold::new(MAX_FILE_BYTES);
+        let mut fold = Fold::new(MAX_FILE_BYTES, options.max_temporary_bytes);
         let filter = RowFilter::new(options);
         let request = PlanRequest {
             dids: options.dids.clone(),
@@ -357,6 +360,9 @@ impl<'o> RowFilter<'o> {
 fn temporary(error: std::io::Error) -> Failure {
     Failure::Local(format!("temporary files: {error}"))
 }
+
+/// Bytes of events in temporary files, by default.
+pub const MAX_TEMPORARY_BYTES: u64 = 256 << 30;
 
 /// Accounts that are judged at a time.
 const CONCURRENT_ACCOUNTS: usize = 64;

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use archive::Archive;
 use atproto::syntax::DidBuf;
 use clap::{Args, ValueHint};
-use jetstream_archive::{AccountVerdict, Differences, ImportOptions, Paths, Summary, Verdict};
+use jetstream_archive::{
+    AccountVerdict, Differences, ImportOptions, MAX_TEMPORARY_BYTES, Paths, Summary, Verdict,
+};
 use net::http::Url;
 use net::jetstream::Token;
 use serde::Serialize;
@@ -69,6 +71,9 @@ pub(crate) struct ImportJetstreamArgs {
     /// Maximum number of requests per second to one host of accounts.
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = network::rate)]
     max_rate: f64,
+    /// Maximum bytes of events in the folder for temporary files: the events of all accounts, or of the sample.
+    #[arg(long, value_name = "N", default_value_t = MAX_TEMPORARY_BYTES)]
+    max_temporary_bytes: u64,
     /// Print a JSON line for every account, and a last line with the summary.
     #[arg(long)]
     json: bool,
@@ -122,6 +127,7 @@ fn options(args: &ImportJetstreamArgs) -> Result<ImportOptions, Failure> {
     options.seed = args.seed.unwrap_or_else(random_seed);
     options.plc_mirror = args.plc_mirror.clone();
     options.name = args.name.clone();
+    options.max_temporary_bytes = args.max_temporary_bytes;
     options.max_rate = args.max_rate;
     options.contact = args.contact.clone();
     options.network = args.network.clone();
