@@ -34,7 +34,8 @@ pub(crate) struct FoldedAccount {
 }
 
 impl FoldedAccount {
-    fn new(did: DidBuf) -> Self {
+    /// An account without events.
+    pub(crate) fn new(did: DidBuf) -> Self {
         let records = BTreeMap::new();
         Self { did, rev: None, status: None, records, events: 0, unusable: 0 }
     }

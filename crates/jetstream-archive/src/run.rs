@@ -1,6 +1,6 @@
 //! A run: events are downloaded and folded, every account is judged, and proved repositories are stored.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
 use archive::{
@@ -101,6 +101,7 @@ pub async fn import(
     let network = Network::open_with_contact(&options.network, &options.contact, &named)?;
     let mut run = Run {
         options,
+        named: Vec::new(),
         summary: Summary { host: network::origin(&options.host), ..Summary::default() },
         progress: if options.prints_progress {
             ProgressLine::new()
@@ -126,6 +127,8 @@ pub async fn import(
 
 struct Run<'r> {
     options: &'r ImportOptions,
+    /// The accounts that were named, or the chosen ones among them.
+    named: Vec<DidBuf>,
     summary: Summary,
     progress: ProgressLine,
 }
@@ -135,10 +138,12 @@ impl Run<'_> {
     async fn fold(&mut self, client: &ArchiveClient) -> Result<(FoldedAccounts, Sampler), Failure> {
         let options = self.options;
         let mut sampler = Sampler::new(options.seed, options.sample);
+        // Named accounts are chosen before, so that only their blocks are planned.
+        self.named = sampler.choose(&options.dids);
         let mut fold = Fold::new(MAX_FILE_BYTES, options.max_temporary_bytes);
-        let filter = RowFilter::new(options);
+        let filter = RowFilter::new(options, &self.named);
         let request = PlanRequest {
-            dids: options.dids.clone(),
+            dids: self.named.clone(),
             collections: options.collections.clone(),
             before_seq: options.before_seq,
             ..PlanRequest::default()
@@ -167,29 +172,44 @@ impl Run<'_> {
         mut store: Option<Store<'_>>,
         on_verdict: OnVerdict<'_>,
     ) -> Result<(), Failure> {
+        let mut absent: BTreeSet<DidBuf> = std::mem::take(&mut self.named).into_iter().collect();
         while let Some(mut group) = accounts.next().map_err(temporary)? {
-            let is_erased = |did: &str| store.as_ref().is_some_and(|store| store.has_erased(did));
-            group.retain(|FoldedAccount { did, .. }| {
-                sampler.is_chosen(did.as_str()) && !is_erased(did.as_str())
-            });
-            self.summary.unusable_event_count +=
-                group.iter().map(|account| account.unusable).sum::<u64>();
-            let mut judged = stream::iter(&group)
-                .map(|account: &FoldedAccount| prover.judge(account))
-                .buffer_unordered(CONCURRENT_ACCOUNTS);
-            let mut batch = Batch::default();
-            while let Some(next) = judged.next().await {
-                batch.push(next);
-                let done = self.summary.account_count + batch.judged.len() as u64;
-                self.progress.step(format!("{done} accounts judged"));
-                if batch.is_full() {
-                    let full = std::mem::take(&mut batch);
-                    self.settle(full, prover, store.as_mut(), on_verdict).await?;
-                }
+            group.retain(|account| sampler.is_chosen(account.did.as_str()));
+            for account in &group {
+                self.summary.unusable_event_count += account.unusable;
+                absent.remove(&account.did);
             }
-            if !batch.judged.is_empty() {
-                self.settle(batch, prover, store.as_mut(), on_verdict).await?;
+            self.judge_group(group, prover, store.as_mut(), on_verdict).await?;
+        }
+        // The archive has nothing of these.
+        let group = absent.into_iter().map(FoldedAccount::new).collect();
+        self.judge_group(group, prover, store.as_mut(), on_verdict).await
+    }
+
+    async fn judge_group(
+        &mut self,
+        mut group: Vec<FoldedAccount>,
+        prover: &Prover<'_>,
+        mut store: Option<&mut Store<'_>>,
+        on_verdict: OnVerdict<'_>,
+    ) -> Result<(), Failure> {
+        let is_erased = |did: &str| store.as_ref().is_some_and(|store| store.has_erased(did));
+        group.retain(|account| !is_erased(account.did.as_str()));
+        let mut judged = stream::iter(&group)
+            .map(|account: &FoldedAccount| prover.judge(account))
+            .buffer_unordered(CONCURRENT_ACCOUNTS);
+        let mut batch = Batch::default();
+        while let Some(next) = judged.next().await {
+            batch.push(next);
+            let done = self.summary.account_count + batch.judged.len() as u64;
+            self.progress.step(format!("{done} accounts judged"));
+            if batch.is_full() {
+                let full = std::mem::take(&mut batch);
+                self.settle(full, prover, store.as_deref_mut(), on_verdict).await?;
             }
+        }
+        if !batch.judged.is_empty() {
+            self.settle(batch, prover, store, on_verdict).await?;
         }
         Ok(())
     }
@@ -341,8 +361,8 @@ struct RowFilter<'o> {
 }
 
 impl<'o> RowFilter<'o> {
-    fn new(options: &'o ImportOptions) -> Self {
-        let dids = options.dids.iter().map(DidBuf::as_str).collect();
+    fn new(options: &'o ImportOptions, named: &'o [DidBuf]) -> Self {
+        let dids = named.iter().map(DidBuf::as_str).collect();
         Self { collections: &options.collections, dids }
     }
 

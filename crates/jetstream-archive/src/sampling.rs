@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use atproto::syntax::DidBuf;
 use kernels::sha256;
 use serde::Serialize;
 
@@ -26,6 +27,14 @@ impl Sampler {
     pub(crate) fn new(seed: u64, size: Option<usize>) -> Self {
         let (chosen, census) = (BTreeSet::new(), Census::new(MAX_COUNTED));
         Self { seed, size, chosen, census, last: (String::new(), false) }
+    }
+
+    /// Counts these accounts, and chooses among them.
+    pub(crate) fn choose(&mut self, dids: &[DidBuf]) -> Vec<DidBuf> {
+        for did in dids {
+            self.admit(did.as_str());
+        }
+        dids.iter().filter(|did| self.is_chosen(did.as_str())).cloned().collect()
     }
 
     /// Counts an account; whether it may be chosen.

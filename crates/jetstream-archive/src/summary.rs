@@ -29,7 +29,7 @@ pub struct Summary {
     pub event_count: u64,
     /// Events that no repository can have: without an account, a path or a record.
     pub unusable_event_count: u64,
-    /// Accounts with such events, of all that were asked for.
+    /// Accounts that were named, or that have events that were asked for.
     pub population_count: u64,
     /// Whether the population was counted, or estimated.
     pub is_population_exact: bool,

@@ -319,6 +319,32 @@ async fn a_sample_judges_the_chosen_accounts_and_states_its_confidence() {
 }
 
 #[tokio::test]
+async fn a_sample_of_named_accounts_reads_their_blocks_alone() {
+    let sim = network(|spec| spec.accounts = 40);
+    let all = run(&options(&sim), None).await.unwrap().0;
+    let mut options = options(&sim);
+    options.dids = (0..40).map(|number| sim.account(number).did.parse().unwrap()).collect();
+    (options.sample, options.seed) = (Some(3), 5);
+    let (summary, verdicts) = run(&options, None).await.unwrap();
+    assert_eq!((summary.population_count, verdicts.len(), summary.proved_count), (40, 3, 3));
+    assert!(summary.block_count * 2 < all.block_count, "{summary:?}");
+}
+
+#[tokio::test]
+async fn a_named_account_that_the_archive_leaves_out_has_a_verdict() {
+    let sim = network(|_| ());
+    sim.seal_archive(JETSTREAM);
+    let number = sim.add_account();
+    let mut options = options(&sim);
+    let new = sim.account(number).did;
+    options.dids = vec![new.parse().unwrap(), sim.account(0).did.parse().unwrap()];
+    let (summary, verdicts) = run(&options, None).await.unwrap();
+    assert_eq!((summary.proved_count, verdicts[&new].verdict), (1, Verdict::Newer));
+    let records = sim.expected_accounts()[number].records.len() as u64;
+    assert_eq!(verdicts[&new].differences.missing.count, records);
+}
+
+#[tokio::test]
 async fn a_host_that_withholds_nodes_proves_nothing() {
     let sim = network(|_| ());
     sim.faults().enable(JETSTREAM, Fault::AlteredRecord, FaultSchedule::ONCE);
