@@ -132,7 +132,7 @@ impl Kit {
 
     /// The interpreter with a client of hosted Jetstream archives, and the program that reads one.
     pub fn jetstream_reader(&self) -> (PathBuf, PathBuf) {
-        (self.path("jetstream/bin/python"), self.path("jetstream/read.py"))
+        (self.path("jetstream/venv/bin/python"), self.path("jetstream/read.py"))
     }
 
     /// The log file of a program.

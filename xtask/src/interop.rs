@@ -51,6 +51,7 @@ pub(crate) fn set_up(without: &Without) -> Result<(), String> {
     }
     if without.has(Toolchain::Python) {
         python_program("arroba")?;
+        python_program("jetstream")?;
     }
     cargo_program("nostrdb", "store-events")?;
     // Without Go, programs that were built before are used.
@@ -59,9 +60,6 @@ pub(crate) fn set_up(without: &Without) -> Result<(), String> {
         go_programs("relay", &[("relay", RELAY), ("verify", ".")])?;
         go_programs("nats", &[("nats-server", NATS)])?;
         go_programs("s3", &[("versitygw", S3)])?;
-    }
-    if without.has(Toolchain::Python) {
-        python_client("jetstream")?;
     }
     if without.has(Toolchain::Java) { kafka(&folder().join("kafka")) } else { Ok(()) }
 }
@@ -142,13 +140,6 @@ fn cargo_program(part: &str, program: &str) -> Result<(), String> {
         fs::rename(&built, to.join(program)).map_err(|error| at(&built, &error))?;
         remove(&build)
     })
-}
-
-/// Makes an environment with the packages of the part, and copies its program into it.
-fn python_client(part: &str) -> Result<(), String> {
-    let to = folder().join(part);
-    venv::python(&to, "python3", &[&format!("interop/{part}/requirements.txt")])?;
-    copy(&sources(&source(part))?, &to)
 }
 
 /// Copies the packages of Kafka, which Maven fetches.
