@@ -138,6 +138,7 @@ pub use import::{ImportOptions, Imported, JUDGE};
 pub use lease::{Lease, LeaseRow};
 pub use ledger::{FailedAccount, HostRow, Ledger, PageRow, StopRow};
 pub use part::ArchivedPart;
+pub use part_slice::MAX_PART_BYTES;
 pub use replay::{Replay, Replayed, ReplayedEvent};
 pub use repository::ArchivedRepository;
 pub use row_scan::{RowScan, RowSelection};

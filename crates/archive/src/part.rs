@@ -40,7 +40,8 @@ pub struct ArchivedPart<'a> {
 }
 
 impl Archive {
-    /// Stores parts of repositories in the tables `parts` and `part_records`; parts of erased accounts are left out. The same `work`
+    /// Stores parts of repositories, each of at most [`MAX_PART_BYTES`](crate::MAX_PART_BYTES), in the tables `parts` and `part_records`;
+    /// parts of erased accounts are left out. The same `work`
     /// done again adds nothing; without `work`, every call stores them, and a duplicate revision of the same collections counts once.
     ///
     /// # Errors

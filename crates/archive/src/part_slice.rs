@@ -53,8 +53,8 @@ impl PartSlices {
             self.read(&place).await?;
             self.place = Some(place);
         }
-        if self.bytes.saturating_add(part.proof().len()) > MAX_SLICE_BYTES {
-            let message = format!("its proof and records have more than {MAX_SLICE_BYTES} bytes");
+        if self.bytes.saturating_add(part.proof().len()) > MAX_PART_BYTES {
+            let message = format!("its proof and records have more than {MAX_PART_BYTES} bytes");
             return Ok(Err((Rule::Records.code(), message)));
         }
         Ok(PartSlice::new(part.proof(), &self.rows))
@@ -74,7 +74,7 @@ impl PartSlices {
             }
             // The same part in two files is one: its records follow in two runs, of which the second one is left out.
             let first = self.rows.first().unwrap_or(&row);
-            if first.place().0 == row.place().0 && self.bytes <= MAX_SLICE_BYTES {
+            if first.place().0 == row.place().0 && self.bytes <= MAX_PART_BYTES {
                 self.bytes += row.bytes().len();
                 self.rows.push(row);
             }
@@ -107,5 +107,6 @@ impl PartSlice {
     }
 }
 
-/// The maximum size of a slice, as of one that is [verified](verify::record::Options) when it is fetched.
-const MAX_SLICE_BYTES: usize = 64 << 20;
+/// The maximum size of a part with its records, which are in memory to prove it: as of a slice that is
+/// [verified](verify::record::Options) when it is fetched.
+pub const MAX_PART_BYTES: usize = 64 << 20;

@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::mem::take;
 
+use archive::Collections;
 use atproto::mst::Tree;
 use atproto::mst::canonical::KeyRanges;
 use atproto::syntax::Did;
@@ -34,7 +35,7 @@ pub(crate) struct Prover<'p> {
     pub(crate) identities: &'p Identities,
     pub(crate) client: &'p PacedClient,
     /// The collections that the archive was read for; all if there is none.
-    pub(crate) collections: &'p [String],
+    pub(crate) collections: Option<&'p Collections>,
 }
 
 /// A verdict, and the proof of an account whose records are the signed ones, which is not verified yet.
@@ -174,7 +175,7 @@ impl Prover<'_> {
         let (commit, key) = self.commit(&host, key).await?;
         verdict.rev = Some(commit.rev.to_string());
         let mut rebuilt = Rebuilt::new(&account.records)?;
-        let signed = if rebuilt.root == commit.data && self.collections.is_empty() {
+        let signed = if rebuilt.root == commit.data && self.collections.is_none() {
             None
         } else {
             Some(self.walk(&host, &commit, take(&mut rebuilt.nodes), verdict).await?)
@@ -265,8 +266,8 @@ impl Prover<'_> {
         verdict: &mut AccountVerdict,
     ) -> Result<(SignedRecords, BTreeMap<Cid, Vec<u8>>), Unproved> {
         let ranges = match self.collections {
-            [] => KeyRanges::of_prefixes([b""]),
-            names => KeyRanges::of_collections(names),
+            None => KeyRanges::of_prefixes([b""]),
+            Some(collections) => KeyRanges::of_collections(collections.patterns()),
         };
         let signed = host.records(commit.data, ranges, &mut known).await?;
         verdict.fetched_node_count = signed.fetched;
@@ -277,13 +278,13 @@ impl Prover<'_> {
 /// Proves all records of some collections.
 pub(crate) fn ranges_proof<'a>(
     archive: &'a [u8],
-    names: &[String],
+    collections: &Collections,
     did: Option<&str>,
     key: &PublicKey,
 ) -> Result<Verified<CollectionsProof<'a>>, RepositoryRejection> {
     let mut options = record::Options::default();
     options.archive = repository::Options::default().archive;
-    collections::verify(archive, names, did, key, &options)
+    collections::verify(archive, collections.patterns(), did, key, &options)
 }
 
 /// The code of an account that has written since the end of the archive.

@@ -4,10 +4,13 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
 use archive::{
-    Archive, ArchivedRepository, FailedAccount, HideList, HostRow, Ledger, PageRow, WorkId,
+    Archive, ArchivedPart, ArchivedRepository, Collections, FailedAccount, HideList, HostRow,
+    Ledger, MAX_PART_BYTES, PageRow, WorkId,
 };
-use atproto::syntax::DidBuf;
+use atproto::syntax::{CollectionPatternBuf, DidBuf};
 use backfill::Identities;
+use codec::Cid;
+use codec::cid::Codec;
 use futures_util::{StreamExt, stream};
 use net::http::Url;
 use net::jetstream::{ArchiveClient, PlanRequest, Token};
@@ -34,9 +37,8 @@ pub struct ImportOptions {
     pub host: Url,
     /// The token that the server asks for.
     pub token: Option<Token>,
-    /// Only these collections: names, or names that end with `.*`. Their records are proved without the others, and no
-    /// repository is stored. All, if there is none.
-    pub collections: Vec<String>,
+    /// Only these collections. Their records are proved without the others, and stored as parts. All, if there is none.
+    pub collections: Vec<CollectionPatternBuf>,
     /// Only these accounts, at most 10,000. All, if there is none.
     pub dids: Vec<DidBuf>,
     /// The last sequence number to read; `None` for all.
@@ -115,8 +117,9 @@ pub async fn import(
     let identities = Identities::new(options.plc_mirror.as_deref(), &network)?;
     let pace = PaceOptions { max_rate: options.max_rate, ..PaceOptions::default() };
     let client = PacedClient::new(network.xrpc.clone(), &pace);
-    let prover =
-        Prover { identities: &identities, client: &client, collections: &options.collections };
+    let collections: Collections = options.collections.iter().cloned().collect();
+    let collections = (!options.collections.is_empty()).then_some(&collections);
+    let prover = Prover { identities: &identities, client: &client, collections };
     let store = match archive {
         Some(archive) => Some(Store::open(archive, options).await?),
         None => None,
@@ -144,7 +147,7 @@ impl Run<'_> {
         let filter = RowFilter::new(options, &self.named);
         let request = PlanRequest {
             dids: self.named.clone(),
-            collections: options.collections.clone(),
+            collections: options.collections.iter().map(ToString::to_string).collect(),
             before_seq: options.before_seq,
             ..PlanRequest::default()
         };
@@ -223,17 +226,18 @@ impl Run<'_> {
         on_verdict: OnVerdict<'_>,
     ) -> Result<(), Failure> {
         let started = now_micros();
-        let mut repositories = Vec::new();
+        let (mut repositories, mut parts) = (Vec::new(), Vec::new());
         for Judged { verdict, proved } in &mut batch.judged {
             let Some(ProvedAccount { archive, key, host, commit, fetched }) = proved else {
                 continue;
             };
             let did = Some(&*verdict.did);
-            if !prover.collections.is_empty() {
-                // A proof of collections is verified and not stored: the archive has whole repositories only. Its commit,
-                // nodes and records are in `archive` here, for a table that takes them.
-                if let Err(error) = ranges_proof(archive, prover.collections, did, key) {
-                    verdict.refuse(error.code(), &error.to_string());
+            if let Some(collections) = prover.collections {
+                match ranges_proof(archive, collections, did, key) {
+                    // A larger part could not be proved again.
+                    Ok(_) if archive.len() > MAX_PART_BYTES => {}
+                    Ok(proof) => parts.push((proof, collections, &*key, &*host, *fetched)),
+                    Err(error) => verdict.refuse(error.code(), &error.to_string()),
                 }
                 continue;
             }
@@ -248,8 +252,18 @@ impl Run<'_> {
                 (archived, WorkId { writer: format!("import-{commit}"), number: 0 })
             });
             let sealed = store.archive.import_repositories(archived.collect()).await?;
-            self.summary.stored_count += repositories.len() as u64;
-            self.summary.stored_byte_count += sealed.bytes;
+            let parts = parts.iter().map(|(proof, collections, key, host, fetched)| ArchivedPart {
+                proof,
+                collections,
+                key,
+                host,
+                fetched: *fetched,
+            });
+            let parts: Vec<_> = parts.collect();
+            let work = work(&parts);
+            self.summary.stored_count += (repositories.len() + parts.len()) as u64;
+            let sealed_parts = store.archive.seal_parts(parts, Some(&work)).await?;
+            self.summary.stored_byte_count += sealed.bytes + sealed_parts.bytes;
             store.add_page(&batch, started).await?;
         }
         for Judged { verdict, .. } in &batch.judged {
@@ -344,6 +358,15 @@ impl<'s> Store<'s> {
     }
 }
 
+/// The name of the work of storing these parts.
+fn work(parts: &[ArchivedPart<'_>]) -> WorkId {
+    let line = |part: &ArchivedPart<'_>| format!("{} {}\n", part.proof.root(), part.collections);
+    let mut lines: Vec<String> = parts.iter().map(line).collect();
+    lines.sort();
+    let name = Cid::of(Codec::Raw, lines.concat().as_bytes());
+    WorkId { writer: format!("import-{name}"), number: 0 }
+}
+
 fn failed(verdict: &AccountVerdict) -> FailedAccount {
     FailedAccount {
         did: verdict.did.clone(),
@@ -356,7 +379,7 @@ fn failed(verdict: &AccountVerdict) -> FailedAccount {
 
 /// The events that were asked for: plans select more.
 struct RowFilter<'o> {
-    collections: &'o [String],
+    collections: &'o [CollectionPatternBuf],
     dids: HashSet<&'o str>,
 }
 
@@ -367,10 +390,7 @@ impl<'o> RowFilter<'o> {
     }
 
     fn admits(&self, row: &Row<'_>) -> bool {
-        let is_wanted = |name: &String| match name.strip_suffix('*') {
-            Some(start) => row.collection.starts_with(start),
-            None => name == row.collection,
-        };
+        let is_wanted = |name: &CollectionPatternBuf| name.matches(row.collection);
         let is_all = self.collections.is_empty() || !row.kind.is_operation();
         let has_did = self.dids.is_empty() || self.dids.contains(row.did);
         has_did && (is_all || self.collections.iter().any(is_wanted))

@@ -179,18 +179,19 @@ async fn accounts_that_cannot_be_checked_have_their_reasons() {
 }
 
 #[tokio::test]
-async fn collections_are_proved_without_the_others_and_not_stored() {
+async fn collections_are_proved_without_the_others_and_stored_as_parts() {
     let sim = network(|_| ());
     sim.faults().enable(JETSTREAM, Fault::ForgedRecord, FaultSchedule::ONCE);
     let folder = tempfile::tempdir().unwrap();
     let archive = Archive::open(folder.path().to_str().unwrap()).unwrap();
     let mut options = options(&sim);
-    options.collections = vec!["app.bsky.feed.*".to_owned(), "app.bsky.graph.follow".to_owned()];
+    options.collections =
+        ["app.bsky.feed.*", "app.bsky.graph.follow"].map(|name| name.parse().unwrap()).into();
     let (summary, verdicts) = run(&options, Some(&archive)).await.unwrap();
-    assert_eq!(
-        (summary.account_count, summary.stored_count, summary.stored_byte_count),
-        (12, 0, 0)
-    );
+    assert_eq!((summary.account_count, summary.stored_count), (12, summary.proved_count));
+    let report = archive.verify(&VerifyOptions::default(), &mut |_| ()).await.unwrap();
+    assert!(!report.is_refused(), "{report:?}");
+    assert_eq!((report.proved_parts, report.snapshots), (summary.proved_count, 0));
     for expected in sim.expected_accounts() {
         let is_in = |path: &&String| {
             path.starts_with("app.bsky.feed.") || path.starts_with("app.bsky.graph.follow/")

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use archive::Archive;
-use atproto::syntax::DidBuf;
+use atproto::syntax::{CollectionPatternBuf, DidBuf};
 use clap::{Args, ValueHint};
 use jetstream_archive::{
     AccountVerdict, Differences, ImportOptions, MAX_TEMPORARY_BYTES, Paths, Summary, Verdict,
@@ -44,9 +44,9 @@ pub(crate) struct ImportJetstreamArgs {
     /// File with the token that the server asks for.
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     token_file: Option<PathBuf>,
-    /// Prove only these collections, such as app.bsky.feed.post or app.bsky.feed.*; at most 100. Only verdicts are stored then.
-    #[arg(long, value_name = "NSID", value_delimiter = ',', value_parser = collection)]
-    collections: Vec<String>,
+    /// Prove only these collections, such as app.bsky.feed.post or app.bsky.feed.*; at most 100. Proved ones are stored as parts.
+    #[arg(long, value_name = "NSID", value_delimiter = ',')]
+    collections: Vec<CollectionPatternBuf>,
     /// Only these accounts, one DID per line; at most 10,000.
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     dids: Option<PathBuf>,
@@ -172,16 +172,6 @@ fn dids(path: &Path) -> Result<Vec<DidBuf>, Failure> {
             "--dids: {count} accounts, and at most {MAX_DIDS} are allowed"
         ))),
     }
-}
-
-/// A name of collections.
-fn collection(text: &str) -> Result<String, String> {
-    let name = match text.strip_suffix(".*") {
-        Some(authority) => format!("{authority}.a"),
-        None => text.to_owned(),
-    };
-    let parsed: Result<atproto::syntax::NsidBuf, _> = name.parse();
-    parsed.map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 /// The text of an account that is not proved; empty for a proved one.
