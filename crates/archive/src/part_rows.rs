@@ -8,14 +8,34 @@ use crate::table_rows::{Columns, Key, Row, bytes, integers, optional_bytes, text
 /// The account, the revision and the collections of a part.
 pub(crate) type PartPlace<'a> = [&'a str; 3];
 
-/// The columns of `parts`.
+/// The columns that say which part a row is of.
 #[derive(Debug)]
-pub(crate) struct PartColumns {
+pub(crate) struct PlaceColumns {
     did: StringArray,
     rev: StringArray,
     collections: StringArray,
+}
+
+impl PlaceColumns {
+    fn new(rows: &RecordBatch) -> Self {
+        Self {
+            did: text(rows, "did"),
+            rev: text(rows, "rev"),
+            collections: text(rows, "collections"),
+        }
+    }
+
+    fn at(&self, row: usize) -> PartPlace<'_> {
+        [&self.did, &self.rev, &self.collections].map(|column| column.value(row))
+    }
+}
+
+/// The columns of `parts`.
+#[derive(Debug)]
+pub(crate) struct PartColumns {
+    place: PlaceColumns,
     pub(crate) fetched: TimestampMicrosecondArray,
-    pub(crate) proof: BinaryArray,
+    proof: BinaryArray,
     pub(crate) records: Int64Array,
     pub(crate) key: StringArray,
 }
@@ -25,9 +45,7 @@ impl Columns for PartColumns {
 
     fn new(rows: &RecordBatch) -> Self {
         Self {
-            did: text(rows, "did"),
-            rev: text(rows, "rev"),
-            collections: text(rows, "collections"),
+            place: PlaceColumns::new(rows),
             fetched: times(rows, "fetched"),
             proof: bytes(rows, "proof"),
             records: integers(rows, "records"),
@@ -36,15 +54,14 @@ impl Columns for PartColumns {
     }
 
     fn key(&self, row: usize) -> Key {
-        part_key([self.did.value(row), self.rev.value(row), self.collections.value(row)])
+        part_key(self.place.at(row))
     }
 }
 
 impl Row<PartColumns> {
     /// The account, the revision and the collections.
     pub(crate) fn part(&self) -> PartPlace<'_> {
-        let (columns, index) = (self.columns(), self.index());
-        [&columns.did, &columns.rev, &columns.collections].map(|column| column.value(index))
+        self.columns().place.at(self.index())
     }
 
     /// The commit and the nodes, as a CAR.
@@ -56,9 +73,7 @@ impl Row<PartColumns> {
 /// The columns of `part_records`.
 #[derive(Debug)]
 pub(crate) struct PartRecordColumns {
-    did: StringArray,
-    rev: StringArray,
-    collections: StringArray,
+    place: PlaceColumns,
     collection: StringArray,
     rkey: StringArray,
     cid: BinaryArray,
@@ -71,9 +86,7 @@ impl Columns for PartRecordColumns {
 
     fn new(rows: &RecordBatch) -> Self {
         Self {
-            did: text(rows, "did"),
-            rev: text(rows, "rev"),
-            collections: text(rows, "collections"),
+            place: PlaceColumns::new(rows),
             collection: text(rows, "collection"),
             rkey: text(rows, "rkey"),
             cid: bytes(rows, "cid"),
@@ -82,15 +95,14 @@ impl Columns for PartRecordColumns {
     }
 
     fn key(&self, row: usize) -> Key {
-        part_key([self.did.value(row), self.rev.value(row), self.collections.value(row)])
+        part_key(self.place.at(row))
     }
 }
 
 impl Row<PartRecordColumns> {
     /// The account, the revision and the collections of the part.
     pub(crate) fn part(&self) -> PartPlace<'_> {
-        let (columns, index) = (self.columns(), self.index());
-        [&columns.did, &columns.rev, &columns.collections].map(|column| column.value(index))
+        self.columns().place.at(self.index())
     }
 
     /// The collection and the record key.
