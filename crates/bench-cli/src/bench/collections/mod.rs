@@ -26,13 +26,13 @@ pub(super) fn run(args: &CollectionsArgs, output: Output) -> Result<(), Failure>
     };
     let spec = Spec { seed: args.seed, most_records: most_records as usize };
     let mut progress = ProgressLine::new();
+    progress.step("one collection under the limit of a server".to_owned());
+    let spec_of_paced = Spec { most_records: 6_000, ..spec };
+    let paced = paced::measure(&spec_of_paced, PACED.min(repositories.into()))?;
     progress.step(format!("one collection of {repositories} repositories"));
     let fetched = fetch_all(&spec, repositories.into())?;
-    progress.step("the same under the limit of a server".to_owned());
-    let paced =
-        paced::measure(&Spec { most_records: 6_000, ..spec }, PACED.min(repositories.into()));
     progress.end();
-    let results = CollectionsResults::new(&fetched, Some(paced?));
+    let results = CollectionsResults::new(&fetched, Some(paced));
     output.document(&results, args.json, CollectionsResults::to_text)
 }
 

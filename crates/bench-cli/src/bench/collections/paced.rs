@@ -8,7 +8,7 @@ use atproto::syntax::Did;
 use net::host_pacer::{Answer, HostPacer};
 use net::http::{Limits, Url};
 use net::rate_limit::RateLimiter;
-use net::xrpc::{Client, RequestTurn, TurnWait, XrpcError, XrpcFault};
+use net::xrpc::{Client, RequestTurn, SliceError, TurnWait, XrpcError, XrpcFault};
 use serde::Serialize;
 use simnet::sampled_repositories::{SampledRepository, Spec};
 use simnet::servers::{RepositoryHost, RequestLimit};
@@ -106,8 +106,12 @@ impl PacedFetcher {
         loop {
             self.wait().await.map_err(|error| failed(&error))?;
             let part = self.client.fetch_part(&self.url, account, &wanted, &LIMITS, self).await;
-            let is_limited = part.is_err() && self.pacer.is_limited(&self.authority);
-            let answer = if is_limited { Answer::Limited } else { Answer::InTime };
+            let is_limited = part.as_ref().is_err_and(is_rate_limit);
+            let answer = match is_limited {
+                true if self.pacer.is_limited(&self.authority) => Answer::Limited,
+                true => Answer::Overloaded,
+                false => Answer::InTime,
+            };
             self.pacer.record(&self.authority, answer);
             match part {
                 Ok(_) => return Ok(()),
@@ -131,6 +135,14 @@ impl RequestTurn for PacedFetcher {
             self.requests.fetch_add(1, Ordering::Relaxed);
             Ok(())
         })
+    }
+}
+
+fn is_rate_limit(error: &SliceError) -> bool {
+    let SliceError::Xrpc(error) = error else { return false };
+    match &error.fault {
+        XrpcFault::Named(error) => error.status == 429,
+        fault => matches!(fault, XrpcFault::RateLimited(_) | XrpcFault::Status(429)),
     }
 }
 
