@@ -97,7 +97,7 @@ impl Fetcher {
             requests: slice.requests,
             request_bytes: sent.request_bytes,
             is_whole: slice.whole.is_some(),
-            nodes: proof.nodes() as u64,
+            nodes: proof.nodes().len() as u64,
             proof_time,
         })
     }
