@@ -34,7 +34,7 @@ pub(super) struct SelectionChange {
     pub(super) selects_more: bool,
     /// Whether it may leave out a record that the one before selected.
     pub(super) selects_less: bool,
-    /// Whether it may select more only of other collections.
+    /// Whether it selects more, and only of other collections.
     selects_collections: bool,
 }
 
@@ -56,12 +56,12 @@ impl StoredSelection {
 
     /// The difference to the one before. Of two expressions nothing is known but whether they are the same.
     fn change_from(&self, before: &Self) -> SelectionChange {
+        let selects_more = !before.covers(self);
+        let has_lists = self.collections.is_some() && before.collections.is_some();
         SelectionChange {
-            selects_more: !before.covers(self),
+            selects_more,
             selects_less: !self.covers(before),
-            selects_collections: self.collections.is_some()
-                && before.collections.is_some()
-                && self.condition == before.condition,
+            selects_collections: selects_more && has_lists && self.condition == before.condition,
         }
     }
 
