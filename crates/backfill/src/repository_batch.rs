@@ -45,8 +45,8 @@ struct Proved<'p> {
 
 /// What is proved of an account.
 enum Content<'p> {
-    Whole(Verified<WholeRepository<'p>>),
-    Part(Verified<CollectionsProof<'p>>, &'p Collections),
+    Whole(Box<Verified<WholeRepository<'p>>>),
+    Part(Box<Verified<CollectionsProof<'p>>>, &'p Collections),
 }
 
 impl RepositoryBatch {
@@ -230,9 +230,10 @@ fn verify<'p>(
         Some(parts) => {
             let options = record::Options::default();
             collections::verify(bytes, parts.patterns(), did, &key, &options)
-                .map(|proof| Content::Part(proof, parts))
+                .map(|proof| Content::Part(Box::new(proof), parts))
         }
-        None => repository::verify(bytes, did, &key, &Options::default()).map(Content::Whole),
+        None => repository::verify(bytes, did, &key, &Options::default())
+            .map(|whole| Content::Whole(Box::new(whole))),
     };
     let content = content.map_err(RefusedRepository::Repository)?;
     let rev = Tid::parse(content.commit().rev).expect("a commit with another rev is rejected");

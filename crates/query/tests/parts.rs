@@ -30,7 +30,9 @@ impl Account {
     }
 
     fn create(&mut self, paths: &[&str]) {
-        paths.iter().for_each(|path| self.repository.create(path, b"\xa0").unwrap());
+        for path in paths {
+            self.repository.create(path, b"\xa0").unwrap();
+        }
     }
 
     /// The repository at a new revision.
