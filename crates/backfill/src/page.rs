@@ -236,7 +236,7 @@ impl FailedAccounts {
         Self(summary::failures(rows).map(failed).collect())
     }
 
-    /// Says what is needed of an account in a later sweep. Any stored revision is accepted, since writes after the first sweep are in the
+    /// Decides what an account needs in a later sweep. Any stored revision is accepted, since writes after the first sweep are in the
     /// stream; but an account that failed needs the revision that its host lists, and the whole repository if its part was refused.
     fn prepare(&self, account: &mut ListedAccount) {
         match self.0.get(account.did.as_str()) {

@@ -43,7 +43,7 @@ struct Proved<'p> {
     rev: Tid,
 }
 
-/// What is proved of an account.
+/// The proved records of an account: all, or some collections.
 enum Content<'p> {
     Whole(Box<Verified<WholeRepository<'p>>>),
     Part(Box<Verified<CollectionsProof<'p>>>, &'p Collections),

@@ -1,4 +1,4 @@
-//! The newest revision of every account in the archive that has what is wanted of it: the whole repository, or the selected collections.
+//! The newest revision of every account of which the archive has the wanted records: the whole repository, or the selected collections.
 //! An account takes 40 bytes, and the overhead of the map.
 
 use std::collections::HashMap;
@@ -38,7 +38,7 @@ impl StoredRevisions {
         archive.visit_parts(&RowSelection::default(), &mut add).await
     }
 
-    /// Adds what is stored of an account, unless something newer is there; `None` if it is not enough.
+    /// Adds a stored revision of an account, unless a newer one is there; `None` if it is not enough.
     pub(crate) fn add(&self, did: &str, rev: Option<Tid>) {
         let mut revisions = self.lock();
         let newest = revisions.entry(key(did)).or_insert(rev);

@@ -9,7 +9,7 @@ use net::http::Url;
 use simnet::servers::{Fault, FaultSchedule, RequestLimit, Server, Simulation, Spec};
 use wireproof_backfill::{Backfill, BackfillOptions, Summary};
 
-/// A network whose repositories are large beside the part that proves a rare collection, and an archive.
+/// A network whose repositories are much larger than the part that proves a rare collection, and an archive.
 struct Network {
     sim: Simulation,
     _folder: tempfile::TempDir,
