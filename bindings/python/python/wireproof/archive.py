@@ -57,7 +57,8 @@ class Archive:
         return self._uri
 
     def tables(self) -> list[str]:
-        """The names of the tables that have a row: some of `events`, `ops`, `snapshots`, `records`, `hidden` and `plc_ops`.
+        """The names of the tables that have a row: some of `events`, `ops`, `snapshots`, `records`, `parts`, `part_records`,
+        `hidden` and `plc_ops`.
 
         Raises:
             ArchiveError: a log cannot be read.
@@ -105,20 +106,21 @@ class Archive:
         """The rows of a table that are not hidden, read lazily.
 
         Args:
-            table: `events`, `ops`, `snapshots`, `records`, `hidden` or `plc_ops`. Their columns are those of the page "Archives";
-                binary columns are large binary.
+            table: `events`, `ops`, `snapshots`, `records`, `parts`, `part_records`, `hidden` or `plc_ops`. Their columns are those of
+                the page "Archives"; binary columns are large binary.
             columns: the names of the columns that are read, in this order. By default all.
             did: the account. Files and row groups without it are skipped.
             since: the first time that is read: a `datetime` with a time zone, a `date`, such a text in ISO 8601, or microseconds
-                since 1970. It is compared with `received` in `events`, `arrival` in `ops`, `fetched` in `snapshots` and `plc_ops`,
-                `at` in `hidden`, and with `fetched` of their snapshot in `records`. Files of other days are skipped.
+                since 1970. It is compared with `received` in `events`, `arrival` in `ops`, `fetched` in `snapshots`, `parts` and
+                `plc_ops`, `at` in `hidden`, and with `fetched` of their snapshot or part in `records` and `part_records`. Files of other
+                days are skipped.
             until: the end of the times: the first one that is not read.
             files: the paths of the files that are read, as `files()` has them. By default all.
 
         Returns:
             A stream of record batches with `__arrow_c_stream__`, which pyarrow, Polars, DuckDB and pandas read. It is read from
             the start each time, and shows the table as it is then. Rows of a file are in the order of the table. A batch has up to
-            8,192 rows, or 1,024 with `frame`, `record` or `op`, and the memory that is used does not grow with the table.
+            8,192 rows, or 1,024 with `frame`, `record`, `op` or `proof`, and the memory that is used does not grow with the table.
 
         Rows of hidden and erased accounts and hidden records are left out. `frame` is null where a hidden record is in it. `record`
         of `ops` is read from the frame where it is not stored apart, which takes the time of reading the frames: leave the column
