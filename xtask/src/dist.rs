@@ -53,9 +53,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         }
     }
     println!("\n=== {WINDOWS}");
-    // With the checks of the development profile, the allocator states when it was compiled, which zig refuses.
-    let mut check = tools.cargo("check", WINDOWS)?;
-    process::run(check.args(["--profile", "dist"]).args(process::PROGRAM_PACKAGES))?;
+    process::run(tools.cargo("check", WINDOWS)?.args(process::PROGRAM_PACKAGES))?;
     if options.targets.iter().any(|target| target == X86_64) && !options.no_image {
         tools.image()
     } else {

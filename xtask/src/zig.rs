@@ -27,7 +27,9 @@ impl Zig {
         let mut command = process::command(program, &[]);
         command.env("PATH", env::join_paths(paths).map_err(|error| error.to_string())?);
         command.env("RUSTFLAGS", remap("--remap-path-prefix="));
-        command.env(format!("CFLAGS_{}", target.replace('-', "_")), remap("-ffile-prefix-map="));
+        // On Windows the allocator can state when it was compiled, which zig refuses by default.
+        let flags = format!("{} -Wno-error=date-time", remap("-ffile-prefix-map="));
+        command.env(format!("CFLAGS_{}", target.replace('-', "_")), flags);
         Ok(command)
     }
 }
