@@ -27,8 +27,11 @@ impl Zig {
         let mut command = process::command(program, &[]);
         command.env("PATH", env::join_paths(paths).map_err(|error| error.to_string())?);
         command.env("RUSTFLAGS", remap("--remap-path-prefix="));
-        // On Windows the allocator can state when it was compiled, which zig refuses by default.
-        let flags = format!("{} -Wno-error=date-time", remap("-ffile-prefix-map="));
+        let mut flags = remap("-ffile-prefix-map=");
+        if target.contains("windows") {
+            // The allocator states when it was compiled, which zig refuses by default.
+            flags.push_str(" -Wno-error=date-time");
+        }
         command.env(format!("CFLAGS_{}", target.replace('-', "_")), flags);
         Ok(command)
     }
