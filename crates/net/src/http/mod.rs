@@ -231,6 +231,7 @@ impl Client {
     }
 
     /// Like [`open_direct`](Self::open_direct), with these headers; a request with a body is a POST request.
+    #[cfg(feature = "jetstream")]
     pub(crate) async fn open_with(
         &self,
         url: &Url,
