@@ -147,7 +147,7 @@ const TABLE: [Crate; 40] = [
         "nostr-files",
         Uses::Only(&["codec", "kernels", "nostr", "nostr-formats", "nostr-lmdb", "simnet"]),
     ),
-    row(7, "query", Uses::Only(&["archive", "atproto", "codec", "simnet"])),
+    row(7, "query", Uses::Only(&["archive", "atproto", "codec", "crypto", "simnet", "verify"])),
     row(7, "bench-protocol", Uses::Only(&[])),
     row(8, "bench-results", Uses::Only(&["bench-protocol", "simnet"])),
     row(
