@@ -253,6 +253,7 @@ impl Histories {
 
     /// The resync of an account failed, and is not repeated during the run.
     pub(super) fn has_failed(&self, did: &str) {
+        self.selection.resyncs.forget(did);
         if self.lock().remove(did).is_some() {
             self.progress.has_failed();
         }
