@@ -34,7 +34,7 @@ pub(crate) enum Outcome {
     Fetched(Box<FetchedAccount>),
 }
 
-/// What a host served of an account.
+/// The answer of a host: an archive, or answers that were refused.
 enum Served {
     Archive {
         fetched: FetchedRepo,

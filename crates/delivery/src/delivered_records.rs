@@ -196,7 +196,7 @@ pub struct AwaitedHistory {
     pub is_widened: bool,
 }
 
-/// What a new selection selects of accounts whose histories are complete for the one before.
+/// How a new selection goes beyond the one before, for which histories are complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selected {
     /// Nothing more.

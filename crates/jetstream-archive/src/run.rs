@@ -43,7 +43,7 @@ pub struct ImportOptions {
     pub dids: Vec<DidBuf>,
     /// The last sequence number to read; `None` for all.
     pub before_seq: Option<u64>,
-    /// Only so many accounts, chosen at random. `None` for all.
+    /// Number of accounts to prove, chosen at random. `None` for all.
     pub sample: Option<usize>,
     /// The seed of the choice.
     pub seed: u64,

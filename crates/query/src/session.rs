@@ -172,7 +172,7 @@ const STORED_RECORD: &str =
     "stored_record(record, cid, action, did, arrival, collection, rkey) AS record";
 
 /// The newest stored versions of records: the records of the accounts' last repositories and of later parts, and the changes by later
-/// commits. A part replaces everything that is older in its collections: what it does not have was deleted.
+/// commits. A part replaces all older versions in its collections: a record that it lacks was deleted.
 const CURRENT_RECORDS: &str = "
 WITH heads AS (SELECT did, max(rev) AS rev FROM snapshots GROUP BY did),
 versions AS (

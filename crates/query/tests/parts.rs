@@ -98,7 +98,7 @@ async fn current_records_are_of_the_last_repository_or_part_that_has_their_colle
     account.store_whole().await;
     let all = ["app.a.one/1", "app.a.one/2", "app.a.two/1", "app.b.one/1"];
     assert_eq!(account.current().await, all);
-    // A later part does not have what was deleted.
+    // A later part lacks deleted records.
     account.repository.delete("app.a.one/2").unwrap();
     account.repository.delete("app.b.one/1").unwrap();
     account.create(&["app.a.two/2"]);

@@ -1,4 +1,4 @@
-//! Repositories of many sizes and shapes, one at a time: what one collection takes of each, and what the whole takes.
+//! Repositories of many sizes and shapes, made one at a time, to compare the cost of one collection with the cost of the whole.
 //!
 //! The wanted collection has one record in 200. Sizes follow a lognormal distribution around 2,400 records, which make 1 MB of an archive;
 //! a few repositories have 100 MB and more. One in seventeen has a shape that is hard for a part: [`Shape`].
@@ -325,7 +325,7 @@ const SHARES: [(Collection, u64); 6] = [
     (Collection::Follow, 197),
 ];
 
-/// One record in so many is wanted.
+/// Records of a repository for each wanted one.
 const RECORDS_PER_WANTED: u64 = 200;
 
 /// Records that are hashed in one batch.

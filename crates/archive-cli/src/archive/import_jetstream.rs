@@ -53,7 +53,7 @@ pub(crate) struct ImportJetstreamArgs {
     /// Read events up to this sequence number.
     #[arg(long, value_name = "SEQ")]
     before_seq: Option<u64>,
-    /// Prove so many accounts, chosen at random, and state how many accounts at most are wrong with 95 % confidence.
+    /// Prove this number of accounts, chosen at random, and state with 95 % confidence how many accounts are wrong at most.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "all")]
     sample: Option<u32>,
     /// Prove all accounts: the default.

@@ -100,7 +100,7 @@ impl SegmentError {
         Self { place, fault }
     }
 
-    /// A sequence number that is not after those of earlier blocks.
+    /// A sequence number that does not follow the numbers of earlier blocks.
     #[cold]
     pub(crate) fn of_seq(seq: u64) -> Self {
         Self::at(Place::Row(0), SegmentFault::Seq(seq))

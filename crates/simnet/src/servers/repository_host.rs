@@ -77,7 +77,7 @@ impl RepositoryHost {
         lock(&self.hosted).insert(did, (repository, SentAnswers::default()));
     }
 
-    /// Ends the service of a repository; returns what was sent of it.
+    /// Ends the service of a repository, and returns the counts of its answers.
     pub fn remove(&self, did: &str) -> SentAnswers {
         lock(&self.hosted).remove(did).map(|(_, sent)| sent).unwrap_or_default()
     }
