@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use verify::sync::{AccountKey, Head, Policy};
+use verify::sync::{AccountKey, AccountState, Policy};
 
 use super::handler::{Handler, Warning};
 use super::keys::{FixedKeys, KeyError, KeyProvider, host_domain};
@@ -32,8 +32,8 @@ use crate::hosts::BackoffOptions;
 pub(super) enum Job {
     /// Look up a key.
     LookUpKey { worker: usize, account: u64, did: Box<str>, refresh: bool, lookup: LookupHandle },
-    /// Resync a repository, to the revision of `known` or a later one.
-    Resync { worker: usize, account: u64, did: Box<str>, known: Option<Head>, expected: Expected },
+    /// Resync a repository, to the revision of the known state or a later one.
+    Resync { worker: usize, account: u64, did: Box<str>, known: AccountState, expected: Expected },
     /// Ask an account's own server whether the account is active.
     LookUpStatus { worker: usize, account: u64, did: Box<str> },
 }
@@ -128,7 +128,7 @@ impl JobPool {
         worker: usize,
         account: u64,
         did: &str,
-        known: Option<Head>,
+        known: AccountState,
         expected: Expected,
     ) -> ResyncResult {
         for retries in 0.. {
@@ -152,7 +152,7 @@ impl JobPool {
         (delayed.0.fetch_add(1, Relaxed) < MAX_DELAYED).then_some(delayed)
     }
 
-    async fn resync(&self, did: &str, known: Option<Head>) -> ResyncResult {
+    async fn resync(&self, did: &str, known: AccountState) -> ResyncResult {
         let Some(resyncer) = &self.resyncer else { return Err(ResyncError::QueueFull) };
         let metrics = &self.metrics.resyncs;
         metrics.running.fetch_add(1, Relaxed);
@@ -514,7 +514,7 @@ mod tests {
         let mut options = Options::new(vec![], Arc::new(Arc::<Sources>::default()));
         options.resync = Some(ResyncOptions::new(xrpc::Client::new(http), resolver));
         let pool = pool(&options);
-        assert!(pool.resync("no DID", None).await.is_err());
+        assert!(pool.resync("no DID", AccountState::UNKNOWN).await.is_err());
         let metrics = &pool.metrics.resyncs;
         let counts = [&metrics.running, &metrics.done, &metrics.failed];
         assert_eq!(counts.map(|count| count.load(Relaxed)), [0, 0, 1]);

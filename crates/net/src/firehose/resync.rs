@@ -22,13 +22,13 @@ use crypto::PublicKey;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use verify::repository::{self, RepositoryFault, RepositoryRejection};
-use verify::sync::{Head, Policy};
+use verify::sync::{AccountState, Head, Policy};
 use verify::{collections, record};
 
 use super::account_pacer::AccountPacer;
 use super::fetch_limit::{FetchLimit, MaxFetches, TooManyWaiting};
 use super::keys::host_domain;
-use super::resync_options::{AddedCollections, Collections, ResyncOptions};
+use super::resync_options::{Collections, ResyncOptions, ResyncPart};
 use super::resynced_repo::{PartRefusal, ResyncError, ResyncResult, ResyncedRepo};
 use crate::archive_space::{
     ArchiveFile, ArchiveSpace, ArchiveWriter, SlotTurn, Space, is_out_of_space,
@@ -40,7 +40,9 @@ use crate::http::{Limits, Url, authority};
 use crate::identity::{Account, IdentityError, Resolver};
 use crate::part_turn::{MAX_LIMITED_PARTS, PartTurn};
 use crate::rate_limit::RateLimited;
-use crate::xrpc::{self, FetchError, FetchedRepo, RequestTurn, WrittenPart, XrpcError, XrpcFault};
+use crate::xrpc::{
+    self, FetchError, FetchedRepo, RequestTurn, WantedPart, WrittenPart, XrpcError, XrpcFault,
+};
 
 /// The expected answer of an account's server to a resync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,17 +67,17 @@ pub(super) trait RepoSource: fmt::Debug + Send + Sync + 'static {
         out: &'a mut (dyn Write + Send),
     ) -> RepoFetch<'a>;
 
-    /// Writes the part of the repository that proves these collections to `out`, unless the whole repository is to be fetched: always,
-    /// if a source does not say how.
+    /// Writes the wanted part of the repository to `out`, unless another is to be fetched or the whole repository: always, if a source
+    /// does not say how.
     fn fetch_part<'a>(
         &'a self,
         host: &'a Url,
         did: Did<'a>,
-        collections: &'a Collections,
+        wanted: WantedPart<'a>,
         turn: &'a dyn RequestTurn,
         out: &'a mut (dyn Write + Send),
     ) -> PartFetch<'a> {
-        let _ = (host, did, collections, turn, out);
+        let _ = (host, did, wanted, turn, out);
         Box::pin(std::future::ready(Ok(Err(None))))
     }
 }
@@ -118,11 +120,11 @@ impl RepoSource for Hosts {
         &'a self,
         host: &'a Url,
         did: Did<'a>,
-        collections: &'a Collections,
+        wanted: WantedPart<'a>,
         turn: &'a dyn RequestTurn,
         out: &'a mut (dyn Write + Send),
     ) -> PartFetch<'a> {
-        Box::pin(self.client.write_part(host, did, collections, &self.limits, turn, out))
+        Box::pin(self.client.write_part(host, did, wanted, &self.limits, turn, out))
     }
 }
 
@@ -189,8 +191,8 @@ impl Resyncer {
         }
     }
 
-    /// Fetches the repository of `did`, at the revision of `known` or a later one.
-    pub(super) async fn resync(&self, did: &str, known: Option<Head>) -> ResyncResult {
+    /// Fetches the repository of `did`, at the revision of the known state or a later one.
+    pub(super) async fn resync(&self, did: &str, known: AccountState) -> ResyncResult {
         lock(&self.pacer).start(did, Instant::now()).map_err(ResyncError::TooSoon)?;
         let _slot = self.enqueue()?;
         let result = self.try_attempts(did, known).await;
@@ -231,7 +233,7 @@ impl Resyncer {
     async fn try_attempts(
         &self,
         did: &str,
-        known: Option<Head>,
+        known: AccountState,
     ) -> Result<ResyncedRepo, ResyncError> {
         let did = Did::parse(did).map_err(ResyncError::InvalidDid)?;
         let mut backoff = Backoff::new(ATTEMPT_BACKOFF, Jitter::new());
@@ -248,31 +250,15 @@ impl Resyncer {
     async fn try_once(
         &self,
         did: Did<'_>,
-        known: Option<Head>,
+        known: AccountState,
     ) -> Result<ResyncedRepo, ResyncError> {
         let began = std::time::Instant::now();
         let account = self.account(did, false).await?;
-        let host = account.host.as_ref().ok_or(ResyncError::NoHost)?;
-        if let Some(known) = known
-            && let Some(added) = self.options.collections.added(did.as_str())
-            && let Some(resynced) = self.try_added(&account, host, known, added, began).await?
-        {
-            return Ok(resynced);
-        }
-        let wanted = self.options.collections.get();
-        let mut archive = self.fetch(did, host, wanted.as_ref()).await?;
-        let verified = match self.verify_by_any_key(&account, &archive).await {
-            Err(ResyncError::Rejected { rejection, .. }) if archive.collections.is_some() => {
-                archive = self.fetch(did, host, None).await?;
-                archive.part_refusal = Some(PartRefusal::Proof(rejection));
-                self.verify_by_any_key(&account, &archive).await?
-            }
-            verified => verified?,
-        };
+        let (archive, verified) = self.fetch_verified(&account, known).await?;
         let resynced = archive.into_resynced(did, verified, began);
         let head = resynced.head;
         resynced.check_window(future_window(&self.policy))?;
-        match known {
+        match known.head {
             Some(Head { rev: known, .. }) if head.rev < known => {
                 let host = resynced.host;
                 Err(ResyncError::Outdated { host, rev: head.rev, known })
@@ -281,42 +267,46 @@ impl Resyncer {
         }
     }
 
-    /// Fetches the collections that a consumer lacks, if the account still has its known commit. Otherwise, and if the host does not serve
-    /// or prove them, all wanted collections are to be fetched.
-    async fn try_added(
+    /// Fetches the first part that the host serves and proves; the whole repository if there is none.
+    async fn fetch_verified(
         &self,
         account: &Account,
-        host: &Url,
-        known: Head,
-        AddedCollections { added, base }: AddedCollections,
-        began: std::time::Instant,
-    ) -> Result<Option<ResyncedRepo>, ResyncError> {
-        let archive = self.fetch(account.did(), host, Some(&added)).await?;
-        if archive.collections.is_none() {
-            return Ok(None);
-        }
-        match self.verify_by_any_key(account, &archive).await {
-            Ok(verified) if verified.head == known => {
-                let resynced = archive.into_resynced(account.did(), verified, began);
-                Ok(Some(ResyncedRepo { base: Some(base), ..resynced }))
+        known: AccountState,
+    ) -> Result<(Archive, VerifiedArchive), ResyncError> {
+        let host = account.host.as_ref().ok_or(ResyncError::NoHost)?;
+        let parts = self.options.collections.parts(account.did().as_str(), known);
+        let (mut parts, mut refusal) = (&parts[..], None);
+        loop {
+            let mut archive = self.fetch(account.did(), host, parts).await?;
+            let verified = self.verify_by_any_key(account, &archive).await;
+            parts = &parts[archive.parts_tried..];
+            match (verified, &archive.part) {
+                (Ok(verified), Some(part)) if !part.is_of(verified.head) => {}
+                (Err(ResyncError::Rejected { rejection, .. }), Some(part)) => {
+                    if part.base.is_none() {
+                        refusal = Some(PartRefusal::Proof(rejection));
+                    }
+                }
+                (verified, _) => {
+                    archive.part_refusal = refusal.or(archive.part_refusal);
+                    return Ok((archive, verified?));
+                }
             }
-            Ok(_) | Err(ResyncError::Rejected { .. }) => Ok(None),
-            Err(error) => Err(error),
         }
     }
 
-    /// Fetches the repository, or only what proves the wanted collections; again with room for a whole one if the archives in use leave
-    /// it no space.
+    /// Fetches the first of the parts that is served, otherwise the repository; again with room for a whole one if the archives in use
+    /// leave it no space.
     async fn fetch(
         &self,
         did: Did<'_>,
         host: &Url,
-        wanted: Option<&Collections>,
+        parts: &[ResyncPart],
     ) -> Result<Archive, ResyncError> {
-        match self.fetch_within(did, host, wanted, None).await {
+        match self.fetch_within(did, host, parts, None).await {
             Err(ResyncError::Fetch(FetchError::Local(error))) if is_out_of_space(&error) => {
                 let slot = self.space.slot_turn(&authority(host)).await;
-                self.fetch_within(did, host, wanted, Some(&slot)).await
+                self.fetch_within(did, host, parts, Some(&slot)).await
             }
             fetched => fetched,
         }
@@ -328,17 +318,17 @@ impl Resyncer {
         &self,
         did: Did<'_>,
         host: &Url,
-        wanted: Option<&Collections>,
+        parts: &[ResyncPart],
         slot: Option<&SlotTurn>,
     ) -> Result<Archive, ResyncError> {
         for attempt in 0..MAX_LIMITED {
-            let wanted = wanted.filter(|_| attempt < MAX_LIMITED_PARTS);
-            let fetched = self.fetch_in_turn(did, host, wanted, slot).await;
+            let parts = if attempt < MAX_LIMITED_PARTS { parts } else { &[] };
+            let fetched = self.fetch_in_turn(did, host, parts, slot).await;
             if !self.is_limited(host, &fetched) {
                 return fetched;
             }
         }
-        self.fetch_in_turn(did, host, None, slot).await
+        self.fetch_in_turn(did, host, &[], slot).await
     }
 
     /// Looks up an account. A host of a `did:web` account must not delay the directory, and is asked once a resync.
@@ -356,7 +346,7 @@ impl Resyncer {
         &self,
         did: Did<'_>,
         host: &Url,
-        wanted: Option<&Collections>,
+        parts: &[ResyncPart],
         slot: Option<&SlotTurn>,
     ) -> Result<Archive, ResyncError> {
         self.pace(host).await.map_err(FetchError::from)?;
@@ -370,7 +360,7 @@ impl Resyncer {
         let space = self.space.acquire(&authority(host), slot).await;
         let turn = PartTurn::new(self.hosts.as_ref(), &authority(host));
         let started = Instant::now();
-        let fetched = self.download(did, host, &turn, wanted, space).await;
+        let fetched = self.download(did, host, &turn, parts, space).await;
         if let Some(permit) = permit {
             permit.record(started.elapsed().saturating_sub(turn.waited()), fetched.is_ok());
         }
@@ -411,27 +401,25 @@ impl Resyncer {
         did: Did<'_>,
         host: &Url,
         turn: &PartTurn<'_>,
-        wanted: Option<&Collections>,
+        parts: &[ResyncPart],
         space: Space,
     ) -> Result<Archive, ResyncError> {
         let mut out = ArchiveWriter::new(tempfile::tempfile_in(&self.options.folder)?, space);
-        let (mut part, mut refusal) = (None, None);
-        if let Some(wanted) = wanted {
-            match self.source.fetch_part(host, did, wanted, turn, &mut out).await? {
-                Ok(fetched) => part = Some(fetched),
-                Err(why) => {
-                    refusal = why.map(PartRefusal::Fetch);
-                    turn.wait().await.map_err(FetchError::from)?;
+        let mut refusal = None;
+        for (index, part) in parts.iter().enumerate() {
+            match self.source.fetch_part(host, did, part.wanted(), turn, &mut out).await? {
+                Ok(fetched) => {
+                    let (part, parts_tried) = (Some(part.clone()), index + 1);
+                    return Archive::new(fetched, out, part, parts_tried, None);
                 }
+                // The host need not have the blocks of an earlier commit.
+                Err(why) if part.base.is_none() => refusal = why.map(PartRefusal::Fetch),
+                Err(_) => {}
             }
+            turn.wait().await.map_err(FetchError::from)?;
         }
-        let collections = wanted.filter(|_| part.is_some()).cloned();
-        let fetched = match part {
-            Some(fetched) => fetched,
-            None => self.source.fetch(host, did, &mut out).await?,
-        };
-        let (FetchedRepo { host, bytes, .. }, file) = (fetched, out.finish()?.into());
-        Ok(Archive { host, bytes, file, collections, part_refusal: refusal })
+        let fetched = self.source.fetch(host, did, &mut out).await?;
+        Archive::new(fetched, out, None, parts.len(), refusal)
     }
 
     /// Verifies an archive, under the key that the account has now if the known one does not fit.
@@ -459,7 +447,7 @@ impl Resyncer {
         let did = account.did().as_str().to_owned();
         let file = archive.file.clone();
         let options = self.options.repository;
-        let collections = archive.collections.clone();
+        let collections = archive.part.as_ref().map(|part| part.collections.clone());
         let _permit = self.verifications.acquire().await;
         let verify = move || match collections {
             Some(collections) => verify_part(&did, &key, file.file(), &options, &collections),
@@ -479,26 +467,45 @@ struct Archive {
     host: Box<str>,
     bytes: u64,
     file: Arc<ArchiveFile>,
-    /// The collections that it proves, if it has only these.
-    collections: Option<Collections>,
+    /// The part that it is; `None` for the whole repository.
+    part: Option<ResyncPart>,
+    /// Number of parts that were asked for.
+    parts_tried: usize,
     part_refusal: Option<PartRefusal>,
 }
 
 impl Archive {
+    fn new(
+        fetched: FetchedRepo,
+        out: ArchiveWriter,
+        part: Option<ResyncPart>,
+        parts_tried: usize,
+        part_refusal: Option<PartRefusal>,
+    ) -> Result<Self, ResyncError> {
+        let FetchedRepo { host, bytes, .. } = fetched;
+        Ok(Self { host, bytes, file: out.finish()?.into(), part, parts_tried, part_refusal })
+    }
+
     fn into_resynced(
         self,
         did: Did<'_>,
         verified: VerifiedArchive,
         began: std::time::Instant,
     ) -> ResyncedRepo {
-        let Self { host, bytes, file, collections, part_refusal } = self;
+        let Self { host, bytes, file, part, part_refusal, .. } = self;
         let VerifiedArchive { head, key, records, invalid_records } = verified;
+        let (collections, base) = match part {
+            None => (None, None),
+            Some(ResyncPart { collections, base }) => {
+                (Some(collections), base.map(|base| base.collections))
+            }
+        };
         ResyncedRepo {
             did: did.as_str().into(),
             head,
             key,
             collections,
-            base: None,
+            base,
             part_refusal,
             records,
             invalid_records,

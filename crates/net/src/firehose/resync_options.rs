@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use atproto::syntax::CollectionPatternBuf;
+use codec::Cid;
 use verify::repository;
+use verify::sync::{AccountState, Head, SyncState};
 
 use super::account_set::AccountSet;
 use super::resync_requests::ResyncRequests;
 use crate::http::Limits;
 use crate::identity::Resolver;
-use crate::xrpc;
+use crate::xrpc::{self, WantedPart};
 
 /// Options of resyncs. Start from [`ResyncOptions::new`] and assign fields.
 #[derive(Clone, Debug)]
@@ -80,11 +82,32 @@ struct WantedCollections {
     widened: HashSet<Box<str>>,
 }
 
-/// The collections that an account lacks, and the others.
+/// A part of a repository that a resync asks for.
 #[derive(Clone, Debug)]
-pub(super) struct AddedCollections {
-    pub(super) added: Collections,
-    pub(super) base: Collections,
+pub(super) struct ResyncPart {
+    pub(super) collections: Collections,
+    /// What the consumer has of the account; `None` if that is not known.
+    pub(super) base: Option<Base>,
+}
+
+/// All records of some collections as of a commit.
+#[derive(Clone, Debug)]
+pub(super) struct Base {
+    pub(super) collections: Collections,
+    commit: Cid,
+}
+
+impl ResyncPart {
+    /// The request for it: what adds to a base has the commit of the base.
+    pub(super) fn wanted(&self) -> WantedPart<'_> {
+        let commit = self.base.as_ref().map(|base| base.commit);
+        WantedPart { collections: &self.collections, commit }
+    }
+
+    /// Whether a proof of this state is a proof of the part.
+    pub(super) fn is_of(&self, head: Head) -> bool {
+        self.base.as_ref().is_none_or(|base| base.commit == head.commit)
+    }
 }
 
 impl ResyncCollections {
@@ -98,8 +121,8 @@ impl ResyncCollections {
         self.write().base = collections.into_iter().collect();
     }
 
-    /// Says that the consumer has all records of an account in the base collections, as of its known commit: if the account still has
-    /// that commit, only the other collections are fetched.
+    /// Says that the consumer has all records of an account in the base collections, as of its known commit: if the host still has
+    /// that commit, and the account has missed no event, only the other collections are fetched.
     pub fn widen(&self, did: &str) {
         self.write().widened.insert(did.into());
     }
@@ -109,18 +132,14 @@ impl ResyncCollections {
         self.write().widened.remove(did);
     }
 
-    pub(super) fn get(&self) -> Option<Collections> {
-        self.read().all.clone()
-    }
-
-    /// The collections that a widened account lacks; `None` if there are others than these.
-    pub(super) fn added(&self, did: &str) -> Option<AddedCollections> {
+    /// The parts to ask for in the place of the whole repository, the smallest first. What adds to a base has the known commit, so that
+    /// the account must not have missed an event since.
+    pub(super) fn parts(&self, did: &str, known: AccountState) -> Vec<ResyncPart> {
         let wanted = self.read();
-        let all = wanted.all.as_ref().filter(|_| wanted.widened.contains(did))?;
-        let is_added =
-            |name: &&CollectionPatternBuf| !wanted.base.iter().any(|outer| outer.includes(name));
-        let added: Collections = all.iter().filter(is_added).cloned().collect();
-        (!added.is_empty()).then(|| AddedCollections { added, base: wanted.base.clone() })
+        let Some(all) = &wanted.all else { return Vec::new() };
+        let head = known.head.filter(|_| known.sync == SyncState::Synchronized);
+        let added = head.and_then(|head| wanted.added(did, head.commit));
+        added.into_iter().chain([ResyncPart { collections: all.clone(), base: None }]).collect()
     }
 
     fn read(&self) -> RwLockReadGuard<'_, WantedCollections> {
@@ -129,6 +148,18 @@ impl ResyncCollections {
 
     fn write(&self) -> RwLockWriteGuard<'_, WantedCollections> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl WantedCollections {
+    /// The collections that a widened account lacks; `None` if there are others than these.
+    fn added(&self, did: &str, commit: Cid) -> Option<ResyncPart> {
+        let all = self.all.as_ref().filter(|_| self.widened.contains(did))?;
+        let is_added =
+            |name: &&CollectionPatternBuf| !self.base.iter().any(|outer| outer.includes(name));
+        let collections: Collections = all.iter().filter(is_added).cloned().collect();
+        let base = Some(Base { collections: self.base.clone(), commit });
+        (!collections.is_empty()).then_some(ResyncPart { collections, base })
     }
 }
 

@@ -8,8 +8,8 @@ use atproto::syntax::Did;
 use crypto::KeyCache;
 use tokio::time::Instant;
 use verify::sync::{
-    AccountKey, AccountState, Chain, ChainState, FutureWindow, Head, Ignored, Judge, Judged,
-    KeySource, Leniency, Outcome, SyncEffect, SyncRejection, SyncState,
+    AccountKey, AccountState, Chain, ChainState, FutureWindow, Ignored, Judge, Judged, KeySource,
+    Leniency, Outcome, SyncEffect, SyncRejection, SyncState,
 };
 
 use super::ack::{ChangedStates, RunState};
@@ -121,11 +121,11 @@ impl<S: ChainState> Verifier<S> {
         future_window(self.judge.policy())
     }
 
-    /// The head of an account, unless it is void.
-    pub(super) fn head(&mut self, did: &str) -> Result<Option<Head>, S::Error> {
+    /// The state of an account. A void head counts as unknown.
+    pub(super) fn account(&mut self, did: &str) -> Result<AccountState, S::Error> {
         let mut account = [AccountState::UNKNOWN];
         self.state.load_many(&[did], &mut account)?;
-        Ok(account[0].within(self.window()).head)
+        Ok(account[0].within(self.window()))
     }
 
     /// Verifies events and delivers them, except those whose key is unresolved, and events after a gap of an account

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
-use verify::sync::{AccountState, ChainState, Head, SyncState};
+use verify::sync::{AccountState, ChainState, SyncState};
 
 use super::account_set::AccountSet;
 use super::error::{PanicGuard, RunError};
@@ -256,13 +256,13 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         match message {
             WorkerMessage::Desynchronized(account, did) => {
                 self.announced.remove(&account);
+                self.start_resync(account, did.clone(), Expected::Anything)?;
                 // Whatever becomes of the resync: it can be delayed for hours.
-                if self.is_resynced(&did) && self.known_head(&did)?.is_some() {
+                if self.is_resynced(&did) && self.known(&did)?.head.is_some() {
                     self.change_state(account, &did, |known| {
                         known.sync = SyncState::Desynchronized;
                     })?;
                 }
-                self.start_resync(account, did, Expected::Anything)?;
             }
             WorkerMessage::ResyncAnnounced(account) => drop(self.announced.insert(account)),
             WorkerMessage::KeyLookedUp { account, lookup, key } => {
@@ -462,7 +462,7 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         if !self.is_resynced(&did) || self.is_draining || is_running {
             return Ok(());
         }
-        let known = self.known_head(&did)?;
+        let known = self.known(&did)?;
         self.resyncing.insert(account, did.clone());
         // An account that awaits its key continues to.
         self.parked.park_for_repo(account, Instant::now());
@@ -474,14 +474,18 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         let Some(did) = self.resyncing.remove(&account) else { return Ok(()) };
         match result.and_then(|resynced| self.check_window(resynced)) {
             Ok(resynced) => {
-                if self.known_head(&did)?.is_some_and(|known| resynced.head.rev < known.rev) {
-                    // The account was released meanwhile, and later events were accepted.
+                let known = self.known(&did)?.head;
+                // The account was released meanwhile. Later events were accepted, or events after a gap passed, which the known
+                // commit lacks.
+                let is_behind = known.is_some_and(|known| resynced.head.rev < known.rev);
+                let is_released = self.parked.reason(account).is_none();
+                if is_behind || (is_released && resynced.base.is_some()) {
                     return self.start_resync(account, did, Expected::Anything);
                 }
                 self.apply_resync(account, &resynced)?;
             }
             Err(error) => {
-                if self.known_head(&did)?.is_some() {
+                if self.known(&did)?.head.is_some() {
                     self.change_state(account, &did, |known| {
                         known.sync = SyncState::Desynchronized;
                     })?;
@@ -579,10 +583,10 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         Ok(())
     }
 
-    fn known_head(&mut self, did: &str) -> Result<Option<Head>, S::Error> {
+    fn known(&mut self, did: &str) -> Result<AccountState, S::Error> {
         match &mut self.processor {
-            Processor::Verify(verifier) => verifier.head(did),
-            Processor::Decode(_) => Ok(None),
+            Processor::Verify(verifier) => verifier.account(did),
+            Processor::Decode(_) => Ok(AccountState::UNKNOWN),
         }
     }
 

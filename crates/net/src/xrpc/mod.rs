@@ -45,5 +45,7 @@ pub use response::{
     RepoStatus, RepoStream,
 };
 pub(crate) use slice::WrittenPart;
-pub use slice::{FetchedPart, FetchedSlice, RequestTurn, SliceError, TurnWait, WholeReason};
+pub use slice::{
+    FetchedPart, FetchedSlice, RequestTurn, SliceError, TurnWait, WantedPart, WholeReason,
+};
 pub use unsigned::{MAX_CURSOR_BYTES, OddEntries};

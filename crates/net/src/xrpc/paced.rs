@@ -13,7 +13,7 @@ use super::WrittenPart;
 use super::client::Client;
 use super::error::{XrpcError, XrpcFault};
 use super::response::{FetchError, FetchedRepo, ListPage, Pages};
-use super::slice::SliceError;
+use super::slice::{SliceError, WantedPart};
 use crate::archive_space::{ArchiveFile, ArchiveSpace, ArchiveWriter, SlotTurn, is_out_of_space};
 use crate::bounded_map::BoundedMap;
 use crate::concurrency::{ConcurrencyLimit, Permit};
@@ -214,7 +214,8 @@ impl PacedClient {
             let mut out = ArchiveWriter::new(tempfile::tempfile()?, space);
             let requests = PartTurn::new(Some(&self.pacer), &authority);
             let slow = requests.until_slow(SLOW_REQUEST);
-            let fetch = self.client.write_part(host, did, collections, limits, &requests, &mut out);
+            let wanted = WantedPart { collections, commit: None };
+            let fetch = self.client.write_part(host, did, wanted, limits, &requests, &mut out);
             let written: Result<WrittenPart, _> = self.in_turn(&authority, turn, slow, fetch).await;
             if self.record(&authority, remote_error(&written)) {
                 continue;

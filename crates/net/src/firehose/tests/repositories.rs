@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use atproto::did_document::{self, DidDocument};
 use atproto::syntax::{Did, Tid};
+use codec::Cid;
 use crypto::PublicKey;
 use futures_util::FutureExt;
 use reqwest::header;
 use tokio::time::Instant;
-use verify::sync::{Head, Policy};
+use verify::sync::{AccountState, Head, Policy, SyncState};
 
 use super::super::resync::{
     AccountLookup, Expected, MAX_RESYNC_LOOKUPS, PartFetch, RepoFetch, RepoSource, Resyncer,
 };
-use super::super::resync_options::Collections;
 use super::super::resynced_repo::ResyncResult;
 use super::super::*;
 use super::support::*;
@@ -25,7 +25,9 @@ use crate::http::{HttpFault, Url, authority};
 use crate::identity::{self, Account, IdentityError, IdentityFault};
 use crate::loopback_server::{response, serve};
 use crate::rate_limit::RateLimiter;
-use crate::xrpc::{FetchedRepo, NamedError, RequestTurn, SliceError, XrpcError, XrpcFault};
+use crate::xrpc::{
+    FetchedRepo, NamedError, RequestTurn, SliceError, WantedPart, XrpcError, XrpcFault,
+};
 
 /// The answers of a source, and the requests to it.
 #[derive(Debug)]
@@ -43,6 +45,8 @@ enum Asked {
     Account,
     AccountRefreshed,
     Part,
+    /// A part of this commit.
+    PartOf(Cid),
     Repository,
 }
 
@@ -76,11 +80,11 @@ impl RepoSource for Source {
         &'a self,
         host: &'a Url,
         _: Did<'a>,
-        _: &'a Collections,
+        wanted: WantedPart<'a>,
         turn: &'a dyn RequestTurn,
         out: &'a mut (dyn Write + Send),
     ) -> PartFetch<'a> {
-        self.asked.lock().unwrap().push(Asked::Part);
+        self.asked.lock().unwrap().push(wanted.commit.map_or(Asked::Part, Asked::PartOf));
         Box::pin(async move {
             turn.wait().await?;
             let Ok(part) = &self.part else { return Ok(Err(self.part.clone().unwrap_err())) };
@@ -109,6 +113,7 @@ impl Source {
 
     /// Resyncs the writer's account; returns the requests.
     async fn resync(self, writer: &Writer, known: Option<Head>) -> (ResyncResult, Vec<Asked>) {
+        let known = AccountState { head: known, ..AccountState::UNKNOWN };
         self.resync_by(resync_options(), writer, known).await
     }
 
@@ -116,14 +121,28 @@ impl Source {
     async fn resync_collection(self, writer: &Writer) -> (ResyncResult, Vec<Asked>) {
         let options = ResyncOptions { is_paced: true, ..resync_options() };
         options.collections.replace(Some(["app.bsky.feed.post".parse().unwrap()]));
-        self.resync_by(options, writer, None).await
+        self.resync_by(options, writer, AccountState::UNKNOWN).await
+    }
+
+    /// Resyncs the writer's account, whose consumer has all likes and lacks the posts; returns the requests.
+    async fn resync_widened(
+        self,
+        writer: &Writer,
+        known: AccountState,
+    ) -> (ResyncResult, Vec<Asked>) {
+        let (post, like) = ("app.bsky.feed.post", "app.bsky.feed.like");
+        let options = resync_options();
+        options.collections.replace(Some([post, like].map(|name| name.parse().unwrap())));
+        options.collections.replace_base([like.parse().unwrap()]);
+        options.collections.widen(&writer.did);
+        self.resync_by(options, writer, known).await
     }
 
     async fn resync_by(
         self,
         options: ResyncOptions,
         writer: &Writer,
-        known: Option<Head>,
+        known: AccountState,
     ) -> (ResyncResult, Vec<Asked>) {
         let asked = self.asked.clone();
         let resyncer = Resyncer::from_source(Box::new(self), options, Policy::default());
@@ -191,6 +210,59 @@ async fn a_whole_repository_replaces_a_part_that_is_refused_and_says_why() {
     }
 }
 
+/// The state of the writer's account at the commit of an archive.
+async fn known_at(writer: &Writer, archive: &[u8]) -> AccountState {
+    let source = Source { archive: Ok(archive.to_vec()), ..Source::of(&mut Writer::new(0)) };
+    let (result, _) = source.resync(writer, None).await;
+    AccountState { head: Some(result.unwrap().head), ..AccountState::UNKNOWN }
+}
+
+#[tokio::test]
+async fn added_collections_are_fetched_at_the_known_commit_unless_an_event_was_missed() {
+    let mut writer = Writer::new(0);
+    let archive = writer.archive();
+    let known = known_at(&writer, &archive).await;
+    let commit = known.head.unwrap().commit;
+    let source = || Source { part: Ok(archive.clone()), ..Source::of(&mut Writer::new(0)) };
+
+    let (result, asked) = source().resync_widened(&writer, known).await;
+    let resynced = result.unwrap();
+    assert_eq!(resynced.head.commit, commit);
+    assert_eq!(asked, [Asked::Account, Asked::PartOf(commit)]);
+    assert_eq!(resynced.collections.as_deref(), Some(&["app.bsky.feed.post".parse().unwrap()][..]));
+    assert_eq!(resynced.base.as_deref(), Some(&["app.bsky.feed.like".parse().unwrap()][..]));
+
+    let missed = AccountState { sync: SyncState::Desynchronized, ..known };
+    let (result, asked) = source().resync_widened(&writer, missed).await;
+    assert!(result.unwrap().base.is_none());
+    assert_eq!(asked, [Asked::Account, Asked::Part]);
+}
+
+#[tokio::test]
+async fn without_the_known_commit_all_wanted_collections_are_fetched_and_no_refusal_is_noted() {
+    let mut writer = Writer::new(0);
+    let earlier = writer.archive();
+    let known = known_at(&writer, &earlier).await;
+    let commit = known.head.unwrap().commit;
+    let archive = writer.archive();
+    let now = known_at(&writer, &archive).await.head;
+    let refused = SliceError::NoCommit("getBlocks");
+    // A part of another commit, and one that is not served.
+    for (part, last) in
+        [(Ok(archive.clone()), Asked::Part), (Err(Some(refused)), Asked::Repository)]
+    {
+        let is_part = part.is_ok();
+        let archive = Ok(archive.clone());
+        let source = Source { part, archive, ..Source::of(&mut Writer::new(0)) };
+        let (result, asked) = source.resync_widened(&writer, known).await;
+        let resynced = result.unwrap();
+        assert_eq!((resynced.base.as_deref(), Some(resynced.head)), (None, now));
+        assert_eq!(resynced.collections.is_some(), is_part);
+        assert_eq!(resynced.part_refusal.is_none(), is_part, "of the present commit");
+        assert_eq!((asked[1], asked.last()), (Asked::PartOf(commit), Some(&last)));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_repository_must_be_at_the_known_revision_or_later() {
     for (ahead, is_outdated) in [(-1, false), (0, false), (1, true)] {
@@ -255,7 +327,7 @@ async fn a_fetched_archive_has_no_name_and_is_whole() {
     let folder = tempfile::tempdir().unwrap();
     let options = ResyncOptions { folder: folder.path().into(), ..resync_options() };
     let resyncer = Resyncer::from_source(Box::new(source), options, Policy::default());
-    let resynced = resyncer.resync(&writer.did, None).await.unwrap();
+    let resynced = resyncer.resync(&writer.did, AccountState::UNKNOWN).await.unwrap();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     let (mut file, mut bytes) = (resynced.file(), Vec::new());
     file.rewind().unwrap();
@@ -268,7 +340,7 @@ async fn a_resynced_repository_counts_as_in_use_until_the_program_drops_it() {
     let mut writer = Writer::new(0);
     let source = Box::new(Source::of(&mut writer));
     let resyncer = Resyncer::from_source(source, resync_options(), Policy::default());
-    let resynced = resyncer.resync(&writer.did, None).await.unwrap();
+    let resynced = resyncer.resync(&writer.did, AccountState::UNKNOWN).await.unwrap();
     assert!(resyncer.space().used_bytes() >= resynced.bytes);
     drop(resynced);
     assert_eq!(resyncer.space().used_bytes(), 0);
@@ -313,7 +385,7 @@ async fn the_archives_of_all_resyncs_stay_within_one_bound_until_they_are_verifi
     (options.max_fetches_per_domain, options.max_fetches_per_host) = (16, 16);
     let resyncer = Resyncer::from_source(Box::new(source), options, Policy::default());
     let dids: Vec<String> = (0..16).map(|number| format!("did:web:a{number}.test")).collect();
-    let resyncs = dids.iter().map(|did| resyncer.resync(did, None));
+    let resyncs = dids.iter().map(|did| resyncer.resync(did, AccountState::UNKNOWN));
     for result in futures_util::future::join_all(resyncs).await {
         assert!(matches!(result, Err(ResyncError::Rejected { .. })), "{result:?}");
     }
@@ -346,7 +418,8 @@ async fn a_few_accounts_are_looked_up_in_the_directory_at_once_and_hosts_do_not_
     let resyncer = Resyncer::from_source(Box::new(source), resync_options(), Policy::default());
     let dids = |method: &'static str| (0..40).map(move |at| format!("did:{method}:a{at}"));
     let dids: Vec<_> = dids("plc").chain(dids("web")).collect();
-    let mut resyncs: Vec<_> = dids.iter().map(|did| Box::pin(resyncer.resync(did, None))).collect();
+    let mut resyncs: Vec<_> =
+        dids.iter().map(|did| Box::pin(resyncer.resync(did, AccountState::UNKNOWN))).collect();
     for resync in &mut resyncs[..40] {
         assert!(resync.as_mut().now_or_never().is_none());
     }
@@ -378,7 +451,7 @@ async fn the_hosts_of_one_domain_fill_a_quarter_of_the_queue() {
     let source = Box::new(Silent(Arc::new(account(&writer))));
     let resyncer = Resyncer::from_source(source, options, Policy::default());
     let mut resyncs: Vec<_> =
-        (0..4).map(|_| Box::pin(resyncer.resync(&writer.did, None))).collect();
+        (0..4).map(|_| Box::pin(resyncer.resync(&writer.did, AccountState::UNKNOWN))).collect();
     let ended: Vec<_> = resyncs.iter_mut().map(|resync| resync.as_mut().now_or_never()).collect();
     // One is fetched, and two wait.
     assert!(matches!(ended[..], [None, None, None, Some(Err(ResyncError::QueueFull))]));
@@ -391,7 +464,10 @@ async fn time_of_fetches(fault: XrpcFault, is_paced: bool) -> Duration {
     let resyncer = Resyncer::from_source(Box::new(source), options, Policy::default());
     let started = Instant::now();
     for number in 0..100 {
-        resyncer.resync(&format!("did:web:a{number}.test"), None).await.unwrap_err();
+        resyncer
+            .resync(&format!("did:web:a{number}.test"), AccountState::UNKNOWN)
+            .await
+            .unwrap_err();
     }
     started.elapsed()
 }
@@ -451,7 +527,10 @@ async fn rejections_that_name_their_end_leave_the_rate_of_paced_fetches_as_it_is
     let resyncer = Resyncer::from_source(Box::new(source), options, Policy::default());
     let started = Instant::now();
     for number in 0..100 {
-        resyncer.resync(&format!("did:web:a{number}.test"), None).await.unwrap_err();
+        resyncer
+            .resync(&format!("did:web:a{number}.test"), AccountState::UNKNOWN)
+            .await
+            .unwrap_err();
     }
     let time = started.elapsed().as_secs();
     assert!((8..13).contains(&time), "{time} s, of which 8 are those of the rejections");
@@ -478,7 +557,8 @@ async fn requests_of(is_paced: bool, rejected: usize, retry_after: &'static str)
     let identity = identity::Options { directory, ..identity::Options::default() };
     let resolver = identity::Resolver::new(http_client(), Arc::new(LoopbackDns), identity);
     let options = ResyncOptions { attempts: 1, is_paced, resolver, ..resync_options() };
-    let resync = Resyncer::new(options, Policy::default()).resync(&writer.did, None).await;
+    let resync =
+        Resyncer::new(options, Policy::default()).resync(&writer.did, AccountState::UNKNOWN).await;
     assert!(matches!(resync, Err(ResyncError::Fetch(_))), "{resync:?}");
     asked.load(Relaxed)
 }
@@ -498,7 +578,7 @@ async fn a_limit_that_the_host_of_a_paced_fetch_names_is_waited_for_without_an_a
 async fn a_resync_of_what_is_no_did_is_not_repeated() {
     let options = ResyncOptions { retries: 1, ..resync_options() };
     let resyncer = Resyncer::new(options, Policy::default());
-    let error = resyncer.resync("no DID", None).await.unwrap_err();
+    let error = resyncer.resync("no DID", AccountState::UNKNOWN).await.unwrap_err();
     assert!(matches!(error, ResyncError::InvalidDid(_)), "{error}");
     assert_eq!(resyncer.retry_delay("no DID", &error, 0, Expected::Anything), None);
 }
@@ -519,7 +599,7 @@ async fn a_failed_resync_is_repeated_some_times_unless_the_host_says_that_it_ser
         let delays = async {
             let mut delays = Vec::new();
             for retries in 0.. {
-                let error = resyncer.resync(&writer.did, None).await.unwrap_err();
+                let error = resyncer.resync(&writer.did, AccountState::UNKNOWN).await.unwrap_err();
                 let delay = resyncer.retry_delay(&writer.did, &error, retries, expected);
                 let Some(delay) = delay else { break };
                 delays.push(delay.as_secs());

@@ -331,6 +331,30 @@ fn events_beyond_the_limit_are_released_and_the_repository_must_reach_them() {
 }
 
 #[test]
+fn added_collections_are_fetched_again_without_the_known_commit_if_events_passed_meanwhile() {
+    let mut writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    worker.receive([writer.commit(1)]);
+    let head = writer.head();
+    let syncs = |worker: &mut TestWorker| -> Vec<SyncState> {
+        worker.known_states().into_iter().map(|(_, known)| known.sync).collect()
+    };
+    worker.request(&writer);
+    assert_eq!(syncs(&mut worker), [SyncState::Synchronized], "the known commit has all events");
+    worker.resynced_added(&writer, head);
+    assert_eq!(worker.recorder.of(&writer)[1..], [(RESYNCED, "resynced")]);
+
+    worker.request(&writer);
+    worker.partition.release_overdue(Instant::now() + Duration::from_secs(3_600)).unwrap();
+    worker.resynced_added(&writer, head);
+    assert_eq!(syncs(&mut worker), [SyncState::Synchronized, SyncState::Desynchronized]);
+    assert_eq!(worker.recorder.of(&writer).len(), 2, "it is not delivered");
+    worker.resynced(&writer, Some(head));
+    assert_eq!(worker.recorder.of(&writer)[2..], [(RESYNCED, "resynced")]);
+    assert_eq!(worker.journaled(&writer), Some(SyncState::Synchronized));
+}
+
+#[test]
 fn overdue_events_are_released() {
     let mut writer = Writer::new(0);
     let mut worker = TestWorker::new(&[&writer]);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use atproto::syntax::Tid;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use verify::sync::{Head, MemoryState, SyncState};
+use verify::sync::{AccountState, Head, MemoryState, SyncState};
 
 use super::super::ack::{AckTracker, InFlightLimit, RunState};
 use super::super::checkpoint::PendingStates;
@@ -92,12 +92,27 @@ impl TestWorker {
         while self.partition.process_batch().unwrap() {}
     }
 
+    /// Requests a resync, as the program does.
+    pub(super) fn request(&mut self, writer: &Writer) {
+        let account = self.hasher.hash(Some(&writer.did));
+        let request = WorkerMessage::Desynchronized(account, writer.did.as_str().into());
+        self.partition.handle(request).unwrap();
+    }
+
     /// Ends a resync: at this head, or with an error.
     pub(super) fn resynced(&mut self, writer: &Writer, head: Option<Head>) {
-        let result = match head {
-            Some(head) => Ok(Arc::new(ResyncedRepo::new(&writer.did, head).unwrap())),
-            None => Err(ResyncError::NoHost),
-        };
+        let repository = head.map(|head| ResyncedRepo::new(&writer.did, head).unwrap());
+        self.finish(writer, repository.ok_or(ResyncError::NoHost));
+    }
+
+    /// Ends a resync at this head with collections that were added.
+    pub(super) fn resynced_added(&mut self, writer: &Writer, head: Head) {
+        let repository = ResyncedRepo::new(&writer.did, head).unwrap();
+        self.finish(writer, Ok(ResyncedRepo { base: Some([].into()), ..repository }));
+    }
+
+    fn finish(&mut self, writer: &Writer, result: Result<ResyncedRepo, ResyncError>) {
+        let result = result.map(Arc::new);
         let account = self.hasher.hash(Some(&writer.did));
         self.partition.handle(WorkerMessage::Resynced(account, result)).unwrap();
         self.process();
@@ -105,10 +120,16 @@ impl TestWorker {
 
     /// The submitted resyncs since the last call: account, and known revision.
     pub(super) fn jobs(&mut self) -> Vec<(String, Option<Tid>)> {
+        let jobs = self.known_states().into_iter();
+        jobs.map(|(did, known)| (did, known.head.map(|head| head.rev))).collect()
+    }
+
+    /// The submitted resyncs since the last call: account, and known state.
+    pub(super) fn known_states(&mut self) -> Vec<(String, AccountState)> {
         let mut jobs = Vec::new();
         while let Ok(job) = self.jobs.try_recv() {
             let Job::Resync { did, known, .. } = job else { panic!("{job:?}") };
-            jobs.push((did.into(), known.map(|head| head.rev)));
+            jobs.push((did.into(), known));
         }
         jobs
     }

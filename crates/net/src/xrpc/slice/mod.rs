@@ -2,7 +2,7 @@
 //! collections, and their records.
 //!
 //! `getRecord` for a key at the start of the first collection brings the commit and the nodes on the way to this key; if a server refuses,
-//! `getLatestCommit` and `getBlocks` bring the commit. Every layer of nodes names the nodes of the next layer, which `getBlocks` brings, many
+//! `getLatestCommit` and `getBlocks` bring the commit. An earlier commit comes from `getBlocks` too. Every layer of nodes names the nodes of the next layer, which `getBlocks` brings, many
 //! in one request. The records come last.
 //!
 //! `getRepo` replaces the rest of these requests where it costs less, or where the server has no `getBlocks`: [`WholeReason`].
@@ -74,6 +74,15 @@ impl fmt::Display for WholeReason {
             Self::NoBlocks(error) => write!(f, "{error}"),
         }
     }
+}
+
+/// What is wanted of a repository.
+#[derive(Clone, Copy, Debug)]
+pub struct WantedPart<'w> {
+    /// The collections.
+    pub collections: &'w [CollectionPatternBuf],
+    /// Their commit, which may be an earlier one that the server still has; `None` for the present commit.
+    pub commit: Option<Cid>,
 }
 
 /// The part of a repository, or why the whole repository is to be fetched instead.
@@ -154,7 +163,7 @@ impl Client {
         collections: &[CollectionPatternBuf],
         limits: &Limits,
     ) -> Result<FetchedSlice, SliceError> {
-        let wanted = Wanted::new(collections);
+        let wanted = Wanted::new(WantedPart { collections, commit: None });
         let mut fetch = SliceFetch::new(self, host, did, limits, &NoTurn);
         let fetched = async {
             match fetch.of_latest_commits(&wanted).await? {
@@ -166,38 +175,45 @@ impl Client {
         slice.unwrap_or(Err(SliceError::Time(limits.max_time)))
     }
 
-    /// As [`fetch_collections`](Self::fetch_collections), but never fetches the whole repository: the result says why it should be.
-    /// `turn` is awaited before each request but the first.
+    /// As [`fetch_collections`](Self::fetch_collections), but of the wanted commit, and never of the whole repository: the result says why
+    /// it should be fetched. `turn` is awaited before each request but the first.
     ///
     /// # Errors
-    /// As [`fetch_collections`](Self::fetch_collections), and if `turn` fails.
+    /// As [`fetch_collections`](Self::fetch_collections), if the server does not have the commit any more, and if `turn` fails.
     pub async fn fetch_part(
         &self,
         host: &Url,
         did: Did<'_>,
-        collections: &[CollectionPatternBuf],
+        wanted: WantedPart<'_>,
         limits: &Limits,
         turn: &dyn RequestTurn,
     ) -> Result<FetchedPart, SliceError> {
-        let wanted = Wanted::new(collections);
+        let wanted = Wanted::new(wanted);
         let mut fetch = SliceFetch::new(self, host, did, limits, turn);
         fetch.max_part_bytes = limits.max_bytes;
-        let part = timeout(limits.max_time, fetch.of_latest_commits(&wanted)).await;
+        let part = async {
+            match wanted.commit {
+                None => fetch.of_latest_commits(&wanted).await,
+                Some(_) => fetch.run(&wanted).await.map_err(|(error, _)| error),
+            }
+        };
+        let part = timeout(limits.max_time, part).await;
         part.unwrap_or(Err(SliceError::Time(limits.max_time)))
     }
 }
 
-/// The collections of a slice.
+/// The keys and the commit of a slice.
 struct Wanted {
     ranges: KeyRanges,
     /// A collection at the start of them.
     first: Option<NsidBuf>,
+    commit: Option<Cid>,
 }
 
 impl Wanted {
-    fn new(collections: &[CollectionPatternBuf]) -> Self {
+    fn new(WantedPart { collections, commit }: WantedPart<'_>) -> Self {
         let first = collections.iter().min().map(|pattern| pattern.as_pattern().first_collection());
-        Self { ranges: KeyRanges::of_collections(collections), first }
+        Self { ranges: KeyRanges::of_collections(collections), first, commit }
     }
 }
 
@@ -288,9 +304,12 @@ impl<'f> SliceFetch<'f> {
             Some(bytes) => Some(read("getRecord", bytes).map_err(|error| (error, None))?),
             None => None,
         };
-        let root = match &first {
-            Some(archive) => root_of("getRecord", archive).map_err(|error| (error, None))?,
-            None => self.latest_commit().await.map_err(|error| (error, None))?,
+        let root = match (wanted.commit, &first) {
+            (Some(commit), _) => commit,
+            (None, Some(archive)) => {
+                root_of("getRecord", archive).map_err(|error| (error, None))?
+            }
+            (None, None) => self.latest_commit().await.map_err(|error| (error, None))?,
         };
         let mut slice = SliceBlocks { root, blocks: Vec::new() };
         let rest = Rest::Requested(first.as_ref());

@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use atproto::syntax::{CollectionPatternBuf, Did};
+use atproto::syntax::Did;
 use reqwest::Url;
 
-use super::{FetchedPart, RequestTurn, SliceError};
+use super::{FetchedPart, RequestTurn, SliceError, WantedPart};
 use crate::http::{HttpFault, Limits};
 use crate::xrpc::client::Client;
 use crate::xrpc::error::{ErrorName, XrpcError, XrpcFault};
@@ -15,19 +15,19 @@ use crate::xrpc::response::{FetchError, FetchedRepo};
 pub(crate) type WrittenPart = Result<FetchedRepo, Option<SliceError>>;
 
 impl Client {
-    /// Writes the part of a repository that proves these collections to `out`, unless the whole repository is to be fetched.
+    /// Writes the wanted part of a repository to `out`, unless the whole repository is to be fetched.
     pub(crate) async fn write_part(
         &self,
         host: &Url,
         did: Did<'_>,
-        collections: &[CollectionPatternBuf],
+        wanted: WantedPart<'_>,
         limits: &Limits,
         turn: &dyn RequestTurn,
         out: &mut (dyn Write + Send),
     ) -> Result<WrittenPart, FetchError> {
         let max_bytes = limits.max_bytes.min(MAX_PART_BYTES);
         let limits = Limits { max_bytes, ..*limits };
-        match self.fetch_part(host, did, collections, &limits, turn).await {
+        match self.fetch_part(host, did, wanted, &limits, turn).await {
             Ok(FetchedPart::Slice(slice)) => {
                 out.write_all(&slice.archive)?;
                 let (bytes, wire_bytes) = (slice.archive.len() as u64, slice.received);

@@ -184,6 +184,15 @@ impl Host {
         client.fetch_collections(&self.url, did, &collections, &limits).await
     }
 
+    /// The things as of a commit.
+    async fn fetch_part_of(&self, commit: Cid) -> Result<FetchedPart, SliceError> {
+        let http = http::Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).unwrap();
+        let client = Client::new(http).with_rate_limiter(RateLimiter::new(Duration::ZERO));
+        let (did, collections) = (Did::parse(DID).unwrap(), patterns(&["app.test.thing"]));
+        let wanted = WantedPart { collections: &collections, commit: Some(commit) };
+        client.fetch_part(&self.url, did, wanted, &Limits::REPOSITORY, &NoTurn).await
+    }
+
     fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }
@@ -284,6 +293,28 @@ async fn one_collection_of_a_repository_is_fetched_in_few_requests_and_bytes() {
         assert_eq!(slice.requests, host.requests().len() as u64);
         assert!(slice.requests <= most_requests, "{:?}", host.requests());
         assert!(slice.received < whole as u64 / 20, "{} of {whole} bytes", slice.received);
+    }
+}
+
+#[tokio::test]
+async fn an_earlier_commit_is_fetched_where_the_server_still_has_it() {
+    let mut repo = Repo::new();
+    let before = repo.state();
+    repo.create("app.test.thing", 100);
+    repo.commit();
+    let mut now = repo.state();
+    let host = Host::start(vec![now.clone()], Fault::None).await;
+    let error = host.fetch_part_of(before.root).await.unwrap_err();
+    assert!(error.to_string().contains("no such block"), "{error}");
+    assert_eq!(host.requests(), ["getRecord", "getBlocks"], "the present commit is not fetched");
+
+    now.blocks.extend(before.blocks);
+    let host = Host::start(vec![now.clone()], Fault::None).await;
+    for (commit, records) in [(before.root, 40), (now.root, 41)] {
+        let part = host.fetch_part_of(commit).await.unwrap();
+        let FetchedPart::Slice(slice) = part else { panic!("{part:?}") };
+        assert_eq!(verdict(&repo, &slice, &["app.test.thing"]).unwrap().len(), records);
+        assert!(slice.requests <= 14, "{:?}", host.requests());
     }
 }
 
