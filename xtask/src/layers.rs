@@ -132,7 +132,7 @@ const TABLE: [Crate; 40] = [
     row(5, "simnet", Uses::AllBelow),
     row(5, "allocator", Uses::Only(&[])),
     row(5, "mapping", Uses::Only(&[])),
-    row(6, "delivery", Uses::Only(&["base", "events", "net", "store", "kernels"])),
+    row(6, "delivery", Uses::Only(&["atproto", "base", "events", "net", "store", "kernels"])),
     row(
         6,
         "archive",

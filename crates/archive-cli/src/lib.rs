@@ -22,7 +22,7 @@ use args::{Args, Command};
 
 /// Runs the program with the arguments of a process, and returns its exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let arguments = archive::name_jetstream_import(arguments.into_iter().collect());
     match config::parse(&ARCHIVE, &arguments).and_then(execute) {
         Ok(()) => 0,
         Err(failure) => failure.report(),

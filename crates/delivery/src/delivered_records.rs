@@ -12,7 +12,7 @@ use store::sqlite_file;
 
 use crate::error::{OutboxError, OutboxFault};
 use crate::event::bounded;
-use crate::known_records::{COMPLETE, INSERT_ACCOUNT, OUTDATED, WIDENED, select_account};
+use crate::known_records::{COMPLETE, INSERT_ACCOUNT, NARROWED, OUTDATED, WIDENED, select_account};
 use crate::outbox::Outbox;
 use crate::record_effects::{Hash, start_of};
 
@@ -119,13 +119,23 @@ impl Histories {
     /// # Errors
     /// If the file cannot be read.
     pub fn counts(&self) -> Result<HistoryCounts, OutboxError> {
-        let select = "SELECT count(*) FILTER (WHERE complete = 1), count(*) FILTER (WHERE complete >= 2), \
+        let select = "SELECT count(*) FILTER (WHERE complete IN (1, 4)), count(*) FILTER (WHERE complete IN (2, 3)), \
                       count(*) FILTER (WHERE complete = 0) FROM account";
         let counts = self.connection.query_row(select, [], |row| {
             let count = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
             Ok(HistoryCounts { complete: count(0)?, outdated: count(1)?, awaited: count(2)? })
         });
         counts.map_err(OutboxError::at(self.outbox.path()))
+    }
+
+    /// Whether the history of an account lacks only collections that were [selected](Outbox::select) since.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn is_widened(&self, did: &str) -> Result<bool, OutboxError> {
+        let account = select_account(&self.connection, &bounded(did));
+        let account = account.map_err(OutboxError::at(self.outbox.path()))?;
+        Ok(account.is_some_and(|account| account.is_widened))
     }
 
     /// Whether an account was noted, and its history is not complete.
@@ -144,19 +154,33 @@ impl Histories {
     /// If the file cannot be read.
     pub fn awaited(&self) -> Result<Vec<AwaitedHistory>, OutboxError> {
         let read = || -> Result<_, OutboxFault> {
-            let select = "SELECT did, source, complete, remembered FROM account WHERE complete <> ?1 ORDER BY id";
+            let select = "SELECT did, source, complete, remembered FROM account WHERE complete NOT IN (?1, ?2) ORDER BY id";
             let awaited = |row: &rusqlite::Row<'_>| {
                 let text = |at| row.get::<_, String>(at).map(String::into_boxed_str);
                 let completeness = row.get::<_, i64>(2)?;
                 Ok(AwaitedHistory {
                     did: text(0)?,
                     source: text(1)?,
-                    is_outdated: completeness >= OUTDATED,
+                    is_outdated: completeness != 0,
                     is_widened: completeness == WIDENED && row.get(3)?,
                 })
             };
             let mut select = self.connection.prepare(select)?;
-            Ok(select.query_map([COMPLETE], awaited)?.collect::<Result<_, _>>()?)
+            Ok(select.query_map([COMPLETE, NARROWED], awaited)?.collect::<Result<_, _>>()?)
+        };
+        read().map_err(OutboxError::at(self.outbox.path()))
+    }
+
+    /// The accounts with complete histories whose consumers do not know that [fewer collections](Selected::FewerCollections) are selected.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn narrowed(&self) -> Result<Vec<Box<str>>, OutboxError> {
+        let read = || -> Result<_, OutboxFault> {
+            let select = "SELECT did FROM account WHERE complete = ?1 ORDER BY id";
+            let mut select = self.connection.prepare(select)?;
+            let did = |row: &rusqlite::Row<'_>| row.get::<_, String>(0).map(String::into_boxed_str);
+            Ok(select.query_map([NARROWED], did)?.collect::<Result<_, _>>()?)
         };
         read().map_err(OutboxError::at(self.outbox.path()))
     }
@@ -201,6 +225,8 @@ pub struct AwaitedHistory {
 pub enum Selected {
     /// Nothing more.
     NoMore,
+    /// Fewer collections, and nothing more.
+    FewerCollections,
     /// More collections.
     MoreCollections,
     /// More records, of any collection.
@@ -312,9 +338,26 @@ impl Outbox {
     /// # Errors
     /// If the file cannot be written.
     pub fn outdate_histories(&self) -> Result<(), OutboxError> {
-        let update = "UPDATE account SET complete = ?3 WHERE complete IN (?1, ?2)";
+        let update = "UPDATE account SET complete = ?1 WHERE complete <> 0";
+        self.write_histories(|transaction| transaction.execute(update, [OUTDATED]).map(drop))
+    }
+
+    /// Notes that events tell consumers of these accounts that [fewer collections](Selected::FewerCollections) are selected, if `selection`
+    /// is still the stored one.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn narrowed_are_told<'d>(
+        &self,
+        dids: impl IntoIterator<Item = &'d str>,
+        selection: &str,
+    ) -> Result<(), OutboxError> {
         self.write_histories(|transaction| {
-            transaction.execute(update, [COMPLETE, WIDENED, OUTDATED]).map(drop)
+            let update = "UPDATE account SET complete = ?2 WHERE did = ?1 AND complete = ?3 \
+                          AND EXISTS (SELECT 1 FROM selection WHERE id = 0 AND selection = ?4)";
+            let mut update = transaction.prepare(update)?;
+            let note = |did| update.execute(params![&*bounded(did), COMPLETE, NARROWED, selection]);
+            dids.into_iter().map(note).try_for_each(|updated| updated.map(drop))
         })
     }
 
@@ -357,7 +400,8 @@ impl Outbox {
 
     /// Stores the selection of the source, and makes complete histories [outdated](Self::outdate_histories) in the same
     /// transaction: all of them if more is selected than before, else histories of accounts that are not selected, as
-    /// their events do not reach consumers. Outdated histories that lack [collections](Selected::MoreCollections) alone are told apart.
+    /// their events do not reach consumers. Outdated histories that lack [collections](Selected::MoreCollections) alone are told apart, and so
+    /// are complete ones of [fewer collections](Selected::FewerCollections).
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -368,16 +412,17 @@ impl Outbox {
         has_account: impl Fn(&str) -> bool,
     ) -> Result<(), OutboxError> {
         self.write_histories(|transaction| {
-            let select = "SELECT did, complete FROM account WHERE complete IN (?1, ?2)";
+            let select = "SELECT did, complete FROM account WHERE complete IN (?1, ?2, ?3)";
             let mut select = transaction.prepare(select)?;
             let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-            let accounts = select.query_map([COMPLETE, WIDENED], row)?;
+            let accounts = select.query_map([COMPLETE, WIDENED, NARROWED], row)?;
             let accounts: Vec<(String, i64)> = accounts.collect::<Result<_, _>>()?;
             let mut update = transaction.prepare(UPDATE_ONE)?;
             for (did, before) in &accounts {
                 let now = match selected {
                     _ if !has_account(did) => OUTDATED,
-                    Selected::NoMore => *before,
+                    Selected::FewerCollections if *before == COMPLETE => NARROWED,
+                    Selected::NoMore | Selected::FewerCollections => *before,
                     Selected::MoreCollections => WIDENED,
                     Selected::More => OUTDATED,
                 };

@@ -2,7 +2,7 @@
 //!
 //! | table | row |
 //! |---|---|
-//! | `account` | an account whose history was asked for or has begun: whether it is complete (1), was complete and is to be compared again (2), or neither (0), and whether its records are remembered |
+//! | `account` | an account whose history was asked for or has begun: whether it is complete (1, or 4 until consumers know that fewer collections are selected), was complete and is to be compared again (2, or 3 if only collections are missing), or neither (0), and whether its records are remembered |
 //! | `record` | account, path, 16 bytes of the hash in the record's CID |
 //! | `record_count` | one: the number of rows of `record` |
 //! | `listing` | a list of accounts, and the cursor after the pages that were stored |
@@ -39,6 +39,8 @@ pub(crate) struct AccountRow {
     pub(crate) is_outdated: bool,
     /// Whether it is outdated only by collections that were selected since.
     pub(crate) is_widened: bool,
+    /// Whether it is complete, and fewer collections are selected than consumers know.
+    pub(crate) is_narrowed: bool,
     pub(crate) is_remembered: bool,
 }
 
@@ -99,10 +101,12 @@ impl KnownRecords {
             account.is_complete = is_last || (account.is_complete && !is_whole);
             account.is_outdated &= !is_last;
             account.is_widened &= !is_last;
+            account.is_narrowed &= !is_last;
         }
         if effects.source == Source::Deletion {
             self.delete_records(transaction, &account)?;
-            (account.is_complete, account.is_outdated, account.is_widened) = (false, false, false);
+            (account.is_complete, account.is_outdated) = (false, false);
+            (account.is_widened, account.is_narrowed) = (false, false);
             account.is_remembered = true;
         }
         if account != stored {
@@ -201,6 +205,7 @@ impl AccountRow {
     fn completeness(&self) -> i64 {
         match (self.is_complete, self.is_outdated) {
             (false, _) => 0,
+            (true, false) if self.is_narrowed => NARROWED,
             (true, false) => COMPLETE,
             (true, true) if self.is_widened => WIDENED,
             (true, true) => OUTDATED,
@@ -218,8 +223,9 @@ pub(crate) fn select_account(
         Ok(AccountRow {
             id: row.get(0)?,
             is_complete: completeness != 0,
-            is_outdated: completeness >= OUTDATED,
+            is_outdated: matches!(completeness, OUTDATED | WIDENED),
             is_widened: completeness == WIDENED,
+            is_narrowed: completeness == NARROWED,
             is_remembered: row.get(2)?,
         })
     };
@@ -294,6 +300,8 @@ pub(crate) const COMPLETE: i64 = 1;
 pub(crate) const OUTDATED: i64 = 2;
 /// Outdated, but only by collections that were selected since.
 pub(crate) const WIDENED: i64 = 3;
+/// Complete, and consumers do not know yet that fewer collections are selected.
+pub(crate) const NARROWED: i64 = 4;
 
 const INSERT_RECORD: &str = "INSERT INTO record (account, path, hash) VALUES (?1, ?2, ?3) \
                              ON CONFLICT (account, path) DO NOTHING";

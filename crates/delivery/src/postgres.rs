@@ -367,7 +367,8 @@ impl Shared {
 /// Creates the tables if none of their names is used; checks them otherwise.
 async fn prepare_tables(client: &mut Client, content: TableContent) -> Result<(), SendFailure> {
     let failed = |error: Error| failure(&error);
-    let Layout { names: expected, mark, version: known, schema } = layout_of(content);
+    let Layout { names: expected, mark, version: known, schema, from_version_1 } =
+        layout_of(content);
     let found = client.query_one(tables::FOUND, &[expected]).await.map_err(failed)?;
     let names: Option<Vec<String>> = found.try_get(0).map_err(failed)?;
     let comment: Option<String> = found.try_get(1).map_err(failed)?;
@@ -376,12 +377,18 @@ async fn prepare_tables(client: &mut Client, content: TableContent) -> Result<()
         Err(SendFailure::new(FailureKind::Fatal, text))
     };
     let version = comment.as_deref().and_then(|comment| comment.strip_prefix(mark));
-    match (names.map_or(0, |names| names.len()), version) {
-        (0, _) => {
-            let transaction = client.transaction().await.map_err(failed)?;
-            transaction.batch_execute(schema).await.map_err(failed)?;
-            transaction.commit().await.map_err(failed)
-        }
+    let count = names.map_or(0, |names| names.len());
+    let statements = match (count, version) {
+        (0, _) => Some(*schema),
+        (count, Some("1")) if count == expected.len() => *from_version_1,
+        _ => None,
+    };
+    if let Some(statements) = statements {
+        let transaction = client.transaction().await.map_err(failed)?;
+        transaction.batch_execute(statements).await.map_err(failed)?;
+        return transaction.commit().await.map_err(failed);
+    }
+    match (count, version) {
         (count, Some(found)) if found == *known && count == expected.len() => Ok(()),
         (_, Some(found)) if found == *known => {
             fatal("some of the tables of wireproof are missing: ".to_owned())

@@ -183,10 +183,9 @@ impl Tables {
             fs::create_dir_all(folder).map_err(StoreError::at(folder))?;
         }
         let lock = Lock::take(path)?;
-        let format = format_of(options.content);
-        create_if_missing(path, format)?;
-        let connection = sqlite_file::open_writer(path)?;
-        prepare(&connection, path, format).map_err(StoreError::at(path))?;
+        create_if_missing(path, format_of(options.content))?;
+        let mut connection = sqlite_file::open_writer(path)?;
+        prepare(&mut connection, path, options.content).map_err(StoreError::at(path))?;
         let files = StateFiles::new(path, lock)?;
         let rows = Arc::default();
         Ok(Self { connection, path: path.to_owned(), outbox, options, rows, files })
@@ -264,13 +263,20 @@ fn create_if_missing(path: &Path, format: &FileFormat) -> Result<(), StoreError>
 }
 
 /// Checks the file, and lets other programs read it while it is written.
-fn prepare(connection: &Connection, path: &Path, format: &FileFormat) -> Result<(), StoreFault> {
-    format.version_of(connection)?;
+fn prepare(
+    connection: &mut Connection,
+    path: &Path,
+    content: TableContent,
+) -> Result<(), StoreFault> {
+    let version = format_of(content).version_of(connection)?;
     if fs::metadata(path)?.len() <= MAX_CHECKED_BYTES {
         sqlite_file::check_pages(connection)?;
     }
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     sqlite_file::sync_commits(connection, None)?;
+    if content == TableContent::Records && version < tables::FORMAT.version {
+        tables::migrate(connection)?;
+    }
     sqlite_file::use_log(connection)
 }
 

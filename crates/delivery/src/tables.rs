@@ -15,8 +15,10 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use atproto::syntax::CollectionPattern;
 use events::{
     AccountClaims, Action, Body, Claims, Code, Json, Kind, Line, LineError, NostrEvent, Op, Resync,
+    Text,
 };
 
 use crate::event::Event;
@@ -116,6 +118,8 @@ pub(crate) struct Account {
     pub(crate) active: bool,
     pub(crate) status: Option<String>,
     pub(crate) complete: bool,
+    /// The collections in which the records are complete, whatever else is selected; `None` for all.
+    pub(crate) complete_in: Option<Vec<String>>,
     /// Number of repositories of the account that have begun.
     pub(crate) generation: i64,
     /// The number of the next piece of its repository, while one arrives without a gap.
@@ -129,9 +133,56 @@ impl Account {
         active: true,
         status: None,
         complete: false,
+        complete_in: Some(Vec::new()),
         generation: 0,
         next_piece: None,
     };
+}
+
+impl Account {
+    fn set_incomplete(&mut self) {
+        (self.complete, self.complete_in) = (false, Some(Vec::new()));
+    }
+
+    fn keep_complete_if(&mut self, is_kept: bool) {
+        if !is_kept {
+            self.set_incomplete();
+        }
+    }
+
+    /// Applies the end of a repository, or of the part that has some collections.
+    fn end_repository(&mut self, resync: &Resync<'_>) {
+        if self.generation == 0 {
+            // A difference alone is no repository.
+            return self.set_incomplete();
+        }
+        let Some(claimed) = resync.complete.as_ref().or(resync.collections.as_ref()) else {
+            (self.complete, self.complete_in) = (true, None);
+            return;
+        };
+        // The part says nothing of other collections: they are as complete as they were.
+        let proved = resync.collections.as_ref().unwrap_or(claimed);
+        let complete_in = self.complete_among(claimed, proved);
+        self.complete = complete_in.len() == claimed.len();
+        self.complete_in = Some(complete_in);
+    }
+
+    /// Of these collections, those within `proved` or within what is complete already.
+    fn complete_among(&self, names: &[Text<'_>], proved: &[Text<'_>]) -> Vec<String> {
+        let is_complete = |name: &&Text<'_>| {
+            let is_within = |outer: &str| is_within(name, outer);
+            let before = self.complete_in.as_ref();
+            proved.iter().any(|outer| is_within(outer))
+                || before.is_none_or(|before| before.iter().any(|outer| is_within(outer)))
+        };
+        names.iter().filter(is_complete).map(|name| name.to_string()).collect()
+    }
+}
+
+/// Whether a collection, or all below a name, is among those of another text of this form.
+fn is_within(name: &str, outer: &str) -> bool {
+    let pattern = |text| CollectionPattern::parse(text).ok();
+    pattern(outer).zip(pattern(name)).is_some_and(|(outer, name)| outer.includes(name))
 }
 
 /// Where a record is: DID, collection, record key.
@@ -213,7 +264,7 @@ impl<'l> Changes<'l> {
                     self.apply_commit(line, &commit.rev, ops);
                 }
                 Claims::Sync(_) if line.is_verified() && line.code == Code::VerifiedBroken => {
-                    self.change(did, |account| account.complete = false);
+                    self.change(did, Account::set_incomplete);
                 }
                 Claims::Identity(Some(identity)) if line.is_claim() => {
                     let handle = identity.handle.as_deref().map(str::to_owned);
@@ -226,9 +277,11 @@ impl<'l> Changes<'l> {
             Body::Status(status) if line.code == Code::StatusConfirmed => {
                 self.apply_status(did, status.status.as_deref());
             }
-            Body::History { .. } if line.code == Code::HistoryOutdated => {
-                self.change(did, |account| account.complete = false);
-            }
+            Body::History { complete, .. } => self.change(did, |account| {
+                account.complete &= line.code == Code::HistoryNarrowed;
+                let complete = complete.as_deref().unwrap_or_default();
+                account.complete_in = Some(account.complete_among(complete, &[]));
+            }),
             _ => {}
         }
     }
@@ -247,7 +300,7 @@ impl<'l> Changes<'l> {
         self.change_or_insert(line.did(), |account| {
             account.rev = Some(rev.to_owned());
             (account.active, account.status) = (true, None);
-            account.complete &= is_continued;
+            account.keep_complete_if(is_continued);
         });
     }
 
@@ -259,7 +312,7 @@ impl<'l> Changes<'l> {
             account.status = claims.status.as_deref().map(str::to_owned);
             // The account's changes in the meantime are missing until its repository is fetched again.
             let is_whole = was_whole && account.status.is_none();
-            account.complete &= is_whole || !account.active;
+            account.keep_complete_if(is_whole || !account.active);
         });
     }
 
@@ -275,7 +328,7 @@ impl<'l> Changes<'l> {
         }
         self.change(did, |account| {
             account.status = status.map(str::to_owned);
-            account.complete &= !is_deleted;
+            account.keep_complete_if(!is_deleted);
         });
     }
 
@@ -288,7 +341,10 @@ impl<'l> Changes<'l> {
         if piece == 0 {
             self.change_or_insert(did, |account| {
                 (account.active, account.status, account.complete) = (true, None, false);
-                account.generation += i64::from(whole);
+                if whole {
+                    account.set_incomplete();
+                    account.generation += 1;
+                }
                 account.next_piece = Some(0);
             });
         }
@@ -304,8 +360,7 @@ impl<'l> Changes<'l> {
             account.next_piece = (is_next && !is_end).then(|| piece.saturating_add(1));
             if is_end {
                 account.rev = Some(resync.rev.to_string());
-                // A difference alone is no repository.
-                account.complete = generation > 0;
+                account.end_repository(resync);
             }
         });
     }

@@ -57,6 +57,7 @@ codes! {
     NotAsked = "not-asked",
     StatusConfirmed = "status/confirmed",
     HistoryOutdated = "history/outdated",
+    HistoryNarrowed = "history/narrowed",
     Message = "message",
 
     // Events

@@ -58,6 +58,8 @@ struct Fields<'l> {
     verified_against: Option<ProvedLevel>,
     #[serde(borrow)]
     collections: Option<Vec<Text<'l>>>,
+    #[serde(borrow)]
+    complete: Option<Vec<Text<'l>>>,
     records: Option<u64>,
     invalid_records: Option<u64>,
     bytes: Option<u64>,
@@ -118,7 +120,7 @@ impl<'l> Fields<'l> {
         let body = match fields.kind {
             Kind::Resync => Body::Resync(fields.resync()?),
             Kind::Status => Body::Status(fields.status()?),
-            Kind::History => Body::History { did: fields.of_kind("did", |of| of.did.take())? },
+            Kind::History => Body::History { did: fields.did()?, complete: fields.complete.take() },
             Kind::Operation => Body::Operation(Box::new(fields.operation()?)),
             _ => Body::Event(fields.event()?),
         };
@@ -227,6 +229,7 @@ impl<'l> Fields<'l> {
             rev: self.rev()?,
             commit: self.of_kind("commit", |of| of.commit.take())?,
             collections: self.collections.take(),
+            complete: self.complete.take(),
             records: self.of_kind("records", |of| of.records)?,
             invalid_records: self.of_kind("invalid_records", |of| of.invalid_records)?,
             bytes: self.of_kind("bytes", |of| of.bytes)?,

@@ -31,10 +31,12 @@ pub enum Body<'l> {
     Resync(Resync<'l>),
     /// A status that the account's own server confirms.
     Status(Status<'l>),
-    /// The delivered records of an account may be incomplete until its next repository.
+    /// The collections in which the delivered records of an account are complete, if these are fewer than before.
     History {
         /// The account.
         did: Text<'l>,
+        /// The collections: `app.bsky.feed.post`, or `app.bsky.feed.*` for all below it; `None` for none of them.
+        complete: Option<Vec<Text<'l>>>,
     },
     /// One operation of a commit or a repository.
     Operation(Box<Operation<'l>>),
@@ -173,6 +175,8 @@ pub struct Resync<'l> {
     pub commit: Text<'l>,
     /// The collections whose records were downloaded, if not all were: `app.bsky.feed.post`, or `app.bsky.feed.*` for all below it.
     pub collections: Option<Vec<Text<'l>>>,
+    /// The collections in which the delivered records of the account are complete after the last line; `None` for all.
+    pub complete: Option<Vec<Text<'l>>>,
     /// Number of records of the repository, or of these collections.
     pub records: u64,
     /// Number of invalid ones among them.
@@ -266,7 +270,7 @@ impl Line<'_> {
             Body::Event(event) => event.did.as_deref(),
             Body::Resync(resync) => Some(&resync.did),
             Body::Status(status) => Some(&status.did),
-            Body::History { did } => Some(did),
+            Body::History { did, .. } => Some(did),
             Body::Operation(operation) => Some(&operation.did),
         }
     }

@@ -27,7 +27,8 @@ const LINES: &[&str] = &[
     r#"{"v":1,"id":"x","live":false,"kind":"history","did":"did:web:a.test","verdict":"unchecked","code":"history/outdated"}"#,
     r#"{"v":1,"id":"x/a.b.c/1","live":false,"host":"http://h","kind":"operation","did":"did:web:a.test","time":"t","rev":"3k","commit":"bafy","verdict":"verified","code":"verified","piece":0,"whole":true,"index":0,"last":false,"action":"create","collection":"a.b.c","rkey":"1","cid":"bafx","record":{"a":[1, 2]},"proof":{"blocks":{"$bytes":"aGkhPw"}}}"#,
     r#"{"v":1,"host":"http://h","seq":3,"repeated":true,"kind":"operation","did":"did:web:a.test","rev":"3k","verdict":"not-asked","code":"event/later","verified_against":"none","message":"m","index":4,"last":true,"action":"delete","collection":"a.b.c","rkey":"1","filtered":true}"#,
-    r#"{"v":1,"id":"y","live":false,"time":"t","host":"http://h","kind":"resync","did":"did:web:a.test","rev":"3k","commit":"bafy","verdict":"verified","code":"verified","collections":["a.b.c"],"records":7,"invalid_records":0,"bytes":900,"piece":0,"whole":true,"ops":[{"action":"create","collection":"a.b.c","rkey":"1","cid":"bafx","record":{}}],"last":true}"#,
+    r#"{"v":1,"id":"y","live":false,"time":"t","host":"http://h","kind":"resync","did":"did:web:a.test","rev":"3k","commit":"bafy","verdict":"verified","code":"verified","collections":["a.b.c"],"complete":["a.b.c","a.b.d"],"records":7,"invalid_records":0,"bytes":900,"piece":0,"whole":true,"ops":[{"action":"create","collection":"a.b.c","rkey":"1","cid":"bafx","record":{}}],"last":true}"#,
+    r#"{"v":1,"id":"x","live":false,"kind":"history","did":"did:web:a.test","verdict":"unchecked","code":"history/narrowed","complete":["a.b.*"]}"#,
 ];
 
 fn refusal(text: &str) -> String {
@@ -167,7 +168,7 @@ fn with_all_keys(kind: &str) -> Map<String, Value> {
         "record" => json!({}),
         "invalid" | "frame" => json!({"$bytes": ""}),
         "proof" => json!({"frame": {"$bytes": ""}}),
-        "ops" | "collections" => json!([]),
+        "ops" | "collections" | "complete" => json!([]),
         _ => json!("text"),
     };
     let keys = schema["properties"].as_object().unwrap().keys();

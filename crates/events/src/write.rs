@@ -34,9 +34,10 @@ impl Line<'_> {
                 keys.optional_text("status", status.status.as_ref())?;
                 keys.verdict(self)
             }
-            Body::History { .. } => {
+            Body::History { complete, .. } => {
                 keys.kind(self)?;
-                keys.verdict(self)
+                keys.verdict(self)?;
+                keys.optional("complete", complete.as_ref())
             }
             Body::Operation(operation) => operation.write_head(self, keys),
         }
@@ -205,6 +206,7 @@ impl Resync<'_> {
         keys.text("commit", &self.commit)?;
         keys.verdict(line)?;
         keys.optional("collections", self.collections.as_ref())?;
+        keys.optional("complete", self.complete.as_ref())?;
         keys.put("records", &self.records)?;
         keys.put("invalid_records", &self.invalid_records)?;
         keys.put("bytes", &self.bytes)?;

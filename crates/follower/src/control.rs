@@ -244,6 +244,7 @@ impl Control {
             state: state_name(&account).to_owned(),
             active: account.is_active,
             complete,
+            complete_in: self.complete_in(&did, complete)?,
             rev: account.head.map(|head| head.rev.to_string()),
             commit: account.head.map(|head| head.commit.to_string()),
             last_event: entry.event.map(|event| LastEvent {
@@ -277,6 +278,25 @@ impl Control {
         let histories = outbox.histories()?;
         let (is_complete, is_awaited) = (histories.is_complete(did)?, histories.is_awaited(did)?);
         Ok((is_complete || is_awaited).then_some(is_complete))
+    }
+
+    /// The collections of which all was delivered, while some are selected.
+    fn complete_in(
+        &self,
+        did: &str,
+        complete: Option<bool>,
+    ) -> Result<Option<Vec<String>>, Failure> {
+        let (Some(outbox), Some(complete)) = (&self.readiness.outbox, complete) else {
+            return Ok(None);
+        };
+        let Some((selection, _)) = StoredSelection::read(outbox)? else { return Ok(None) };
+        let Some(collections) = selection.collections() else { return Ok(None) };
+        let complete_in = match complete {
+            true => collections,
+            false if outbox.histories()?.is_widened(did)? => selection.base(),
+            false => &[],
+        };
+        Ok(Some(complete_in.iter().map(CollectionPatternBuf::to_string).collect()))
     }
 
     /// Why an account is behind.

@@ -14,8 +14,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use atproto::syntax::Did;
+use atproto::syntax::{CollectionPatternBuf, Did};
 use delivery::{self, AwaitedHistory, EventId, NewEvent, Outbox, OutboxError};
+use events::Code;
 use net::firehose::{ResyncRequests, StopSignal};
 use net::http::Url;
 use net::identity::Resolver;
@@ -32,6 +33,7 @@ use super::listing::Listing;
 use super::selection::Selection;
 use super::stats::micros;
 use super::status::Status;
+use super::stored_selection::StoredSelection;
 use crate::network;
 
 /// The histories of a run.
@@ -55,8 +57,8 @@ pub(super) struct Histories {
     outdated: Arc<Notify>,
     /// Whether all awaited histories are requested, or only outdated ones.
     backfills: bool,
-    /// The accounts whose consumers know that their history is outdated.
-    told: Mutex<HashSet<Box<str>>>,
+    /// The accounts whose consumers know that their history is outdated, and in which collections it is not.
+    told: Mutex<HashMap<Box<str>, Arc<[CollectionPatternBuf]>>>,
     /// Permits of lookups of documents.
     lookups: Semaphore,
     added: UnboundedSender<Vec<String>>,
@@ -216,12 +218,17 @@ impl Histories {
         }
     }
 
-    /// Tells consumers of accounts whose history is outdated, selected or not, and returns the groups of the selected ones.
+    /// Tells consumers of accounts of which fewer collections are selected, and of accounts whose history is outdated, selected or not.
+    /// Returns the groups of the selected outdated ones.
     fn find_outdated(&self) -> Result<Vec<Group>, OutboxError> {
+        self.tell_narrowed()?;
         let outdated = self.outbox.histories()?.awaited()?.into_iter().filter(|of| of.is_outdated);
-        for AwaitedHistory { did, .. } in outdated {
-            if lock(&self.told).insert(did.clone()) {
-                self.tell(&did)?;
+        let selection = StoredSelection::read(&self.outbox)?.map(|(selection, _)| selection);
+        let base: Arc<[_]> = selection.iter().flat_map(|of| of.base()).cloned().collect();
+        for AwaitedHistory { did, is_widened, .. } in outdated {
+            let complete = if is_widened { base.clone() } else { [].into() };
+            if lock(&self.told).insert(did.clone(), complete.clone()).as_ref() != Some(&complete) {
+                self.tell(&did, Code::HistoryOutdated, &complete)?;
                 // If its repository was delivered before that line, consumers wait for another one.
                 if self.is_complete(&did) {
                     self.outbox.outdate_histories_of([&*did])?;
@@ -231,10 +238,26 @@ impl Histories {
         self.awaited(|of| of.is_outdated && !self.lock().contains_key(&of.did))
     }
 
-    fn tell(&self, did: &str) -> Result<(), OutboxError> {
-        let id = EventId::of_message(did, "history/outdated", micros(SystemTime::now()));
+    /// Tells consumers of complete accounts of which fewer collections are selected. After a kill they are told again.
+    fn tell_narrowed(&self) -> Result<(), OutboxError> {
+        let narrowed = self.outbox.histories()?.narrowed()?;
+        let Some((selection, text)) = StoredSelection::read(&self.outbox)? else { return Ok(()) };
+        let Some(collections) = selection.collections() else { return Ok(()) };
+        for did in &narrowed {
+            self.tell(did, Code::HistoryNarrowed, collections)?;
+        }
+        self.outbox.narrowed_are_told(narrowed.iter().map(|did| &**did), &text)
+    }
+
+    fn tell(
+        &self,
+        did: &str,
+        code: Code<'static>,
+        complete: &[CollectionPatternBuf],
+    ) -> Result<(), OutboxError> {
+        let id = EventId::of_message(did, code.as_str(), micros(SystemTime::now()));
         let mut line = Vec::new();
-        line::write_outdated(&mut line, &id, did);
+        line::write_history(&mut line, &id, code, did, complete);
         line.pop();
         // It is short, and one line.
         let Ok(event) = NewEvent::new(id, did, line) else { return Ok(()) };

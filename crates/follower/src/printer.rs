@@ -158,15 +158,21 @@ impl<R: LineRecipient> Printer<R> {
         let options = car::Options::default();
         let repository = Repository::read(&archive, &options).map_err(io::Error::other)?;
         // More may be selected than when it was fetched.
-        let filter = match (&resynced.collections, self.selection.filter()) {
-            (Some(names), filter) => Arc::new(filter.within(names)),
-            (None, filter) => filter,
+        let selected = self.selection.filter();
+        let filter = match &resynced.collections {
+            Some(names) => Arc::new(selected.within(names)),
+            None => selected.clone(),
         };
-        let lines = ResyncLines::new(resynced, &repository, &filter, self.content.proof.is_some());
-        let mut lines = lines.map_err(io::Error::other)?;
-        self.recipient.repository(&mut lines, ack)?;
         let had = resynced.base.iter().chain(&resynced.collections).flat_map(|names| names.iter());
         let had: Vec<_> = had.cloned().collect();
+        let complete = match &resynced.collections {
+            Some(_) => Some(selected.within(&had).collection_names()),
+            None => (!selected.has_all_collections()).then(|| selected.collection_names()),
+        };
+        let has_proofs = self.content.proof.is_some();
+        let lines = ResyncLines::new(resynced, &repository, &filter, has_proofs, complete);
+        let mut lines = lines.map_err(io::Error::other)?;
+        self.recipient.repository(&mut lines, ack)?;
         let now = self.selection.filter();
         let is_complete = match &resynced.base {
             Some(_) => !lines.lacks_base() && now.has_same_collections(&now.within(&had)),

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use atproto::syntax::CollectionPatternBuf;
-use delivery::{Outbox, Selected};
+use delivery::{Outbox, OutboxError, Selected};
 use serde::{Deserialize, Serialize};
 
 use super::selection::Selection;
@@ -36,6 +36,8 @@ pub(super) struct SelectionChange {
     pub(super) selects_less: bool,
     /// Whether it selects more, and only of other collections.
     selects_collections: bool,
+    /// Whether it leaves out a collection that the one before selected.
+    leaves_out_collections: bool,
 }
 
 impl StoredSelection {
@@ -62,19 +64,36 @@ impl StoredSelection {
             selects_more,
             selects_less: !self.covers(before),
             selects_collections: selects_more && has_lists && self.condition == before.condition,
+            leaves_out_collections: !self.has_collections_of(before),
         }
     }
 
     /// Whether it surely selects all that another one does.
     fn covers(&self, other: &Self) -> bool {
-        let has_collections = match (&self.collections, &other.collections) {
+        self.has_collections_of(other)
+            && (self.condition.is_none() || self.condition == other.condition)
+    }
+
+    /// Whether it selects all collections that another one does.
+    fn has_collections_of(&self, other: &Self) -> bool {
+        match (&self.collections, &other.collections) {
             (None, _) => true,
             (Some(_), None) => false,
             (Some(of), Some(others)) => {
                 others.iter().all(|other| of.iter().any(|name| name.includes(other)))
             }
-        };
-        has_collections && (self.condition.is_none() || self.condition == other.condition)
+        }
+    }
+
+    /// The stored selection, and its text; `None` if there is none of this version.
+    pub(super) fn read(outbox: &Outbox) -> Result<Option<(Self, String)>, OutboxError> {
+        let text = outbox.selection()?;
+        Ok(text.and_then(|text| Some((serde_json::from_str(&text).ok()?, text))))
+    }
+
+    /// The collections in order; `None` for all.
+    pub(super) fn collections(&self) -> Option<&[CollectionPatternBuf]> {
+        self.collections.as_deref()
     }
 
     /// The collections of which a consumer still has all records.
@@ -113,6 +132,7 @@ impl StoredSelection {
             None => (self, SelectionChange::default()),
         };
         let selected = match (change.selects_more, change.selects_collections) {
+            (false, _) if change.leaves_out_collections => Selected::FewerCollections,
             (false, _) => Selected::NoMore,
             (true, true) => Selected::MoreCollections,
             (true, false) => Selected::More,

@@ -206,7 +206,9 @@ fn line(number: u64, seed: u64) -> (EventId, String, String) {
         ),
     };
     let ops = [op(4), op(9), op(14)][..pick(20, 4) as usize].join(",");
-    let (kind, verdict, code, more) = match pick(24, 12) {
+    let names = [r#""a.b.c""#, r#""a.b.*","x.y.z""#, ""][pick(28, 3) as usize];
+    let complete = format!(r#","complete":[{names}]"#);
+    let (kind, verdict, code, more) = match pick(24, 14) {
         0 => (
             "account",
             "unchecked",
@@ -225,8 +227,15 @@ fn line(number: u64, seed: u64) -> (EventId, String, String) {
             "resync",
             "verified",
             "verified",
-            format!(r#"{REPOSITORY},"piece":0,"whole":true,"last":{},"ops":[{ops}]"#, at == 4),
+            format!(
+                r#"{REPOSITORY}{complete},"piece":0,"whole":true,"last":{},"ops":[{ops}]"#,
+                at == 4
+            ),
         ),
+        at @ (12 | 13) => {
+            let code = if at == 12 { "history/outdated" } else { "history/narrowed" };
+            ("history", "unchecked", code, complete)
+        }
         6 => (
             "resync",
             "verified",
@@ -275,7 +284,7 @@ async fn the_same_lines_give_the_same_tables_in_both_databases_in_batches_of_any
                 "record",
             ),
             (
-                "did || rev || coalesce(status, '-') || generation || coalesce(next_piece, -1) || complete",
+                "did || rev || coalesce(status, '-') || generation || coalesce(next_piece, -1) || complete || coalesce(complete_in, '-')",
                 "account",
             ),
             (
@@ -285,7 +294,8 @@ async fn the_same_lines_give_the_same_tables_in_both_databases_in_batches_of_any
         ] {
             let of_postgres = columns
                 .replace("|| live", "|| live::int")
-                .replace("|| complete", "|| complete::int");
+                .replace("|| complete ", "|| complete::int ")
+                .replace("complete_in", "array_to_json(complete_in)::text");
             let select = format!("SELECT {of_postgres} FROM {table} ORDER BY 1");
             let rows = client.query(&select, &[]).await.expect("rows");
             let rows: Vec<String> = rows.iter().map(|row| row.get(0)).collect();

@@ -1,5 +1,6 @@
 //! `wireproof archive import-jetstream`: the arguments of [`jetstream_archive::import`], and its verdicts as text or JSON lines.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use archive::Archive;
@@ -20,6 +21,8 @@ use crate::output::{Output, write_json_line};
 use program::inputs::{InputKind, Inputs};
 
 /// Read the hosted archive of a Jetstream, and prove its records against the commits that the accounts have signed.
+///
+/// `archive import jetstream://HOST` is the same command.
 ///
 /// Nothing in such an archive is signed. For every account, the tree of its archived records is rebuilt and compared with the newest
 /// commit, which the account's own host serves. If the roots differ, the differing records are found by hash and named by path. With
@@ -110,6 +113,26 @@ pub(super) async fn run(args: &ImportJetstreamArgs, output: Output) -> Result<()
         false => output.text(&summary.to_text())?,
     }
     summary.result()
+}
+
+/// Changes `archive import jetstream://HOST` to `archive import-jetstream https://HOST`, and `jetstream+http:` to `http:`. Other arguments
+/// stay as they are.
+pub(crate) fn name_jetstream_import(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let is_import = |pair: &[OsString]| pair[0] == "archive" && pair[1] == "import";
+    let Some(archive) = arguments.windows(2).position(is_import) else { return arguments };
+    let url_of = |argument: &OsString| {
+        let (scheme, rest) = argument.to_str()?.split_once("://")?;
+        let (_, http) = JETSTREAM_SCHEMES.iter().find(|(name, _)| *name == scheme)?;
+        Some(format!("{http}://{rest}"))
+    };
+    let source = arguments.iter_mut().skip(archive + 2).find_map(|argument| {
+        let url = url_of(argument)?;
+        Some(*argument = url.into())
+    });
+    if source.is_some() {
+        arguments[archive + 1] = "import-jetstream".into();
+    }
+    arguments
 }
 
 fn options(args: &ImportJetstreamArgs) -> Result<ImportOptions, Failure> {
@@ -208,6 +231,9 @@ fn paths_text(name: &str, paths: &Paths) -> String {
     text
 }
 
+/// Schemes of a source of `archive import`, and the schemes of its requests.
+const JETSTREAM_SCHEMES: [(&str, &str); 2] = [("jetstream", "https"), ("jetstream+http", "http")];
+
 /// The environment variable with the token.
 const TOKEN: &str = "WIREPROOF_JETSTREAM_TOKEN";
 
@@ -223,5 +249,31 @@ const MAX_SHOWN: usize = 10;
 const EXAMPLES: &str = "\
 Examples:
   wireproof archive import-jetstream https://jetstream.example.com --sample 300 --contact ops@example.com
-  wireproof archive import-jetstream https://jetstream.example.com --to archive --token-file token --contact ops@example.com
+  wireproof archive import jetstream://jetstream.example.com --to archive --token-file token --contact ops@example.com
   wireproof archive import-jetstream https://jetstream.example.com --collections site.standard.* --json --contact ops@example.com";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_jetstream_as_the_source_of_an_import_names_the_command() {
+        let changed = |text: &str| {
+            let arguments = text.split(' ').map(OsString::from).collect();
+            let changed = name_jetstream_import(arguments);
+            changed.into_iter().map(|of| of.into_string().unwrap()).collect::<Vec<_>>().join(" ")
+        };
+        for (before, after) in [
+            ("w archive import jetstream://a.test", "w archive import-jetstream https://a.test"),
+            (
+                "w -q archive import --to x jetstream+http://[::1]:5 --json",
+                "w -q archive import-jetstream --to x http://[::1]:5 --json",
+            ),
+            ("w archive import a.car --to x", "w archive import a.car --to x"),
+            ("w archive verify jetstream://a.test", "w archive verify jetstream://a.test"),
+            ("w backfill import jetstream://a.test", "w backfill import jetstream://a.test"),
+        ] {
+            assert_eq!(changed(before), after);
+        }
+    }
+}

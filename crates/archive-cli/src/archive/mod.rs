@@ -13,6 +13,8 @@ mod serve;
 mod stats;
 mod verify;
 
+pub(crate) use import_jetstream::name_jetstream_import;
+
 use clap::Subcommand;
 
 use crate::failure::Failure;

@@ -103,6 +103,9 @@ pub(super) fn account_status(status: &AccountStatus) -> String {
         None => "",
     };
     let _ = writeln!(text, "state         {}{selected}{active}{complete}", status.state);
+    if let Some(collections) = status.complete_in.as_ref().filter(|of| !of.is_empty()) {
+        let _ = writeln!(text, "complete in   {}", collections.join(", "));
+    }
     if let (Some(rev), Some(commit)) = (&status.rev, &status.commit) {
         let _ = writeln!(text, "rev           {rev}\ncommit        {commit}");
     }

@@ -222,6 +222,15 @@ fn accounts_with_a_history_get_that_of_a_collection_that_is_added_and_once_also_
     let fetched = sim.request_counts(Server::Pds(0));
     document(&address, &["collections", "add", "app.bsky.graph.follow"]);
     document(&address, &["collections", "remove", post]);
+    let complete_in =
+        |names: &str| format!("SELECT count(*) FROM account WHERE complete_in = '{names}'");
+    let all = r#"["app.bsky.feed.*","app.bsky.feed.post","app.bsky.graph.follow"]"#;
+    assert_eq!(tables.query(&complete_in(all)), Some(4), "all posts are selected still");
+    document(&address, &["collections", "remove", "app.bsky.graph.follow"]);
+    tables.wait("fewer collections", &complete_in(r#"["app.bsky.feed.*"]"#), 4);
+    assert_eq!(tables.query("SELECT count(*) FROM account WHERE complete"), Some(4));
+    let status = document(&address, &["accounts", "status", &sim.account(0).did]);
+    assert_eq!(status["complete_in"], serde_json::json!(["app.bsky.feed.*"]));
     running.interrupt();
     assert_eq!(sim.request_counts(Server::Pds(0)), fetched);
 }

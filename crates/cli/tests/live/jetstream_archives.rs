@@ -23,7 +23,8 @@ fn network() -> Simulation {
 
 fn import(sim: &Simulation, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
-    command.args(["archive", "import-jetstream", &sim.url(JETSTREAM), "--development", "--plc"]);
+    let source = format!("jetstream+{}", sim.url(JETSTREAM));
+    command.args(["archive", "import", &source, "--development", "--plc"]);
     command.arg(sim.url(Server::Plc)).args(["--max-rate", "1000"]).args(args);
     command.env("XDG_CONFIG_HOME", "/nonexistent");
     command.env("WIREPROOF_JETSTREAM_TOKEN", "secret-of-the-server");

@@ -297,6 +297,33 @@ fn a_history_that_lacks_only_collections_is_told_apart_until_more_is_missing() {
 }
 
 #[test]
+fn consumers_are_told_of_fewer_collections_once_unless_the_selection_changed_meanwhile() {
+    let mut fixture = Fixture::new(Options::default());
+    fixture.append(DID, whole(&[("a/1", "1")], true));
+    let select = |fixture: &Fixture, text: &str, selected| {
+        fixture.outbox().select(text, selected, |_| true).unwrap();
+    };
+    let narrowed = |fixture: &Fixture| fixture.outbox().histories().unwrap().narrowed().unwrap();
+    select(&fixture, "fewer", Selected::FewerCollections);
+    select(&fixture, "fewest", Selected::FewerCollections);
+    fixture.reopen();
+    assert_eq!(narrowed(&fixture), [DID.into()]);
+    let histories = fixture.outbox().histories().unwrap();
+    assert!(histories.is_complete(DID).unwrap() && !histories.is_awaited(DID).unwrap());
+    assert_eq!((histories.counts().unwrap().complete, histories.awaited().unwrap()), (1, vec![]));
+    fixture.outbox().narrowed_are_told([DID], "fewer").unwrap();
+    assert_eq!(narrowed(&fixture), [DID.into()], "they know an earlier selection");
+    fixture.outbox().narrowed_are_told([DID], "fewest").unwrap();
+    assert_eq!(narrowed(&fixture), []);
+
+    // The line of a missing history names the collections too.
+    select(&fixture, "fewer", Selected::FewerCollections);
+    select(&fixture, "others", Selected::MoreCollections);
+    assert!(fixture.outbox().histories().unwrap().is_widened(DID).unwrap());
+    assert_eq!(narrowed(&fixture), []);
+}
+
+#[test]
 fn at_the_limit_an_account_is_forgotten_until_its_next_whole_repository() {
     let mut fixture = Fixture::new(Options { max_records: 3, ..Options::default() });
     fixture.append(DID, whole(&[("a/1", "1"), ("a/2", "1")], true));

@@ -54,6 +54,7 @@ pub(super) const LAYOUT: Layout = Layout {
     mark: "wireproof tables of Nostr events, version ",
     version: "1",
     schema: SCHEMA,
+    from_version_1: None,
 };
 
 /// `json`, unlike `jsonb`, holds U+0000 in a tag.

@@ -117,8 +117,9 @@ impl Statements {
                 active: row.try_get(3)?,
                 status: row.try_get(4)?,
                 complete: row.try_get(5)?,
-                generation: row.try_get(6)?,
-                next_piece: row.try_get(7)?,
+                complete_in: row.try_get::<_, Option<String>>(6)?.map(|names| read_names(&names)),
+                generation: row.try_get(7)?,
+                next_piece: row.try_get(8)?,
             };
             found.insert(*did, account);
         }
@@ -164,15 +165,20 @@ impl Statements {
         };
         let active: Vec<bool> = accounts.iter().map(|account| account.active).collect();
         let complete: Vec<bool> = accounts.iter().map(|account| account.complete).collect();
+        let complete_in: Vec<Option<String>> = accounts
+            .iter()
+            .map(|account| account.complete_in.as_ref().map(|of| of.join(",")))
+            .collect();
         let generations: Vec<i64> = accounts.iter().map(|account| account.generation).collect();
         let pieces: Vec<Option<i64>> = accounts.iter().map(|account| account.next_piece).collect();
-        let columns: [&(dyn ToSql + Sync); 8] = [
+        let columns: [&(dyn ToSql + Sync); 9] = [
             &dids,
             &text(|account| &account.rev),
             &text(|account| &account.claimed_handle),
             &active,
             &text(|account| &account.status),
             &complete,
+            &complete_in,
             &generations,
             &pieces,
         ];
@@ -296,8 +302,13 @@ fn jsonb_can_hold(json: &str) -> bool {
     true
 }
 
+/// The names in the column `complete_in`, joined: no name has a comma.
+fn read_names(names: &str) -> Vec<String> {
+    names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
 const ACCOUNTS: &str = "
-SELECT number, rev, claimed_handle, active, status, complete, generation, next_piece
+SELECT number, rev, claimed_handle, active, status, complete, array_to_string(complete_in, ','), generation, next_piece
 FROM unnest($1::text[]) WITH ORDINALITY AS named (did, number) JOIN account USING (did)";
 
 const INSERT_EVENTS: &str = "
@@ -310,11 +321,13 @@ const DELETE_OLD_EVENTS: &str =
     "DELETE FROM event WHERE number <= (SELECT max(number) FROM event) - $1::bigint";
 
 const PUT_ACCOUNTS: &str = "
-INSERT INTO account (did, rev, claimed_handle, active, status, complete, generation, next_piece)
-SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::boolean[], $5::text[], $6::boolean[], $7::bigint[], $8::bigint[])
+INSERT INTO account (did, rev, claimed_handle, active, status, complete, complete_in, generation, next_piece)
+SELECT did, rev, claimed_handle, active, status, complete, string_to_array(complete_in, ','), generation, next_piece
+FROM unnest($1::text[], $2::text[], $3::text[], $4::boolean[], $5::text[], $6::boolean[], $7::text[], $8::bigint[], $9::bigint[])
+AS row (did, rev, claimed_handle, active, status, complete, complete_in, generation, next_piece)
 ON CONFLICT (did) DO UPDATE SET
     rev = excluded.rev, claimed_handle = excluded.claimed_handle, active = excluded.active, status = excluded.status,
-    complete = excluded.complete, generation = excluded.generation, next_piece = excluded.next_piece";
+    complete = excluded.complete, complete_in = excluded.complete_in, generation = excluded.generation, next_piece = excluded.next_piece";
 
 /// A record that has not changed keeps `rev` and `live`; `$11` is whether all of these were replaced within the batch.
 const PUT_RECORDS: &str = "
@@ -351,14 +364,17 @@ pub(super) struct Layout {
     pub(super) version: &'static str,
     /// Statements that create the tables.
     pub(super) schema: &'static str,
+    /// Statements that bring tables of version 1 to a later one.
+    pub(super) from_version_1: Option<&'static str>,
 }
 
 /// The tables of records.
 pub(super) const LAYOUT: Layout = Layout {
     names: &["account", "active_record", "cursor", "event", "record"],
     mark: "wireproof tables, version ",
-    version: "1",
+    version: "2",
     schema: SCHEMA,
+    from_version_1: Some(FROM_VERSION_1),
 };
 
 /// The tables. `COLLATE "C"` orders keys by their bytes, as repositories do, whatever the database's language.
@@ -384,6 +400,7 @@ CREATE TABLE account (
     active boolean NOT NULL,
     status text,
     complete boolean NOT NULL,
+    complete_in text[] DEFAULT '{}',
     generation bigint NOT NULL,
     next_piece bigint
 );
@@ -409,8 +426,14 @@ CREATE VIEW active_record AS
 SELECT did, collection, rkey, cid, record.rev AS rev, live, record, record_text, invalid
 FROM record JOIN account USING (did) WHERE active;
 
-COMMENT ON TABLE cursor IS 'wireproof tables, version 1';
+COMMENT ON TABLE cursor IS 'wireproof tables, version 2';
 "#;
+
+/// Tables of version 1 name no collections: they do after the next repository.
+const FROM_VERSION_1: &str = "
+ALTER TABLE account ADD COLUMN complete_in text[] DEFAULT '{}';
+COMMENT ON TABLE cursor IS 'wireproof tables, version 2';
+";
 
 /// The names of the tables in the current schema, and the comment that has their version.
 pub(super) const FOUND: &str = "

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, OptionalExtension, Params, params};
+use rusqlite::{Connection, OptionalExtension, Params, TransactionBehavior, params};
 use store::StoreFault;
 use store::sqlite_file::FileFormat;
 
@@ -48,7 +48,11 @@ pub(super) fn delete_old_events(transaction: &Connection, max: u64) -> Result<()
 
 /// Notes that an account lacks something, if the tables have it.
 pub(super) fn mark_incomplete(transaction: &Connection, did: &str) -> Result<(), StoreFault> {
-    execute(transaction, "UPDATE account SET complete = 0 WHERE did = ?1", [did])
+    execute(
+        transaction,
+        "UPDATE account SET complete = 0, complete_in = '[]' WHERE did = ?1",
+        [did],
+    )
 }
 
 /// Applies events.
@@ -90,7 +94,7 @@ fn accounts<'l>(
     dids: Vec<&'l str>,
 ) -> Result<HashMap<&'l str, Account>, StoreFault> {
     let mut select = transaction.prepare_cached(
-        "SELECT rev, claimed_handle, active, status, complete, generation, next_piece FROM account WHERE did = ?1",
+        "SELECT rev, claimed_handle, active, status, complete, complete_in, generation, next_piece FROM account WHERE did = ?1",
     )?;
     let mut found = HashMap::with_capacity(dids.len());
     for did in dids {
@@ -101,8 +105,9 @@ fn accounts<'l>(
                 active: row.get(2)?,
                 status: row.get(3)?,
                 complete: row.get(4)?,
-                generation: row.get(5)?,
-                next_piece: row.get(6)?,
+                complete_in: row.get::<_, Option<String>>(5)?.map(|names| read_names(&names)),
+                generation: row.get(6)?,
+                next_piece: row.get(7)?,
             })
         };
         if let Some(account) = select.query_row([did], account).optional()? {
@@ -112,11 +117,24 @@ fn accounts<'l>(
     Ok(found)
 }
 
+/// The names in the column `complete_in`; none in a text that is not of ours.
+fn read_names(names: &str) -> Vec<String> {
+    serde_json::from_str(names).unwrap_or_default()
+}
+
+/// Brings tables of version 1, which name no collections, to the current version: they name some after the next repository.
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreFault> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute_batch("ALTER TABLE account ADD COLUMN complete_in TEXT DEFAULT '[]'")?;
+    transaction.pragma_update(None, "user_version", FORMAT.version)?;
+    Ok(transaction.commit()?)
+}
+
 fn put_account(transaction: &Connection, did: &str, account: &Account) -> Result<(), StoreFault> {
     execute(
         transaction,
-        "INSERT OR REPLACE INTO account (did, rev, claimed_handle, active, status, complete, generation, next_piece)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT OR REPLACE INTO account (did, rev, claimed_handle, active, status, complete, complete_in, generation, next_piece)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         params![
             did,
             account.rev,
@@ -124,6 +142,7 @@ fn put_account(transaction: &Connection, did: &str, account: &Account) -> Result
             account.active,
             account.status,
             account.complete,
+            account.complete_in.as_ref().map(|names| serde_json::json!(names).to_string()),
             account.generation,
             account.next_piece
         ],
@@ -211,6 +230,7 @@ CREATE TABLE account (
     active INTEGER NOT NULL DEFAULT 1,
     status TEXT,
     complete INTEGER NOT NULL DEFAULT 0,
+    complete_in TEXT DEFAULT '[]',
     generation INTEGER NOT NULL DEFAULT 0,
     next_piece INTEGER
 ) STRICT, WITHOUT ROWID;
@@ -239,4 +259,4 @@ FROM record JOIN account USING (did) WHERE active;
 
 /// Application id: `WPtb`.
 pub(super) const FORMAT: FileFormat =
-    FileFormat { application_id: 0x5750_7462, version: 1, schema: SCHEMA };
+    FileFormat { application_id: 0x5750_7462, version: 2, schema: SCHEMA };

@@ -137,6 +137,68 @@ async fn an_account_whose_history_is_outdated_is_incomplete_until_its_next_repos
     assert_eq!((all.account(), all.records().len()), (vec!["3a 1 - 1".to_owned()], 2));
 }
 
+/// The last piece of the difference that a part of these collections has, with what is complete then.
+fn part(rev: &str, collections: &str, complete: &str) -> String {
+    let names = format!(r#","collections":{collections},"complete":{complete},"records""#);
+    difference(rev, 0, true, &[]).replace(r#","records""#, &names)
+}
+
+fn history(code: &str, complete: &str) -> String {
+    line("history", "-", code, &format!(r#","complete":{complete}"#))
+}
+
+#[tokio::test]
+async fn an_account_is_complete_in_the_collections_that_lines_name_and_in_no_other() {
+    let mut all = Fixture::new();
+    let complete = "SELECT complete, complete_in FROM account";
+    let whole = piece("3a", 0, true, &[put("one", "c1")]);
+    all.send(std::slice::from_ref(&whole)).await;
+    assert_eq!(all.rows(complete), ["1 -"], "in all collections");
+    all.send(&[whole.replace(r#""records""#, r#""complete":["a.b.*","x.y.z"],"records""#)]).await;
+    assert_eq!(all.rows(complete), [r#"1 ["a.b.*","x.y.z"]"#]);
+    all.send(&[history("history/narrowed", r#"["a.b.c"]"#)]).await;
+    assert_eq!(all.rows(complete), [r#"1 ["a.b.c"]"#]);
+    all.send(&[history("history/outdated", r#"["a.b.c"]"#)]).await;
+    assert_eq!(all.rows(complete), [r#"0 ["a.b.c"]"#]);
+    all.send(&[part("3b", r#"["a.b.d"]"#, r#"["a.b.c","a.b.d"]"#)]).await;
+    assert_eq!(all.rows(complete), [r#"1 ["a.b.c","a.b.d"]"#], "the part adds to the others");
+}
+
+#[tokio::test]
+async fn a_part_does_not_complete_the_collections_that_lost_an_event() {
+    let mut all = Fixture::new();
+    let complete = "SELECT complete, complete_in FROM account";
+    let whole = piece("3a", 0, true, &[put("one", "c1")]);
+    let broken = line("commit", "3b", "verified/broken", "");
+    let outdated = history("history/outdated", r#"["a.b.c"]"#);
+    all.send(&[whole, broken, outdated]).await;
+    assert_eq!(all.rows(complete), ["0 []"], "a gap is not undone by a selection");
+    all.send(&[part("3c", r#"["a.b.d"]"#, r#"["a.b.c","a.b.d"]"#)]).await;
+    assert_eq!(all.rows(complete), [r#"0 ["a.b.d"]"#]);
+    all.send(&[part("3d", r#"["a.b.c","a.b.d"]"#, r#"["a.b.c","a.b.d"]"#)]).await;
+    assert_eq!(all.rows(complete), [r#"1 ["a.b.c","a.b.d"]"#]);
+    all.send(&[claim(false, "deleted"), claim(true, "")]).await;
+    assert_eq!(all.rows(complete), ["0 []"]);
+}
+
+#[tokio::test]
+async fn tables_of_the_first_version_name_collections_from_the_next_repository_on() {
+    let mut all = Fixture::new();
+    all.send(&[piece("3a", 0, true, &[put("one", "c1")])]).await;
+    let Fixture { dir, sink, position } = all;
+    drop(sink);
+    let file = Connection::open(dir.path().join("events.db")).unwrap();
+    file.execute_batch("ALTER TABLE account DROP COLUMN complete_in; PRAGMA user_version = 1")
+        .unwrap();
+    drop(file);
+    let sink = open(&dir).unwrap();
+    let mut all = Fixture { dir, sink, position };
+    let complete = "SELECT complete, complete_in FROM account";
+    assert_eq!(all.rows(complete), ["1 []"]);
+    all.send(&[difference("3b", 0, true, &[])]).await;
+    assert_eq!(all.rows(complete), ["1 -"]);
+}
+
 #[tokio::test]
 async fn an_account_is_incomplete_from_the_end_of_a_status_until_its_repository_came_again() {
     for (active, status) in
@@ -399,8 +461,8 @@ async fn a_file_that_is_used_replaced_or_of_another_kind_is_refused_with_the_cur
         Connection::open(&path).unwrap().execute_batch(statement).unwrap();
         text(SqliteSink::open(&path, OUTBOX, SqliteOptions::default()).unwrap_err())
     };
-    let (kind, reason) = change("later.db", "PRAGMA user_version = 2");
-    assert!(kind == FailureKind::Fatal && reason.contains("tables of version 2"), "{reason}");
+    let (kind, reason) = change("later.db", "PRAGMA user_version = 3");
+    assert!(kind == FailureKind::Fatal && reason.contains("tables of version 3"), "{reason}");
     assert!(reason.contains("follow --backfill"), "{reason}");
     let (_, reason) = change("other.db", "PRAGMA application_id = 1");
     assert!(reason.contains("not a database of wireproof"), "{reason}");

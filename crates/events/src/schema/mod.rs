@@ -70,7 +70,13 @@ fn keys_of(types: &mut SchemaGenerator, kind: Kind) -> Object {
         Kind::Resync => Object::of::<Resync<'_>>(types),
         Kind::Status => Object::of::<Status<'_>>(types),
         Kind::History => {
-            Object::empty().with_key("did", &described("string", "The account.")).requiring("did")
+            let text = "The collections in which the delivered records of the account are complete: `app.bsky.feed.post`, or `app.bsky.feed.*` for all below it.";
+            let mut complete = described("array", text);
+            complete["items"] = json!({"type": "string"});
+            Object::empty()
+                .with_key("did", &described("string", "The account."))
+                .requiring("did")
+                .with_key("complete", &complete)
         }
         Kind::Operation => Object::of::<Operation<'_>>(types).with(Object::of::<Op<'_>>(types)),
     }

@@ -81,7 +81,9 @@ pub(super) fn of_kind(kind: Kind) -> Rules {
             conditions: vec![
                 with("live", false),
                 with("verdict", "unchecked"),
-                with("code", Code::HistoryOutdated.as_str()),
+                json!({"properties": {"code": {"enum": [
+                    Code::HistoryOutdated.as_str(), Code::HistoryNarrowed.as_str(),
+                ]}}}),
             ],
         },
         Kind::Operation => Rules {

@@ -162,6 +162,9 @@ pub struct AccountStatus {
     /// Whether all that is selected of it was delivered; none if its history was never asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complete: Option<bool>,
+    /// The collections of which all was delivered; none without a history, and while all collections are selected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub complete_in: Option<Vec<String>>,
     /// The last verified revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rev: Option<String>,

@@ -7,6 +7,7 @@ mod jetstream;
 mod resync;
 
 use atproto::event::Action;
+use atproto::syntax::CollectionPatternBuf;
 use clap::ValueEnum;
 use delivery::EventId;
 use events::{Body, Code, Line, NewOp, Status, Text, Verdict};
@@ -63,10 +64,17 @@ pub(super) fn write_status(lines: &mut Vec<u8>, id: &EventId, did: &str, status:
     unchecked(id, Code::StatusConfirmed, Body::Status(status)).append(lines);
 }
 
-/// Writes the line of an account of which consumers may miss something until its next repository.
-pub(super) fn write_outdated(lines: &mut Vec<u8>, id: &EventId, did: &str) {
-    let body = Body::History { did: did.into() };
-    unchecked(id, Code::HistoryOutdated, body).append(lines);
+/// Writes the line of an account whose records are complete in these collections alone: if it is outdated, until its next repository.
+pub(super) fn write_history(
+    lines: &mut Vec<u8>,
+    id: &EventId,
+    code: Code<'static>,
+    did: &str,
+    complete: &[CollectionPatternBuf],
+) {
+    let complete = complete.iter().map(|name| name.as_str().into()).collect();
+    let body = Body::History { did: did.into(), complete: Some(complete) };
+    unchecked(id, code, body).append(lines);
 }
 
 /// A line of the outbox that is no event of the stream.

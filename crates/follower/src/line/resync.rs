@@ -26,6 +26,8 @@ pub struct ResyncLines<'r, 'a> {
     repository: &'r Repository<'a>,
     filter: &'r Filter,
     has_proofs: bool,
+    /// The collections in which the reader has all records after the last line; `None` for all collections.
+    complete: Option<Vec<String>>,
     records: ResyncedRecords<'r, 'a>,
     /// The next selected record.
     next: Option<Record<'a>>,
@@ -55,12 +57,14 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         repository: &'r Repository<'a>,
         filter: &'r Filter,
         has_proofs: bool,
+        complete: Option<Vec<String>>,
     ) -> Result<Self, RepoError> {
         let mut lines = Self {
             resynced,
             repository,
             filter,
             has_proofs,
+            complete,
             records: resynced.records(repository)?,
             next: None,
             delivered: None,
@@ -121,6 +125,10 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
                 .collections
                 .as_ref()
                 .map(|names| names.iter().map(|name| Text::from(name.as_str())).collect()),
+            complete: self
+                .complete
+                .as_ref()
+                .map(|names| names.iter().map(|name| name.clone().into()).collect()),
             records: self.resynced.records,
             invalid_records: self.resynced.invalid_records,
             bytes: self.resynced.bytes,

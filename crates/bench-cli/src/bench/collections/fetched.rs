@@ -115,25 +115,41 @@ pub(super) fn wanted() -> [CollectionPatternBuf; 1] {
     [WANTED.nsid().parse().expect("the name of a collection")]
 }
 
-impl Fetched {
+/// What a rule costs for one repository.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cost {
+    pub(super) whole_bytes: u64,
+    pub(super) received: u64,
+    pub(super) requests: u64,
+    pub(super) is_whole: bool,
+}
+
+impl Cost {
     /// The received bytes as a multiple of the whole archive.
     pub(super) fn ratio(&self) -> f64 {
         self.received as f64 / self.whole_bytes as f64
     }
+}
 
-    /// Whether the root is so low that the rule takes the whole repository.
+impl Fetched {
+    pub(super) fn cost(&self) -> Cost {
+        let Self { whole_bytes, received, requests, is_whole, .. } = *self;
+        Cost { whole_bytes, received, requests, is_whole }
+    }
+
+    /// Whether the root is so low that the other rule takes the whole repository.
     pub(super) fn is_low(&self) -> bool {
         self.root_layer <= LOW_ROOT
     }
 
-    /// The bytes under that rule: the answer with the root, and the whole repository if it is low.
-    pub(super) fn bytes_by_root_layer(&self) -> u64 {
-        if self.is_low() { self.first_answer + self.whole_bytes } else { self.received }
-    }
-
-    /// The requests under that rule.
-    pub(super) fn requests_by_root_layer(&self) -> u64 {
-        if self.is_low() { 2 } else { self.requests }
+    /// The cost under that rule: if the root is low, of the answer with the root and of the whole repository.
+    pub(super) fn cost_by_root_layer(&self) -> Cost {
+        let cost = self.cost();
+        if !self.is_low() {
+            return cost;
+        }
+        let received = self.first_answer + self.whole_bytes;
+        Cost { received, requests: 2, is_whole: true, ..cost }
     }
 }
 

@@ -8,7 +8,7 @@ use atproto::syntax::Did;
 use net::host_pacer::{Answer, HostPacer};
 use net::http::{Limits, Url};
 use net::rate_limit::RateLimiter;
-use net::xrpc::{Client, RequestTurn, SliceError, TurnWait, XrpcError, XrpcFault};
+use net::xrpc::{Client, RequestTurn, SliceError, TurnWait, WantedPart, XrpcError, XrpcFault};
 use serde::Serialize;
 use simnet::sampled_repositories::{SampledRepository, Spec};
 use simnet::servers::{RepositoryHost, RequestLimit};
@@ -105,7 +105,8 @@ impl PacedFetcher {
         let (account, wanted) = (Did::parse(did).map_err(|error| failed(&error))?, wanted());
         loop {
             self.wait().await.map_err(|error| failed(&error))?;
-            let part = self.client.fetch_part(&self.url, account, &wanted, &LIMITS, self).await;
+            let wanted = WantedPart { collections: &wanted, commit: None };
+            let part = self.client.fetch_part(&self.url, account, wanted, &LIMITS, self).await;
             let is_limited = part.as_ref().is_err_and(is_rate_limit);
             let answer = match is_limited {
                 true if self.pacer.is_limited(&self.authority) => Answer::Limited,

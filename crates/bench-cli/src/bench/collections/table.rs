@@ -3,7 +3,7 @@
 use serde::Serialize;
 use simnet::sampled_repositories::Shape;
 
-use super::fetched::Fetched;
+use super::fetched::{Cost, Fetched};
 use super::paced::PacedTime;
 use crate::output;
 
@@ -48,13 +48,8 @@ pub(super) struct Costs {
 /// The costs of all repositories under the rule of the root's layer.
 #[derive(Debug, Serialize)]
 struct OtherRule {
-    received_bytes: u64,
-    ratio: f64,
-    worst_ratio: f64,
-    median_requests: u64,
-    requests_of_99_percent: u64,
-    most_requests: u64,
-    whole: usize,
+    #[serde(flatten)]
+    costs: Costs,
     /// Repositories of which it fetches the whole, and ours does not: their number, their whole bytes, and the bytes that ours received.
     whole_here_only: usize,
     whole_here_only_bytes: u64,
@@ -64,15 +59,15 @@ struct OtherRule {
 impl CollectionsResults {
     pub(super) fn new(fetched: &[Fetched], paced: Option<PacedTime>) -> Self {
         let of_shape = |shape: Shape| {
-            let of_shape: Vec<Fetched> =
-                fetched.iter().filter(|fetched| fetched.shape == shape).copied().collect();
-            (!of_shape.is_empty()).then(|| Costs::new(shape.name(), &of_shape))
+            let of_shape = || fetched.iter().filter(|fetched| fetched.shape == shape);
+            let costs = of_shape().map(Fetched::cost);
+            of_shape().next().map(|_| Costs::new(shape.name(), costs))
         };
         let nodes: u64 = fetched.iter().map(|fetched| fetched.nodes).sum();
         let proof_seconds: f64 =
             fetched.iter().map(|fetched| fetched.proof_time.as_secs_f64()).sum();
         Self {
-            total: Costs::new("all", fetched),
+            total: Costs::new("all", fetched.iter().map(Fetched::cost)),
             shapes: Shape::ALL.into_iter().filter_map(of_shape).collect(),
             by_root_layer: OtherRule::new(fetched),
             proof_micros_per_node: proof_seconds * 1e6 / nodes.max(1) as f64,
@@ -93,7 +88,7 @@ impl CollectionsResults {
             "fetched whole",
         ];
         let costs = self.shapes.iter().chain([&self.total]).map(Costs::row);
-        let table = output::table(header, costs.chain([self.by_root_layer.row(&self.total)]));
+        let table = output::table(header, costs.chain([self.by_root_layer.costs.row()]));
         let OtherRule { whole_here_only, whole_here_only_bytes, whole_here_only_received, .. } =
             self.by_root_layer;
         format!(
@@ -110,21 +105,22 @@ impl CollectionsResults {
 }
 
 impl Costs {
-    fn new(name: &'static str, fetched: &[Fetched]) -> Self {
-        let whole_bytes = fetched.iter().map(|fetched| fetched.whole_bytes).sum();
-        let received_bytes = fetched.iter().map(|fetched| fetched.received).sum();
-        let requests = Requests::new(fetched.iter().map(|fetched| fetched.requests));
+    fn new(name: &'static str, costs: impl Iterator<Item = Cost>) -> Self {
+        let costs: Vec<Cost> = costs.collect();
+        let whole_bytes = costs.iter().map(|cost| cost.whole_bytes).sum();
+        let received_bytes = costs.iter().map(|cost| cost.received).sum();
+        let requests = Requests::new(costs.iter().map(|cost| cost.requests));
         Self {
             name,
-            repositories: fetched.len(),
+            repositories: costs.len(),
             whole_bytes,
             received_bytes,
             ratio: received_bytes as f64 / whole_bytes as f64,
-            worst_ratio: fetched.iter().map(Fetched::ratio).fold(0.0, f64::max),
+            worst_ratio: costs.iter().map(Cost::ratio).fold(0.0, f64::max),
             median_requests: requests.at(50),
             requests_of_99_percent: requests.at(99),
             most_requests: requests.at(100),
-            whole: fetched.iter().filter(|fetched| fetched.is_whole).count(),
+            whole: costs.iter().filter(|cost| cost.is_whole).count(),
         }
     }
 
@@ -147,41 +143,17 @@ impl Costs {
 
 impl OtherRule {
     fn new(fetched: &[Fetched]) -> Self {
-        let whole_bytes: u64 = fetched.iter().map(|fetched| fetched.whole_bytes).sum();
-        let received_bytes: u64 = fetched.iter().map(Fetched::bytes_by_root_layer).sum();
-        let ratio =
-            |fetched: &Fetched| fetched.bytes_by_root_layer() as f64 / fetched.whole_bytes as f64;
-        let requests = Requests::new(fetched.iter().map(Fetched::requests_by_root_layer));
-        let whole_here_only: Vec<&Fetched> =
-            fetched.iter().filter(|fetched| fetched.is_low() && !fetched.is_whole).collect();
+        let whole_here_only =
+            || fetched.iter().filter(|fetched| fetched.is_low() && !fetched.is_whole);
+        let costs = fetched.iter().map(Fetched::cost_by_root_layer);
         Self {
-            received_bytes,
-            ratio: received_bytes as f64 / whole_bytes as f64,
-            worst_ratio: fetched.iter().map(ratio).fold(0.0, f64::max),
-            median_requests: requests.at(50),
-            requests_of_99_percent: requests.at(99),
-            most_requests: requests.at(100),
-            whole: fetched.iter().filter(|fetched| fetched.is_low() || fetched.is_whole).count(),
-            whole_here_only: whole_here_only.len(),
-            whole_here_only_bytes: whole_here_only.iter().map(|of| of.bytes_by_root_layer()).sum(),
-            whole_here_only_received: whole_here_only.iter().map(|of| of.received).sum(),
+            costs: Costs::new("all, whole if the root is in layer 2 or below", costs),
+            whole_here_only: whole_here_only().count(),
+            whole_here_only_bytes: whole_here_only()
+                .map(|of| of.cost_by_root_layer().received)
+                .sum(),
+            whole_here_only_received: whole_here_only().map(|of| of.received).sum(),
         }
-    }
-
-    fn row(&self, total: &Costs) -> [String; 8] {
-        [
-            "all, whole if the root is in layer 2 or below".to_owned(),
-            total.repositories.to_string(),
-            megabytes(total.whole_bytes),
-            megabytes(self.received_bytes),
-            format!("1/{:.1}", 1.0 / self.ratio),
-            format!("{:.3}", self.worst_ratio),
-            format!(
-                "{}, {}, {}",
-                self.median_requests, self.requests_of_99_percent, self.most_requests
-            ),
-            self.whole.to_string(),
-        ]
     }
 }
 
