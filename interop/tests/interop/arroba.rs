@@ -8,7 +8,7 @@ use atproto::syntax::{Did, Nsid, RecordKey, RepoPath};
 use codec::car;
 use crypto::PublicKey;
 use net::http::{Limits, Url};
-use net::xrpc::Client;
+use net::xrpc::{Client, FetchedPart, RequestTurn, TurnWait, WantedPart};
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
 use verify::{record, repository};
@@ -108,6 +108,39 @@ async fn collections_of_arroba_are_proved_by_their_part_and_are_what_its_reposit
         assert_eq!(proved, expected, "{collection}");
     }
     assert!(parts >= 2, "whole repositories of 402 records for collections of a few");
+}
+
+/// The requests of a test need no pace.
+#[derive(Debug)]
+struct AtOnce;
+
+impl RequestTurn for AtOnce {
+    fn wait(&self) -> TurnWait<'_> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collection_of_arroba_is_proved_at_a_commit_that_is_not_the_present_one() {
+    let kit = kit!(Pds, Arroba);
+    let fixture = Fixture::start(&kit, [300, 12, 90]).await;
+    let (did, collection) = (fixture.did(), COLLECTIONS[1]);
+    let before = fixture.xrpc.get_latest_commit(&fixture.host, did).await.unwrap().cid;
+    let records = [("later".to_owned(), json!({ "$type": collection }))];
+    fixture.pds.create(&fixture.did, collection, &records).await;
+    let now = fixture.xrpc.get_latest_commit(&fixture.host, did).await.unwrap().cid;
+    let collections = [collection.parse().unwrap()];
+    for (commit, count) in [(before, 12), (now, 13)] {
+        let wanted = WantedPart { collections: &collections, commit: Some(commit) };
+        let (host, limits) = (&fixture.host, &Limits::REPOSITORY);
+        let part = fixture.xrpc.fetch_part(host, did, wanted, limits, &AtOnce).await.unwrap();
+        let FetchedPart::Slice(slice) = part else { panic!("{part:?}") };
+        let (key, options) = (&fixture.key, record::Options::default());
+        let did = Some(&*fixture.did);
+        let proof = verify::collections::verify(&slice.archive, &collections, did, key, &options);
+        let proof = proof.unwrap();
+        assert_eq!((proof.root(), proof.records().len()), (commit, count));
+    }
 }
 
 /// `findings/arroba-record-proof.sh` shows the same without us.

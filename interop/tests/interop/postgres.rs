@@ -118,6 +118,32 @@ async fn a_database_in_another_encoding_is_refused_at_the_start_with_the_remedy(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn tables_of_the_first_version_are_brought_to_the_present_one() {
+    let kit = kit!(Postgres);
+    let postgres = Postgres::start(&kit, &[]).await;
+    postgres.create_database("first").await;
+    let dir = tempfile::tempdir().expect("a folder");
+    let outbox = Outbox::open(&dir.path().join("outbox.sqlite"), Options::default());
+    let identity = outbox.expect("an outbox").identity();
+    let open = async || {
+        let address = PostgresAddress::parse(&postgres.uri("first")).expect("an address");
+        drop(
+            PostgresSink::open(address, identity, PostgresOptions::default()).await.expect("open"),
+        );
+    };
+    open().await;
+    let client = postgres.connect("first").await;
+    let first = "ALTER TABLE account DROP COLUMN complete_in;
+        COMMENT ON TABLE cursor IS 'wireproof tables, version 1';
+        INSERT INTO account (did, active, complete, generation) VALUES ('did:web:a.test', true, true, 1)";
+    client.batch_execute(first).await.expect("tables of version 1");
+    open().await;
+    open().await;
+    let select = "SELECT count(*) FROM account WHERE complete AND complete_in = '{}'";
+    assert_eq!(number(&client, select).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_event_that_the_server_refuses_is_set_aside_and_the_others_are_stored() {
     let kit = kit!(Postgres);
     let postgres = Postgres::start(&kit, &[]).await;
@@ -393,7 +419,7 @@ async fn what_cannot_be_used_is_refused_with_the_cure_and_without_the_password()
     assert_eq!(code, Some(0), "{message}");
     let later = prepare(
         "later",
-        "CREATE TABLE cursor (a int); COMMENT ON TABLE cursor IS 'wireproof tables, version 2'",
+        "CREATE TABLE cursor (a int); COMMENT ON TABLE cursor IS 'wireproof tables, version 3'",
     )
     .await;
     let in_use = prepare("in_use", "").await;
@@ -408,7 +434,7 @@ async fn what_cannot_be_used_is_refused_with_the_cure_and_without_the_password()
     let wrong = format!("{plain}?password_file={}", wrong.display());
     for (uri, code, expected) in [
         (foreign, 4, "other tables or views"),
-        (later, 4, "tables of version 2"),
+        (later, 4, "tables of version 3"),
         (read_only, 3, "read-only transaction"),
         (in_use, 3, "another process writes"),
         (wrong, 4, "password authentication failed"),
