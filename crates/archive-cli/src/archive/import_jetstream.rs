@@ -125,12 +125,11 @@ pub(crate) fn name_jetstream_import(mut arguments: Vec<OsString>) -> Vec<OsStrin
         let (_, http) = JETSTREAM_SCHEMES.iter().find(|(name, _)| *name == scheme)?;
         Some(format!("{http}://{rest}"))
     };
-    let source = arguments.iter_mut().skip(archive + 2).find_map(|argument| {
-        let url = url_of(argument)?;
-        Some(*argument = url.into())
-    });
-    if source.is_some() {
+    let mut sources = arguments.iter().enumerate().skip(archive + 2);
+    let source = sources.find_map(|(at, argument)| Some((at, url_of(argument)?)));
+    if let Some((at, url)) = source {
         arguments[archive + 1] = "import-jetstream".into();
+        arguments[at] = url.into();
     }
     arguments
 }
