@@ -264,6 +264,8 @@ mod tests {
             let planned = segment(0, "blocks", blocks);
             assert_eq!(code(&page(30, vec![planned])), "plan/blocks", "{blocks:?}");
         }
+        let mut plan = PlanProgress { pages: MAX_PAGES, ..PlanProgress::new(0, Some(30)) };
+        assert_eq!(plan.check(&page(30, vec![whole()])).unwrap_err().code(), "plan/pages");
         let mut plan = PlanProgress::new(0, None);
         plan.check(&page(15, vec![segment(0, "segment", &[])])).unwrap();
         let moved = PlanPage { sealed_tip_seq: 40, ..page(30, Vec::new()) };
