@@ -80,7 +80,7 @@ impl Archive {
         Ok(OtherFiles { removed, unnamed })
     }
 
-    /// Deletes the objects that check conditional puts of a process that ended a day ago.
+    /// Deletes the objects with which processes of earlier versions checked conditional puts, a day later.
     async fn sweep_staging(&self, now: i64) -> Result<(), ArchiveError> {
         for object in self.storage().list(STAGING).await? {
             let age_ms = now.saturating_sub(object.modified_ms);
