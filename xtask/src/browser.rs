@@ -32,7 +32,7 @@ fn page(name: &str, results: &Path) -> Result<PathBuf, String> {
 }
 
 /// The browser that `CHROME` names, or one on the path. On Debian, root installs it.
-fn find_or_install() -> Result<PathBuf, String> {
+pub(crate) fn find_or_install() -> Result<PathBuf, String> {
     match env::var_os("CHROME") {
         Some(path) => Ok(path.into()),
         None => programs::find_or_install(&NAMES, "chromium")

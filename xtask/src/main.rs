@@ -10,6 +10,7 @@ mod emulated_python;
 mod findings;
 mod fuzz;
 mod interop;
+mod js;
 mod layers;
 mod left_out;
 mod mutants;
@@ -53,6 +54,8 @@ enum Command {
     Readers,
     /// Run the tests of the Python package in the oldest and the newest Python that are here.
     Python(python_package::Options),
+    /// Build the npm package, and test it in Node and in Chromium.
+    Js(js::Options),
     /// Build the wheels of the Python package, and import each where this machine can.
     Wheels(wheels::Options),
     /// Count the phrases that our documents overuse.
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
         Command::Interop(options) => interop::run(&options),
         Command::Readers => process::build_all().and_then(|()| readers::run()),
         Command::Python(options) => python_package::run(&options),
+        Command::Js(options) => js::run(&options),
         Command::Wheels(options) => wheels::run(&options),
         Command::Words => words::check(),
         Command::Layers => layers::check_workspace(),

@@ -54,6 +54,7 @@ impl Selection {
             Self::Default => &[
                 "--workspace",
                 "--exclude=wireproof-interop",
+                "--exclude=wireproof-js",
                 "--exclude=wireproof-python",
                 "--exclude=wireproof-query",
             ],

@@ -7,7 +7,7 @@
 //! ```text
 //! test      format     │ build                          │ libraries
 //!                      │                                │ commands
-//! --rest    toolchains │ build-all                      │ features, lints, documentation, examples, programs, pure-rust, documents
+//! --rest    toolchains │ build-all                      │ features, lints, documentation, examples, programs, pure-rust, documents, js
 //!                      │ servers, runners, environments │ peers, browser, claims, readers, python
 //!                      │                                │ interop
 //! ```
@@ -28,7 +28,7 @@ use clap::Args;
 use crate::left_out::{self, LeftOut};
 use crate::process::{self, Selection, at, cargo};
 use crate::toolchains::{Toolchain, Without};
-use crate::{browser, documents, interop, layers, peers, python_package, readers, words};
+use crate::{browser, documents, interop, js, layers, peers, python_package, readers, words};
 
 /// A part of the test command.
 struct Stage {
@@ -83,6 +83,7 @@ const REST: &[Phase] = &[
             stage("programs", |_| programs()),
             stage("pure-rust", |_| pure_rust()),
             stage("documents", documents::run_commands),
+            stage("js", |_| js::test()).needs(Toolchain::Node),
         ],
         &[
             stage("peers", peers::smoke_test),

@@ -142,6 +142,11 @@ impl MemoryState {
         self.accounts.insert(PackedDid::of(did), PackedState::of(&account));
     }
 
+    /// The accounts with a stored state, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (String, AccountState)> {
+        self.accounts.iter().map(|(did, account)| (did.unpack(), account.unpack()))
+    }
+
     /// Number of accounts with a stored state.
     pub fn len(&self) -> usize {
         self.accounts.len()
@@ -188,6 +193,17 @@ impl PackedDid {
         match symbols.and_then(base32::decode).map(<[u8; 15]>::try_from) {
             Some(Ok(bytes)) => Self::Plc(bytes),
             _ => Self::Other(did.into()),
+        }
+    }
+
+    fn unpack(&self) -> String {
+        match self {
+            Self::Plc(bytes) => {
+                let mut did = "did:plc:".to_owned();
+                base32::encode_into(bytes, &mut did);
+                did
+            }
+            Self::Other(did) => did.to_string(),
         }
     }
 }
@@ -256,6 +272,9 @@ mod tests {
         state.load_many(&[dids[2], dids[1], "did:plc:stranger", dids[0]], &mut loaded).unwrap();
         assert_eq!(loaded, [stored[2].1, stored[1].1, AccountState::UNKNOWN, stored[0].1]);
         assert_eq!((state.len(), state.is_empty()), (3, false));
+        let mut listed: Vec<_> = state.iter().collect();
+        listed.sort_by_key(|(did, _)| dids.iter().position(|stored| stored == did));
+        assert!(listed.iter().map(|(did, account)| (&**did, *account)).eq(stored));
     }
 
     #[test]

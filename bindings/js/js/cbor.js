@@ -1,0 +1,363 @@
+/** DAG-CBOR: the module checks every rule, and JavaScript makes the objects. */
+
+import { call, bytesOf, WireproofError } from './error.js';
+import { Cid } from './cid.js';
+import { check_cbor } from './wasm/wireproof.js';
+
+/** A float without a fraction: as a number it would be encoded as an integer. */
+export class CborFloat {
+	constructor(value) {
+		this.value = value;
+	}
+
+	valueOf() {
+		return this.value;
+	}
+
+	toJSON() {
+		return this.value;
+	}
+}
+
+export function cborDecode(bytes) {
+	const input = bytesOf(bytes, 'bytes');
+	call(() => check_cbor(input));
+	return decodeChecked(input);
+}
+
+/** The value of bytes that the module has checked: one canonical item, or several of which the first is read. */
+export function decodeChecked(bytes) {
+	return new Reader(bytes).value();
+}
+
+/** Reads items that are known to be canonical. */
+export class Reader {
+	constructor(bytes, at = 0) {
+		this.bytes = bytes;
+		this.at = at;
+	}
+
+	value() {
+		const head = this.bytes[this.at++];
+		const low = head & 31;
+		switch (head >> 5) {
+			case 0:
+				return low < 24 ? low : this.number(low);
+			case 1:
+				return this.negative(low);
+			case 2:
+				return this.byteString(low < 24 ? low : this.number(low));
+			case 3:
+				return this.text(low < 24 ? low : this.number(low));
+			case 4:
+				return this.array(low < 24 ? low : this.number(low));
+			case 5:
+				return this.map(low < 24 ? low : this.number(low));
+			case 6:
+				return this.link();
+			default:
+				return this.simple(low);
+		}
+	}
+
+	/** The number after a head whose low bits are from 24 to 27. */
+	number(low) {
+		const { bytes } = this;
+		let at = this.at;
+		this.at += 1 << (low - 24);
+		switch (low) {
+			case 24:
+				return bytes[at];
+			case 25:
+				return (bytes[at] << 8) | bytes[at + 1];
+			case 26:
+				return four(bytes, at);
+			default: {
+				const high = four(bytes, at);
+				const rest = four(bytes, at + 4);
+				return high < 0x200000 ? high * 0x100000000 + rest : (BigInt(high) << 32n) | BigInt(rest);
+			}
+		}
+	}
+
+	negative(low) {
+		const number = low < 24 ? low : this.number(low);
+		if (typeof number === 'bigint') {
+			return -1n - number;
+		}
+		return number < Number.MAX_SAFE_INTEGER ? -1 - number : -1n - BigInt(number);
+	}
+
+	byteString(length) {
+		const start = this.at;
+		this.at += length;
+		return this.bytes.subarray(start, this.at);
+	}
+
+	text(length) {
+		const start = this.at;
+		this.at += length;
+		return textOf(this.bytes, start, this.at);
+	}
+
+	array(length) {
+		const items = new Array(length);
+		for (let at = 0; at < length; at++) {
+			items[at] = this.value();
+		}
+		return items;
+	}
+
+	map(length) {
+		const map = {};
+		for (let at = 0; at < length; at++) {
+			const head = this.bytes[this.at++];
+			const low = head & 31;
+			const key = this.text(low < 24 ? low : this.number(low));
+			if (key === '__proto__') {
+				const value = this.value();
+				Object.defineProperty(map, key, { value, enumerable: true, configurable: true, writable: true });
+			} else {
+				map[key] = this.value();
+			}
+		}
+		return map;
+	}
+
+	/** Tag 42 and a byte string of a zero and a CID. */
+	link() {
+		this.at += 1;
+		const low = this.bytes[this.at++] & 31;
+		const length = low < 24 ? low : this.number(low);
+		return new Cid(this.byteString(length).subarray(1));
+	}
+
+	simple(low) {
+		if (low === 27) {
+			const value = new DataView(this.bytes.buffer, this.bytes.byteOffset + this.at, 8).getFloat64(0);
+			this.at += 8;
+			return Number.isInteger(value) ? new CborFloat(value) : value;
+		}
+		return low === 22 ? null : low === 21;
+	}
+}
+
+function four(bytes, at) {
+	return ((bytes[at] << 24) | (bytes[at + 1] << 16) | (bytes[at + 2] << 8) | bytes[at + 3]) >>> 0;
+}
+
+/** Text that is known to be UTF-8: short ASCII without a call of the decoder. */
+function textOf(bytes, start, end) {
+	if (end - start > MAX_SHORT_TEXT) {
+		return DECODER.decode(bytes.subarray(start, end));
+	}
+	let text = '';
+	for (let at = start; at < end; at++) {
+		if (bytes[at] > 0x7f) {
+			return DECODER.decode(bytes.subarray(start, end));
+		}
+		text += String.fromCharCode(bytes[at]);
+	}
+	return text;
+}
+
+const DECODER = new TextDecoder('utf-8', { ignoreBOM: true });
+const MAX_SHORT_TEXT = 24;
+
+export function cborEncode(value) {
+	const writer = new Writer();
+	writer.value(value, 0);
+	return writer.finish();
+}
+
+/** Appends items in canonical form. */
+class Writer {
+	#bytes = new Uint8Array(256);
+	#view = new DataView(this.#bytes.buffer);
+	#length = 0;
+
+	finish() {
+		return this.#bytes.slice(0, this.#length);
+	}
+
+	value(value, depth) {
+		switch (typeof value) {
+			case 'string':
+				return this.#text(value);
+			case 'number':
+				return this.#number(value);
+			case 'bigint':
+				return this.#bigint(value);
+			case 'boolean':
+				return this.#byte(value ? 0xf5 : 0xf4);
+			case 'object':
+				return this.#object(value, depth);
+			default:
+				throw unencodable(`a ${typeof value} has no form in DAG-CBOR`);
+		}
+	}
+
+	#object(value, depth) {
+		if (value === null) {
+			this.#byte(0xf6);
+		} else if (value instanceof Uint8Array) {
+			this.#head(2, value.length);
+			this.#append(value);
+		} else if (value instanceof Cid) {
+			this.#byte(0xd8);
+			this.#byte(42);
+			this.#head(2, value.bytes.length + 1);
+			this.#byte(0);
+			this.#append(value.bytes);
+		} else if (value instanceof CborFloat) {
+			this.#float(value.value);
+		} else if (depth >= MAX_DEPTH) {
+			throw unencodable(`nested deeper than ${MAX_DEPTH} levels`);
+		} else if (Array.isArray(value)) {
+			this.#head(4, value.length);
+			for (let at = 0; at < value.length; at++) {
+				this.value(value[at], depth + 1);
+			}
+		} else {
+			this.#map(value, depth);
+		}
+	}
+
+	#map(value, depth) {
+		const prototype = Object.getPrototypeOf(value);
+		if (prototype !== null && prototype !== Object.prototype && Object.getPrototypeOf(prototype) !== null) {
+			throw unencodable(`an object of the class ${prototype.constructor?.name} has no form in DAG-CBOR`);
+		}
+		const entries = Object.entries(value).filter(([, item]) => item !== undefined);
+		const encoded = entries.map(([key, item]) => [utf8(key), item]);
+		encoded.sort(([a], [b]) => compareKeys(a, b));
+		this.#head(5, encoded.length);
+		for (const [key, item] of encoded) {
+			this.#head(3, key.length);
+			this.#append(key);
+			this.value(item, depth + 1);
+		}
+	}
+
+	#text(text) {
+		const bytes = utf8(text);
+		this.#head(3, bytes.length);
+		this.#append(bytes);
+	}
+
+	#number(number) {
+		if (!Number.isInteger(number)) {
+			this.#float(number);
+		} else if (!Number.isSafeInteger(number)) {
+			throw unencodable('an integer beyond 2^53 - 1 must be a bigint');
+		} else if (Object.is(number, -0)) {
+			throw unencodable('a float must be finite and not negative zero');
+		} else if (number >= 0) {
+			this.#head(0, number);
+		} else {
+			this.#head(1, -1 - number);
+		}
+	}
+
+	#bigint(number) {
+		const [kind, rest] = number >= 0n ? [0, number] : [1, -1n - number];
+		if (rest > 0xffffffffffffffffn) {
+			throw unencodable('an integer beyond 64 bits');
+		}
+		if (rest <= 0xffffffffn) {
+			this.#head(kind, Number(rest));
+			return;
+		}
+		this.#byte((kind << 5) | 27);
+		this.#reserve(8);
+		this.#view.setBigUint64(this.#length, rest);
+		this.#length += 8;
+	}
+
+	#float(number) {
+		if (!Number.isFinite(number) || Object.is(number, -0)) {
+			throw unencodable('a float must be finite and not negative zero');
+		}
+		this.#byte(0xfb);
+		this.#reserve(8);
+		this.#view.setFloat64(this.#length, number);
+		this.#length += 8;
+	}
+
+	#head(kind, number) {
+		this.#reserve(9);
+		const first = kind << 5;
+		if (number < 24) {
+			this.#bytes[this.#length++] = first | number;
+		} else if (number < 0x100) {
+			this.#bytes[this.#length++] = first | 24;
+			this.#bytes[this.#length++] = number;
+		} else if (number < 0x10000) {
+			this.#bytes[this.#length] = first | 25;
+			this.#view.setUint16(this.#length + 1, number);
+			this.#length += 3;
+		} else if (number < 0x100000000) {
+			this.#bytes[this.#length] = first | 26;
+			this.#view.setUint32(this.#length + 1, number);
+			this.#length += 5;
+		} else {
+			this.#bytes[this.#length] = first | 27;
+			this.#view.setBigUint64(this.#length + 1, BigInt(number));
+			this.#length += 9;
+		}
+	}
+
+	#byte(byte) {
+		this.#reserve(1);
+		this.#bytes[this.#length++] = byte;
+	}
+
+	#append(bytes) {
+		this.#reserve(bytes.length);
+		this.#bytes.set(bytes, this.#length);
+		this.#length += bytes.length;
+	}
+
+	#reserve(length) {
+		if (this.#length + length > this.#bytes.length) {
+			const grown = new Uint8Array(Math.max(2 * this.#bytes.length, this.#length + length));
+			grown.set(this.#bytes);
+			this.#bytes = grown;
+			this.#view = new DataView(grown.buffer);
+		}
+	}
+}
+
+function utf8(text) {
+	if (!isWellFormed(text)) {
+		throw unencodable('text is not UTF-8');
+	}
+	return ENCODER.encode(text);
+}
+
+/** Whether no half of a pair of surrogates stands alone. */
+function isWellFormed(text) {
+	return !/[\ud800-\udfff]/u.test(text);
+}
+
+/** Shorter first, then by bytes. */
+function compareKeys(a, b) {
+	if (a.length !== b.length) {
+		return a.length - b.length;
+	}
+	for (let at = 0; at < a.length; at++) {
+		if (a[at] !== b[at]) {
+			return a[at] - b[at];
+		}
+	}
+	return 0;
+}
+
+function unencodable(rule) {
+	return new WireproofError({ code: 'dag-cbor', rule, message: rule });
+}
+
+const ENCODER = new TextEncoder();
+
+/** Containers inside each other, as in the module. */
+const MAX_DEPTH = 127;
