@@ -13,12 +13,14 @@
 //! Blocks may be in any order, repeated, and unreferenced. An archive cut between two blocks is a shorter
 //! archive: only a walk over the tree can detect that.
 
+mod pushed;
 mod slice;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod writer;
 
+pub use pushed::Pushed;
 pub use slice::{Block, Blocks, Car, HashProof, Roots, Sections, check_hashes, read};
 pub use stream::{BlockBatch, OwnedBlock, StreamError, StreamReader};
 pub use writer::Writer;

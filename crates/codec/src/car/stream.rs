@@ -132,7 +132,8 @@ pub enum StreamError {
 /// blocks and one more block, whatever the archive's length; memory is allocated as bytes arrive, not as lengths are
 /// stated.
 ///
-/// The iteration ends after the first error.
+/// The iteration ends after the first error, except one of the kind [`WouldBlock`](io::ErrorKind::WouldBlock), which only
+/// says that the source has no more bytes now: the same call continues once it has.
 #[derive(Debug)]
 pub struct StreamReader<R> {
     input: Buffered<R>,
@@ -177,6 +178,11 @@ impl<R: Read> StreamReader<R> {
         read_header(&self.header, self.header_offset).expect("checked when the stream was opened")
     }
 
+    /// The source, for one that has to be given its bytes.
+    pub fn source_mut(&mut self) -> &mut R {
+        &mut self.input.source
+    }
+
     /// The number of bytes of the archive up to the last block that was read.
     pub fn position(&self) -> u64 {
         self.input.offset
@@ -192,10 +198,10 @@ impl<R: Read> StreamReader<R> {
     ///
     /// # Errors
     /// If the stream fails, or at the first part of the archive that breaks a rule or a limit or does not match its
-    /// hash, after the blocks before it.
+    /// hash, after the blocks before it; if the source would block.
     pub fn next_batch(&mut self) -> Result<Option<BlockBatch>, StreamError> {
         if !self.ended {
-            let batch = self.read_batch();
+            let batch = self.read_batch()?;
             if !batch.is_empty() {
                 return Ok(Some(batch));
             }
@@ -206,8 +212,9 @@ impl<R: Read> StreamReader<R> {
         }
     }
 
-    fn read_batch(&mut self) -> BlockBatch {
-        self.input.read_ahead(BATCH_BYTES);
+    /// The next blocks, or the error of a source that would block.
+    fn read_batch(&mut self) -> io::Result<BlockBatch> {
+        self.input.read_ahead(BATCH_BYTES)?;
         let (mut spans, mut at) = (Vec::new(), 0);
         while !self.ended && (spans.is_empty() || self.input.is_ready(at)) {
             match self.block(at) {
@@ -216,6 +223,8 @@ impl<R: Read> StreamReader<R> {
                     spans.push(span);
                 }
                 Ok(None) => self.ended = true,
+                // Only of the first block: nothing is consumed.
+                Err(StreamError::Io(error)) if would_block(&error) => return Err(error),
                 Err(error) => self.stop(error),
             }
         }
@@ -227,7 +236,7 @@ impl<R: Read> StreamReader<R> {
             self.mismatch = cid;
             self.stop(error.into());
         }
-        batch
+        Ok(batch)
     }
 
     fn stop(&mut self, error: StreamError) {
@@ -330,9 +339,13 @@ impl<R: Read> Buffered<R> {
     }
 
     /// Reads until the buffer has `len` bytes, or the source ends or fails. A failure is reported where more is
-    /// needed.
-    fn read_ahead(&mut self, len: usize) {
-        self.failure = self.fill(len).err();
+    /// needed, but at once if the source would block.
+    fn read_ahead(&mut self, len: usize) -> io::Result<()> {
+        match self.fill(len) {
+            Err(error) if would_block(&error) => return Err(error),
+            filled => self.failure = filled.err(),
+        }
+        Ok(())
     }
 
     /// Whether the stream ends at `at`.
@@ -400,6 +413,10 @@ impl<R: Read> Buffered<R> {
         consumed.truncate(len);
         consumed
     }
+}
+
+fn would_block(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
 }
 
 fn fault(offset: u64, fault: CarFault) -> StreamError {

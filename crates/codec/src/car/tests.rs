@@ -73,11 +73,44 @@ fn by_stream(source: impl Read, options: &Options) -> Outcome {
     (seen, None)
 }
 
+/// Reads what is pushed in pieces of `len` bytes, block by block.
+fn by_pushes(bytes: &[u8], len: usize, options: &Options) -> Outcome {
+    let (mut pushed, mut pieces, mut seen) = (Pushed::default(), bytes.chunks(len), Vec::new());
+    let mut feed = |pushed: &mut Pushed| match pieces.next() {
+        Some(piece) => pushed.push(piece),
+        None => pushed.end(),
+    };
+    while !pushed.has_header(options) {
+        feed(&mut pushed);
+    }
+    let mut reader = match StreamReader::new(pushed, options) {
+        Ok(reader) => reader,
+        Err(StreamError::Car(error)) => return (seen, Some(error)),
+        Err(StreamError::Io(error)) => panic!("the header was there: {error}"),
+    };
+    loop {
+        match reader.next() {
+            None => return (seen, None),
+            Some(Ok(b)) => {
+                seen.push((b.cid().as_bytes().to_vec(), b.data().to_vec(), b.offset, b.proof));
+            }
+            Some(Err(StreamError::Car(error))) => return (seen, Some(error)),
+            Some(Err(StreamError::Io(error))) => {
+                assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+                feed(reader.source_mut());
+            }
+        }
+    }
+}
+
 /// Reads by every reader, asserts that they agree, and returns the result.
 fn read_by_all(bytes: &[u8], options: &Options) -> Outcome {
     let outcome = by_slice(bytes, options);
     assert_eq!(by_stream(bytes, options), outcome, "stream against slice");
     assert_eq!(by_stream(Trickle { bytes, interrupted: false }, options), outcome, "trickle");
+    for len in [1, 53, 100_000] {
+        assert_eq!(by_pushes(bytes, len, options), outcome, "pushes of {len}");
+    }
     let whole = read(bytes, options).map(|car| car.blocks.len());
     assert_eq!(whole, outcome.1.map_or(Ok(outcome.0.len()), Err), "read whole");
     outcome
