@@ -208,6 +208,16 @@ impl<N: NodeSource> Walker<N> {
         self.faulty.as_ref()
     }
 
+    /// The node that the next step asks the source for, if it asks for one: a step asks for one at most. For a source whose
+    /// blocks have to be fetched before.
+    pub fn next_node(&self) -> Option<&Cid> {
+        let child = self.next.as_ref().filter(|_| self.faults.is_empty())?;
+        let is_asked_for = child.layer != Layer::Below
+            && self.frames.len() <= MAX_HEIGHT as usize
+            && self.summary.nodes < self.options.max_nodes;
+        is_asked_for.then_some(&child.cid)
+    }
+
     /// Advances to the next node, record or fault. `None` is the end: if there was no fault, the tree is
     /// canonical and complete.
     #[expect(clippy::should_implement_trait, reason = "an `Iterator` cannot lend")]

@@ -5,7 +5,9 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io::{self, Read};
 use std::iter;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 
 use atproto::mst::canonical::NodeSource;
 use atproto::repo::BlockTotals;
@@ -25,6 +27,8 @@ pub(super) struct StreamedBlocks<R> {
     next: usize,
     /// Whether nothing more is read.
     is_over: bool,
+    /// Whether the source is given its bytes in between, so that one that would block has not failed.
+    is_fed: bool,
     /// Why reading ended early.
     failure: Option<StreamFailure>,
     commit: CommitBlock,
@@ -71,12 +75,27 @@ impl<R: Read> StreamedBlocks<R> {
         root: Cid,
         options: &StreamOptions,
     ) -> Result<Self, StreamFailure> {
+        let mut blocks = Self::new(reader, root, options);
+        match blocks.poll_commit() {
+            Poll::Ready(true) => Ok(blocks),
+            _ => Err(blocks.refuse(missing_commit(root))),
+        }
+    }
+
+    /// The blocks of a source that is given its bytes in between: whatever reads them must be
+    /// [ready](Self::poll_ready) before.
+    pub(super) fn fed(reader: StreamReader<R>, root: Cid, options: &StreamOptions) -> Self {
+        Self { is_fed: true, ..Self::new(reader, root, options) }
+    }
+
+    fn new(reader: StreamReader<R>, root: Cid, options: &StreamOptions) -> Self {
         let repository = &options.repository;
-        let mut blocks = Self {
+        Self {
             reader,
             batch: BlockBatch::default(),
             next: 0,
             is_over: false,
+            is_fed: false,
             failure: None,
             commit: CommitBlock { cid: root, offset: 0, data: Arc::from(&[][..]) },
             nodes: HashMap::new(),
@@ -89,15 +108,52 @@ impl<R: Read> StreamedBlocks<R> {
             is_walking: true,
             foreign: BlockTotals::default(),
             blocks: 0,
-        };
-        if !blocks.hold_up_to(&root) {
-            let missing = RepositoryRejection::of(RepositoryFault::MissingCommit).with_cid(root);
-            return Err(blocks.refuse(missing));
         }
-        if let Some((offset, data)) = blocks.take_next() {
-            blocks.commit = CommitBlock { cid: root, offset, data };
+    }
+
+    /// Reads up to the commit; returns whether there is one.
+    pub(super) fn poll_commit(&mut self) -> Poll<bool> {
+        let root = self.commit.cid;
+        let found = self.poll_hold_up_to(&root);
+        if found == Poll::Ready(true)
+            && let Some((offset, data)) = self.take_next()
+        {
+            self.commit = CommitBlock { cid: root, offset, data };
         }
-        Ok(blocks)
+        found
+    }
+
+    /// The source, which is given its bytes.
+    pub(super) fn source_mut(&mut self) -> &mut R {
+        self.reader.source_mut()
+    }
+
+    /// Bytes of the archive up to the last block that was read.
+    pub(super) fn position(&self) -> u64 {
+        self.reader.position()
+    }
+
+    /// Reads until the next step of the walk can be made without waiting: until there is a next block, and `node` if the
+    /// step asks for it, or the archive is over.
+    #[inline]
+    pub(super) fn poll_ready(&mut self, node: Option<&Cid>) -> Poll<()> {
+        if !self.is_fed {
+            return Poll::Ready(());
+        }
+        if !self.fill() {
+            return Poll::Pending;
+        }
+        match node {
+            Some(cid) if !self.has_arrived(cid) => self.poll_hold_up_to(cid).map(drop),
+            _ => Poll::Ready(()),
+        }
+    }
+
+    /// Whether a node is among the blocks so far.
+    fn has_arrived(&self, cid: &Cid) -> bool {
+        *cid == self.commit.cid
+            || self.nodes.contains_key(cid)
+            || self.held.offset_of(cid).is_some()
     }
 
     pub(super) fn commit(&self) -> &CommitBlock {
@@ -120,11 +176,20 @@ impl<R: Read> StreamedBlocks<R> {
 
     /// Reads the rest of the archive, of which the walk needs nothing.
     pub(super) fn read_to_end(&mut self) -> Result<(), StreamFailure> {
+        match self.poll_to_end() {
+            Poll::Ready(ended) => ended,
+            Poll::Pending => Err(io::Error::from(io::ErrorKind::WouldBlock).into()),
+        }
+    }
+
+    /// As [`read_to_end`](Self::read_to_end), as far as the source has bytes.
+    pub(super) fn poll_to_end(&mut self) -> Poll<Result<(), StreamFailure>> {
         self.is_walking = false;
         while self.hold_next() {}
         match self.failure.take() {
-            Some(failure) => Err(failure),
-            None => Ok(()),
+            Some(failure) => Poll::Ready(Err(failure)),
+            None if self.is_over => Poll::Ready(Ok(())),
+            None => Poll::Pending,
         }
     }
 
@@ -229,14 +294,24 @@ impl<R: Read> StreamedBlocks<R> {
     /// Whether the next block is `cid`.
     #[inline]
     fn is_next(&mut self, cid: &Cid) -> bool {
-        while self.next == self.batch.len() && !self.is_over {
-            self.read_batch();
-        }
+        self.fill();
         let next = self.batch.get(self.next);
         next.is_some_and(|block| block.cid.as_bytes() == cid.as_bytes())
     }
 
-    fn read_batch(&mut self) {
+    /// Reads until there is a next block, or the archive is over; returns whether the source has had the bytes.
+    #[inline]
+    fn fill(&mut self) -> bool {
+        while self.next == self.batch.len() && !self.is_over {
+            if !self.read_batch() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Reads a batch; returns whether the source has had the bytes.
+    fn read_batch(&mut self) -> bool {
         match self.reader.next_batch() {
             Ok(Some(batch)) => (self.batch, self.next) = (batch, 0),
             Ok(None) => self.is_over = true,
@@ -245,9 +320,15 @@ impl<R: Read> StreamedBlocks<R> {
                 let rejection = RepositoryRejection::in_section(error, cid);
                 self.fail(rejection.into());
             }
+            Err(StreamError::Io(error))
+                if self.is_fed && error.kind() == io::ErrorKind::WouldBlock =>
+            {
+                return false;
+            }
             Err(StreamError::Io(error)) => self.fail(error.into()),
             Err(other) => self.fail(io::Error::other(other).into()),
         }
+        true
     }
 
     /// Takes the next block: where its data starts in the archive, and the data.
@@ -266,19 +347,25 @@ impl<R: Read> StreamedBlocks<R> {
 
     /// Holds all blocks before `cid`; returns whether it arrives.
     fn hold_up_to(&mut self, cid: &Cid) -> bool {
+        self.poll_hold_up_to(cid) == Poll::Ready(true)
+    }
+
+    /// As [`hold_up_to`](Self::hold_up_to), as far as the source has bytes.
+    fn poll_hold_up_to(&mut self, cid: &Cid) -> Poll<bool> {
         while !self.is_next(cid) {
+            if !self.fill() {
+                return Poll::Pending;
+            }
             if !self.hold_next() {
-                return false;
+                return Poll::Ready(false);
             }
         }
-        true
+        Poll::Ready(true)
     }
 
     /// Holds the next block, unless it is a wanted record; returns whether there was one.
     fn hold_next(&mut self) -> bool {
-        while self.next == self.batch.len() && !self.is_over {
-            self.read_batch();
-        }
+        self.fill();
         let Some(block) = self.batch.get(self.next) else { return false };
         let Some(cid) = block.cid.to_cid() else {
             self.foreign += BlockTotals::of(block.data);
@@ -352,17 +439,48 @@ impl<R: Read> StreamedBlocks<R> {
     }
 }
 
-/// The nodes of a tree in a stream that has its records too.
-pub(super) struct StreamedNodes<'b, R>(pub(super) &'b RefCell<StreamedBlocks<R>>);
+/// The rejection of an archive without the commit that its root names.
+#[cold]
+pub(super) fn missing_commit(root: Cid) -> RepositoryRejection {
+    RepositoryRejection::of(RepositoryFault::MissingCommit).with_cid(root)
+}
 
-impl<R: Read> NodeSource for StreamedNodes<'_, R> {
+/// The blocks, which a walk and the reader of its records share.
+pub(super) trait SharedBlocks: Clone {
+    /// The source of the archive.
+    type Source: Read;
+
+    /// The blocks.
+    fn blocks(&self) -> &RefCell<StreamedBlocks<Self::Source>>;
+}
+
+impl<R: Read> SharedBlocks for &RefCell<StreamedBlocks<R>> {
+    type Source = R;
+
+    fn blocks(&self) -> &RefCell<StreamedBlocks<R>> {
+        self
+    }
+}
+
+impl<R: Read> SharedBlocks for Rc<RefCell<StreamedBlocks<R>>> {
+    type Source = R;
+
+    fn blocks(&self) -> &RefCell<StreamedBlocks<R>> {
+        self
+    }
+}
+
+/// The nodes of a tree in a stream that has its records too.
+pub(super) struct StreamedNodes<B>(pub(super) B);
+
+impl<B: SharedBlocks> NodeSource for StreamedNodes<B> {
     type Block = Arc<[u8]>;
 
     fn node(&mut self, cid: &Cid) -> Option<Arc<[u8]>> {
-        self.0.borrow_mut().node(cid)
+        self.0.blocks().borrow_mut().node(cid)
     }
 
     fn reach(&mut self, _cid: &Cid, _block: &Arc<[u8]>) -> bool {
-        !self.0.borrow().is_repeated
+        !self.0.blocks().borrow().is_repeated
     }
 }

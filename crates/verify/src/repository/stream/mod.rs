@@ -36,6 +36,7 @@
 //! ```
 
 mod blocks;
+mod feed;
 mod held;
 mod records;
 #[cfg(test)]
@@ -45,6 +46,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, Read};
 use std::sync::Arc;
+use std::task::Poll;
 
 use atproto::commit::{Commit, CommitError};
 use atproto::mst::TreeError;
@@ -52,16 +54,17 @@ use atproto::mst::canonical::{Step, Summary, Walker};
 use atproto::repo::{BlockTotals, RepoError, RepoFault};
 use atproto::syntax::RepoPathChecker;
 use codec::Cid;
-use codec::car::{StreamError, StreamReader};
+use codec::car::{self, StreamError, StreamReader};
 use crypto::PublicKey;
 
+pub use feed::{FeedProgress, RepositoryFeed};
 pub use held::{OpenSpill, Spill};
 
 use super::rejection::{RepositoryFault, RepositoryRejection};
 use super::tree::{check_extra, check_path, record_cid};
 use super::{Options, SignatureProof, check_commit, check_signature};
 use crate::{Flagged, InvalidRecords, Verified};
-use blocks::{CommitBlock, StreamTotals, StreamedBlocks, StreamedNodes};
+use blocks::{CommitBlock, SharedBlocks, StreamTotals, StreamedBlocks, StreamedNodes};
 
 /// Limits of a streamed repository.
 #[derive(Clone, Copy, Debug)]
@@ -212,9 +215,7 @@ pub fn verify<R: Read>(
 /// If there is no valid commit, or the stream fails. The stream is then read to its end, as a fault of the archive takes
 /// precedence.
 pub fn open<R: Read>(source: R, options: &StreamOptions) -> Result<OpenedStream<R>, StreamFailure> {
-    let mut limits = options.repository.checked_archive();
-    limits.max_total_bytes = limits.max_total_bytes.min(MAX_BYTES);
-    let mut reader = StreamReader::new(source, &limits).map_err(failure)?;
+    let mut reader = StreamReader::new(source, &limits_of(options)).map_err(failure)?;
     let root = match root(&reader) {
         Ok(root) => root,
         Err(rejection) => return Err(refuse(&mut reader, rejection)),
@@ -224,6 +225,13 @@ pub fn open<R: Read>(source: R, options: &StreamOptions) -> Result<OpenedStream<
         Ok(()) => Ok(OpenedStream { blocks, options: *options }),
         Err(rejection) => Err(blocks.refuse(rejection)),
     }
+}
+
+/// The limits of the archive.
+fn limits_of(options: &StreamOptions) -> car::Options {
+    let mut limits = options.repository.checked_archive();
+    limits.max_total_bytes = limits.max_total_bytes.min(MAX_BYTES);
+    limits
 }
 
 /// The first root, which must be able to be a commit.
@@ -351,30 +359,43 @@ impl<R: Read> SignedStream<R> {
     /// many of its blocks have to be held.
     pub fn verify(self) -> Result<Verified<StreamedRepository>, StreamFailure> {
         let Self { blocks, options, signature } = self;
-        let commit = blocks.commit().clone();
         let blocks = RefCell::new(blocks);
-        let walked = walk(&blocks, parse(&commit.data).data, &options.repository);
+        let walked = TreeWalk::new(&blocks, &options.repository).poll();
         let mut blocks = blocks.into_inner();
         blocks.read_to_end()?;
-        // A record that is missing was named before the walk ended.
-        let missing = blocks.missing_record();
-        let tree = match (missing, walked) {
-            (Some(missing), _) => return Err(missing.into()),
-            (None, Err(fault)) => return Err(fault.rejection(&blocks).into()),
-            (None, Ok(tree)) => tree,
-        };
-        let StreamTotals { blocks, bytes, extra, records } = blocks.into_totals();
-        check_extra(extra, &options.repository, &mut Err)?;
-        if options.repository.strict_records
-            && let Some(rejection) = records.rejection()
-        {
-            return Err(rejection.into());
+        match walked {
+            Poll::Ready(walked) => conclude(blocks, walked, signature, &options),
+            Poll::Pending => Err(io::Error::from(io::ErrorKind::WouldBlock).into()),
         }
-        let (invalid, flagged) = records.into_findings();
-        let whole =
-            StreamedRepository { commit, signature, tree, blocks, bytes, extra, invalid, flagged };
-        Ok(Verified::vouch(whole))
     }
+}
+
+/// The verdict on a stream that was read to its end after a walk.
+fn conclude<R: Read>(
+    mut blocks: StreamedBlocks<R>,
+    walked: Result<Summary, WalkFault>,
+    signature: SignatureProof,
+    options: &StreamOptions,
+) -> Result<Verified<StreamedRepository>, StreamFailure> {
+    // A record that is missing was named before the walk ended.
+    let missing = blocks.missing_record();
+    let tree = match (missing, walked) {
+        (Some(missing), _) => return Err(missing.into()),
+        (None, Err(fault)) => return Err(fault.rejection(&blocks).into()),
+        (None, Ok(tree)) => tree,
+    };
+    let commit = blocks.commit().clone();
+    let StreamTotals { blocks, bytes, extra, records } = blocks.into_totals();
+    check_extra(extra, &options.repository, &mut Err)?;
+    if options.repository.strict_records
+        && let Some(rejection) = records.rejection()
+    {
+        return Err(rejection.into());
+    }
+    let (invalid, flagged) = records.into_findings();
+    let whole =
+        StreamedRepository { commit, signature, tree, blocks, bytes, extra, invalid, flagged };
+    Ok(Verified::vouch(whole))
 }
 
 /// The fault that ended a walk.
@@ -397,32 +418,55 @@ impl WalkFault {
     }
 }
 
-/// Walks the tree as far as its first fault, or as far as the blocks can be read.
-fn walk<R: Read>(
-    blocks: &RefCell<StreamedBlocks<R>>,
-    root: Cid,
-    options: &Options,
-) -> Result<Summary, WalkFault> {
-    let mut paths = RepoPathChecker::default();
-    let mut walk = Walker::over(root, StreamedNodes(blocks), &options.tree);
-    while let Some(step) = walk.next() {
-        match step {
-            Ok(Step::Node { .. }) => {}
-            Ok(Step::Record { key, value }) => {
-                let checked =
-                    if options.allow_any_key { Ok(()) } else { check_path(&mut paths, key) };
-                let cid = checked
-                    .and_then(|()| record_cid(value).map_err(|rejection| rejection.with_key(key)));
-                let cid = cid.map_err(|rejection| WalkFault::Entry(Box::new(rejection)))?;
-                blocks.borrow_mut().record(key, cid);
-            }
-            Err(error) => return Err(WalkFault::Tree(error, walk.faulty_node().cloned())),
-        }
-        if blocks.borrow().has_failed() {
-            break;
-        }
+/// The walk over the tree of a stream.
+struct TreeWalk<B: SharedBlocks> {
+    blocks: B,
+    walk: Walker<StreamedNodes<B>>,
+    paths: RepoPathChecker,
+    allow_any_key: bool,
+}
+
+impl<B: SharedBlocks> TreeWalk<B> {
+    /// The walk over the tree that the commit names.
+    fn new(blocks: B, options: &Options) -> Self {
+        let root = parse(&blocks.blocks().borrow().commit().data).data;
+        let walk = Walker::over(root, StreamedNodes(blocks.clone()), &options.tree);
+        let paths = RepoPathChecker::default();
+        Self { blocks, walk, paths, allow_any_key: options.allow_any_key }
     }
-    Ok(walk.summary())
+
+    /// Walks as far as the first fault, or as far as the blocks can be read.
+    fn poll(&mut self) -> Poll<Result<Summary, WalkFault>> {
+        let Self { blocks, walk, paths, allow_any_key } = self;
+        let blocks = blocks.blocks();
+        loop {
+            if blocks.borrow_mut().poll_ready(walk.next_node()).is_pending() {
+                return Poll::Pending;
+            }
+            let Some(step) = walk.next() else { break };
+            match step {
+                Ok(Step::Node { .. }) => {}
+                Ok(Step::Record { key, value }) => {
+                    let checked = if *allow_any_key { Ok(()) } else { check_path(paths, key) };
+                    let cid = checked.and_then(|()| {
+                        record_cid(value).map_err(|rejection| rejection.with_key(key))
+                    });
+                    match cid {
+                        Ok(cid) => blocks.borrow_mut().record(key, cid),
+                        Err(why) => return Poll::Ready(Err(WalkFault::Entry(Box::new(why)))),
+                    }
+                }
+                Err(error) => {
+                    let node = walk.faulty_node().cloned();
+                    return Poll::Ready(Err(WalkFault::Tree(error, node)));
+                }
+            }
+            if blocks.borrow().has_failed() {
+                break;
+            }
+        }
+        Poll::Ready(Ok(walk.summary()))
+    }
 }
 
 /// Maximum length of an archive: a record's place is kept in 39 bits.

@@ -45,9 +45,12 @@ fn of_export(export: &[u8], options: &Options) -> Verdict {
 }
 
 fn of_stream(source: impl Read, options: &StreamOptions) -> Result<Proof, StreamFailure> {
-    let whole = verify(source, Some(DID), &secret().public_key(), options)?;
+    verify(source, Some(DID), &secret().public_key(), options).map(|whole| proof(&whole))
+}
+
+fn proof(whole: &StreamedRepository) -> Proof {
     assert_eq!(cid_of(whole.commit_block()), whole.root());
-    Ok(Proof {
+    Proof {
         root: whole.root(),
         signature: whole.signature(),
         tree: whole.tree(),
@@ -56,7 +59,7 @@ fn of_stream(source: impl Read, options: &StreamOptions) -> Result<Proof, Stream
         extra: whole.extra(),
         invalid: whole.invalid_records().clone(),
         flagged: whole.flagged_records().clone(),
-    })
+    }
 }
 
 fn open_spill() -> io::Result<Box<dyn Spill>> {
@@ -91,8 +94,28 @@ fn assert_same_under(export: &[u8], limits: &Options) -> Verdict {
             Err(other) => panic!("{other}"),
         };
         assert_eq!(verdict, expected);
+        let len = if max_held_bytes == 100 { 97 } else { 100_000 };
+        let pushed = of_pushes(export, len, &options(limits, max_held_bytes));
+        assert_eq!(pushed, expected, "pushes of {len}");
     }
     expected
+}
+
+/// The verdict on an export that is pushed in pieces of `len` bytes.
+fn of_pushes(export: &[u8], len: usize, options: &StreamOptions) -> Verdict {
+    let mut feed = RepositoryFeed::new(Some(DID), &secret().public_key(), options);
+    let mut read = FeedProgress::default();
+    let rejected = |failure| match failure {
+        StreamFailure::Rejected(rejection) => *rejection,
+        other => panic!("{other}"),
+    };
+    for piece in export.chunks(len) {
+        feed.push(piece).map_err(rejected)?;
+        let now = feed.progress();
+        assert!(now.bytes >= read.bytes || now == FeedProgress::default(), "{now:?} {read:?}");
+        read = now;
+    }
+    feed.finish().map(|whole| proof(&whole)).map_err(rejected)
 }
 
 fn assert_same(export: &[u8]) -> Verdict {
@@ -200,6 +223,46 @@ fn reads_of_every_size_give_the_same_verdict() {
             }
         }
     }
+}
+
+#[test]
+fn pushes_of_every_size_give_the_verdict_of_the_export() {
+    let ordered = streamable(&Parts::of(50));
+    let last_first: Vec<_> = split(&ordered).into_iter().rev().collect();
+    let mut damaged = ordered.clone();
+    *damaged.last_mut().unwrap() ^= 1;
+    for export in
+        [&ordered, &join(split(&ordered)[0].0, &last_first), &damaged, &ordered[..900].to_vec()]
+    {
+        let expected = of_export(export, &Options::default());
+        for len in [1, 2, 3, 39, 500, 4_096] {
+            let options = options(&Options::default(), usize::MAX);
+            assert_eq!(of_pushes(export, len, &options), expected, "pushes of {len}");
+        }
+    }
+}
+
+#[test]
+fn a_feed_ends_at_a_fault_of_the_archive_and_ignores_what_comes_after() {
+    let mut export = streamable(&Parts::of(1_000));
+    let middle = export.len() / 2;
+    export[middle] ^= 1;
+    let mut feed = RepositoryFeed::without_signature(&StreamOptions::default());
+    let ends = export.chunks(1_000).position(|piece| feed.push(piece).is_err());
+    assert!(ends.is_some_and(|piece| piece * 1_000 < middle + 100_000), "{ends:?}");
+    assert!(feed.push(b"more").is_ok());
+    assert!(matches!(feed.finish(), Err(StreamFailure::Io(_))));
+}
+
+#[test]
+fn a_feed_without_a_limit_of_memory_to_spare_says_that_it_is_unordered() {
+    let blocks = split(&streamable(&Parts::of(200)));
+    let export = join(blocks[0].0, &blocks.iter().cloned().rev().collect::<Vec<_>>());
+    let limits = StreamOptions { max_held_bytes: 100, ..StreamOptions::default() };
+    let mut feed = RepositoryFeed::without_signature(&limits);
+    let pushed = export.chunks(1_000).try_for_each(|piece| feed.push(piece));
+    let verdict = pushed.and_then(|()| feed.finish());
+    assert!(matches!(verdict, Err(StreamFailure::Unordered)), "{verdict:?}");
 }
 
 #[test]
