@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::process::{self, at};
-use crate::{browser, interop};
+use crate::{browser, interop, left_out, zig};
 
 /// What to run, and over how many inputs.
 #[derive(Args, Clone, Debug)]
@@ -43,7 +43,9 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
 fn build(tools: &Path) -> Result<PathBuf, String> {
     let target = process::target_folder()?;
     process::run(&mut process::command("rustup", &["target", "add", WASM]))?;
-    process::cargo(&["build", "--profile=js", "-p", "wireproof-js", "--lib", "--target", WASM])?;
+    let arguments = ["build", "--profile=js", "-p", "wireproof-js", "--lib", "--target", WASM];
+    let mut cargo = process::command("cargo", &arguments);
+    process::run(cargo.env("RUSTFLAGS", zig::remap("--remap-path-prefix=")))?;
     let package = process::empty_folder("js-package")?;
     copy(&source("js"), &package.join("js"))?;
     for file in ["package.json", "README.md"] {
@@ -79,6 +81,7 @@ fn native_verdicts(inputs: u32) -> Result<PathBuf, String> {
     let folder = process::empty_folder("js-cases")?;
     let example = ["run", "--release", "-p", "wireproof-js", "--example", "verdicts", "--"];
     let mut verdicts = process::command("cargo", &example);
+    left_out::configure(&mut verdicts);
     process::run(verdicts.arg(&folder).arg(inputs.to_string()))?;
     Ok(folder)
 }
@@ -131,7 +134,7 @@ const WASM: &str = "wasm32-unknown-unknown";
 
 /// The features of WebAssembly that every supported engine has, and what is left out of the module.
 const OPTIMIZATIONS: [&str; 11] = [
-    "-O3",
+    "-O2",
     "--enable-bulk-memory",
     "--enable-multivalue",
     "--enable-mutable-globals",

@@ -44,7 +44,7 @@ pub(crate) fn folder_in(bytes: &[u8]) -> Option<String> {
 }
 
 /// Options that replace the folders of this machine by short names.
-fn remap(option: &str) -> String {
+pub(crate) fn remap(option: &str) -> String {
     let folders = folders_of_this_machine().into_iter();
     folders.map(|(folder, name)| format!("{option}{folder}={name}")).collect::<Vec<_>>().join(" ")
 }

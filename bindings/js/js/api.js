@@ -1,6 +1,6 @@
 /** Everything that the package has, without a module: an entry point loads one. */
 
-export { decodeCar } from './car.js';
+export { decodeCar, decodeCarStream } from './car.js';
 export { cborDecode, cborEncode, CborFloat } from './cbor.js';
 export { Cid } from './cid.js';
 export { WireproofError } from './error.js';

@@ -6,11 +6,13 @@ import { Cid } from './cid.js';
 export class Block {
 	#value;
 
-	constructor(bytes, places, at) {
+	/** @param offset where the data starts in the archive, if `bytes` are not all of it */
+	constructor(bytes, places, at, offset) {
 		const [cidAt, cidLength, length, flags] = [places[at], places[at + 1], places[at + 2], places[at + 3]];
 		this.cid = new Cid(bytes.subarray(cidAt, cidAt + cidLength));
-		this.offset = cidAt + cidLength;
-		this.bytes = bytes.subarray(this.offset, this.offset + length);
+		const start = cidAt + cidLength;
+		this.offset = offset ?? start;
+		this.bytes = bytes.subarray(start, start + length);
 		this.proved = (flags & 1) !== 0;
 		this.canonical = (flags & 2) !== 0;
 	}
@@ -27,11 +29,11 @@ export class Block {
 /** Numbers that describe a block. */
 const FIELDS = 4;
 
-/** The blocks whose places start at `from`. */
-export function blocksOf(bytes, places, from) {
+/** The blocks whose places start at `from`, and whose data starts at `offsets` where that is another place. */
+export function blocksOf(bytes, places, from, offsets) {
 	const blocks = [];
 	for (let at = from; at < places.length; at += FIELDS) {
-		blocks.push(new Block(bytes, places, at));
+		blocks.push(new Block(bytes, places, at, offsets?.[blocks.length]));
 	}
 	return blocks;
 }

@@ -54,6 +54,11 @@ export interface RepositoryOptions extends VerifyOptions {
 	maxExtraBlocks?: number;
 	/** Maximum bytes in such blocks. Default: no limit. */
 	maxExtraBytes?: number;
+	/**
+	 * Maximum bytes of blocks of a stream that are held because they come before a link to them. Default: 16 MiB. Servers
+	 * send archives in an order in which none is.
+	 */
+	maxHeldBytes?: number;
 	/** Ends the verification; the promise is rejected with the reason of the signal. */
 	signal?: AbortSignal;
 	/** Called while a stream is read, after every chunk, and once for bytes in memory. */
@@ -171,8 +176,8 @@ export interface TreeNode {
 
 /** A record in a slice. */
 export interface ProvedRecord extends RepositoryRecord {
-	/** The rule that the record breaks, if it is signed and not valid. */
-	readonly invalid?: { readonly code: string; readonly rule: string; readonly offset: number };
+	/** The rule that the record breaks, if it is signed and not valid; otherwise null. */
+	readonly invalid: { readonly code: string; readonly rule: string; readonly offset: number } | null;
 }
 
 /** A record at a path, or its absence, as the account signed it. */
@@ -331,21 +336,23 @@ export interface Car {
  */
 export function decodeCar(bytes: Uint8Array | ArrayBuffer): Car;
 
-/** A stream of blocks, with the roots of the archive. */
-export interface CarStream extends AsyncIterable<Block> {
-	/** The roots, once the header has arrived. */
-	readonly roots: Promise<Cid[]>;
+/** A CAR archive whose blocks arrive. */
+export interface CarStream {
+	readonly roots: Cid[];
+	/** The blocks in the order of the archive, to be read once. Ending the iteration early ends the source. */
+	readonly blocks: AsyncGenerator<Block, void, undefined>;
 }
 
 /**
- * Decodes a CAR archive as it arrives, in bounded memory. The hash of every block is checked before you get it.
+ * Decodes a CAR archive as it arrives, in bounded memory: the promise is resolved once the header is there. The hash of every
+ * block is checked before you get it.
  *
- * @throws WireproofError, from the iteration, at the first part that breaks a rule
+ * @throws WireproofError, from the promise or from the iteration, at the first part that breaks a rule
  */
 export function decodeCarStream(
 	source: ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>,
 	options?: { signal?: AbortSignal },
-): CarStream;
+): Promise<CarStream>;
 
 /** An operation of a commit frame on a record. */
 export interface FrameOp {
@@ -486,6 +493,8 @@ export interface Outcome {
 	readonly kind: Frame['kind'] | 'undecodable';
 	/** How a verified frame continues the known state of its account. */
 	readonly chain: 'intact' | 'first-seen' | 'broken' | 'still-desynchronized' | 'unproved' | null;
+	/** The code of the gap before a verified commit: fetch the repository. */
+	readonly gap: 'event/since' | 'event/prev-data' | null;
 	/** The broken rule, or the gap, as a sentence. */
 	readonly rule: string | null;
 	/** Bytes from the start of the frame to the part that broke the rule, where one part did. */
@@ -503,6 +512,8 @@ export interface Outcome {
 		readonly cid: string | null;
 		/** The bytes of the record, a view of the frame; undefined for a delete. */
 		readonly record: Uint8Array | undefined;
+		/** The rule that the record breaks, if it is signed and not valid; otherwise null. */
+		readonly invalid: { readonly code: string; readonly rule: string; readonly offset: number } | null;
 	}>;
 }
 

@@ -20,6 +20,6 @@ export function keyArguments(options, { mayBeUnsigned = false } = {}) {
 }
 
 /** The limits among `options`, as JSON. */
-export function limitsOf({ strictRecords, maxExtraBlocks, maxExtraBytes } = {}) {
-	return JSON.stringify({ strictRecords, maxExtraBlocks, maxExtraBytes });
+export function limitsOf({ strictRecords, maxExtraBlocks, maxExtraBytes, maxHeldBytes } = {}) {
+	return JSON.stringify({ strictRecords, maxExtraBlocks, maxExtraBytes, maxHeldBytes });
 }

@@ -2,16 +2,38 @@
 
 import { bytesOf, call } from './error.js';
 import { keyArguments, limitsOf } from './key.js';
-import { Repository as Opened, verify_repository } from './wasm/wireproof.js';
+import { pieces } from './pieces.js';
+import { Repository as Opened, RepositoryPieces, verify_repository } from './wasm/wireproof.js';
 
 export async function verifyRepository(source, options) {
 	const { kind, text, did } = keyArguments(options, { mayBeUnsigned: true });
-	const car = bytesOf(source, 'source');
 	options.signal?.throwIfAborted();
-	const json = call(() => verify_repository(car, kind, text, did, limitsOf(options)));
+	if (!(source instanceof Uint8Array || source instanceof ArrayBuffer)) {
+		return verifyStream(source, options);
+	}
+	const car = bytesOf(source, 'source');
+	return reported(call(() => verify_repository(car, kind, text, did, limitsOf(options))), options);
+}
+
+/** The summary, once the end is reported. */
+function reported(json, { onProgress }) {
 	const proved = JSON.parse(json);
-	options.onProgress?.({ bytes: proved.bytes, records: proved.records, nodes: proved.nodes });
+	onProgress?.({ bytes: proved.bytes, records: proved.records, nodes: proved.nodes });
 	return proved;
+}
+
+async function verifyStream(source, options) {
+	const { kind, text, did } = keyArguments(options, { mayBeUnsigned: true });
+	const stream = call(() => new RepositoryPieces(kind, text, did, limitsOf(options)));
+	try {
+		for await (const piece of pieces(source, options.signal)) {
+			const [bytes, records, nodes] = call(() => stream.push(piece));
+			options.onProgress?.({ bytes, records, nodes });
+		}
+		return reported(call(() => stream.finish()), options);
+	} finally {
+		stream.free();
+	}
 }
 
 export function openRepository(bytes, options) {

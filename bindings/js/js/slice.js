@@ -23,5 +23,5 @@ export function verifyRange(bytes, collections, options) {
 }
 
 function recordOf(car, { path, cid, offset, length, invalid }) {
-	return { path, cid, offset, bytes: car.subarray(offset, offset + length), invalid: invalid ?? undefined };
+	return { path, cid, offset, bytes: car.subarray(offset, offset + length), invalid };
 }

@@ -9,6 +9,7 @@ use crate::format::{self, FrameReader};
 use crate::judge::{self, FrameJudge};
 use crate::key::KeyArgument;
 use crate::repository::{self, OpenRepository, OptionFields};
+use crate::stream::{CarStream, RepositoryStream};
 use crate::{nostr_event, plc, slice};
 
 type Result<T> = std::result::Result<T, JsValue>;
@@ -195,5 +196,73 @@ impl Judge {
 
     pub fn import_state(&mut self, json: &str) -> Result<()> {
         Ok(self.0.import_state(json)?)
+    }
+}
+
+#[wasm_bindgen]
+pub struct RepositoryPieces(RepositoryStream);
+
+#[wasm_bindgen]
+impl RepositoryPieces {
+    #[wasm_bindgen(constructor)]
+    pub fn new(kind: &str, key: &str, did: Option<String>, options: &str) -> Result<Self> {
+        let options = OptionFields::parse(options)?;
+        Ok(Self(RepositoryStream::new(key_argument(kind, key), did.as_deref(), &options)?))
+    }
+
+    /// Bytes, records and nodes so far.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<f64>> {
+        let progress = self.0.push(bytes)?;
+        Ok(vec![progress.bytes as f64, progress.records as f64, progress.nodes as f64])
+    }
+
+    pub fn finish(&mut self) -> Result<String> {
+        Ok(self.0.finish()?)
+    }
+}
+
+#[wasm_bindgen]
+#[derive(Default)]
+pub struct CarPieces(CarStream);
+
+#[wasm_bindgen]
+pub struct CarBlocks(crate::stream::Blocks);
+
+#[wasm_bindgen]
+impl CarPieces {
+    #[wasm_bindgen(constructor)]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.0.push(bytes);
+    }
+
+    pub fn end(&mut self) {
+        self.0.end();
+    }
+
+    pub fn roots(&mut self) -> Result<Option<String>> {
+        Ok(self.0.roots()?)
+    }
+
+    pub fn next_blocks(&mut self) -> Result<Option<CarBlocks>> {
+        Ok(self.0.next_blocks()?.map(CarBlocks))
+    }
+}
+
+#[wasm_bindgen]
+impl CarBlocks {
+    pub fn bytes(&self) -> Vec<u8> {
+        self.0.bytes.clone()
+    }
+
+    pub fn places(&self) -> Vec<u32> {
+        self.0.places.clone()
+    }
+
+    pub fn offsets(&self) -> Vec<f64> {
+        self.0.offsets.clone()
     }
 }

@@ -34,14 +34,14 @@ pub fn car_places(bytes: &[u8]) -> Result<Vec<u32>, Fault> {
 fn push_block(places: &mut Vec<u32>, bytes: &[u8], block: &Block<'_>) {
     let cid = block.cid.as_bytes();
     let cid_at = place(bytes, cid) as u32;
+    places.extend([cid_at, cid.len() as u32, block.data.len() as u32, flags_of(block)]);
+}
+
+/// The flags of a block.
+pub(crate) fn flags_of(block: &Block<'_>) -> u32 {
     let is_proved = u32::from(block.proof == HashProof::Checked);
     let is_canonical = u32::from(block.cid.is_dag_cbor() && cbor::validate(block.data).is_ok());
-    places.extend([
-        cid_at,
-        cid.len() as u32,
-        block.data.len() as u32,
-        is_proved | is_canonical << 1,
-    ]);
+    is_proved | is_canonical << 1
 }
 
 /// Numbers that describe a block: offset of its CID, length of its CID, length of its data, which follows the CID, and two

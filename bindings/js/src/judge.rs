@@ -9,6 +9,7 @@ use codec::cbor::{KeyOrder, Reader};
 use crypto::{CompressedKey, SeededState};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use verify::InvalidRecord;
 use verify::sync::{
     AccountState, Chain, Head, Judge, Judged, MemoryState, Outcome, Policy, SyncEffect, SyncState,
 };
@@ -299,6 +300,7 @@ fn outcome(frame: &[u8], judged: &Judged<'_>) -> Value {
         "verified": outcome.is_accepted(),
         "kind": event.map_or("undecodable", Event::kind_name),
         "chain": chain(outcome),
+        "gap": gap(outcome),
         "rule": rule,
         "offset": offset,
         "seq": event.and_then(Event::seq),
@@ -350,6 +352,14 @@ fn chain(outcome: &Outcome<'_>) -> Option<&'static str> {
     })
 }
 
+/// The code of the gap between a verified commit and the known state.
+fn gap(outcome: &Outcome<'_>) -> Option<&'static str> {
+    match outcome {
+        Outcome::Commit(_, Chain::Broken(gap)) => Some(gap.code()),
+        _ => None,
+    }
+}
+
 /// An operation of a verified commit.
 fn operation(frame: &[u8], op: &RepoOp<'_>) -> Value {
     let is_there = op.action != Action::Delete;
@@ -359,6 +369,7 @@ fn operation(frame: &[u8], op: &RepoOp<'_>) -> Value {
         "path": op.path,
         "cid": op.cid.filter(|_| is_there).map(|cid| cid.to_string()),
         "record": record.map(|block| [place(frame, block.data), block.data.len()]),
+        "invalid": InvalidRecord::of_op(op).map(|invalid| Fault::from(invalid.error).to_value()),
     })
 }
 

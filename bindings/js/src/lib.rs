@@ -14,3 +14,4 @@ pub mod nostr_event;
 pub mod plc;
 pub mod repository;
 pub mod slice;
+pub mod stream;

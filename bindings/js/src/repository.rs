@@ -26,6 +26,8 @@ pub struct OptionFields {
     pub max_extra_blocks: Option<u64>,
     /// Maximum bytes in such blocks.
     pub max_extra_bytes: Option<u64>,
+    /// Maximum bytes of blocks of a stream that are held until the tree names them.
+    pub max_held_bytes: Option<usize>,
 }
 
 impl OptionFields {

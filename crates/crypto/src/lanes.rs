@@ -13,7 +13,7 @@ use crate::signature::{SignatureFault, SignatureVerdict};
 
 /// Whether this machine has lanes, and they verify `count` signatures faster than a library.
 pub(crate) fn are_faster(count: usize) -> bool {
-    count >= kernel::Backend::best().faster_from()
+    MAY_HAVE_LANES && count >= kernel::Backend::best().faster_from()
 }
 
 /// Whether the kernel verifies these few signatures one by one, with the tables of their keys, faster than a library.
@@ -21,7 +21,7 @@ pub(crate) fn are_faster_for<C: StoredCurve, K: LaneCheck<C>>(
     checks: &[K],
     cache: Option<&KeyCache>,
 ) -> bool {
-    let Some(cache) = cache else { return false };
+    let (true, Some(cache)) = (MAY_HAVE_LANES, cache) else { return false };
     let has_table =
         |check: &K| cache.table_size(&check.compressed_key()) >= Some(kernel::ALONE_FROM);
     !checks.is_empty() && checks.iter().all(has_table)
@@ -88,6 +88,10 @@ fn fault_of_invalid(key: &CompressedKey) -> SignatureFault {
         Err(_) => SignatureFault::Key,
     }
 }
+
+/// Whether the kernel may be faster than a library. WebAssembly has no product of 128 bits: its kernel takes as long as `k256`, and
+/// would be a fifth of the module.
+pub(crate) const MAY_HAVE_LANES: bool = !cfg!(target_family = "wasm");
 
 /// Signatures in a chunk: they share the kernel's inversion, and the core's cache holds their tables.
 const CHUNK: usize = 256;

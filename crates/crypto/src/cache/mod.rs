@@ -20,6 +20,7 @@ use std::collections::HashMap;
 use kernels::curve::{KeyTable, TableSize};
 
 use crate::compressed::CompressedKey;
+use crate::lanes;
 use crate::public_key::PublicKey;
 use enlarged::{Enlarged, Place};
 pub use seeded::SeededState;
@@ -192,7 +193,8 @@ impl KeyCache {
 
     /// Counts a valid signature, and enlarges the table of a key that has become busy.
     fn count_use(&mut self, at: usize) {
-        if let Some(size) = enlarged::size_after(self.add_use(at)) {
+        let size = enlarged::size_after(self.add_use(at));
+        if let Some(size) = size.filter(|_| lanes::MAY_HAVE_LANES) {
             self.enlarge(at, size);
         }
     }
