@@ -16,6 +16,7 @@ use codec::car::{BlockBatch, StreamError, StreamReader};
 
 use super::held::{HeldBlocks, HoldError, TakenBlock};
 use super::records::{RecordChecks, References, WantedRecords};
+use super::tables::TableState;
 use super::{StreamFailure, StreamOptions};
 use crate::repository::rejection::{RepositoryFault, RepositoryRejection};
 
@@ -33,7 +34,7 @@ pub(super) struct StreamedBlocks<R> {
     failure: Option<StreamFailure>,
     commit: CommitBlock,
     /// Where the data starts of every node that the walk has reached.
-    nodes: HashMap<Cid, u64>,
+    nodes: HashMap<Cid, u64, TableState>,
     /// Whether the node that was asked for last had been reached before.
     is_repeated: bool,
     /// Number of references to records so far.
@@ -89,7 +90,7 @@ impl<R: Read> StreamedBlocks<R> {
     }
 
     fn new(reader: StreamReader<R>, root: Cid, options: &StreamOptions) -> Self {
-        let repository = &options.repository;
+        let (repository, tables) = (&options.repository, TableState::new(options.seed));
         Self {
             reader,
             batch: BlockBatch::default(),
@@ -98,12 +99,12 @@ impl<R: Read> StreamedBlocks<R> {
             is_fed: false,
             failure: None,
             commit: CommitBlock { cid: root, offset: 0, data: Arc::from(&[][..]) },
-            nodes: HashMap::new(),
+            nodes: HashMap::with_hasher(tables.clone()),
             is_repeated: false,
             references: 0,
-            records: RecordChecks::new(repository.max_record_bytes, options.flag_records),
-            wanted: WantedRecords::default(),
-            held: HeldBlocks::new(options.max_held_bytes, options.spill),
+            records: RecordChecks::new(repository.max_record_bytes, options.flag_records, &tables),
+            wanted: WantedRecords::new(tables.clone()),
+            held: HeldBlocks::new(options.max_held_bytes, options.spill, tables),
             max_held_bytes: options.max_held_bytes,
             is_walking: true,
             foreign: BlockTotals::default(),

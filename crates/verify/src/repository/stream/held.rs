@@ -7,6 +7,8 @@ use std::sync::Arc;
 use atproto::repo::BlockTotals;
 use codec::Cid;
 
+use super::tables::TableState;
+
 /// A file for blocks beyond the limit of memory, of this process alone.
 pub trait Spill: Read + Write + Seek {}
 
@@ -30,7 +32,7 @@ impl From<io::Error> for HoldError {
 
 /// Held blocks by CID, of repeated ones the first.
 pub(super) struct HeldBlocks {
-    blocks: HashMap<Cid, HeldBlock>,
+    blocks: HashMap<Cid, HeldBlock, TableState>,
     max_memory_bytes: usize,
     /// Bytes of data in memory.
     memory_bytes: usize,
@@ -61,8 +63,13 @@ pub(super) struct TakenBlock {
 }
 
 impl HeldBlocks {
-    pub(super) fn new(max_memory_bytes: usize, open_spill: Option<OpenSpill>) -> Self {
-        Self { blocks: HashMap::new(), max_memory_bytes, memory_bytes: 0, open_spill, spill: None }
+    pub(super) fn new(
+        max_memory_bytes: usize,
+        open_spill: Option<OpenSpill>,
+        tables: TableState,
+    ) -> Self {
+        let blocks = HashMap::with_hasher(tables);
+        Self { blocks, max_memory_bytes, memory_bytes: 0, open_spill, spill: None }
     }
 
     /// Adds a block whose data is at `offset` of the archive.
@@ -205,7 +212,7 @@ mod tests {
 
     #[test]
     fn blocks_come_back_from_memory_and_from_the_spill_file_in_any_order() {
-        let mut held = HeldBlocks::new(100_000, Some(open));
+        let mut held = HeldBlocks::new(100_000, Some(open), TableState::new(None));
         for number in 0..500 {
             assert!(held.insert(cid(number), number as u64, &data(number)).is_ok());
         }
@@ -224,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_block_that_is_taken_leaves_room_for_as_many_bytes() {
-        let mut held = HeldBlocks::new(1_000, None);
+        let mut held = HeldBlocks::new(1_000, None, TableState::new(None));
         for (number, len) in [(1, 600), (2, 400), (3, 400)] {
             if number == 3 {
                 assert!(held.take(&cid(2)).unwrap().is_some());
@@ -236,7 +243,7 @@ mod tests {
 
     #[test]
     fn without_a_spill_file_the_limit_of_memory_is_an_error() {
-        let mut held = HeldBlocks::new(10, None);
+        let mut held = HeldBlocks::new(10, None, TableState::new(Some([3; 16])));
         assert!(held.insert(cid(1), 0, &[0; 10]).is_ok());
         assert!(held.insert(cid(1), 5, &[0; 10]).is_ok(), "a further copy takes no memory");
         assert!(matches!(held.insert(cid(2), 0, &[0]), Err(HoldError::Limit)));

@@ -39,6 +39,7 @@ mod blocks;
 mod feed;
 mod held;
 mod records;
+mod tables;
 #[cfg(test)]
 mod tests;
 
@@ -79,13 +80,16 @@ pub struct StreamOptions {
     pub spill: Option<OpenSpill>,
     /// Whether records are also checked against the data model, as [`Flagged`] reports it.
     pub flag_records: bool,
+    /// The secret by which tables place the CIDs of the archive; `None` takes one of this process. WebAssembly has none: give
+    /// random bytes there. It never changes a verdict.
+    pub seed: Option<[u8; 16]>,
 }
 
 impl Default for StreamOptions {
     /// The default limits of repositories, 64 MiB of held blocks and no file for more, no flagged records.
     fn default() -> Self {
         let repository = Options::default();
-        Self { repository, max_held_bytes: 64 << 20, spill: None, flag_records: false }
+        Self { repository, max_held_bytes: 64 << 20, spill: None, flag_records: false, seed: None }
     }
 }
 

@@ -7,6 +7,7 @@ use codec::Cid;
 use codec::cid::Codec;
 
 use super::held::HeldBlocks;
+use super::tables::TableState;
 
 use crate::flagged::{FlaggedRecord, RecordFlag};
 use crate::invalid::check_record;
@@ -25,14 +26,17 @@ pub(super) struct References<P> {
 }
 
 /// Records that the tree names and that have not arrived since, with their references by collection.
-#[derive(Default)]
 pub(super) struct WantedRecords {
-    records: HashMap<Cid, Vec<References<Box<[u8]>>>>,
+    records: HashMap<Cid, Vec<References<Box<[u8]>>>, TableState>,
     /// Total length of the paths.
     path_bytes: u64,
 }
 
 impl WantedRecords {
+    pub(super) fn new(tables: TableState) -> Self {
+        Self { records: HashMap::with_hasher(tables), path_bytes: 0 }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
@@ -103,7 +107,7 @@ pub(super) struct RecordChecks {
     log: RecordLog,
     collections: Collections,
     /// Records of which every further reference counts, or whose block must be kept.
-    outcomes: HashMap<Cid, RecordOutcome>,
+    outcomes: HashMap<Cid, RecordOutcome, TableState>,
     findings: Findings,
 }
 
@@ -118,13 +122,13 @@ struct Findings {
 }
 
 impl RecordChecks {
-    pub(super) fn new(max_bytes: usize, flags: bool) -> Self {
+    pub(super) fn new(max_bytes: usize, flags: bool, tables: &TableState) -> Self {
         Self {
             max_bytes,
             flags,
             log: RecordLog::default(),
-            collections: Collections::default(),
-            outcomes: HashMap::new(),
+            collections: Collections::new(tables.clone()),
+            outcomes: HashMap::with_hasher(tables.clone()),
             findings: Findings {
                 invalid: InvalidRecords::default(),
                 first_invalid: (u64::MAX, 0),
@@ -302,15 +306,19 @@ impl RecordLog {
 }
 
 /// The collections of those records in a log that have no outcome, whose neighbors mostly have the same.
-#[derive(Default)]
 struct Collections {
     names: Vec<Box<[u8]>>,
-    numbers: HashMap<Box<[u8]>, u32>,
+    numbers: HashMap<Box<[u8]>, u32, TableState>,
     /// Indices in the log from which on the collection is another one, and the index of its name.
     changes: Vec<(u32, u32)>,
 }
 
 impl Collections {
+    fn new(tables: TableState) -> Self {
+        let (names, changes) = (Vec::new(), Vec::new());
+        Self { names, numbers: HashMap::with_hasher(tables), changes }
+    }
+
     /// The record at `index`, which is after all others, is in `collection`.
     #[inline]
     fn set(&mut self, index: usize, collection: &[u8]) {

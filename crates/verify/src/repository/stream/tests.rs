@@ -68,7 +68,8 @@ fn open_spill() -> io::Result<Box<dyn Spill>> {
 
 fn options(repository: &Options, max_held_bytes: usize) -> StreamOptions {
     let (repository, spill) = (*repository, Some(open_spill as OpenSpill));
-    StreamOptions { repository, max_held_bytes, spill, flag_records: true }
+    let seed = (max_held_bytes == 100).then_some([5; 16]);
+    StreamOptions { repository, max_held_bytes, spill, flag_records: true, seed }
 }
 
 /// A reader that gives at most `len` bytes at a time.
@@ -517,7 +518,8 @@ fn an_invalid_record_is_at_its_first_copy() {
 
 #[test]
 fn what_is_not_yet_written_to_a_spill_file_is_bounded() {
-    let mut held = HeldBlocks::new(0, Some(open_counting_spill));
+    let mut held =
+        HeldBlocks::new(0, Some(open_counting_spill), super::tables::TableState::new(None));
     SPILLED.set(0);
     let mut all = 0;
     for (number, len) in [300_000].into_iter().chain([10_000; 100]).enumerate() {
