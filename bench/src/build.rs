@@ -67,11 +67,17 @@ impl LaunchCommand {
     }
 }
 
-/// The file in the folder of a Python runner that names the folder of its extension module's crate.
+/// The file in the folder of a runner of one of our packages that names the folder of the package's crate.
 const MODULE: &str = "module";
 
 /// The variable that names the folder of a Python package that is built already, to measure in its place.
 const PYTHON_PACKAGE: &str = "WIREPROOF_PYTHON_PACKAGE";
+
+/// The folder of the npm package, from the folder of its runner. It is built by `cargo xtask js`.
+const NODE_PACKAGE: &str = "../../../target/js-package";
+
+/// The variable that names another folder with the npm package.
+const NODE_PACKAGE_VARIABLE: &str = "WIREPROOF_JS_PACKAGE";
 
 /// The variable that names the Cargo profile of the Rust runners, for runs in which speed does not count.
 const RUST_PROFILE: &str = "WIREPROOF_RUST_PROFILE";
@@ -274,6 +280,10 @@ impl Builder {
     /// npm installs packages into the folder of the sources, so the sources are copied.
     fn node(&self, id: &str, dir: &Path, mode: Mode) -> Result<LaunchCommand, String> {
         let toolchain = self.tool("node", "--version", dir)?;
+        if dir.join(MODULE).is_file() {
+            let package = node_package(dir)?;
+            return Ok(LaunchCommand::new("node", dir).arg("runner.mjs").arg(package));
+        }
         let copy = self.dir.join(id);
         let installed = copy.join("node_modules");
         self.build_if_changed(id, mode, &[dir.to_owned()], &toolchain, &installed, |build| {
@@ -360,6 +370,14 @@ impl Builder {
         toolchains.insert(name.to_owned(), version.clone());
         Ok(version)
     }
+}
+
+/// The folder of the npm package, if it is built.
+fn node_package(dir: &Path) -> Result<PathBuf, String> {
+    let named = std::env::var_os(NODE_PACKAGE_VARIABLE).map(PathBuf::from);
+    let package = named.unwrap_or_else(|| dir.join(NODE_PACKAGE));
+    let built = package.canonicalize();
+    built.map_err(|_| "its package is not built: cargo xtask js --build-only".to_owned())
 }
 
 /// A running build.

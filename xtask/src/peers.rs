@@ -156,7 +156,7 @@ fn hostile_fault(row: &Value, peer: &str) -> Option<String> {
     let has_outcome = |outcome: &str| {
         row["cases"].as_array().into_iter().flatten().any(|case| case["outcome"] == outcome)
     };
-    let is_ours = ["wireproof", "python-wireproof"].contains(&peer);
+    let is_ours = ["wireproof", "python-wireproof", "ts-wireproof"].contains(&peer);
     if (is_ours && row["parity"] != "ok") || !has_outcome("accepted") || !has_outcome("refused") {
         return Some(format!("{peer}, hostile {}: {}", row["variant"], row["counts"]));
     }

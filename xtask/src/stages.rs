@@ -7,8 +7,8 @@
 //! ```text
 //! test      format     │ build                          │ libraries
 //!                      │                                │ commands
-//! --rest    toolchains │ build-all                      │ features, lints, documentation, examples, programs, pure-rust, documents, js
-//!                      │ servers, runners, environments │ peers, browser, claims, readers, python
+//! --rest    toolchains │ build-all                      │ features, lints, documentation, examples, programs, pure-rust, documents
+//!                      │ servers, runners, environments │ js, peers, browser, claims, readers, python
 //!                      │                                │ interop
 //! ```
 //!
@@ -83,9 +83,10 @@ const REST: &[Phase] = &[
             stage("programs", |_| programs()),
             stage("pure-rust", |_| pure_rust()),
             stage("documents", documents::run_commands),
-            stage("js", |_| js::test()).needs(Toolchain::Node),
         ],
         &[
+            // `peers` measures the package that `js` builds.
+            stage("js", |_| js::test()).needs(Toolchain::Node),
             stage("peers", peers::smoke_test),
             // `browser` reads the results of `peers`, and `claims` runs its builds.
             stage("browser", |_| browser::test()).needs(Toolchain::Node),

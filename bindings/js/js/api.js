@@ -9,4 +9,5 @@ export { Judge } from './judge.js';
 export * as nostr from './nostr.js';
 export { verifyPlcLog } from './plc.js';
 export { openRepository, Repository, verifyRepository } from './repository.js';
+export { verifySignature } from './signature.js';
 export { verifyRange, verifyRecord } from './slice.js';

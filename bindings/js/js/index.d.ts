@@ -260,6 +260,27 @@ export interface PlcHistory {
  */
 export function verifyPlcLog(log: string | object[], options?: { did?: string }): PlcHistory;
 
+/** The verdict on a signature. */
+export interface SignatureVerdict {
+	readonly verified: boolean;
+	/** `verified`, or the stable code of the broken rule. */
+	readonly code: string;
+	/** The broken rule as a sentence. */
+	readonly rule?: string;
+}
+
+/**
+ * Verifies an ECDSA signature over the SHA-256 of a message by the strict rules of the AT Protocol: 64 bytes, both numbers in
+ * range, low S.
+ *
+ * @param key the key as `did:key`, of K-256 or P-256
+ */
+export function verifySignature(
+	message: Uint8Array | ArrayBuffer,
+	signature: Uint8Array | ArrayBuffer,
+	key: string,
+): SignatureVerdict;
+
 /** A content identifier, well formed. */
 export class Cid {
 	/** @param bytes the bytes of a CID, which are not checked here */

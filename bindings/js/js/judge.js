@@ -2,14 +2,14 @@
 
 import { bytesOf, call } from './error.js';
 import { joined } from './parts.js';
+import { newSeed } from './seed.js';
 import { account_of, Judge as Judging } from './wasm/wireproof.js';
 
 export class Judge {
 	#judge;
 
 	constructor({ keys, state, ...policy } = {}) {
-		const seed = crypto.getRandomValues(new Uint8Array(16));
-		this.#judge = call(() => new Judging(JSON.stringify(policy), seed));
+		this.#judge = call(() => new Judging(JSON.stringify(policy), newSeed()));
 		for (const [did, key] of keys instanceof Map ? keys : Object.entries(keys ?? {})) {
 			this.setKey(did, key);
 		}

@@ -3,6 +3,7 @@
 import { bytesOf, call } from './error.js';
 import { keyArguments, limitsOf } from './key.js';
 import { pieces } from './pieces.js';
+import { newSeed } from './seed.js';
 import { Repository as Opened, RepositoryPieces, verify_repository } from './wasm/wireproof.js';
 
 export async function verifyRepository(source, options) {
@@ -24,7 +25,7 @@ function reported(json, { onProgress }) {
 
 async function verifyStream(source, options) {
 	const { kind, text, did } = keyArguments(options, { mayBeUnsigned: true });
-	const stream = call(() => new RepositoryPieces(kind, text, did, limitsOf(options)));
+	const stream = call(() => new RepositoryPieces(kind, text, did, limitsOf(options), newSeed()));
 	try {
 		for await (const piece of pieces(source, options.signal)) {
 			const [bytes, records, nodes] = call(() => stream.push(piece));

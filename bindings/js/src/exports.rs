@@ -10,7 +10,7 @@ use crate::judge::{self, FrameJudge};
 use crate::key::KeyArgument;
 use crate::repository::{self, OpenRepository, OptionFields};
 use crate::stream::{CarStream, RepositoryStream};
-use crate::{nostr_event, plc, slice};
+use crate::{nostr_event, plc, signature, slice};
 
 type Result<T> = std::result::Result<T, JsValue>;
 
@@ -28,6 +28,10 @@ fn key_argument<'a>(kind: &'a str, text: &'a str) -> Option<KeyArgument<'a>> {
 
 fn required<'a>(kind: &'a str, text: &'a str) -> std::result::Result<KeyArgument<'a>, Fault> {
     key_argument(kind, text).ok_or_else(|| Fault::argument("key", "it is missing"))
+}
+
+fn seed_of(seed: &[u8]) -> std::result::Result<[u8; 16], Fault> {
+    seed.try_into().map_err(|_| Fault::argument("seed", "expected 16 bytes"))
 }
 
 /// The parts of a buffer that `ends` divides.
@@ -83,6 +87,11 @@ pub fn verify_range(
 #[wasm_bindgen]
 pub fn verify_plc_log(json: &str, did: Option<String>) -> Result<String> {
     Ok(plc::verify(json, did.as_deref())?)
+}
+
+#[wasm_bindgen]
+pub fn verify_signature(message: &[u8], sig: &[u8], key: &str) -> Result<String> {
+    Ok(signature::verify(message, sig, key)?)
 }
 
 #[wasm_bindgen]
@@ -174,8 +183,7 @@ pub struct Judge(FrameJudge);
 impl Judge {
     #[wasm_bindgen(constructor)]
     pub fn new(options: &str, seed: &[u8]) -> Result<Self> {
-        let seed = seed.try_into().map_err(|_| Fault::argument("seed", "expected 16 bytes"))?;
-        Ok(Self(FrameJudge::new(options, seed)?))
+        Ok(Self(FrameJudge::new(options, seed_of(seed)?)?))
     }
 
     pub fn set_key(&mut self, did: &str, key: Option<String>) -> Result<()> {
@@ -205,9 +213,16 @@ pub struct RepositoryPieces(RepositoryStream);
 #[wasm_bindgen]
 impl RepositoryPieces {
     #[wasm_bindgen(constructor)]
-    pub fn new(kind: &str, key: &str, did: Option<String>, options: &str) -> Result<Self> {
-        let options = OptionFields::parse(options)?;
-        Ok(Self(RepositoryStream::new(key_argument(kind, key), did.as_deref(), &options)?))
+    pub fn new(
+        kind: &str,
+        key: &str,
+        did: Option<String>,
+        options: &str,
+        seed: &[u8],
+    ) -> Result<Self> {
+        let (options, seed) = (OptionFields::parse(options)?, seed_of(seed)?);
+        let key = key_argument(kind, key);
+        Ok(Self(RepositoryStream::new(key, did.as_deref(), &options, seed)?))
     }
 
     /// Bytes, records and nodes so far.

@@ -13,5 +13,6 @@ pub mod key;
 pub mod nostr_event;
 pub mod plc;
 pub mod repository;
+pub mod signature;
 pub mod slice;
 pub mod stream;

@@ -18,7 +18,8 @@ pub struct RepositoryStream {
 }
 
 impl RepositoryStream {
-    /// Begins a verification. Without a key the author is not proved.
+    /// Begins a verification. Without a key the author is not proved. The seed places CIDs in tables, and must not be known to
+    /// who sends the archive.
     ///
     /// # Errors
     /// If there is no such key.
@@ -26,10 +27,12 @@ impl RepositoryStream {
         key: Option<KeyArgument<'_>>,
         did: Option<&str>,
         options: &OptionFields,
+        seed: [u8; 16],
     ) -> Result<Self, Fault> {
         let mut limits = StreamOptions::default();
         limits.repository = options.limits();
         limits.max_held_bytes = options.max_held_bytes.unwrap_or(MAX_HELD_BYTES);
+        limits.seed = Some(seed);
         let feed = match key {
             None => RepositoryFeed::without_signature(&limits),
             Some(key) => {

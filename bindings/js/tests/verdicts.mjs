@@ -104,6 +104,9 @@ const WAYS = {
 	'plc-log': {
 		text: (w, input) => w.verifyPlcLog(LOSSY.decode(input)),
 	},
+	signature: {
+		bytes: (w, input, { key }) => w.verifySignature(input.subarray(64), input.subarray(0, 64), key),
+	},
 	event: {
 		bytes: (w, input) => w.nostr.verifyMany([input]),
 		single: (w, input) => [w.nostr.verify(input)],

@@ -24,10 +24,12 @@ pub(crate) enum Kind {
     Cbor,
     PlcLog,
     Event,
+    /// A signature, then the message.
+    Signature,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Repository,
         Self::UnsignedRepository,
         Self::Range,
@@ -38,6 +40,7 @@ impl Kind {
         Self::Cbor,
         Self::PlcLog,
         Self::Event,
+        Self::Signature,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -52,6 +55,7 @@ impl Kind {
             Self::Cbor => "cbor",
             Self::PlcLog => "plc-log",
             Self::Event => "event",
+            Self::Signature => "signature",
         }
     }
 
@@ -130,6 +134,7 @@ pub(crate) fn all() -> Result<Vec<Seed>, Box<dyn Error>> {
     seeds.extend(records);
     seeds.push(Seed::new("a plain log", Kind::PlcLog, log().as_bytes()));
     seeds.extend(events()?);
+    seeds.extend([Curve::K256, Curve::P256].map(signature));
     seeds.extend(
         [&b"\xa0"[..], b"\xfb\x3f\xf0\0\0\0\0\0\0", b"\x1b\0\x20\0\0\0\0\0\0"]
             .map(|item| Seed::new("an item", Kind::Cbor, item)),
@@ -194,6 +199,14 @@ fn log() -> String {
     let prev = Some(first.cid());
     let second = signed(UnsignedOperation::Update(Update { data: next, prev }));
     format!("[{},{}]", first.to_json(), second.to_json())
+}
+
+/// A signature and its message.
+fn signature(curve: Curve) -> Seed {
+    let secret = SecretKey::from_bytes(curve, &[9; 32]).expect("a number below the order");
+    let bytes = [&secret.sign(MESSAGE)[..], MESSAGE].concat();
+    let key = secret.public_key().to_did_key();
+    Seed { key, ..Seed::new("a signature", Kind::Signature, &bytes) }
 }
 
 /// The events and the refused JSON of the published vectors.
@@ -278,6 +291,8 @@ fn files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
 fn secret() -> SecretKey {
     SecretKey::from_bytes(Curve::K256, &[7; 32]).expect("a number below the order")
 }
+
+const MESSAGE: &[u8] = b"a message of a few words";
 
 const VECTORS: &str = include_str!("../../../../docs/formats/nostr/vectors.json");
 

@@ -20,7 +20,7 @@ use wireproof_js::format::{self, FrameReader};
 use wireproof_js::judge::FrameJudge;
 use wireproof_js::key::KeyArgument;
 use wireproof_js::repository::OptionFields;
-use wireproof_js::{nostr_event, plc, repository, slice};
+use wireproof_js::{nostr_event, plc, repository, signature, slice};
 
 use data_encoding::BASE64;
 use inputs::{Kind, Seed};
@@ -97,6 +97,10 @@ fn judge(seed: &Seed, input: &[u8]) -> Result<Value, Fault> {
             })
         }
         Kind::PlcLog => parsed(plc::verify(&text, None)),
+        Kind::Signature => {
+            let (sig, message) = input.split_at(input.len().min(64));
+            parsed(signature::verify(message, sig, &seed.key))
+        }
         Kind::Event => parsed(nostr_event::verify_many(&[input], "either")),
     }
 }

@@ -77,7 +77,7 @@ pub(super) fn call(peer: &str, path: &str) -> &'static str {
 /// A peer, the registry and name of the library whose version it states, and its repository.
 type Known = (&'static str, &'static str, &'static str, &'static str);
 
-const PEERS: [Known; 25] = [
+const PEERS: [Known; 26] = [
     ("wireproof", "", "", "github.com/wireproof/wireproof"),
     ("go-atmos", "pkg.go.dev", "github.com/jcalabro/atmos", "github.com/jcalabro/atmos"),
     (
@@ -112,11 +112,12 @@ const PEERS: [Known; 25] = [
     ("ts-atcute", "npm", "@atcute/cbor", "github.com/mary-ext/atcute"),
     ("ts-atproto", "npm", "@atproto/crypto", "github.com/bluesky-social/atproto"),
     ("ts-nostr-tools", "npm", "nostr-tools", "github.com/nbd-wtf/nostr-tools"),
+    ("ts-wireproof", "", "", "github.com/wireproof/wireproof"),
     ("zig-zat", "", "", "tangled.org/zzstoatzz.io/zat"),
 ];
 
 /// From `bench/BIAS.md`, “Hostile input”.
-const CALLS: [(&str, &str, &str); 21] = [
+const CALLS: [(&str, &str, &str); 23] = [
     ("wireproof", "repo", "verify::repo::verify"),
     ("wireproof", "frames", "verify::sync::Judge::judge"),
     ("wireproof", "nostr", "nostr::Verifier"),
@@ -135,6 +136,8 @@ const CALLS: [(&str, &str, &str); 21] = [
     ("ts-atcute", "repo", "fromUint8Array, verifyRecord of each"),
     ("ts-atproto", "repo", "verifyRepoCar"),
     ("ts-atproto", "frames", "Firehose.parseEvt"),
+    ("ts-wireproof", "repo", "verifyRepository"),
+    ("ts-wireproof", "frames", "Judge.judgeMany"),
     ("rust-nostr", "nostr", "Event::from_json, verify"),
     ("rust-libsecp256k1", "nostr", "verify_schnorr"),
     ("ts-nostr-tools", "nostr", "verifyEvent"),
