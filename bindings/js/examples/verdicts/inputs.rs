@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use atproto::plc::{AccountData, UnsignedOperation, Update};
-use atproto::syntax::Datetime;
+use atproto::repo::RepositoryWriter;
+use atproto::syntax::{Datetime, Did, Tid};
+use codec::cbor::Encoder;
 use crypto::{Curve, SecretKey};
 use data_encoding::BASE64;
 use serde_json::{Value, json};
@@ -171,6 +173,23 @@ fn records(seeds: &[Seed], key: &str) -> Vec<Seed> {
     seeds.iter().filter(is_valid).take(8).map(of).collect()
 }
 
+/// A signed repository of some 70 MB in streamable order, with its account and key as JSON.
+pub(crate) fn large() -> Result<(Vec<u8>, String), Box<dyn Error>> {
+    let (did, secret) = ("did:web:large.example", secret());
+    let mut writer = RepositoryWriter::new(Did::parse(did)?);
+    let mut record = Encoder::new();
+    for number in 0..LARGE_RECORDS {
+        record.truncate(0);
+        let text = format!("record {number} {}", "of some length ".repeat(10));
+        record.map(2).text("text").text(&text).text("$type").text("app.test.note");
+        let rkey = Tid::new(1_700_000_000_000_000 + 1_000_003 * number, 0);
+        writer.create(&format!("app.test.note/{rkey}"), record.as_bytes())?;
+    }
+    writer.commit(Tid::new(1_782_864_000_000_000, 0), |message| secret.sign(message))?;
+    let owner = json!({ "did": did, "key": secret.public_key().to_did_key() }).to_string();
+    Ok((writer.export(Vec::new())?, owner))
+}
+
 /// The frames in a file of frames; a part of one that is cut is a frame too.
 pub(crate) fn split_frames(file: &[u8]) -> Vec<&[u8]> {
     let (mut frames, mut rest) = (Vec::new(), file.get(4..).unwrap_or_default());
@@ -291,6 +310,8 @@ fn files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
 fn secret() -> SecretKey {
     SecretKey::from_bytes(Curve::K256, &[7; 32]).expect("a number below the order")
 }
+
+const LARGE_RECORDS: u64 = 230_000;
 
 const MESSAGE: &[u8] = b"a message of a few words";
 

@@ -1,5 +1,5 @@
 //! `verdicts FOLDER COUNT` writes inputs and the verdicts of the library on this machine to `FOLDER/cases.json`: the hostile set, the
-//! published vectors, the files in `WIREPROOF_FIXTURES`, and COUNT mutations of them.
+//! published vectors, the files in `WIREPROOF_FIXTURES`, and COUNT mutations of them. It also writes a large repository, `large.car`.
 //!
 //! | key of `cases.json` | content |
 //! |---|---|
@@ -52,6 +52,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let seeds: Vec<Value> = seeds.iter().map(Seed::to_value).collect();
     let text = json!({ "seeds": seeds, "cases": cases }).to_string();
     std::fs::write(folder.join("cases.json"), text)?;
+    let (car, owner) = inputs::large()?;
+    std::fs::write(folder.join("large.car"), car)?;
+    std::fs::write(folder.join("large.json"), owner)?;
     Ok(())
 }
 
