@@ -45,7 +45,8 @@ fn build(tools: &Path) -> Result<PathBuf, String> {
     process::run(&mut process::command("rustup", &["target", "add", WASM]))?;
     let arguments = ["build", "--profile=js", "-p", "wireproof-js", "--lib", "--target", WASM];
     let mut cargo = process::command("cargo", &arguments);
-    process::run(cargo.env("RUSTFLAGS", zig::remap("--remap-path-prefix=")))?;
+    let flags = format!("-Ctarget-feature=+simd128 {}", zig::remap("--remap-path-prefix="));
+    process::run(cargo.env("RUSTFLAGS", flags))?;
     let package = process::empty_folder("js-package")?;
     copy(&source("js"), &package.join("js"))?;
     for file in ["package.json", "README.md"] {

@@ -10,10 +10,12 @@
 //! ```
 
 mod arm_sha2;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", test))]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_feature = "simd128", test))]
 #[cfg_attr(target_arch = "aarch64", allow(dead_code, reason = "one stream needs no scheduler"))]
 mod lanes;
 mod portable;
+#[cfg(any(target_feature = "simd128", test))]
+mod quad;
 #[cfg(test)]
 mod tests;
 #[cfg(target_arch = "x86_64")]
@@ -88,12 +90,15 @@ pub enum Backend {
     Avx512,
     /// ARMv8 SHA-2 instructions, one message at a time.
     ArmSha2,
+    /// Four messages in vectors of 128 bits of WebAssembly.
+    Quad,
 }
 
 impl Backend {
     /// Every back end, the portable one first.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Portable,
+        Self::Quad,
         Self::Avx2,
         Self::ShaNi,
         Self::ShaNiInterleaved,
@@ -115,6 +120,7 @@ impl Backend {
             Self::ShaNiInterleaved => "sha-ni-x4",
             Self::Avx512 => "avx512-x16",
             Self::ArmSha2 => "arm-sha2",
+            Self::Quad => "simd128-x4",
         }
     }
 
@@ -122,6 +128,8 @@ impl Backend {
     pub fn is_available(self) -> bool {
         match self {
             Self::Portable => true,
+            #[cfg(any(target_feature = "simd128", test))]
+            Self::Quad => true,
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => x86_avx2::is_available(),
             #[cfg(target_arch = "x86_64")]
@@ -141,11 +149,11 @@ impl Backend {
     pub fn for_batch(count: usize) -> Self {
         let ranked: &[Self] = match count {
             0 | 1 => &[Self::ShaNi, Self::ArmSha2],
-            2..EIGHT_LANES_PAY_FROM => &[Self::ShaNiInterleaved, Self::ArmSha2],
+            2..EIGHT_LANES_PAY_FROM => &[Self::ShaNiInterleaved, Self::ArmSha2, WASM],
             EIGHT_LANES_PAY_FROM..LANES_PAY_FROM => {
-                &[Self::ShaNiInterleaved, Self::ArmSha2, Self::Avx2]
+                &[Self::ShaNiInterleaved, Self::ArmSha2, Self::Avx2, WASM]
             }
-            _ => &[Self::Avx512, Self::ShaNiInterleaved, Self::ArmSha2, Self::Avx2],
+            _ => &[Self::Avx512, Self::ShaNiInterleaved, Self::ArmSha2, Self::Avx2, WASM],
         };
         ranked.iter().copied().find(|b| b.is_available()).unwrap_or(Self::Portable)
     }
@@ -159,6 +167,8 @@ impl Backend {
         assert!(self.is_available(), "{} is not available on this machine", self.name());
         match self {
             Self::Portable => one_by_one(messages, digests, portable::digest),
+            #[cfg(any(target_feature = "simd128", test))]
+            Self::Quad => lanes::run::<4, quad::Lanes>(messages, digests),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => lanes::run::<8, x86_avx2::Lanes>(messages, digests),
             #[cfg(target_arch = "x86_64")]
@@ -188,6 +198,9 @@ fn one_by_one(messages: &[&[u8]], digests: &mut [Digest], digest: fn(&[u8]) -> D
         *out = digest(message);
     }
 }
+
+/// The back end for many messages where the compiler's vectors are all there is.
+const WASM: Backend = if cfg!(target_family = "wasm") { Backend::Quad } else { Backend::Portable };
 
 /// From this many messages on, eight lanes of AVX2 are faster than the portable form.
 const EIGHT_LANES_PAY_FROM: usize = 4;
