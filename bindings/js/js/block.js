@@ -1,26 +1,48 @@
 /** Blocks of archives and frames, by the places that the module has found. */
 
-import { decodeChecked } from './cbor.js';
+import { Reader } from './cbor.js';
 import { Cid } from './cid.js';
 
+/** A block, whose parts are made at the first access: most callers need few of them. */
 export class Block {
+	#source;
+	#cidAt;
+	#start;
+	#end;
+	#flags;
+	#cid;
+	#bytes;
 	#value;
 
-	/** @param offset where the data starts in the archive, if `bytes` are not all of it */
-	constructor(bytes, places, at, offset) {
-		const [cidAt, cidLength, length, flags] = [places[at], places[at + 1], places[at + 2], places[at + 3]];
-		this.cid = new Cid(bytes.subarray(cidAt, cidAt + cidLength));
-		const start = cidAt + cidLength;
-		this.offset = offset ?? start;
-		this.bytes = bytes.subarray(start, start + length);
-		this.proved = (flags & 1) !== 0;
-		this.canonical = (flags & 2) !== 0;
+	/** @param offset where the data starts in the archive, if `source` is not all of it */
+	constructor(source, places, at, offset) {
+		this.#source = source;
+		this.#cidAt = places[at];
+		this.#start = places[at] + places[at + 1];
+		this.#end = this.#start + places[at + 2];
+		this.#flags = places[at + 3];
+		this.offset = offset ?? this.#start;
 	}
 
-	/** The value, which is made at the first access; undefined if the data is not canonical DAG-CBOR. */
+	get cid() {
+		return (this.#cid ??= new Cid(this.#source, this.#cidAt, this.#start));
+	}
+
+	get bytes() {
+		return (this.#bytes ??= this.#source.subarray(this.#start, this.#end));
+	}
+
+	get proved() {
+		return (this.#flags & 1) !== 0;
+	}
+
+	get canonical() {
+		return (this.#flags & 2) !== 0;
+	}
+
 	get value() {
 		if (this.#value === undefined && this.canonical) {
-			this.#value = decodeChecked(this.bytes);
+			this.#value = new Reader(this.#source, this.#start).value();
 		}
 		return this.#value;
 	}

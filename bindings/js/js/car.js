@@ -12,7 +12,7 @@ export function decodeCar(bytes) {
 	const roots = [];
 	const end = 1 + 2 * places[0];
 	for (let at = 1; at < end; at += 2) {
-		roots.push(new Cid(input.subarray(places[at], places[at] + places[at + 1])));
+		roots.push(new Cid(input, places[at], places[at] + places[at + 1]));
 	}
 	return { roots, blocks: blocksOf(input, places, end) };
 }

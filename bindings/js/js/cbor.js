@@ -22,12 +22,7 @@ export class CborFloat {
 export function cborDecode(bytes) {
 	const input = bytesOf(bytes, 'bytes');
 	call(() => check_cbor(input));
-	return decodeChecked(input);
-}
-
-/** The value of bytes that the module has checked: one canonical item, or several of which the first is read. */
-export function decodeChecked(bytes) {
-	return new Reader(bytes).value();
+	return new Reader(input).value();
 }
 
 /** Reads items that are known to be canonical. */
@@ -100,6 +95,24 @@ export class Reader {
 		return textOf(this.bytes, start, this.at);
 	}
 
+	/** A name of a map: nearly all are names that came before. */
+	key(length) {
+		const start = this.at;
+		if (length === 0 || length > MAX_SHORT_TEXT) {
+			return this.text(length);
+		}
+		const { bytes } = this;
+		this.at += length;
+		const slot = (length * 37 + bytes[start] * 5 + bytes[this.at - 1] * 11 + bytes[start + (length >> 1)]) & (NAMES.length - 1);
+		const known = NAMES[slot];
+		if (known !== undefined && isAt(known.bytes, bytes, start, length)) {
+			return known.text;
+		}
+		const text = textOf(bytes, start, this.at);
+		NAMES[slot] = { bytes: bytes.slice(start, this.at), text };
+		return text;
+	}
+
 	array(length) {
 		const items = new Array(length);
 		for (let at = 0; at < length; at++) {
@@ -113,7 +126,7 @@ export class Reader {
 		for (let at = 0; at < length; at++) {
 			const head = this.bytes[this.at++];
 			const low = head & 31;
-			const key = this.text(low < 24 ? low : this.number(low));
+			const key = this.key(low < 24 ? low : this.number(low));
 			if (key === '__proto__') {
 				const value = this.value();
 				Object.defineProperty(map, key, { value, enumerable: true, configurable: true, writable: true });
@@ -129,7 +142,9 @@ export class Reader {
 		this.at += 1;
 		const low = this.bytes[this.at++] & 31;
 		const length = low < 24 ? low : this.number(low);
-		return new Cid(this.byteString(length).subarray(1));
+		const start = this.at + 1;
+		this.at += length;
+		return new Cid(this.bytes, start, this.at);
 	}
 
 	simple(low) {
@@ -146,23 +161,45 @@ function four(bytes, at) {
 	return ((bytes[at] << 24) | (bytes[at + 1] << 16) | (bytes[at + 2] << 8) | bytes[at + 3]) >>> 0;
 }
 
+/** Whether the bytes of a name are at a place. */
+function isAt(name, bytes, start, length) {
+	if (name.length !== length) {
+		return false;
+	}
+	for (let at = 0; at < length; at++) {
+		if (name[at] !== bytes[start + at]) {
+			return false;
+		}
+	}
+	return true;
+}
+
 /** Text that is known to be UTF-8: short ASCII without a call of the decoder. */
 function textOf(bytes, start, end) {
 	if (end - start > MAX_SHORT_TEXT) {
-		return DECODER.decode(bytes.subarray(start, end));
+		return longText(bytes, start, end);
 	}
 	let text = '';
 	for (let at = start; at < end; at++) {
 		if (bytes[at] > 0x7f) {
-			return DECODER.decode(bytes.subarray(start, end));
+			return longText(bytes, start, end);
 		}
 		text += String.fromCharCode(bytes[at]);
 	}
 	return text;
 }
 
+/** Node.js decodes a part of an array without a view of it. */
+function longText(bytes, start, end) {
+	return UTF8_SLICE ? UTF8_SLICE.call(bytes, start, end) : DECODER.decode(bytes.subarray(start, end));
+}
+
+const UTF8_SLICE = globalThis.Buffer?.prototype.utf8Slice;
 const DECODER = new TextDecoder('utf-8', { ignoreBOM: true });
 const MAX_SHORT_TEXT = 24;
+
+/** The last name of each slot: a cache, which changes no result. */
+const NAMES = new Array(512).fill(undefined);
 
 export function cborEncode(value) {
 	const writer = new Writer();

@@ -1,10 +1,25 @@
 /** Content identifiers: bytes, and their text once it is asked for. */
 
 export class Cid {
+	#source;
+	#start;
+	#end;
 	#text;
 
-	constructor(bytes) {
-		this.bytes = bytes;
+	/** The bytes from `start` to `end`, of which a view is made at the first access. */
+	constructor(bytes, start = 0, end = bytes.length) {
+		this.#source = bytes;
+		this.#start = start;
+		this.#end = end;
+	}
+
+	get bytes() {
+		if (this.#start !== 0 || this.#end !== this.#source.length) {
+			this.#source = this.#source.subarray(this.#start, this.#end);
+			this.#start = 0;
+			this.#end = this.#source.length;
+		}
+		return this.#source;
 	}
 
 	/** The codec of a CID of version 1 of less than 128, such as 0x71 for DAG-CBOR; undefined otherwise. */
