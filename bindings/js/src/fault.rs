@@ -10,8 +10,12 @@ use verify::repository::RepositoryRejection;
 use verify::sync::SyncRejection;
 
 /// A broken rule, or a wrong argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault(Box<Details>);
+
+/// The rule and its place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fault {
+pub struct Details {
     /// The stable code, as in docs/formats/codes.md; `argument` for a wrong argument.
     pub code: &'static str,
     /// The broken rule.
@@ -28,12 +32,20 @@ pub struct Fault {
     pub index: Option<usize>,
 }
 
+impl From<Details> for Fault {
+    #[cold]
+    fn from(details: Details) -> Self {
+        Self(Box::new(details))
+    }
+}
+
 impl Fault {
     /// The fault of an argument.
     #[must_use]
     pub fn argument(name: &str, why: impl ToString) -> Self {
         let rule = why.to_string();
-        Self { code: "argument", message: format!("{name}: {rule}"), rule, ..Self::default() }
+        let message = format!("{name}: {rule}");
+        Details { code: "argument", message, rule, ..Details::default() }.into()
     }
 
     /// The fields, without those that are not known.
@@ -45,13 +57,13 @@ impl Fault {
                 fields.insert(name.to_owned(), value);
             }
         };
-        set("code", Some(self.code.into()));
-        set("rule", Some(self.rule.as_str().into()));
-        set("message", Some(self.message.as_str().into()));
-        set("offset", self.offset.map(Value::from));
-        set("cid", self.cid.as_deref().map(Value::from));
-        set("path", self.path.as_deref().map(Value::from));
-        set("index", self.index.map(Value::from));
+        set("code", Some(self.0.code.into()));
+        set("rule", Some(self.0.rule.as_str().into()));
+        set("message", Some(self.0.message.as_str().into()));
+        set("offset", self.0.offset.map(Value::from));
+        set("cid", self.0.cid.as_deref().map(Value::from));
+        set("path", self.0.path.as_deref().map(Value::from));
+        set("index", self.0.index.map(Value::from));
         fields
     }
 
@@ -65,7 +77,7 @@ impl Fault {
 impl From<RepositoryRejection> for Fault {
     #[cold]
     fn from(why: RepositoryRejection) -> Self {
-        Self {
+        Details {
             code: why.code(),
             rule: why.fault.to_string(),
             message: why.to_string(),
@@ -74,70 +86,76 @@ impl From<RepositoryRejection> for Fault {
             path: why.path.map(String::from),
             index: None,
         }
+        .into()
     }
 }
 
 impl From<PlcRejection> for Fault {
     #[cold]
     fn from(why: PlcRejection) -> Self {
-        Self {
+        Details {
             code: why.code(),
             rule: why.fault.to_string(),
             message: why.to_string(),
             index: Some(why.index),
-            ..Self::default()
+            ..Details::default()
         }
+        .into()
     }
 }
 
 impl From<CarError> for Fault {
     #[cold]
     fn from(error: CarError) -> Self {
-        Self {
+        Details {
             code: error.fault.code(),
             rule: error.fault.to_string(),
             message: error.to_string(),
             offset: Some(error.offset),
-            ..Self::default()
+            ..Details::default()
         }
+        .into()
     }
 }
 
 impl From<FrameError> for Fault {
     #[cold]
     fn from(error: FrameError) -> Self {
-        Self {
+        Details {
             code: SyncRejection::from(error).code(),
             rule: error.fault.to_string(),
             message: error.to_string(),
             offset: Some(error.offset as u64),
-            ..Self::default()
+            ..Details::default()
         }
+        .into()
     }
 }
 
 impl From<cbor::DecodeError> for Fault {
     #[cold]
     fn from(error: cbor::DecodeError) -> Self {
-        Self {
+        Details {
             code: "dag-cbor",
             rule: error.reason.to_string(),
             message: error.to_string(),
             offset: Some(error.offset as u64),
-            ..Self::default()
+            ..Details::default()
         }
+        .into()
     }
 }
 
 impl From<RecordError> for Fault {
     #[cold]
     fn from(error: RecordError) -> Self {
-        Self {
+        Details {
             code: error.code(),
             rule: error.fault.to_string(),
             message: error.to_string(),
             offset: Some(error.offset as u64),
-            ..Self::default()
+            ..Details::default()
         }
+        .into()
     }
 }

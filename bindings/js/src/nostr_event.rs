@@ -5,7 +5,7 @@ use nostr::{Arena, DecodeError, Event, EventFault, IdSerialization, Limits, veri
 use nostr_formats::Format;
 use serde_json::{Map, Value};
 
-use crate::fault::Fault;
+use crate::fault::{Details, Fault};
 
 /// The verdicts on events, each JSON of `texts`, as a JSON array.
 ///
@@ -51,13 +51,14 @@ fn verdict(event: Option<&Event<'_>>, fault: Option<Fault>) -> Value {
 }
 
 fn unreadable(error: DecodeError) -> Fault {
-    Fault {
+    Details {
         code: "event/unreadable",
         rule: error.reason.to_string(),
         message: error.to_string(),
         offset: Some(error.offset as u64),
-        ..Fault::default()
+        ..Details::default()
     }
+    .into()
 }
 
 fn fault_of(fault: EventFault) -> Fault {
@@ -67,5 +68,6 @@ fn fault_of(fault: EventFault) -> Fault {
         EventFault::Signature(_) => "signature/wrong",
         _ => "event/refused",
     };
-    Fault { code, rule: fault.to_string(), message: fault.to_string(), ..Fault::default() }
+    let (rule, message) = (fault.to_string(), fault.to_string());
+    Details { code, rule, message, ..Details::default() }.into()
 }
