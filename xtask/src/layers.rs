@@ -117,7 +117,7 @@ const fn row(layer: u8, name: &'static str, uses: Uses) -> Crate {
     Crate { name, layer, uses }
 }
 
-const TABLE: [Crate; 41] = [
+const TABLE: [Crate; 42] = [
     row(1, "base", Uses::Only(&[])),
     row(1, "kernels", Uses::Only(&[])),
     row(2, "codec", Uses::Only(&["kernels"])),
@@ -239,6 +239,7 @@ const TABLE: [Crate; 41] = [
     row(13, "bench-cli", Uses::AllBelow),
     row(13, "cli", Uses::AllBelow),
     row(14, "js", Uses::AllBelow),
+    row(14, "page", Uses::AllBelow),
     row(14, "python", Uses::AllBelow),
     // For programs of others: none of ours uses it.
     row(14, "wireproof", Uses::AllBelow),

@@ -55,6 +55,7 @@ impl Selection {
                 "--workspace",
                 "--exclude=wireproof-interop",
                 "--exclude=wireproof-js",
+                "--exclude=wireproof-page",
                 "--exclude=wireproof-python",
                 "--exclude=wireproof-query",
             ],

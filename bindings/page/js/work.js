@@ -1,0 +1,62 @@
+// The worker that verifies, and questions to it.
+import { byId } from "./dom.js";
+
+/** A question that was stopped. */
+export class Stopped extends Error {}
+
+/** A worker, started before its first question, and started again after a stop. */
+export class Work {
+  constructor() {
+    const source = new Blob([byId("worker").textContent], { type: "text/javascript" });
+    this.address = URL.createObjectURL(source);
+    this.waiting = new Map();
+    this.next = 1;
+  }
+
+  /** Starts the worker, which decodes and compiles the module. */
+  start() {
+    if (this.worker) return;
+    this.worker = new Worker(this.address);
+    this.worker.onmessage = ({ data }) => this.receive(data);
+    this.worker.onerror = (event) => this.fail(new Error(event.message || "the worker failed"));
+    this.worker.postMessage({ wasm: byId("wasm").textContent });
+  }
+
+  /** Asks about a copy of `bytes`; `onProgress(read)` gets the number of bytes read so far. */
+  ask(question, bytes, onProgress = () => {}) {
+    this.start();
+    const id = this.next;
+    this.next += 1;
+    const message = { id, question: JSON.stringify(question), bytes };
+    return new Promise((resolve, reject) => {
+      this.waiting.set(id, { resolve, reject, onProgress });
+      this.worker.postMessage(message);
+    });
+  }
+
+  receive({ id, progress, answer, error }) {
+    const waiting = this.waiting.get(id);
+    if (error !== undefined && !waiting) this.fail(new Error(error));
+    if (!waiting) return;
+    if (progress !== undefined) {
+      waiting.onProgress(progress);
+      return;
+    }
+    this.waiting.delete(id);
+    if (error === undefined) waiting.resolve({ ...JSON.parse(answer.json), tables: answer });
+    else waiting.reject(new Error(error));
+  }
+
+  /** Ends the worker and every question. */
+  stop() {
+    this.fail(new Stopped());
+  }
+
+  fail(error) {
+    this.worker?.terminate();
+    this.worker = undefined;
+    const waiting = [...this.waiting.values()];
+    this.waiting.clear();
+    for (const { reject } of waiting) reject(error);
+  }
+}

@@ -1,0 +1,58 @@
+//! A slice of a repository that proves one record or its absence: the nodes on its path.
+
+use atproto::mst::canonical;
+use atproto::repo::Repository;
+use codec::Cid;
+use crypto::PublicKey;
+use serde::Serialize;
+use verify::record::{self, Options};
+
+use crate::Result;
+use crate::repository::{Summary, invalid, refusal, summary};
+
+/// A proved record, or its proved absence.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Proof {
+    /// What the commit says, and how much of the slice the proof needs.
+    pub summary: Summary,
+    /// The path.
+    pub path: String,
+    /// Offset and length of every node from the root to the record.
+    pub nodes: Vec<(usize, usize)>,
+    /// Offset and length of the record; `None` if it is proved to be absent.
+    pub record: Option<(usize, usize)>,
+}
+
+/// Verifies the record at `path` as [`record::verify`] does.
+///
+/// # Errors
+/// At the first fault.
+pub fn view(slice: &[u8], path: &str, did: Option<&str>, key: &PublicKey) -> Result<Proof> {
+    let options = Options::default();
+    let of_slice = |rejection| refusal(slice, &rejection);
+    let proof = record::verify(slice, path, did, key, &options).map_err(of_slice)?;
+    let repository =
+        Repository::read(slice, &options.archive).map_err(|error| of_slice(error.into()))?;
+    let archive = repository.archive();
+    let place = |block: &[u8]| (archive.offset_of(block) as usize, block.len());
+    let nodes = canonical::search(repository.commit().data, &repository, path.as_bytes());
+    let nodes = nodes.map_or(Vec::new(), |found| found.nodes);
+    let summary = Summary {
+        signed: true,
+        blocks: archive.block_count(),
+        nodes: proof.nodes() as u64,
+        records: u64::from(proof.record().is_some()),
+        extra_blocks: proof.extra().blocks,
+        extra_bytes: proof.extra().bytes,
+        invalid_records: u64::from(proof.invalid_record().is_some()),
+        first_invalid: proof.invalid_record().map(|record| invalid(&repository, record)),
+        ..summary(&repository)
+    };
+    Ok(Proof {
+        summary,
+        path: path.to_owned(),
+        nodes: nodes.iter().map(|(_, block): &(Cid, &[u8])| place(block)).collect(),
+        record: proof.record().map(|(_, block)| place(block)),
+    })
+}
