@@ -41,12 +41,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
 
 /// Compiles the module, writes the package and returns its folder.
 fn build(tools: &Path) -> Result<PathBuf, String> {
-    let target = process::target_folder()?;
-    process::run(&mut process::command("rustup", &["target", "add", WASM]))?;
-    let arguments = ["build", "--profile=js", "-p", "wireproof-js", "--lib", "--target", WASM];
-    let mut cargo = process::command("cargo", &arguments);
-    let flags = format!("-Ctarget-feature=+simd128 {}", zig::remap("--remap-path-prefix="));
-    process::run(cargo.env("RUSTFLAGS", flags))?;
+    let module = compile("wireproof-js")?;
     let package = process::empty_folder("js-package")?;
     copy(&source("js"), &package.join("js"))?;
     for file in ["package.json", "README.md"] {
@@ -56,13 +51,24 @@ fn build(tools: &Path) -> Result<PathBuf, String> {
         copy(&process::root().join(file), &package.join(file))?;
     }
     let folder = package.join("js/wasm");
-    bind(&target.join(WASM).join("js/wireproof_js.wasm"), &folder)?;
+    bind(&module, &folder)?;
     optimize(tools, &folder.join("wireproof_bg.wasm"))?;
     Ok(package)
 }
 
+/// Compiles the module of a crate and returns its path.
+pub(crate) fn compile(package: &str) -> Result<PathBuf, String> {
+    let target = process::target_folder()?;
+    process::run(&mut process::command("rustup", &["target", "add", WASM]))?;
+    let arguments = ["build", "--profile=js", "-p", package, "--lib", "--target", WASM];
+    let mut cargo = process::command("cargo", &arguments);
+    let flags = format!("-Ctarget-feature=+simd128 {}", zig::remap("--remap-path-prefix="));
+    process::run(cargo.env("RUSTFLAGS", flags))?;
+    Ok(target.join(WASM).join("js").join(format!("{}.wasm", package.replace('-', "_"))))
+}
+
 /// Writes the module without its custom sections, and the JavaScript that calls it.
-fn bind(module: &Path, folder: &Path) -> Result<(), String> {
+pub(crate) fn bind(module: &Path, folder: &Path) -> Result<(), String> {
     let manifest = source("bindgen/Cargo.toml");
     let mut bindgen = process::command("cargo", &["run", "--release", "--locked", "--quiet"]);
     bindgen.arg("--manifest-path").arg(manifest);
@@ -71,7 +77,7 @@ fn bind(module: &Path, folder: &Path) -> Result<(), String> {
 }
 
 /// Optimizes the module in place.
-fn optimize(tools: &Path, module: &Path) -> Result<(), String> {
+pub(crate) fn optimize(tools: &Path, module: &Path) -> Result<(), String> {
     let mut optimizer = process::command("node", &[]);
     optimizer.arg(tools.join("node_modules/binaryen/bin/wasm-opt")).args(OPTIMIZATIONS);
     process::run(optimizer.arg(module).arg("-o").arg(module))
@@ -127,7 +133,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn source(part: &str) -> PathBuf {
+pub(crate) fn source(part: &str) -> PathBuf {
     process::root().join("bindings/js").join(part)
 }
 

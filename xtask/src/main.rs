@@ -16,6 +16,7 @@ mod left_out;
 mod mutants;
 #[cfg(test)]
 mod package_counts;
+mod page;
 mod peers;
 mod process;
 mod programs;
@@ -56,6 +57,8 @@ enum Command {
     Python(python_package::Options),
     /// Build the npm package, and test it in Node and in Chromium.
     Js(js::Options),
+    /// Build the page that verifies in a browser, and test it in Chromium.
+    Page(page::Options),
     /// Build the wheels of the Python package, and import each where this machine can.
     Wheels(wheels::Options),
     /// Count the phrases that our documents overuse.
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
         Command::Readers => process::build_all().and_then(|()| readers::run()),
         Command::Python(options) => python_package::run(&options),
         Command::Js(options) => js::run(&options),
+        Command::Page(options) => page::run(&options),
         Command::Wheels(options) => wheels::run(&options),
         Command::Words => words::check(),
         Command::Layers => layers::check_workspace(),

@@ -8,7 +8,7 @@
 //! test      format     │ build                          │ libraries
 //!                      │                                │ commands
 //! --rest    toolchains │ build-all                      │ features, lints, documentation, examples, programs, pure-rust, documents
-//!                      │ servers, runners, environments │ js, peers, browser, claims, readers, python
+//!                      │ servers, runners, environments │ js, peers, browser, page, claims, readers, python
 //!                      │                                │ interop
 //! ```
 //!
@@ -28,7 +28,7 @@ use clap::Args;
 use crate::left_out::{self, LeftOut};
 use crate::process::{self, Selection, at, cargo};
 use crate::toolchains::{Toolchain, Without};
-use crate::{browser, documents, interop, js, layers, peers, python_package, readers, words};
+use crate::{browser, documents, interop, js, layers, page, peers, python_package, readers, words};
 
 /// A part of the test command.
 struct Stage {
@@ -90,6 +90,7 @@ const REST: &[Phase] = &[
             stage("peers", peers::smoke_test),
             // `browser` reads the results of `peers`, and `claims` runs its builds.
             stage("browser", |_| browser::test()).needs(Toolchain::Node),
+            stage("page", |_| page::test()).needs(Toolchain::Node),
             stage("claims", peers::prove_claims),
             stage("readers", |_| readers::run()).needs(Toolchain::Python),
             stage("python", |_| python_package::test()).needs(Toolchain::Python),
