@@ -18,7 +18,7 @@ use std::process::Command;
 use clap::Args;
 
 use crate::zig::{self, Zig};
-use crate::{process, programs};
+use crate::{page, process, programs};
 use trial::Trial;
 
 /// What to build.
@@ -38,6 +38,7 @@ pub(crate) struct Options {
 /// Builds, checks and tests everything.
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let tools = Tools::install(&options.targets)?;
+    page::build()?;
     for target in &options.targets {
         println!("\n=== {target}");
         let binaries = tools.build(target)?;
@@ -82,6 +83,7 @@ impl Tools {
     /// Builds the programs and returns their folder.
     fn build(&self, target: &str) -> Result<PathBuf, String> {
         let mut build = self.cargo("zigbuild", target)?;
+        build.env("WIREPROOF_PAGE", process::target("page/wireproof.html"));
         process::run(build.args(["--profile", "dist"]).args(DISTRIBUTED))?;
         Ok(process::target(target).join("dist"))
     }

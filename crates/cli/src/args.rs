@@ -16,6 +16,7 @@ use crate::get::GetArgs;
 use crate::inspect::InspectArgs;
 use crate::key::KeyArgs;
 use crate::nostr::NostrCommand;
+use crate::page::PageArgs;
 use crate::plc::PlcCommand;
 use crate::repo::{self, LsArgs, RepoCommand};
 use crate::resolve::ResolveArgs;
@@ -67,6 +68,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Config(ConfigCommand),
     Doctor(Box<DoctorArgs>),
+    Page(PageArgs),
     /// Print a completion script for a shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {

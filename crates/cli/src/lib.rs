@@ -15,6 +15,7 @@ mod get;
 mod inspect;
 mod key;
 mod nostr;
+mod page;
 mod plc;
 mod repo;
 mod resolve;
@@ -77,6 +78,7 @@ fn execute(args: Args) -> Result<(), Failure> {
             config::run(&command, args.global.config.as_deref(), of_all_programs(), output)
         }
         Command::Doctor(args) => doctor::run(&args, output),
+        Command::Page(args) => page::run(&args, output),
         Command::Completions { shell } => {
             manual::print_completions(of_all_programs(), shell, output)
         }

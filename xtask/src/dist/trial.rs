@@ -32,6 +32,7 @@ impl Trial<'_> {
             fs::copy(&from, &to).map_err(|error| at(&from, &error))?;
         }
         self.verify()?;
+        self.write_page()?;
         self.follow()?;
         if can_start_itself {
             self.bench()
@@ -45,6 +46,11 @@ impl Trial<'_> {
         let mut verify = (self.launch)("wireproof", &[]);
         verify.arg("verify").arg(self.path("repository.car"));
         process::run(verify.arg("--did-doc").arg(self.path("repository.did.json")))
+    }
+
+    fn write_page(&self) -> Result<(), String> {
+        let mut page = (self.launch)("wireproof", &[]);
+        process::run(page.args(["page", "--out"]).arg(self.path("page.html")))
     }
 
     fn follow(&self) -> Result<(), String> {
