@@ -2,7 +2,7 @@
 import { announce, bounded, byId, byteSize } from "./dom.js";
 import { formOf, readPasted } from "./forms.js";
 import { lookUp } from "./requests.js";
-import { frameView, identityView, nostrView, recordView, refusedView, repositoryView, unknownView, workingText } from "./views.js";
+import { argumentView, frameView, identityView, nostrView, recordView, refusedView, repositoryView, unknownView, workingText } from "./views.js";
 import { Stopped, Work } from "./work.js";
 
 const MAX_FILE = 1 << 30;
@@ -53,6 +53,7 @@ async function viewOf({ form, bytes, name, path, did, key, handle, turn }) {
   const { result, refusal, tables } = await work.ask(question, bytes, (read) => turn === current && working(form, read, bytes.length));
   const took = performance.now() - asked;
   const shared = { form, result, refusal, tables, bytes, name, identity, key: keyOf, did: account, took, ask: (ask, block) => work.ask(ask, block) };
+  if (refusal?.code === "argument") return argumentView(shared);
   if (form === "log" || form === "document") return identityView({ ...shared, isConfirmed: remember(form, result, handle) });
   if (refusal) return refusedView(shared);
   return { repository: repositoryView, record: recordView, frame: frameView, nostr: nostrView }[form](shared);
@@ -73,6 +74,8 @@ async function accountOf(form, bytes) {
 function remember(form, result, handle) {
   if (!result) return false;
   const isConfirmed = handle !== undefined && handle === result.handle;
+  // A log proves, a document only states.
+  if (form === "document" && known.get(result.did)?.source === "log") return isConfirmed;
   if (known.size >= MAX_KNOWN) known.delete(known.keys().next().value);
   known.set(result.did, { ...result, source: form, isConfirmed });
   return isConfirmed;
@@ -126,12 +129,12 @@ function openText(text) {
 }
 
 function startLookUp(name) {
-  const verifyIdentity = async (form, bytes, did, handle) => {
+  const verifyIdentity = async (form, bytes, { did, handle }) => {
     await verify(bytes, `the ${form} of ${did}`, { did, handle });
     return known.get(did) ?? null;
   };
-  const show = (bytes, { did, path, handle }) => verify(bytes, did, { did, path, handle });
-  lookUp({ name, directory: byId("directory").value, verifyIdentity, show }).catch(showFault);
+  const showData = (bytes, given) => verify(bytes, given.did, given);
+  lookUp({ name, directory: byId("directory").value, verifyIdentity, showData }).catch(showFault);
 }
 
 function connect() {

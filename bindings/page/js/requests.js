@@ -42,7 +42,7 @@ export class LookUp {
           input.readOnly = true;
           button.hidden = true;
           state.textContent = `Answered: ${byteSize(bytes.length)} from ${new URL(input.value).host}`;
-          resolve({ bytes, item });
+          resolve({ bytes, host: new URL(input.value).host });
         } catch (fault) {
           item.className = "failed";
           state.textContent = bounded(fault.message, 300);
@@ -109,12 +109,15 @@ async function readBody(response, most, onProgress) {
   return bytes;
 }
 
-/** The chain from a name to data: `verify(form, bytes, did)` gives identities, `show(bytes, options)` shows data. */
-export async function lookUp({ name, directory, verifyIdentity, show }) {
+/** The chain from a name to data: `verifyIdentity(form, bytes, given)` proves identities, `showData(bytes, given)` shows data. */
+export async function lookUp({ name, directory, verifyIdentity, showData }) {
   const requests = new LookUp();
   let { did } = name;
+  let handle;
   if (!did) {
-    const { bytes } = await requests.offer({ purpose: `1. Ask ${name.handle} for its DID`, url: `https://${name.handle}/.well-known/atproto-did` });
+    const { bytes, host } = await requests.offer({ purpose: `1. Ask ${name.handle} for its DID`, url: `https://${name.handle}/.well-known/atproto-did` });
+    // Another host says nothing about the handle.
+    handle = host === name.handle ? name.handle : undefined;
     did = new TextDecoder().decode(bytes.subarray(0, 2048)).trim();
     if (!/^did:(plc|web):[a-zA-Z0-9._:%-]+$/.test(did)) {
       requests.note(`The answer is not a DID: ${did.slice(0, 100)}`);
@@ -124,7 +127,7 @@ export async function lookUp({ name, directory, verifyIdentity, show }) {
   const isPlc = did.startsWith("did:plc:");
   const url = isPlc ? `${directory.replace(/\/+$/, "")}/${did}/log/audit` : documentUrl(did);
   const { bytes } = await requests.offer({ purpose: isPlc ? `2. Ask the directory for the log of ${did}` : `2. Ask the server for the document of ${did}`, url });
-  const identity = await verifyIdentity(isPlc ? "log" : "document", bytes, did, name.handle);
+  const identity = await verifyIdentity(isPlc ? "log" : "document", bytes, { did, handle });
   if (identity === null) return;
   if (!identity.host) {
     requests.note("The identity names no server.");
@@ -133,7 +136,7 @@ export async function lookUp({ name, directory, verifyIdentity, show }) {
   const [collection, rkey] = name.path?.split("/") ?? [];
   const query = name.path ? `com.atproto.sync.getRecord?did=${encodeURIComponent(did)}&collection=${encodeURIComponent(collection)}&rkey=${encodeURIComponent(rkey)}` : `com.atproto.sync.getRepo?did=${encodeURIComponent(did)}`;
   const answer = await requests.offer({ purpose: name.path ? "3. Ask its server for the proof of the record" : "3. Ask its server for the repository", url: `${identity.host.replace(/\/+$/, "")}/xrpc/${query}`, most: MAX_REPOSITORY });
-  await show(answer.bytes, { did, path: name.path, handle: name.handle });
+  await showData(answer.bytes, { did, path: name.path });
 }
 
 /** The address of the document of a did:web. */

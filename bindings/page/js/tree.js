@@ -34,8 +34,8 @@ export class TreePicture {
 
   /** The color of records `first` to `end`: of their collection, if it is one of the first eight. */
   color(first, end) {
-    const index = this.collections.findIndex((collection) => first >= collection.first && first < collection.end);
-    return index < 0 || index > 7 || end > this.collections[index].end ? "" : ` h${index}`;
+    const index = this.collections.slice(0, 8).findIndex((collection) => first >= collection.first && end <= collection.end);
+    return index < 0 ? "" : ` h${index}`;
   }
 
   /** Lights the proof path of a record. */
@@ -213,9 +213,12 @@ export class TreePicture {
     const y = this.y(rows - 1);
     const wide = (this.width - LEFT) / (this.range[1] - this.range[0]);
     if (wide < 5) {
-      for (const { first, end } of this.collections.slice(0, 500)) {
+      let drawn = 0;
+      for (const { first, end } of this.collections) {
         const span = this.span(first, end);
-        if (span) this.parts.push(svgEl("g", { class: `node${this.color(first, end)}`, "aria-hidden": "true" }, svgEl("rect", { x: span[0], y, width: Math.max(1, span[1] - span[0]), height: ROW, rx: 3, "data-from": first, "data-to": end })));
+        if (span === null || span[1] - drawn < 0.7) continue;
+        drawn = span[1];
+        this.parts.push(svgEl("g", { class: `node${this.color(first, end)}`, "aria-hidden": "true" }, svgEl("rect", { x: span[0], y, width: Math.max(1, span[1] - span[0]), height: ROW, rx: 3, "data-from": first, "data-to": end })));
       }
       return;
     }

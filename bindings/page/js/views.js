@@ -156,7 +156,7 @@ function nostrList(rows, refused, bytes) {
   const rowAt = (index) => rows[shown ? shown[index] : index];
   const fillRow = (element, index) => {
     const row = rowAt(index);
-    element.append(row.refusal ? el("span", { class: "bad" }, "✗") : el("span", { class: "good" }, "✓"), el("span", { class: "name" }, row.id ?? decoder.decode(bytes.subarray(row.offset, row.offset + 60))), el("span", { class: "size" }, row.refusal ? row.refusal.code : `kind ${row.kind}`));
+    element.append(row.refusal ? el("span", { class: "bad" }, "✗") : el("span", { class: "good" }, "✓"), el("span", { class: "name" }, row.id ?? bounded(decoder.decode(bytes.subarray(row.offset, row.offset + Math.min(60, row.length))))), el("span", { class: "size" }, row.refusal ? row.refusal.code : `kind ${row.kind}`));
   };
   const onChoose = async (index) => {
     const { offset, length, refusal } = rowAt(index);
@@ -209,6 +209,12 @@ function operationsOfLog(steps, bytes) {
   const list = el("div", { class: "log" }, el("ol", {}, ...steps.slice(0, MAX_OPERATIONS).map(item)));
   if (steps.length > MAX_OPERATIONS) list.append(el("p", { class: "soft small" }, `${numeral(steps.length - MAX_OPERATIONS)} more`));
   return list;
+}
+
+/** Options that are no key or no path. */
+export function argumentView({ refusal }) {
+  const text = `Nothing was verified. Correct the options: ${refusal.rule}.`;
+  return { cards: [verdictCard({ state: "partial", title: "Check the options", text })], said: text };
 }
 
 /** An input of no known form. */

@@ -1,5 +1,6 @@
 //! One question and its answer: the whole interface between the page and this module.
 
+use atproto::syntax::RepoPath;
 use codec::json;
 use crypto::{CompressedKey, PublicKey};
 use serde::{Deserialize, Serialize};
@@ -69,7 +70,7 @@ pub fn answer(question: &str, input: &[u8], progress: impl FnMut(usize)) -> Answ
     let question: serde_json::Result<Question> = serde_json::from_str(question);
     match question {
         Ok(question) => answer_to(&question, input, progress),
-        Err(error) => of::<()>(Err(Refusal::new("argument", error).into())),
+        Err(error) => of::<()>(Err(argument(error).into())),
     }
 }
 
@@ -104,19 +105,21 @@ fn of<T: Serialize>(outcome: Result<T>) -> Answer {
 }
 
 fn read_key(text: &str) -> Result<PublicKey> {
-    let key = if text.starts_with("did:") {
-        PublicKey::from_did_key(text)
-    } else {
-        PublicKey::from_multikey(text)
-    };
-    key.map_err(|error| Refusal::new("signature/key", error).into())
+    let is_did = text.starts_with("did:");
+    let key = if is_did { PublicKey::from_did_key(text) } else { PublicKey::from_multikey(text) };
+    key.map_err(|error| argument(format!("the signing key: {error}")).into())
 }
 
 fn proof(question: &Question, input: &[u8], key: Option<&PublicKey>) -> Result<record::Proof> {
-    let key = key.ok_or_else(|| {
-        Refusal::new("signature/no-key", "the proof of a record needs the key of its account")
-    })?;
-    record::view(input, question.path.as_deref().unwrap_or_default(), question.did.as_deref(), key)
+    let key = key.ok_or_else(|| argument("the proof of a record needs the key of its account"))?;
+    let path = question.path.as_deref().unwrap_or_default();
+    RepoPath::parse(path).map_err(|error| argument(format!("the record path: {error}")))?;
+    record::view(input, path, question.did.as_deref(), key)
+}
+
+/// The refusal of a question.
+fn argument(rule: impl ToString) -> Refusal {
+    Refusal::new("argument", rule)
 }
 
 /// The JSON of a block, as text.
@@ -125,5 +128,27 @@ fn block(input: &[u8]) -> Result<String> {
     match json::append_item(&mut text, input) {
         Ok(()) => Ok(String::from_utf8_lossy(&text).into_owned()),
         Err(error) => Err(Refusal::new("record/cbor", error).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(question: &str) -> String {
+        let answer = answer(question, b"", |_| ());
+        let json: serde_json::Value = serde_json::from_str(&answer.json).unwrap();
+        json["refusal"]["code"].as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_wrong_question_is_not_a_fault_of_the_input() {
+        assert_eq!(code("?"), "argument");
+        assert_eq!(code(r#"{"form":"repository","key":"did:key:zzz"}"#), "argument");
+        assert_eq!(code(r#"{"form":"record","path":"a.b.c/d"}"#), "argument");
+        let key = "did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme";
+        let question = format!(r#"{{"form":"record","key":"{key}","path":"odd"}}"#);
+        assert_eq!(code(&question), "argument");
+        assert_eq!(code(&question.replace("odd", "app.test.note/a")), "car/truncated");
     }
 }

@@ -1,6 +1,6 @@
 //! The identity of an account: from its DID log, which proves it, or from a DID document, which states it.
 
-use atproto::did_document::{self, DidDocument};
+use atproto::did_document::{self, DidDocument, DidDocumentError};
 use atproto::plc::{AccountData, Operation, UnsignedOperation};
 use atproto::syntax::DidBuf;
 use crypto::PublicKey;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use verify::plc::{self, AcceptedOperation};
 
-use crate::nostr::offset_of;
+use crate::nostr::{offset_at, offset_of};
 use crate::{Refusal, Result, offset_in};
 
 /// An account as it is now.
@@ -143,15 +143,23 @@ fn field_of(code: &str) -> Option<&'static str> {
 /// # Errors
 /// If it is not one.
 pub fn document(input: &[u8], did: Option<&str>) -> Result<Identity> {
-    let of_document = |rule: &dyn ToString| Refusal::new("identity/document", rule.to_string());
-    let document = DidDocument::parse(input, &did_document::Options::default())
-        .map_err(|error| of_document(&error))?;
+    let document =
+        DidDocument::parse(input, &did_document::Options::default()).map_err(|error| {
+            let refusal = Refusal::new(DOCUMENT, error);
+            match error {
+                DidDocumentError::Json { line, column } => {
+                    refusal.at(offset_at(input, line, column))
+                }
+                _ => refusal.or_find(input, b"\"id\"", "the field"),
+            }
+        })?;
     if did.is_some_and(|did| document.did() != did) {
-        let refusal = of_document(&"the document is of another DID");
+        let refusal = Refusal::new(DOCUMENT, DidDocumentError::OtherDid);
         return Err(refusal.or_find(input, b"\"id\"", "the field").into());
     }
-    let key: Option<PublicKey> = verify::identity::signing_key(&document)
-        .map_err(|error| of_document(&error).or_find(input, b"publicKeyMultibase", "the field"))?;
+    let key: Option<PublicKey> = verify::identity::signing_key(&document).map_err(|error| {
+        Refusal::new(DOCUMENT, error).or_find(input, b"\"verificationMethod\"", "the field")
+    })?;
     Ok(Identity {
         did: document.did().to_string(),
         handle: document.handle().map(|handle| handle.to_string()),
@@ -160,3 +168,6 @@ pub fn document(input: &[u8], did: Option<&str>) -> Result<Identity> {
         ..Identity::default()
     })
 }
+
+/// The code of a document that breaks a rule.
+const DOCUMENT: &str = "identity/document";

@@ -79,10 +79,15 @@ fn split(input: &[u8]) -> Result<Vec<&[u8]>> {
 }
 
 /// The place of an error of JSON.
-pub(super) fn offset_of(input: &[u8], error: &serde_json::Error) -> usize {
+pub(crate) fn offset_of(input: &[u8], error: &serde_json::Error) -> usize {
+    offset_at(input, error.line(), error.column())
+}
+
+/// The place of a line and a column, both from 1.
+pub(crate) fn offset_at(input: &[u8], line: usize, column: usize) -> usize {
     let lines = input.split_inclusive(|byte| *byte == b'\n');
-    let before: usize = lines.take(error.line().saturating_sub(1)).map(<[u8]>::len).sum();
-    (before + error.column().saturating_sub(1)).min(input.len().saturating_sub(1))
+    let before: usize = lines.take(line.saturating_sub(1)).map(<[u8]>::len).sum();
+    (before + column.saturating_sub(1)).min(input.len().saturating_sub(1))
 }
 
 #[cfg(test)]

@@ -268,6 +268,9 @@ pub(super) fn refusal(archive: &[u8], rejection: &RepositoryRejection) -> Refusa
         (RepositoryFault::OtherAccount | RepositoryFault::Did(_), Some(commit)) => {
             refusal.or_find(archive, commit.did.as_bytes(), "the account that the commit names")
         }
+        (RepositoryFault::NoRoot | RepositoryFault::Root, _) => {
+            refusal.or_find(archive, b"roots", "the roots in the header")
+        }
         (RepositoryFault::Rev(_), Some(commit)) => {
             refusal.or_find(archive, commit.rev.as_bytes(), "the revision")
         }

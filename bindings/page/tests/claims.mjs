@@ -94,6 +94,24 @@ export const claims = {
     assert.equal(asked.length, 1);
   },
 
+  "a handle is not confirmed by another host": async ({ page, inputs }) => {
+    await page.fill("#name", "someone.example");
+    await page.keyboard.press("Enter");
+    const item = page.locator("#request-list li");
+    await item.locator("input").fill(`https://${inputs.handle}/.well-known/atproto-did`);
+    await item.locator("button").click();
+    await item.nth(1).locator("button").click();
+    await page.locator(".verdict h2", { hasText: "DID log proved" }).waitFor();
+    assert.match(await page.getAttribute(".chain svg", "aria-label"), /Handle: claimed by the DID, alice\.example/);
+  },
+
+  "wrong options are not a fault of the input": async (tab) => {
+    await give(tab, "repository.car", { key: "did:key:zzz" });
+    assert.equal(await title(tab.page), "Check the options");
+    await give(tab, "record.car", { path: "no path" });
+    assert.equal(await title(tab.page), "Check the options");
+  },
+
   "a DID log that was given proves the author of a repository": async (tab) => {
     await give(tab, "repository.car", { key: "" });
     assert.equal(await title(tab.page), "Whole; author not proved");
