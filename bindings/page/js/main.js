@@ -52,8 +52,8 @@ async function viewOf({ form, bytes, name, path, did, key, handle, turn }) {
   const asked = performance.now();
   const { result, refusal, tables } = await work.ask(question, bytes, (read) => turn === current && working(form, read, bytes.length));
   const took = performance.now() - asked;
-  const shared = { form, result, refusal, tables, bytes, name, identity, key: keyOf, did: account, took, ask: (ask, block) => work.ask(ask, block) };
-  if (refusal?.code === "argument") return argumentView(shared);
+  const shared = { form, result, refusal, tables, bytes, name, identity, key: keyOf, did: account, took, ask: (ask, block) => work.ask(ask, block), lookUpKey };
+  if (refusal?.code === "argument") return argumentView({ ...shared, account: form === "record" && !keyOf ? await committedAccount(bytes) : undefined });
   if (form === "log" || form === "document") return identityView({ ...shared, isConfirmed: remember(form, result, handle) });
   if (refusal) return refusedView(shared);
   return { repository: repositoryView, record: recordView, frame: frameView, nostr: nostrView }[form](shared);
@@ -68,6 +68,18 @@ async function accountOf(form, bytes) {
   }
   const head = new TextDecoder().decode(bytes.subarray(0, 65536));
   return [...known.keys()].find((did) => head.includes(did));
+}
+
+/** The account that the commit of an archive names. */
+async function committedAccount(bytes) {
+  const { result, refusal } = await work.ask({ form: "repository" }, bytes);
+  return (result ?? refusal).did;
+}
+
+/** Finds the key of an account, and verifies the last input again. */
+function lookUpKey(did) {
+  const { bytes, name, given } = last;
+  startLookUp({ did, isKeyOnly: true }, () => verify(bytes, name, { ...given, did }));
 }
 
 /** Keeps an identity for later inputs; returns whether the handle leads to the account too. */
@@ -128,12 +140,12 @@ function openText(text) {
   return read.name !== undefined || read.bytes?.length > 0;
 }
 
-function startLookUp(name) {
+function startLookUp(name, then) {
   const verifyIdentity = async (form, bytes, { did, handle }) => {
     await verify(bytes, `the ${form} of ${did}`, { did, handle });
     return known.get(did) ?? null;
   };
-  const showData = (bytes, given) => verify(bytes, given.did, given);
+  const showData = then ?? ((bytes, given) => verify(bytes, given.did, given));
   lookUp({ name, directory: byId("directory").value, verifyIdentity, showData }).catch(showFault);
 }
 

@@ -21,7 +21,7 @@ export class LookUp {
     const button = el("button", { class: "main" }, label);
     const state = el("p", { class: "small soft", role: "status" });
     const form = el("form", { class: "line", novalidate: true }, el("span", { class: "mono" }, "GET"), input, button);
-    const item = el("li", {}, el("p", {}, purpose), form, state);
+    const item = el("li", {}, el("p", {}, `${this.list.children.length + 1}. ${purpose}`), form, state);
     this.list.append(item);
     button.focus();
     return new Promise((resolve) => {
@@ -115,7 +115,7 @@ export async function lookUp({ name, directory, verifyIdentity, showData }) {
   let { did } = name;
   let handle;
   if (!did) {
-    const { bytes, host } = await requests.offer({ purpose: `1. Ask ${name.handle} for its DID`, url: `https://${name.handle}/.well-known/atproto-did` });
+    const { bytes, host } = await requests.offer({ purpose: `Ask ${name.handle} for its DID`, url: `https://${name.handle}/.well-known/atproto-did` });
     // Another host says nothing about the handle.
     handle = host === name.handle ? name.handle : undefined;
     did = new TextDecoder().decode(bytes.subarray(0, 2048)).trim();
@@ -126,16 +126,20 @@ export async function lookUp({ name, directory, verifyIdentity, showData }) {
   }
   const isPlc = did.startsWith("did:plc:");
   const url = isPlc ? `${directory.replace(/\/+$/, "")}/${did}/log/audit` : documentUrl(did);
-  const { bytes } = await requests.offer({ purpose: isPlc ? `2. Ask the directory for the log of ${did}` : `2. Ask the server for the document of ${did}`, url });
+  const { bytes } = await requests.offer({ purpose: isPlc ? `Ask the directory for the log of ${did}` : `Ask the server for the document of ${did}`, url });
   const identity = await verifyIdentity(isPlc ? "log" : "document", bytes, { did, handle });
   if (identity === null) return;
+  if (name.isKeyOnly) {
+    await showData();
+    return;
+  }
   if (!identity.host) {
     requests.note("The identity names no server.");
     return;
   }
   const [collection, rkey] = name.path?.split("/") ?? [];
   const query = name.path ? `com.atproto.sync.getRecord?did=${encodeURIComponent(did)}&collection=${encodeURIComponent(collection)}&rkey=${encodeURIComponent(rkey)}` : `com.atproto.sync.getRepo?did=${encodeURIComponent(did)}`;
-  const answer = await requests.offer({ purpose: name.path ? "3. Ask its server for the proof of the record" : "3. Ask its server for the repository", url: `${identity.host.replace(/\/+$/, "")}/xrpc/${query}`, most: MAX_REPOSITORY });
+  const answer = await requests.offer({ purpose: name.path ? "Ask its server for the proof of the record" : "Ask its server for the repository", url: `${identity.host.replace(/\/+$/, "")}/xrpc/${query}`, most: MAX_REPOSITORY });
   await showData(answer.bytes, { did, path: name.path });
 }
 

@@ -32,7 +32,7 @@ function brokenAt(code) {
 }
 
 /** A proved repository. */
-export function repositoryView({ result, tables: parts, bytes, identity, key, took, name, ask }) {
+export function repositoryView({ result, tables: parts, bytes, identity, key, took, name, ask, lookUpKey }) {
   const tables = new Tables(parts);
   const collections = tables.collections();
   const { signed } = result;
@@ -44,12 +44,20 @@ export function repositoryView({ result, tables: parts, bytes, identity, key, to
   let picture;
   const records = new Records({ tables, collections, bytes, summary: result, ask, onChoose: (record) => picture.light(record) });
   picture = new TreePicture(tables, bytes, collections, (record) => records.reveal(record));
-  const cards = [verdictCard({ state: isClean ? "proved" : "partial", title: signed ? "Proved" : "Whole; author not proved", text, facts }), section("Chain of proof", chainPicture(stations))];
+  const cards = [verdictCard({ state: isClean ? "proved" : "partial", title: signed ? "Proved" : "Whole; author not proved", text, facts, action: signed ? undefined : lookUpAction(result.did, lookUpKey) }), section("Chain of proof", chainPicture(stations))];
   if (result.firstInvalid) cards.push(refusalCard(result.firstInvalid, bytes, `Signed but invalid: the first of ${counted(result.invalidRecords, "record")}`));
   cards.push(section("Tree", el("p", { class: "soft small" }, treeFacts(tables)), picture.element), section("Records", records.element));
   picture.say();
   return { cards, said: `${signed ? "Proved" : "Whole, author not proved"}: ${counted(result.records, "record")} of ${name}` };
 }
+
+/** The step that finds the key of an account. */
+function lookUpAction(did, lookUpKey) {
+  return /^did:(plc|web):/.test(did ?? "") ? { label: `Look up the key of ${shortened(did, 40)}`, act: () => lookUpKey(did) } : undefined;
+}
+
+/** A slice that was taken for a whole repository. */
+const SLICE_HINT = "If this is a slice that proves one record, enter the path of the record under “Account, key, record path, directory”, and verify again.";
 
 /** A refused repository or record proof. */
 export function refusedView({ form, refusal, bytes, identity, key, did, took }) {
@@ -60,6 +68,7 @@ export function refusedView({ form, refusal, bytes, identity, key, did, took }) 
   const word = (index) => (index === broken ? refusal.code : index < broken ? (index === 0 ? (key ? "valid" : "not checked") : "not finished") : undefined);
   const stations = [...identityStations({ did: did ?? refusal.did, identity, key }), { head: isBeforeSignature ? "Archive, commit" : "Signature", state: state(0), word: word(0) }, { head: "Tree", state: state(1), word: word(1) }, { head: form === "record" ? "Record" : "Records", state: state(2), word: word(2) }];
   const cards = [verdictCard({ state: "refused", title: "Refused", code: refusal.code, text: sentence(refusal.rule), facts: [[byteSize(bytes.length), "read"], [`${numeral(Math.round(took))} ms`, "to verify here"]] }), section("Chain of proof", chainPicture(stations)), refusalCard(refusal, bytes)];
+  if (form === "repository" && /^(tree\/missing-node|record\/missing)$/.test(refusal.code)) cards[0].append(el("p", { class: "soft small" }, SLICE_HINT));
   return { cards, said: `Refused: ${refusal.code}, ${refusal.rule}` };
 }
 
@@ -89,7 +98,7 @@ export async function recordView({ result, bytes, identity, key, took, ask }) {
 }
 
 /** A message of the firehose. */
-export function frameView({ result, bytes, identity, key, took, ask }) {
+export function frameView({ result, bytes, identity, key, took, ask, lookUpKey }) {
   const fields = Object.fromEntries(result.fields);
   const did = fields.repo ?? fields.did;
   const lacksKey = result.code === "signature/no-key";
@@ -102,7 +111,7 @@ export function frameView({ result, bytes, identity, key, took, ask }) {
   if (result.kind === "commit") stations.push({ head: "Operations", sub: counted(result.ops.length, "operation"), state: isSigned ? "proved" : isRefused && !/^(signature|commit)\//.test(result.code) ? "refused" : NOT_REACHED, word: isSigned ? "match the signed tree" : undefined });
   const [state, title, text] = isRefused ? ["refused", "Refused", sentence(result.refusal.rule)] : isSigned ? [result.invalid ? "partial" : "proved", "Verified", `${did} signed this change, and the operations are the whole change.`] : lacksKey ? ["partial", "Well formed; author not proved", `Every block has its hash. The key of ${did} is not known here, so that neither signature nor operations are proved.`] : ["partial", "Well formed", "Messages of this type have no signature: take it as a claim of the host."];
   const facts = [[byteSize(bytes.length), "read"], [numeral(result.blocks.length), "blocks"], [`${numeral(Math.round(took))} ms`, "to verify here"]];
-  const cards = [verdictCard({ state, title, text, code: isRefused ? result.code : undefined, facts }), section("Chain of proof", chainPicture(stations))];
+  const cards = [verdictCard({ state, title, text, code: isRefused ? result.code : undefined, facts, action: lacksKey ? lookUpAction(did, lookUpKey) : undefined }), section("Chain of proof", chainPicture(stations))];
   if (isRefused) cards.push(refusalCard(result.refusal, bytes));
   if (result.invalid) cards.push(refusalCard(result.invalid, bytes, "Signed but invalid: a record of this change"));
   if (result.fields.length > 0) cards.push(section("Message", el("table", { class: "plain" }, ...result.fields.map(([name, value]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", { class: "mono" }, bounded(value, 200)))))));
@@ -212,9 +221,9 @@ function operationsOfLog(steps, bytes) {
 }
 
 /** Options that are no key or no path. */
-export function argumentView({ refusal }) {
-  const text = `Nothing was verified. Correct the options: ${refusal.rule}.`;
-  return { cards: [verdictCard({ state: "partial", title: "Check the options", text })], said: text };
+export function argumentView({ refusal, account, lookUpKey }) {
+  const text = `Nothing was verified: ${refusal.rule}.`;
+  return { cards: [verdictCard({ state: "partial", title: "Check the options", text, action: lookUpAction(account, lookUpKey) })], said: text };
 }
 
 /** An input of no known form. */

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { give, settled, title } from "./browser.mjs";
+import { fileURLToPath } from "node:url";
+import { give, open, settled, title } from "./browser.mjs";
 
 const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 const CONTROLS = "a[href], button, select, input, summary, [tabindex='0']";
@@ -119,6 +120,29 @@ export const claims = {
     await give(tab, "repository.car", { key: "" });
     assert.equal(await title(tab.page), "Proved");
     assert.match(await tab.page.getAttribute(".chain svg", "aria-label"), /Handle: claimed by the DID.*Key: from the log/);
+  },
+
+  "the key of an account is looked up for data that lacks it": async (tab) => {
+    const { page, asked } = tab;
+    for (const file of ["repository.car", "frame.bin", "record.car"]) {
+      // A tab of its own: the page remembers keys until it is closed.
+      const other = await open(page.context().browser(), fileOf(page), tab.inputs);
+      await give(other, file, { key: "" });
+      await other.page.click("text=Look up the key of");
+      await settled(other.page);
+      assert.deepEqual(other.asked, []);
+      await other.page.locator("#request-list li button").click();
+      await other.page.locator(".verdict h2", { hasText: /^.(Proved|Verified|Record proved)$/ }).waitFor();
+      assert.match(await other.page.getAttribute(".chain svg", "aria-label"), /Account: DID log proved.*Key: from the log/);
+      assert.deepEqual(other.asked, [`https://plc.directory/${tab.inputs.did}/log/audit`]);
+      await other.close();
+    }
+    assert.deepEqual(asked, []);
+  },
+
+  "a slice that is taken for a whole repository gets a hint": async (tab) => {
+    await give(tab, "record.car", { path: "" });
+    assert.match(await tab.page.textContent(".verdict"), /enter the path of the record/);
   },
 
   "takes pasted text and dropped files": async ({ page, inputs }) => {
@@ -289,6 +313,8 @@ export const claims = {
     }
   },
 };
+
+const fileOf = (page) => fileURLToPath(page.url());
 
 /** Goes from control to control with Tab; returns the controls that never had a visible focus. */
 async function walk(page) {
