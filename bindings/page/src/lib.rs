@@ -1,4 +1,4 @@
-//! What the page shows of verified and of refused input: plain data for pictures, lists and hex views.
+//! Verified and refused inputs as the page shows them: plain data for pictures, lists and hex views.
 //!
 //! | module | input |
 //! |---|---|

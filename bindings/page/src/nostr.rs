@@ -1,4 +1,4 @@
-//! Nostr events in a text: where each one is, and its verdict.
+//! Nostr events in a text: their places and their verdicts.
 
 use nostr::{Arena, DecodeError, Event, EventFault, Limits, json, verify_many};
 use serde::Serialize;

@@ -14,7 +14,7 @@ use crate::repository::{Summary, invalid, refusal, summary};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Proof {
-    /// What the commit says, and how much of the slice the proof needs.
+    /// The fields of the commit, and the size of the proof.
     pub summary: Summary,
     /// The path.
     pub path: String,

@@ -18,7 +18,7 @@ use crate::{Refusal, Result, find};
 /// A proved repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
-    /// What is said of the whole.
+    /// The fields of the commit, and the totals.
     pub summary: Summary,
     /// Six numbers a node: parent or `u32::MAX`, layer, offset and length of the block, first record and the one after
     /// the last below it.
@@ -29,7 +29,7 @@ pub struct View {
     pub paths: Vec<u8>,
 }
 
-/// What is said of the whole repository.
+/// The fields of a commit, and the totals of its repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
@@ -112,7 +112,7 @@ pub(super) fn invalid(repository: &Repository<'_>, record: &InvalidRecord) -> Re
     }
 }
 
-/// What only the verification knows.
+/// Facts that the verification alone has found.
 struct Proof {
     blocks: u64,
     height: u8,
@@ -184,7 +184,7 @@ impl<P: FnMut(usize)> Read for Reported<'_, P> {
     }
 }
 
-/// What a commit says of itself.
+/// The fields of the commit, without totals.
 pub(super) fn summary(repository: &Repository<'_>) -> Summary {
     let (commit, block) = (repository.commit(), repository.commit_block());
     let at = repository.archive().offset_of(block) as usize;
