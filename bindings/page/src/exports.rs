@@ -7,10 +7,10 @@ use wasm_bindgen::prelude::*;
 use crate::answer::{self, Answer};
 
 #[wasm_bindgen]
-unsafe extern "C" {
+extern "C" {
     /// Gets the number of bytes that were read: the worker defines it.
     #[wasm_bindgen(js_namespace = self, js_name = reportProgress)]
-    safe fn report_progress(read: f64);
+    fn report_progress(read: f64);
 }
 
 /// An answer, whose parts are taken once.

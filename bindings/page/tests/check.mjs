@@ -37,6 +37,7 @@ for (const [claim, check] of Object.entries({ ...claims, ...verdicts(inputs) }))
 }
 if (only === "") {
   await shoot();
+  await picture();
   await measure();
 }
 await browser.close();
@@ -62,6 +63,31 @@ async function shoot() {
       await tab.close();
     }
   }
+}
+
+/** The picture for the README: a look-up from a handle to its repository, and the proof path of a record. */
+async function picture() {
+  const tab = await open(browser, file, inputs, { viewport: { width: 1000, height: 900 } });
+  const { page } = tab;
+  await page.fill("#name", inputs.handle);
+  await page.keyboard.press("Enter");
+  for (const index of [0, 1, 2]) {
+    await page.locator("#request-list li").nth(index).locator("button").click();
+    await page.locator("#request-list li.done").nth(index).waitFor();
+  }
+  await page.locator("[role=option]").nth(8).click();
+  await page.fill("input[type=search]", "feed.post");
+  await page.locator("[role=option]").nth(2).click();
+  await settled(page);
+  await page.evaluate(() => {
+    document.activeElement.blur();
+    scrollTo(0, 0);
+  });
+  const top = await page.locator(".verdict").boundingBox();
+  const bottom = await page.locator(".card:has(.tree)").boundingBox();
+  const clip = { x: 0, y: top.y - 16, width: 1000, height: bottom.y + bottom.height - top.y + 32 };
+  await page.screenshot({ path: join(shots, "picture.png"), fullPage: true, clip });
+  await tab.close();
 }
 
 /** Prints the times of opening and of a proof of 10,000 records: the best of five, on one core where `taskset` starts this. */
