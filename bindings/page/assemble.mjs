@@ -40,7 +40,7 @@ export function assemble({ glue, module, codes, version }) {
   const style = readFileSync(join(here, "page.css"), "utf8");
   const script = `"use strict";\n(() => {\n${PAGE.map((name) => stripped(moduleText(name))).join("")}})();\n`;
   const worker = `"use strict";\n${stripped(glue)}${WORKER.map((name) => stripped(moduleText(name))).join("")}`;
-  const policy = `default-src 'none'; script-src ${hash(script)} 'wasm-unsafe-eval'; style-src ${hash(style)}; worker-src blob:; connect-src https:; base-uri 'none'; form-action 'none'`;
+  const policy = `default-src 'none'; script-src ${hash(script)} 'wasm-unsafe-eval'; style-src ${hash(style)}; worker-src blob:; connect-src https:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types worker`;
   const wasm = gzipSync(module, { level: 9 }).toString("base64");
   for (const text of [script, worker, style]) {
     if (/<\/(script|style)|<!--/i.test(text)) throw new Error("a script or style must not contain its end");

@@ -1,7 +1,5 @@
 // The form of an input, from its first bytes; and pasted text as bytes.
 
-const TEXT = new TextDecoder("utf-8", { fatal: true });
-
 /** `repository`, `frame`, `nostr`, `log`, `document` or `unknown`. The verification decides what it is. */
 export function formOf(bytes) {
   const start = bytes[0] === 0xef && bytes[1] === 0xbb ? 3 : 0;
@@ -78,15 +76,5 @@ export function fromBase64(text) {
     return Uint8Array.from(binary, (character) => character.charCodeAt(0));
   } catch {
     return new Uint8Array();
-  }
-}
-
-/** Whether bytes are text. */
-export function isText(bytes) {
-  try {
-    TEXT.decode(bytes.subarray(0, 1 << 20));
-    return true;
-  } catch {
-    return false;
   }
 }

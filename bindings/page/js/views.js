@@ -25,6 +25,12 @@ export function identityStations({ did, identity, key }) {
   return stations;
 }
 
+/** Who signed, as far as it is known whose the key is. */
+function signer(did, identity) {
+  if (identity?.source === "log") return did;
+  return identity ? `the key in the DID document of ${did}` : `the key that you gave, for ${did},`;
+}
+
 /** Where in the chain a code belongs: index among signature, tree and records. */
 function brokenAt(code) {
   const layer = code.split("/")[0];
@@ -37,7 +43,7 @@ export function repositoryView({ result, tables: parts, bytes, identity, key, to
   const collections = tables.collections();
   const { signed } = result;
   const isClean = signed && result.invalidRecords === 0;
-  const text = signed ? `Every block from the signature to the last record is what ${result.did} signed at revision ${result.rev}.` : `Every block has its hash and the tree is canonical. Who signed it is not proved: the key of ${result.did} is not known here.`;
+  const text = signed ? `Every block from the signature to the last record is what ${signer(result.did, identity)} signed at revision ${result.rev}.` : `Every block has its hash and the tree is canonical. Who signed it is not proved: the key of ${result.did} is not known here.`;
   const stations = [...identityStations({ did: result.did, identity, key }), { head: "Signature", sub: `rev ${result.rev}`, state: signed ? "proved" : NOT_REACHED, word: signed ? "valid" : "not checked" }, { head: "Tree", sub: counted(result.nodes, "node"), state: "proved", word: "canonical, whole" }, { head: "Records", sub: counted(result.records, "record"), state: result.invalidRecords > 0 ? "claimed" : "proved", word: result.invalidRecords > 0 ? `${numeral(result.invalidRecords)} invalid` : "to the last block" }];
   const facts = [[numeral(result.records), result.records === 1 ? "record" : "records"], [numeral(collections.length), collections.length === 1 ? "collection" : "collections"], [numeral(result.blocks), "blocks"], [byteSize(bytes.length), "read"], [`${numeral(Math.round(took))} ms`, "to verify here"]];
   if (result.extraBlocks > 0) facts.push([numeral(result.extraBlocks), `blocks that the commit does not lead to (${byteSize(result.extraBytes)})`]);
@@ -75,15 +81,17 @@ export function refusedView({ form, refusal, bytes, identity, key, did, took }) 
 /** A text with a capital and a full stop. */
 function sentence(text) {
   const shown = bounded(text, 400);
-  return `${shown.charAt(0).toUpperCase()}${shown.slice(1)}${/[.!?…]$/.test(shown) ? "" : "."}`;
+  return `${capitalized(shown)}${/[.!?…]$/.test(shown) ? "" : "."}`;
 }
+
+const capitalized = (text) => (text.startsWith("did:") ? text : `${text.charAt(0).toUpperCase()}${text.slice(1)}`);
 
 /** A proved record, or its absence. */
 export async function recordView({ result, bytes, identity, key, took, ask }) {
   const { summary, record, path, nodes } = result;
   const stations = [...identityStations({ did: summary.did, identity, key }), { head: "Signature", sub: `rev ${summary.rev}`, state: "proved", word: "valid" }, { head: "Path", sub: counted(nodes.length, "node"), state: "proved", word: "canonical" }, { head: "Record", sub: path, state: "proved", word: record ? "present" : "proved absent" }];
   const facts = [[numeral(nodes.length), "nodes on the path"], [byteSize(bytes.length), "read"], [`${numeral(Math.round(took))} ms`, "to verify here"]];
-  const text = record ? `The record at ${path} is in the repository that ${summary.did} signed at revision ${summary.rev}.` : `The repository that ${summary.did} signed at revision ${summary.rev} has no record at ${path}.`;
+  const text = record ? `The record at ${path} is in the repository that ${signer(summary.did, identity)} signed at revision ${summary.rev}.` : `The repository that ${signer(summary.did, identity)} signed at revision ${summary.rev} has no record at ${path}.`;
   const cards = [verdictCard({ state: "proved", title: record ? "Record proved" : "Absence proved", text, facts }), section("Chain of proof", chainPicture(stations))];
   const steps = [commitStep(summary), ...nodes.map(([at, length], index) => ({ name: index === 0 ? "Root of the tree" : "Node", cid: cidBefore(bytes, at), length }))];
   if (record) {
@@ -109,7 +117,7 @@ export function frameView({ result, bytes, identity, key, took, ask, lookUpKey }
   stations.push({ head: "Message", sub: result.kind ? `#${bounded(result.kind, 40)}` : "unreadable", state: result.kind ? "proved" : "refused", word: result.kind ? "well formed" : result.code });
   if (hasBlocks) stations.push({ head: "Signature", sub: fields.rev ? `rev ${fields.rev}` : undefined, state: isSigned ? "proved" : isRefused && /^(signature|commit)\//.test(result.code) ? "refused" : NOT_REACHED, word: lacksKey ? "not checked" : undefined });
   if (result.kind === "commit") stations.push({ head: "Operations", sub: counted(result.ops.length, "operation"), state: isSigned ? "proved" : isRefused && !/^(signature|commit)\//.test(result.code) ? "refused" : NOT_REACHED, word: isSigned ? "match the signed tree" : undefined });
-  const [state, title, text] = isRefused ? ["refused", "Refused", sentence(result.refusal.rule)] : isSigned ? [result.invalid ? "partial" : "proved", "Verified", `${did} signed this change, and the operations are the whole change.`] : lacksKey ? ["partial", "Well formed; author not proved", `Every block has its hash. The key of ${did} is not known here, so that neither signature nor operations are proved.`] : ["partial", "Well formed", "Messages of this type have no signature: take it as a claim of the host."];
+  const [state, title, text] = isRefused ? ["refused", "Refused", sentence(result.refusal.rule)] : isSigned ? [result.invalid ? "partial" : "proved", "Verified", `${capitalized(signer(did, identity))} signed this change, and the operations are the whole change.`] : lacksKey ? ["partial", "Well formed; author not proved", `Every block has its hash. The key of ${did} is not known here, so that neither signature nor operations are proved.`] : ["partial", "Well formed", "Messages of this type have no signature: take it as a claim of the host."];
   const facts = [[byteSize(bytes.length), "read"], [numeral(result.blocks.length), "blocks"], [`${numeral(Math.round(took))} ms`, "to verify here"]];
   const cards = [verdictCard({ state, title, text, code: isRefused ? result.code : undefined, facts, action: lacksKey ? lookUpAction(did, lookUpKey) : undefined }), section("Chain of proof", chainPicture(stations))];
   if (isRefused) cards.push(refusalCard(result.refusal, bytes));

@@ -21,10 +21,23 @@ export const claims = {
   "refuses a script that is not its own": async ({ page, said }) => {
     await page.evaluate(() => {
       const script = document.createElement("script");
-      script.textContent = "document.title = 'run'";
+      script.append("document.title = 'run'");
       document.body.append(script);
     });
     assert.equal(await page.title(), "Wireproof");
+    assert.match(said.join(" "), /Content Security Policy/);
+  },
+
+  "takes no text as markup, even from its own script": async ({ page, said }) => {
+    const fault = await page.evaluate(() => {
+      try {
+        document.body.innerHTML = "<p>markup</p>";
+        return "none";
+      } catch (error) {
+        return error.name;
+      }
+    });
+    assert.equal(fault, "TypeError");
     assert.equal(said.length, 1);
   },
 
