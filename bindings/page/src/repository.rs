@@ -305,3 +305,141 @@ const END: usize = 5;
 const RECORD: usize = 4;
 /// Bytes between two reports of progress.
 const REPORT_BYTES: usize = 256 << 10;
+
+#[cfg(test)]
+mod tests {
+    use atproto::mst::node::Node;
+    use atproto::repo::RepositoryWriter;
+    use atproto::syntax::{Did, Tid};
+    use crypto::{Curve, SecretKey};
+
+    use super::*;
+
+    const DID: &str = "did:plc:wq4aajammjtxdomz3e23667t";
+
+    fn secret() -> SecretKey {
+        SecretKey::from_bytes(Curve::K256, &[7; 32]).unwrap()
+    }
+
+    fn path(number: usize) -> String {
+        format!("app.test.{}/{number:06}", ["like", "note"][number % 2])
+    }
+
+    fn export(records: usize) -> Vec<u8> {
+        let mut writer = RepositoryWriter::new(Did::parse(DID).unwrap());
+        for number in 0..records {
+            let kind = &path(number)[.."app.test.like".len()];
+            let block = [b"\xa1\x65$type\x6d", kind.as_bytes()].concat();
+            writer.create(&path(number), &block).unwrap();
+        }
+        writer
+            .commit(Tid::new(1_700_000_000_000_000, 0), |message| secret().sign(message))
+            .unwrap();
+        writer.export(Vec::new()).unwrap()
+    }
+
+    fn of(export: &[u8]) -> Result<View> {
+        view(export, Some(DID), Some(&secret().public_key()), |_| ())
+    }
+
+    fn node(view: &View, index: usize) -> [u32; NODE] {
+        view.nodes[index * NODE..][..NODE].try_into().unwrap()
+    }
+
+    #[test]
+    fn every_record_has_its_path_its_block_and_its_node() {
+        let export = export(500);
+        let view = of(&export).unwrap();
+        let repository = Repository::read(&export, &repo::Options::default()).unwrap();
+        let mut start = 0;
+        let mut count = 0;
+        for (record, row) in repository.records().zip(view.records.chunks_exact(RECORD)) {
+            let (record, [end, of, at, len]) = (record.unwrap(), row.try_into().unwrap());
+            assert_eq!(view.paths[start..end as usize], *record.path.as_bytes());
+            assert_eq!(export[at as usize..][..len as usize], *record.block);
+            let [_, layer, node_at, node_len, first, last] = node(&view, of as usize);
+            assert_eq!(layer, u32::from(key_height(record.path.as_bytes())));
+            assert!((first..last).contains(&count));
+            let block = &export[node_at as usize..][..node_len as usize];
+            let holds = Node::parse(block)
+                .unwrap()
+                .entries()
+                .any(|entry| entry.value.to_cid() == Some(record.cid));
+            assert!(holds, "{}", record.path);
+            (start, count) = (end as usize, count + 1);
+        }
+        assert_eq!((count, view.summary.records), (500, 500));
+    }
+
+    #[test]
+    fn the_records_below_a_node_are_a_range_within_the_range_of_its_parent() {
+        let view = of(&export(500)).unwrap();
+        let nodes = view.nodes.len() / NODE;
+        assert_eq!((node(&view, 0)[0], node(&view, 0)[4], node(&view, 0)[5]), (NO_PARENT, 0, 500));
+        for index in 1..nodes {
+            let [parent, layer, _, _, first, last] = node(&view, index);
+            let [_, above, _, _, parent_first, parent_last] = node(&view, parent as usize);
+            assert!((parent as usize) < index && above == layer + 1);
+            assert!(parent_first <= first && first < last && last <= parent_last);
+        }
+    }
+
+    #[test]
+    fn an_empty_repository_has_a_root_and_no_record() {
+        let view = of(&export(0)).unwrap();
+        assert_eq!((view.nodes.len(), view.records.len(), view.paths.len()), (NODE, 0, 0));
+        assert_eq!((node(&view, 0)[4], node(&view, 0)[5]), (0, 0));
+    }
+
+    #[test]
+    fn progress_ends_at_the_length_of_the_archive() {
+        let export = export(20_000);
+        let mut reports = Vec::new();
+        view(&export, None, None, |read| reports.push(read)).unwrap();
+        assert!(
+            reports.len() > 2 && reports.is_sorted() && *reports.last().unwrap() <= export.len()
+        );
+    }
+
+    #[test]
+    fn a_signature_is_marked_and_a_missing_block_by_its_link() {
+        let export = export(50);
+        let summary = of(&export).unwrap().summary;
+        let other = SecretKey::from_bytes(Curve::K256, &[8; 32]).unwrap().public_key();
+        let refusal = view(&export, Some(DID), Some(&other), |_| ()).unwrap_err();
+        assert_eq!(refusal.code, "signature/wrong");
+        assert_eq!(Some((refusal.offset.unwrap(), refusal.length)), summary.signature_at);
+        assert_eq!(refusal.did.as_deref(), Some(DID));
+
+        let read = car::read(&export, &car::Options::default()).unwrap();
+        let root = read.blocks[0].cid.to_cid().unwrap();
+        let mut writer = car::Writer::new(Vec::new(), &[root]).unwrap();
+        let kept = read.blocks.iter().filter(|block| block.cid.to_string() != summary.data);
+        kept.for_each(|block| writer.block(&block.cid.to_cid().unwrap(), block.data).unwrap());
+        let partial = writer.into_inner();
+        let refusal = of(&partial).unwrap_err();
+        assert_eq!((refusal.code.as_str(), refusal.length), ("tree/missing-node", 36));
+        let commit = &read.blocks[0];
+        let inside = find(commit.data, read.blocks[1].cid.as_bytes()).unwrap();
+        assert_eq!(refusal.offset, Some(commit.data_offset() + inside));
+    }
+
+    #[test]
+    fn another_account_is_marked_where_the_commit_names_it() {
+        let export = export(5);
+        let key = secret().public_key();
+        let other = "did:plc:ewvi7nxzyoun6zhxrhs64oiz";
+        let refusal = view(&export, Some(other), Some(&key), |_| ()).unwrap_err();
+        let marked = &export[refusal.offset.unwrap()..][..refusal.length];
+        assert_eq!((refusal.code.as_str(), marked), ("commit/did", DID.as_bytes()));
+    }
+
+    #[test]
+    fn a_cut_anywhere_is_refused_within_the_input() {
+        let export = export(30);
+        for len in 0..export.len() {
+            let refusal = of(&export[..len]).unwrap_err();
+            assert!(refusal.offset.is_none_or(|offset| offset <= len), "{len}: {refusal:?}");
+        }
+    }
+}
