@@ -50,7 +50,7 @@ pub(crate) fn build() -> Result<PathBuf, String> {
 /// Writes inputs of each form, valid and broken, with the verdicts of the library on this machine.
 fn inputs() -> Result<PathBuf, String> {
     let folder = process::empty_folder("page-inputs")?;
-    let example = ["run", "-p", "wireproof-conformance", "--example", "page_inputs", "--"];
+    let example = ["run", "-p", "wireproof-page", "--example", "page_inputs", "--"];
     process::run(process::command("cargo", &example).arg(&folder))?;
     Ok(folder)
 }

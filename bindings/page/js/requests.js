@@ -20,8 +20,9 @@ export class LookUp {
     const input = el("input", { type: "url", spellcheck: "false", "aria-label": `Address: ${purpose}`, value: url });
     const button = el("button", { class: "main" }, label);
     const state = el("p", { class: "small soft", role: "status" });
+    const received = el("p", { class: "small soft", "aria-hidden": "true" });
     const form = el("form", { class: "line", novalidate: true }, el("span", { class: "mono" }, "GET"), input, button);
-    const item = el("li", {}, el("p", {}, `${this.list.children.length + 1}. ${purpose}`), form, state);
+    const item = el("li", {}, el("p", {}, `${this.list.children.length + 1}. ${purpose}`), form, state, received);
     this.list.append(item);
     button.focus();
     return new Promise((resolve) => {
@@ -36,15 +37,17 @@ export class LookUp {
         button.textContent = "Stop";
         try {
           const bytes = await this.send(input.value, most, (read, all) => {
-            state.textContent = `${byteSize(read)}${all ? ` of ${byteSize(all)}` : ""} received`;
+            received.textContent = `${byteSize(read)}${all ? ` of ${byteSize(all)}` : ""} received`;
           });
           item.className = "done";
           input.readOnly = true;
           button.hidden = true;
+          received.remove();
           state.textContent = `Answered: ${byteSize(bytes.length)} from ${new URL(input.value).host}`;
           resolve({ bytes, host: new URL(input.value).host });
         } catch (fault) {
           item.className = "failed";
+          received.textContent = "";
           state.textContent = bounded(fault.message, 300);
           button.textContent = "Send again";
         }

@@ -38,16 +38,13 @@ export class Work {
   }
 
   receive({ id, progress, answer, error }) {
+    // A module that has failed once is in no known state: the next question gets a new one.
+    if (error !== undefined) this.fail(new Error(error));
     const waiting = this.waiting.get(id);
-    if (error !== undefined && !waiting) this.fail(new Error(error));
-    if (!waiting) return;
-    if (progress !== undefined) {
-      waiting.onProgress(progress);
-      return;
-    }
+    if (progress !== undefined) waiting?.onProgress(progress);
+    if (answer === undefined) return;
     this.waiting.delete(id);
-    if (error === undefined) waiting.resolve({ ...JSON.parse(answer.json), tables: answer });
-    else waiting.reject(new Error(error));
+    waiting?.resolve({ ...JSON.parse(answer.json), tables: answer });
   }
 
   /** Ends the worker and every question. */
