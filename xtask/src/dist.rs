@@ -2,6 +2,7 @@
 //!
 //! | step | result |
 //! |---|---|
+//! | page | the page that verifies in a browser, which the command embeds |
 //! | binaries | the static programs for each target, stripped, without paths of this machine |
 //! | unit tests | unit tests of the libraries for 64-bit ARM, under qemu |
 //! | archives | programs, manual pages, completion scripts, systemd unit and licences of a target; unpacked and tried |
