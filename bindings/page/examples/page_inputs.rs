@@ -160,40 +160,45 @@ impl Inputs {
             let kept: Vec<_> = blocks.iter().filter(|(cid, _)| *cid != missing).cloned().collect();
             self.refuse(file, &archive(&kept)?)?;
         }
+        let (did, data) = (self.did.to_string(), repository.commit().data);
+        self.refuse("signature.car", &Self::with_commit(&did, &blocks, data, &secret(9))?)?;
+        let markup = self.of_one_record(&did, HOSTILE_KEY, r#"{"$type":"app.test.note"}"#)?;
+        self.refuse("key-with-markup.car", &markup)?;
+        // It names the account of the key in a record alone.
+        let record = format!(r#"{{"$type":"app.test.note","did":"{did}"}}"#);
         self.refuse(
-            "signature.car",
-            &self.with_commit(&blocks, repository.commit().data, &secret(9))?,
+            "other-account.car",
+            &self.of_one_record(SUBJECT, "app.test.note/a", &record)?,
         )?;
-        self.refuse("key-with-markup.car", &self.with_hostile_key()?)?;
         self.refuse("empty.car", b"\x0a\xa1\x67version\x01")
     }
 
-    /// The blocks under a commit by another key.
+    /// The blocks under a commit of `did` by a key, instead of the first.
     fn with_commit(
-        &self,
+        did: &str,
         blocks: &[(Cid, Vec<u8>)],
         data: Cid,
         secret: &SecretKey,
     ) -> Result<Vec<u8>> {
-        let (did, rev) = (self.did.to_string(), Tid::new(START_MICROS, 0).to_string());
-        let unsigned = UnsignedCommit { did: &did, rev: &rev, data, prev: None };
+        let rev = Tid::new(START_MICROS, 0).to_string();
+        let unsigned = UnsignedCommit { did, rev: &rev, data, prev: None };
         let commit = unsigned.with_signature(&secret.sign(&unsigned.to_bytes()));
         let mut all = vec![(Cid::of(Codec::DagCbor, &commit), commit)];
         all.extend_from_slice(&blocks[1..]);
         archive(&all)
     }
 
-    /// A signed repository with a key that is markup.
-    fn with_hostile_key(&self) -> Result<Vec<u8>> {
-        let record = cbor(r#"{"$type":"app.test.note"}"#)?;
+    /// A repository of `did` with one record, signed by the account of all inputs.
+    fn of_one_record(&self, did: &str, path: &str, record: &str) -> Result<Vec<u8>> {
+        let record = cbor(record)?;
         let cid = Cid::of(Codec::DagCbor, &record);
         let mut tree = Tree::empty();
-        tree.insert(HOSTILE_KEY.as_bytes(), cid)?;
+        tree.insert(path.as_bytes(), cid)?;
         let (root, nodes) = (tree.root(), tree.collect_blocks());
         let mut blocks = vec![(cid, Vec::new())];
         blocks.extend(nodes);
         blocks.push((cid, record));
-        self.with_commit(&blocks, root, &self.secret)
+        Self::with_commit(did, &blocks, root, &self.secret)
     }
 
     /// An archive that the native library refuses.
@@ -201,7 +206,11 @@ impl Inputs {
         let did = self.did.to_string();
         let verified = whole::verify(export, Some(&did), &self.key(), &whole::Options::default());
         let rejection: RepositoryRejection = verified.err().ok_or("a broken archive")?;
-        self.add(file, export, json!({ "code": rejection.code(), "offset": rejection.offset }))
+        self.add(
+            file,
+            export,
+            json!({ "code": rejection.code(), "offset": rejection.offset, "did": did }),
+        )
     }
 
     /// Slices that prove a record and an absence.

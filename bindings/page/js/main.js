@@ -47,7 +47,8 @@ async function viewOf({ form, bytes, name, path, did, key, handle, turn }) {
   const account = did ?? (["repository", "record", "frame"].includes(form) ? await accountOf(form, bytes) : undefined);
   const identity = account && !key ? known.get(account) : undefined;
   const keyOf = key ?? identity?.key ?? undefined;
-  const question = { form, did: ["repository", "record", "log", "document"].includes(form) ? did : undefined, key: keyOf, path: form === "record" ? path : undefined, nowMicros: Math.round(Date.now() * 1000) };
+  // The key of a known account proves data of that account alone.
+  const question = { form, did: form === "frame" || form === "nostr" ? undefined : (did ?? identity?.did), key: keyOf, path: form === "record" ? path : undefined, nowMicros: Math.round(Date.now() * 1000) };
   if (turn !== current) throw new Stopped();
   const asked = performance.now();
   const { result, refusal, tables } = await work.ask(question, bytes, (read) => turn === current && working(form, read, bytes.length));
@@ -59,15 +60,18 @@ async function viewOf({ form, bytes, name, path, did, key, handle, turn }) {
   return { repository: repositoryView, record: recordView, frame: frameView, nostr: nostrView }[form](shared);
 }
 
-/** The account that an input names, if its identity may be known already. */
+/** The account that an input names, if its identity may be known already: in an archive, by the field `did` of a block. */
 async function accountOf(form, bytes) {
   if (known.size === 0) return undefined;
   if (form === "frame") {
     const { result } = await work.ask({ form: "frame", nowMicros: 0 }, bytes);
     return result?.fields.find(([field]) => field === "repo" || field === "did")?.[1];
   }
-  const head = new TextDecoder().decode(bytes.subarray(0, 65536));
-  return [...known.keys()].find((did) => head.includes(did));
+  const head = new TextDecoder().decode(bytes.subarray(0, 1 << 20));
+  return [...known.keys()].find((did) => {
+    const at = head.indexOf(did);
+    return at > 0 && /cdid[^]{1,2}$/.test(head.slice(Math.max(0, at - 6), at));
+  });
 }
 
 /** The account that the commit of an archive names. */

@@ -50,13 +50,14 @@ function answer(route, inputs) {
 }
 
 /** Gives the page a file, and waits for its verdict. */
-export async function give(tab, file, { key = tab.inputs.key, path = tab.inputs.entry(file)?.path ?? "" } = {}) {
+export async function give(tab, file, { key = tab.inputs.key, path = tab.inputs.entry(file)?.path ?? "", did = "" } = {}) {
   const { page } = tab;
-  await page.evaluate(([key, path]) => {
+  await page.evaluate(([key, path, did]) => {
     document.getElementById("key").value = key;
+    document.getElementById("did").value = did;
     document.getElementById("path").value = path;
     document.getElementById("result").replaceChildren();
-  }, [key, path]);
+  }, [key, path, did]);
   await page.setInputFiles("#file", tab.inputs.path(file));
   await page.locator("#result .verdict").waitFor();
 }

@@ -135,6 +135,12 @@ export const claims = {
     assert.match(await tab.page.getAttribute(".chain svg", "aria-label"), /Handle: claimed by the DID.*Key: from the log/);
   },
 
+  "the key of a known account proves nothing of another": async (tab) => {
+    await give(tab, "log.json", { key: "" });
+    await give(tab, "other-account.car", { key: "" });
+    assert.deepEqual([await title(tab.page), await tab.page.textContent(".verdict .code")], ["Refused", "commit/did"]);
+  },
+
   "the key of an account is looked up for data that lacks it": async (tab) => {
     const { page, asked } = tab;
     for (const file of ["repository.car", "frame.bin", "record.car"]) {

@@ -9,8 +9,8 @@ export function verdicts(inputs) {
   return { ...Object.fromEntries(claims), "every case of the hostile set gets its code": withoutPolicy };
 }
 
-async function check(tab, { file, title: wanted, code, offset, records }) {
-  await give(tab, file);
+async function check(tab, { file, title: wanted, code, offset, records, did }) {
+  await give(tab, file, { did });
   const { page } = tab;
   if (wanted !== undefined) assert.ok((await title(page)).startsWith(wanted), await title(page));
   if (records !== undefined) assert.match(await page.textContent(".facts"), new RegExp(`^${records.toLocaleString("en")} records`));
