@@ -89,7 +89,7 @@ function lookUpKey(did) {
 /** Keeps an identity for later inputs; returns whether the handle leads to the account too. */
 function remember(form, result, handle) {
   if (!result) return false;
-  const isConfirmed = handle !== undefined && handle === result.handle;
+  const isConfirmed = handle !== undefined && handle === result.handle?.toLowerCase();
   // A log proves, a document only states.
   if (form === "document" && known.get(result.did)?.source === "log") return isConfirmed;
   if (known.size >= MAX_KNOWN) known.delete(known.keys().next().value);
