@@ -143,7 +143,8 @@ impl Tools {
         let container = process::output(storage("from").arg(IMAGE))?;
         let files = process::empty_folder("packages/image-trial")?;
         let bench = process::target(X86_64).join("dist").join(BENCH);
-        let volume = format!("{}:/state", files.display());
+        // Not at the image's own volume, which would cover it.
+        let volume = format!("{}:{TRIAL}", files.display());
         let launch = |program: &str, variables: &[(&str, &str)]| {
             let mut run = storage("run");
             run.args(["--isolation", "chroot", "--user", "0", "--volume", &volume]);
@@ -152,7 +153,7 @@ impl Tools {
             run
         };
         let outcome =
-            Trial { launch: &launch, network: &bench, files: &files, seen_as: "/state" }.run(true);
+            Trial { launch: &launch, network: &bench, files: &files, seen_as: TRIAL }.run(true);
         process::run(storage("rm").arg(container.trim()))?;
         let file = process::target("packages/wireproof-image.tar");
         let _ = fs::remove_file(&file);
@@ -274,5 +275,7 @@ const COMPLETIONS: [(&str, &str); 5] = [
     ("zsh", "_wireproof"),
 ];
 const IMAGE: &str = "wireproof";
+/// Where the files of the trial are in the container.
+const TRIAL: &str = "/trial";
 /// The bundle of certificate authorities of Debian and its relatives.
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::{browser, interop, js, process};
+use crate::{browser, interop, js, left_out, process};
 
 /// What to run.
 #[derive(Args, Clone, Debug)]
@@ -14,9 +14,12 @@ pub(crate) struct Options {
     build_only: bool,
 }
 
-/// Builds and tests the page.
+/// Builds and tests the page, where the target of its module can be installed.
 pub(crate) fn test() -> Result<(), String> {
-    run(&Options { build_only: false })
+    match js::install_target() {
+        Ok(()) => run(&Options { build_only: false }),
+        Err(fault) => left_out::note("page", &fault),
+    }
 }
 
 /// Builds the page, and tests it unless the options say otherwise.
