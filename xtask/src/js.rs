@@ -78,7 +78,7 @@ pub(crate) fn compile(package: &str) -> Result<PathBuf, String> {
 /// Writes the module without its custom sections, and the JavaScript that calls it.
 pub(crate) fn bind(module: &Path, folder: &Path) -> Result<(), String> {
     let manifest = source("bindgen/Cargo.toml");
-    let mut bindgen = process::command("cargo", &["run", "--release", "--locked", "--quiet"]);
+    let mut bindgen = process::command("cargo", &["run", "--locked", "--quiet"]);
     bindgen.arg("--manifest-path").arg(manifest);
     bindgen.arg("--target-dir").arg(process::target("js-bindgen"));
     process::run(bindgen.arg("--").arg(module).arg(folder))
@@ -94,7 +94,7 @@ pub(crate) fn optimize(tools: &Path, module: &Path) -> Result<(), String> {
 /// Writes the inputs, and the verdicts of the library on this machine.
 fn native_verdicts(inputs: u32) -> Result<PathBuf, String> {
     let folder = process::empty_folder("js-cases")?;
-    let example = ["run", "--release", "-p", "wireproof-js", "--example", "verdicts", "--"];
+    let example = ["run", "-p", "wireproof-js", "--example", "verdicts", "--"];
     let mut verdicts = process::command("cargo", &example);
     left_out::configure(&mut verdicts);
     process::run(verdicts.arg(&folder).arg(inputs.to_string()))?;
