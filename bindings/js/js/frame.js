@@ -5,13 +5,14 @@ import { Reader } from './cbor.js';
 import { bytesOf, call } from './error.js';
 import { Frames } from './wasm/wireproof.js';
 
-const KINDS = {
-	'#commit': 'commit',
-	'#sync': 'sync',
-	'#identity': 'identity',
-	'#account': 'account',
-	'#info': 'info',
-};
+/** A map, as the names of an object's own methods are types that a frame may state. */
+const KINDS = new Map([
+	['#commit', 'commit'],
+	['#sync', 'sync'],
+	['#identity', 'identity'],
+	['#account', 'account'],
+	['#info', 'info'],
+]);
 
 /** Decodes a frame with a reader of its own; a FrameDecoder keeps its memory. */
 export function decodeFrame(bytes) {
@@ -31,7 +32,7 @@ export class FrameDecoder {
 		const places = call(() => this.#frames.places(input));
 		const header = new Reader(input).value();
 		const payload = new Reader(input, places[0]).value();
-		const kind = header.op === -1 ? 'error' : (KINDS[header.t] ?? 'unknown');
+		const kind = header.op === -1 ? 'error' : (KINDS.get(header.t) ?? 'unknown');
 		const blocks = blocksOf(input, places, 1);
 		const fields = kind === 'unknown' ? { payload } : payload;
 		return { ...fields, kind, type: header.t, blocks };

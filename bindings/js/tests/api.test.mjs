@@ -157,10 +157,12 @@ test('a decoder decodes one frame after the other, and a name of a payload repla
 		assert.deepEqual(outcome((frame) => decoder.decode(frame)), outcome(decodeFrame));
 	}
 	decoder.free();
-	const header = cborEncode({ t: '#new', op: 1 });
 	const payload = cborEncode({ kind: 'commit', blocks: 1 });
-	const frame = decodeFrame(Buffer.concat([header, payload]));
-	assert.deepEqual([frame.kind, frame.type, frame.blocks, frame.payload.kind], ['unknown', '#new', [], 'commit']);
+	for (const type of ['#new', 'constructor', '__proto__']) {
+		const header = cborEncode({ t: type, op: 1 });
+		const frame = decodeFrame(Buffer.concat([header, payload]));
+		assert.deepEqual([frame.kind, frame.type, frame.blocks, frame.payload.kind], ['unknown', type, [], 'commit']);
+	}
 });
 
 test('a judge names the accounts whose keys it lacks', () => {

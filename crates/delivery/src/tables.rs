@@ -167,7 +167,7 @@ impl Account {
         self.complete_in = Some(complete_in);
     }
 
-    /// Of these collections, those within `proved` or within what is complete already.
+    /// The collections of `names` that are proved, or were complete before.
     fn complete_among(&self, names: &[Text<'_>], proved: &[Text<'_>]) -> Vec<String> {
         let is_complete = |name: &&Text<'_>| {
             let is_within = |outer: &str| is_within(name, outer);
@@ -179,7 +179,7 @@ impl Account {
     }
 }
 
-/// Whether a collection, or all below a name, is among those of another text of this form.
+/// Whether `outer` has all of `name`: each is a collection, or all below a name, as `app.bsky.feed.*`.
 fn is_within(name: &str, outer: &str) -> bool {
     let pattern = |text| CollectionPattern::parse(text).ok();
     pattern(outer).zip(pattern(name)).is_some_and(|(outer, name)| outer.includes(name))

@@ -115,7 +115,7 @@ pub(super) fn wanted() -> [CollectionPatternBuf; 1] {
     [WANTED.nsid().parse().expect("the name of a collection")]
 }
 
-/// What a rule costs for one repository.
+/// The bytes and requests that one repository takes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
     pub(super) whole_bytes: u64,
