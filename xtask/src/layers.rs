@@ -117,7 +117,7 @@ const fn row(layer: u8, name: &'static str, uses: Uses) -> Crate {
     Crate { name, layer, uses }
 }
 
-const TABLE: [Crate; 42] = [
+const TABLE: [Crate; 43] = [
     row(1, "base", Uses::Only(&[])),
     row(1, "kernels", Uses::Only(&[])),
     row(2, "codec", Uses::Only(&["kernels"])),
@@ -233,6 +233,14 @@ const TABLE: [Crate; 42] = [
             "simnet",
             "store",
             "verify",
+        ]),
+    ),
+    row(
+        12,
+        "serve",
+        Uses::Only(&[
+            "archive", "atproto", "base", "codec", "follower", "kernels", "net", "program",
+            "simnet", "verify",
         ]),
     ),
     row(13, "archive-cli", Uses::AllBelow),

@@ -5,8 +5,9 @@ use program::args::{EXIT_CODES, GlobalArgs};
 
 use crate::archive::ArchiveCommand;
 use crate::backfill::BackfillArgs;
+use crate::serve::ServeArgs;
 
-/// Archives of verified events and repositories, and the backfill into them.
+/// Archives of verified events and repositories, the backfill into them, and the server of verified streams.
 #[derive(Debug, Parser)]
 #[command(name = "wireproof", bin_name = "wireproof", version, max_term_width = 100, after_help = EXIT_CODES)]
 pub(crate) struct Args {
@@ -21,6 +22,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Archive(ArchiveCommand),
     Backfill(Box<BackfillArgs>),
+    Serve(Box<ServeArgs>),
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod args;
 mod backfill;
 mod erasure_key;
 mod follow;
+mod serve;
 
 use std::ffi::OsString;
 
@@ -34,5 +35,6 @@ fn execute(args: Args) -> Result<(), Failure> {
     match args.command {
         Command::Archive(command) => archive::run(command, output),
         Command::Backfill(args) => backfill::run(&args, output),
+        Command::Serve(args) => serve::run(*args, output),
     }
 }

@@ -152,4 +152,4 @@ pub use table::Table;
 pub use table_scan::EventScan;
 pub use thin::Thinned;
 pub use verification::{Finding, VerifyOptions, VerifyReport};
-pub use wal::{Segment, StoredResult, Unsealed, Wal, WalError, WalOptions};
+pub use wal::{Segment, StoredGroup, StoredResult, Unsealed, Wal, WalError, WalOptions, WalReader};

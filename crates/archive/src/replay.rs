@@ -9,8 +9,6 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use codec::cbor::{Encoder, KeyOrder, Reader};
-
 use crate::archive::Archive;
 use crate::error::ArchiveError;
 use crate::event::ArchivedEvent;
@@ -51,7 +49,7 @@ impl ReplayedEvent {
     /// The frame with this number as its sequence number. The signed part stays as it is: a commit is signed, the
     /// message around it is not. `None` for a message without a sequence number.
     pub fn renumbered_frame(&self) -> Option<Vec<u8>> {
-        renumbered(self.event().frame, self.number)
+        atproto::event::renumbered(self.event().frame, self.number)
     }
 }
 
@@ -378,25 +376,6 @@ impl Replay {
         self.last = Some(event.clone());
         Some(event)
     }
-}
-
-/// A frame with another sequence number.
-fn renumbered(frame: &[u8], seq: i64) -> Option<Vec<u8>> {
-    let (_, payload) = atproto::event::peek(frame).ok()?;
-    let mut reader = Reader::starting_at(frame, payload);
-    let mut keys = KeyOrder::new();
-    for _ in 0..reader.map().ok()? {
-        if reader.key(&mut keys).ok()? != "seq" {
-            reader.skip().ok()?;
-            continue;
-        }
-        let start = reader.offset();
-        reader.integer().ok()?;
-        let mut number = Encoder::new();
-        number.integer(seq);
-        return Some([&frame[..start], number.as_bytes(), &frame[reader.offset()..]].concat());
-    }
-    None
 }
 
 /// Interval at which a replay looks at the archive.

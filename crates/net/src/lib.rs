@@ -57,6 +57,8 @@
 pub mod archive_space;
 #[doc(hidden)]
 pub mod bounded_map;
+#[cfg(feature = "server")]
+pub mod client_places;
 #[cfg(feature = "firehose")]
 mod clock;
 pub mod concurrency;

@@ -65,7 +65,8 @@ fn is_for_operators(metadata: &Metadata<'_>) -> bool {
 }
 
 /// The targets of messages for an operator.
-const TARGETS: [&str; 3] = ["wireproof::backfill", "wireproof::follower", "wireproof::network"];
+const TARGETS: [&str; 4] =
+    ["wireproof::backfill", "wireproof::follower", "wireproof::network", "wireproof::serve"];
 
 fn level_of(metadata: &Metadata<'_>) -> Level {
     match *metadata.level() {

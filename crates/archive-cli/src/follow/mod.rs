@@ -214,7 +214,7 @@ impl LineRecipient for EventsToArchive {
         };
         let unstored = self.unstored.clone();
         self.wal.append(&archived, move |stored| match stored {
-            Ok(()) => ack.done(),
+            Ok(_) => ack.done(),
             Err(error) => unstored.refuse(ack, error.to_string()),
         });
     }

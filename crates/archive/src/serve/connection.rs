@@ -7,13 +7,13 @@ use std::time::Duration;
 use atproto::event::{ErrorFrame, Event, Info};
 use base::StopSignal;
 use hyper::upgrade::Upgraded;
+use net::client_places::ClientPlace;
 use net::websocket_server::{Socket, SocketEnd};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use super::clients::ClientPlace;
 use super::feed::{self, Item};
 use super::shared::Shared;
 use crate::replay::ReplayedEvent;

@@ -7,11 +7,11 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{HeaderValue, ORIGIN, RETRY_AFTER};
 use hyper::upgrade::OnUpgrade;
 use hyper::{Request, Response, StatusCode};
+use net::client_places::ClientPlace;
 use net::http_server;
 use net::server_places::PeerAddress;
 use net::websocket_server::{switching, upgrade_key};
 
-use super::clients::ClientPlace;
 use super::shared::Shared;
 
 /// A request that is to be upgraded.

@@ -9,7 +9,6 @@
 //! client that does not read holds 16 references to events and the buffers of its socket, and is dropped after a time,
 //! or when another client needs its place.
 
-mod clients;
 mod connection;
 mod feed;
 mod handshake;
@@ -23,6 +22,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::StopSignal;
+use net::client_places::ClientPlaces;
 use net::http_server::ConnectionLimits;
 use net::server_places::{Connections, Place, accept_tcp};
 use tokio::net::{TcpListener, TcpStream};
@@ -33,7 +33,6 @@ use tokio::time::{Instant, sleep};
 use crate::archive::Archive;
 use crate::error::ArchiveError;
 use crate::replay::{ReplayView, ReplayedEvent};
-use clients::Clients;
 use connection::Connection;
 use handshake::{Accepted, FRAMES_PATH, LINES_PATH};
 use shared::{Shared, Warn, delay_micros};
@@ -69,7 +68,7 @@ impl ArchiveServer {
         let bound = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (address, listener) = bound.map_err(failed)?;
         let view = watch::Sender::new(archive.replay_view(None).await?);
-        let clients = Clients::new(options.max_connections, options.min_idle);
+        let clients = ClientPlaces::new(options.max_connections, options.min_idle);
         let warn: Warn = Box::new(|_| ());
         let shared =
             Shared { archive, options, view, clients, metrics: Arc::default(), lines: None, warn };

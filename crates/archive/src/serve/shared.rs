@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use net::client_places::ClientPlaces;
 use tokio::sync::watch;
 
-use super::clients::Clients;
 use super::options::{ServeMetrics, ServeOptions};
 use crate::archive::Archive;
 use crate::replay::{ReplayView, ReplayedEvent};
@@ -14,7 +14,7 @@ pub(super) struct Shared {
     pub(super) archive: Archive,
     pub(super) options: ServeOptions,
     pub(super) view: watch::Sender<Arc<ReplayView>>,
-    pub(super) clients: Arc<Clients>,
+    pub(super) clients: Arc<ClientPlaces>,
     pub(super) metrics: Arc<ServeMetrics>,
     pub(super) lines: Option<WriteLine>,
     pub(super) warn: Warn,

@@ -67,7 +67,7 @@ impl SegmentHeader {
     }
 
     /// Reads a header; `None` if it is none.
-    fn of_bytes(bytes: &[u8; SEGMENT_HEADER_LEN]) -> Option<Self> {
+    pub(super) fn of_bytes(bytes: &[u8; SEGMENT_HEADER_LEN]) -> Option<Self> {
         let (salt, rest) = bytes[8..].split_first_chunk()?;
         let header = Self { salt: *salt, last_arrival: i64::from_le_bytes(*rest.first_chunk()?) };
         (*bytes == header.to_bytes()).then_some(header)
@@ -123,6 +123,12 @@ pub(super) fn read(segment: &[u8]) -> Result<Segment<'_>, ArchiveFault> {
     Ok(Segment { header: Some(header), events, len })
 }
 
+/// The length of the records of a group with this header, if it is one of the segment.
+pub(super) fn group_len(salt: Salt, header: &[u8; GROUP_HEADER_LEN]) -> Option<usize> {
+    let (of_segment, rest) = header.split_first_chunk::<8>()?;
+    (*of_segment == salt).then_some(u32::from_le_bytes(*rest.first_chunk()?) as usize)
+}
+
 /// The records of the group at the start, if it is whole, and the bytes after it.
 fn split_group(salt: Salt, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (header, rest) = bytes.split_first_chunk::<GROUP_HEADER_LEN>()?;
@@ -137,7 +143,10 @@ fn has_group(salt: Salt, bytes: &[u8]) -> bool {
     starts.any(|(start, _)| split_group(salt, &bytes[start..]).is_some())
 }
 
-fn read_records<'a>(mut records: &'a [u8], events: &mut Vec<ArchivedEvent<'a>>) -> Option<()> {
+pub(super) fn read_records<'a>(
+    mut records: &'a [u8],
+    events: &mut Vec<ArchivedEvent<'a>>,
+) -> Option<()> {
     while !records.is_empty() {
         let (len, rest) = records.split_first_chunk()?;
         let (record, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
@@ -145,6 +154,11 @@ fn read_records<'a>(mut records: &'a [u8], events: &mut Vec<ArchivedEvent<'a>>) 
         records = rest;
     }
     Some(())
+}
+
+/// The arrival of the first of these records; of a group, its first 12 bytes are enough.
+pub(super) fn first_arrival(records: &[u8]) -> Option<i64> {
+    Some(i64::from_le_bytes(*records.get(4..)?.first_chunk()?))
 }
 
 /// Reads the fields after the length of a record.

@@ -16,7 +16,7 @@ use crate::error::{ArchiveError, ArchiveFault};
 use crate::sealed::{Sealed, WorkId};
 
 impl Wal {
-    /// Seals a closed segment into the archive, and deletes it. Done again after a crash at any point, it has the same
+    /// Seals a closed segment into the archive, and deletes it, or keeps it for readers. Done again after a crash at any point, it has the same
     /// result.
     ///
     /// # Errors
@@ -56,9 +56,14 @@ impl Wal {
         let listed = write_file(&sealed_path(folder, segment.number), &these.to_bytes());
         listed.map_err(failed)?;
         crash_point("archive/listed");
-        fs::remove_file(&segment.path).map_err(failed)?;
+        if self.keeps_segments() {
+            self.keep(segment)?;
+        } else {
+            self.shared().catalogue().remove(segment.number);
+            fs::remove_file(&segment.path).map_err(failed)?;
+            self.release(segment.number, bytes.len() as u64);
+        }
         crash_point("archive/deleted");
-        self.release(segment.number, bytes.len() as u64);
         if let Some(before) = segment.number.checked_sub(1) {
             remove_if_there(&sealed_path(folder, before)).map_err(failed)?;
         }

@@ -14,6 +14,7 @@ use base::{Lock, LockError, LockFault};
 use mapping::MappedFile;
 use tokio::sync::{oneshot, watch};
 
+use super::catalogue::Catalogue;
 use super::record::{self, SEGMENT_HEADER_LEN, Salt, SegmentHeader};
 use super::segment::{Segment, segment_path, segments};
 use crate::delta::now_ms;
@@ -37,6 +38,14 @@ pub struct WalOptions {
     /// Maximum size in bytes of the events that are not sealed, but at least four segments: the source waits at it.
     /// Default: 16 GiB.
     pub max_unsealed_bytes: u64,
+    /// Maximum number of successive arrivals that one event takes. Default: 1.
+    pub max_numbers: u16,
+    /// Whether a sealed segment stays in the folder, for [readers](super::WalReader), until it is
+    /// [forgotten](Wal::forget_kept). Default: no.
+    pub keeps_segments: bool,
+    /// Time after which a failed write is tried again; meanwhile the source waits. Otherwise later events are refused.
+    /// Default: none.
+    pub retry_interval: Option<Duration>,
 }
 
 impl Default for WalOptions {
@@ -47,6 +56,9 @@ impl Default for WalOptions {
             max_gather: Duration::from_millis(20),
             max_pending_bytes: 64 << 20,
             max_unsealed_bytes: 16 << 30,
+            max_numbers: 1,
+            keeps_segments: false,
+            retry_interval: None,
         }
     }
 }
@@ -59,8 +71,8 @@ pub struct WalError {
     error: Arc<io::Error>,
 }
 
-/// Whether an event is on the disk.
-pub type StoredResult = Result<(), WalError>;
+/// The arrival of an event that is on the disk.
+pub type StoredResult = Result<i64, WalError>;
 
 type OnStored = Box<dyn FnOnce(StoredResult) + Send>;
 
@@ -72,12 +84,13 @@ pub struct Wal {
     name: String,
     thread: Option<JoinHandle<()>>,
     current: watch::Receiver<u64>,
+    options: WalOptions,
     _lock: Lock,
 }
 
 /// State that the thread shares with the callers.
 #[derive(Debug)]
-struct Shared {
+pub(super) struct Shared {
     pending: Mutex<Pending>,
     /// Notified when events are added, or something is requested.
     added: Condvar,
@@ -90,6 +103,9 @@ struct Shared {
     max_unsealed_bytes: u64,
     /// The events by segment.
     segments: Mutex<BTreeMap<u64, SegmentEvents>>,
+    catalogue: Mutex<Catalogue>,
+    /// The last arrival that a stored event takes.
+    stored: watch::Sender<i64>,
 }
 
 /// The events of a segment.
@@ -115,10 +131,16 @@ pub struct Unsealed {
 #[derive(Default)]
 struct Pending {
     records: Vec<u8>,
-    on_stored: Vec<OnStored>,
+    on_stored: Vec<(i64, OnStored)>,
+    /// The last arrival that these events take.
+    end: i64,
     /// Callers that wait for the segment to be closed after these events.
     closing: Vec<oneshot::Sender<()>>,
     is_stopped: bool,
+    /// Whether no write is tried again.
+    gives_up: bool,
+    /// Why events wait to be written.
+    obstacle: Option<String>,
     failure: Option<WalError>,
 }
 
@@ -140,7 +162,9 @@ impl Wal {
         refuse_link(&folder.join("wal.lock")).map_err(ArchiveError::at::<io::Error>(&address))?;
         let lock = Lock::take(&folder.join("wal")).map_err(|error| not_locked(&address, error))?;
         let name = writer_name(folder).map_err(ArchiveError::at(&address))?;
-        let (segment, last_arrival, dropped) = OpenSegment::recover(folder)?;
+        let (segment, last_arrival, dropped) = OpenSegment::recover(folder, options.max_numbers)?;
+        let mut catalogue = Catalogue::read(folder).map_err(ArchiveError::at(&address))?;
+        catalogue.set_len(segment.number, segment.len);
         let sizes = segments(folder).and_then(|segments| segments.iter().map(Segment::len).sum());
         let unsealed_bytes: u64 = sizes.map_err(ArchiveError::at::<io::Error>(&address))?;
         let shared = Arc::new(Shared {
@@ -152,13 +176,16 @@ impl Wal {
             unsealed_bytes: AtomicU64::new(unsealed_bytes),
             max_unsealed_bytes: options.max_unsealed_bytes.max(4 * options.max_segment_bytes),
             segments: Mutex::new(segment_events(folder)?),
+            catalogue: Mutex::new(catalogue),
+            stored: watch::Sender::new(last_arrival),
         });
         let (sender, current) = watch::channel(segment.number);
         let writer = Writer { shared: shared.clone(), segment, options, current: sender };
         let thread = std::thread::Builder::new().name("archive-wal".to_owned());
         let thread = thread.spawn(move || writer.run()).map_err(ArchiveError::at(&address))?;
         let folder = folder.to_owned();
-        Ok((Self { shared, folder, name, thread: Some(thread), current, _lock: lock }, dropped))
+        let thread = Some(thread);
+        Ok((Self { shared, folder, name, thread, current, options, _lock: lock }, dropped))
     }
 
     /// Appends an event, whose [`arrival`](ArchivedEvent::arrival) is assigned here, and calls `on_stored` once it is on the
@@ -169,6 +196,18 @@ impl Wal {
         event: &ArchivedEvent<'_>,
         on_stored: impl FnOnce(StoredResult) + Send + 'static,
     ) {
+        self.append_with_numbers(event, 1, on_stored);
+    }
+
+    /// Appends an event as [`append`](Self::append) that takes `numbers` successive arrivals, at most
+    /// [`max_numbers`](WalOptions::max_numbers): no later event has one of them.
+    pub fn append_with_numbers(
+        &self,
+        event: &ArchivedEvent<'_>,
+        numbers: u16,
+        on_stored: impl FnOnce(StoredResult) + Send + 'static,
+    ) {
+        let numbers = numbers.clamp(1, self.options.max_numbers.max(1));
         let mut pending = self.shared.lock();
         while pending.failure.is_none() && self.shared.is_full(&pending) {
             pending = self.shared.taken.wait(pending).expect(UNPOISONED);
@@ -178,9 +217,21 @@ impl Wal {
             return on_stored(Err(failure));
         }
         let arrival = event.received.max(self.shared.last_arrival.load(Relaxed) + 1);
-        self.shared.last_arrival.store(arrival, Relaxed);
+        pending.end = arrival + i64::from(numbers) - 1;
+        self.shared.last_arrival.store(pending.end, Relaxed);
         record::push(&mut pending.records, &ArchivedEvent { arrival, ..*event });
-        pending.on_stored.push(Box::new(on_stored));
+        pending.on_stored.push((arrival, Box::new(on_stored)));
+        self.shared.added.notify_one();
+    }
+
+    /// Why events wait to be written, if they do: see [`retry_interval`](WalOptions::retry_interval).
+    pub fn obstacle(&self) -> Option<String> {
+        self.shared.lock().obstacle.clone()
+    }
+
+    /// Tries no write again: events that cannot be written are refused.
+    pub fn give_up(&self) {
+        self.shared.lock().gives_up = true;
         self.shared.added.notify_one();
     }
 
@@ -203,6 +254,11 @@ impl Wal {
             .map_err(|error| ArchiveError::new(self.folder.display().to_string(), error))?;
         segments.retain(|segment| segment.number < current);
         Ok(segments)
+    }
+
+    /// The last arrival that a stored event takes. It changes after the calls of `on_stored` for a group of events.
+    pub fn stored(&self) -> watch::Receiver<i64> {
+        self.shared.stored.subscribe()
     }
 
     /// Waits until a segment is closed. Cancel-safe.
@@ -235,6 +291,14 @@ impl Wal {
         unsealed
     }
 
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(super) fn keeps_segments(&self) -> bool {
+        self.options.keeps_segments
+    }
+
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -265,6 +329,19 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, Pending> {
         self.pending.lock().expect(UNPOISONED)
     }
+
+    /// Waits until a write is tried again after this error; `false` if it is not.
+    fn waits(&self, error: &io::Error, interval: Duration) -> bool {
+        let mut pending = self.lock();
+        pending.obstacle = Some(error.to_string());
+        let is_waiting = |pending: &mut Pending| !pending.is_stopped && !pending.gives_up;
+        let waited = self.added.wait_timeout_while(pending, interval, is_waiting);
+        is_waiting(&mut waited.expect(UNPOISONED).0)
+    }
+
+    pub(super) fn catalogue(&self) -> MutexGuard<'_, Catalogue> {
+        self.catalogue.lock().expect(UNPOISONED)
+    }
 }
 
 /// The thread that writes.
@@ -279,13 +356,8 @@ impl Writer {
     fn run(mut self) {
         loop {
             let (mut group, is_last) = self.next_group();
-            let closing = std::mem::take(&mut group.closing);
-            let stored = if group.records.is_empty() {
-                Ok(())
-            } else {
-                self.append(&group.records, group.on_stored.len() as u64)
-            };
-            let result = stored.and_then(|()| self.rotate(!closing.is_empty())).map_err(|error| {
+            let (closing, end) = (std::mem::take(&mut group.closing), group.end);
+            let result = self.store(&group, !closing.is_empty()).map_err(|error| {
                 let failure =
                     WalError { path: self.segment.path.as_path().into(), error: error.into() };
                 self.shared.lock().failure.get_or_insert(failure).clone()
@@ -296,7 +368,12 @@ impl Writer {
                 let _ = closed.send(());
             }
             let is_failed = result.is_err();
-            group.on_stored.into_iter().for_each(|on_stored| on_stored(result.clone()));
+            for (arrival, on_stored) in group.on_stored {
+                on_stored(result.clone().map(|()| arrival));
+            }
+            if !is_failed && end > 0 {
+                self.shared.stored.send_replace(end);
+            }
             if is_last || is_failed {
                 break;
             }
@@ -305,13 +382,34 @@ impl Writer {
         let late = std::mem::take(&mut *self.shared.lock());
         if let Some(failure) = late.failure.clone() {
             self.shared.lock().failure = late.failure;
-            late.on_stored.into_iter().for_each(|on_stored| on_stored(Err(failure.clone())));
+            late.on_stored.into_iter().for_each(|(_, on_stored)| on_stored(Err(failure.clone())));
+        }
+    }
+
+    /// Writes a group, and a new segment if it is due; again after a failure, if the options say so.
+    fn store(&mut self, group: &Pending, closes: bool) -> io::Result<()> {
+        let mut is_stored = group.records.is_empty();
+        loop {
+            let result = match is_stored {
+                true => self.rotate(closes),
+                false => self.append(&group.records, group.on_stored.len() as u64),
+            };
+            match (result, self.options.retry_interval) {
+                (Ok(()), _) if is_stored => return Ok(()),
+                (Ok(()), _) => is_stored = true,
+                (Err(error), Some(interval)) if self.shared.waits(&error, interval) => {}
+                (Err(error), _) => return Err(error),
+            }
+            if is_stored {
+                self.shared.lock().obstacle = None;
+            }
         }
     }
 
     fn append(&mut self, records: &[u8], events: u64) -> io::Result<()> {
         let len = self.segment.len;
         self.segment.append(records)?;
+        self.shared.catalogue().append(self.segment.number, self.segment.len, records);
         let mut segments = self.shared.segments.lock().expect(UNPOISONED);
         let segment = segments.entry(self.segment.number).or_default();
         segment.count += events;
@@ -346,7 +444,12 @@ impl Writer {
             pending = self.shared.lock();
         }
         let is_last = pending.is_stopped;
-        (std::mem::take(&mut *pending), is_last)
+        let rest = Pending {
+            gives_up: pending.gives_up,
+            obstacle: pending.obstacle.take(),
+            ..Pending::default()
+        };
+        (std::mem::replace(&mut *pending, rest), is_last)
     }
 
     /// Begins the next segment, if this one is to be closed.
@@ -358,6 +461,7 @@ impl Writer {
             let folder = self.segment.path.parent().expect("a file of the folder").to_owned();
             let last_arrival = self.shared.last_arrival.load(Relaxed);
             self.segment = OpenSegment::create(&folder, self.segment.number + 1, last_arrival)?;
+            self.shared.catalogue().begin(self.segment.number, last_arrival);
             self.current.send_replace(self.segment.number);
         }
         Ok(())
@@ -378,7 +482,7 @@ struct OpenSegment {
 impl OpenSegment {
     /// The last segment of the folder without an incomplete group, or a new one; the arrival of the last event; and the bytes
     /// of the incomplete group.
-    fn recover(folder: &Path) -> Result<(Self, i64, u64), ArchiveError> {
+    fn recover(folder: &Path, max_numbers: u16) -> Result<(Self, i64, u64), ArchiveError> {
         let address = folder.display().to_string();
         let failed = |error: io::Error| ArchiveError::new(&*address, error);
         let mut segments = segments(folder).map_err(failed)?;
@@ -393,8 +497,9 @@ impl OpenSegment {
                 fs::remove_file(&path).map_err(ArchiveError::at::<io::Error>(&name))?;
                 continue;
             };
-            let last_arrival =
-                segment.events.iter().map(|event| event.arrival).fold(last_arrival, i64::max);
+            let ends =
+                segment.events.iter().map(|event| event.arrival + i64::from(max_numbers) - 1);
+            let last_arrival = ends.fold(last_arrival, i64::max);
             let len = segment.len;
             let dropped = bytes.len() as u64 - segment.len;
             drop(bytes);
@@ -435,6 +540,7 @@ impl OpenSegment {
             });
         if let Err(error) = written {
             let _ = self.file.set_len(self.len);
+            let _ = self.file.seek(SeekFrom::Start(self.len));
             return Err(error);
         }
         crash_point("archive/wal-synced");

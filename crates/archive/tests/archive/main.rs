@@ -6,6 +6,7 @@ mod crashes;
 mod decode_limits;
 mod derived;
 mod erasures;
+mod kept_segments;
 mod key_history;
 mod ledgers;
 mod logs;

@@ -30,6 +30,7 @@ mod decoder;
 mod encode;
 mod error;
 mod payload;
+mod renumber;
 #[cfg(test)]
 mod tests;
 
@@ -40,6 +41,7 @@ use kernels::sha256;
 
 pub use decoder::{Decoder, Frame, ParsedHeader, peek};
 pub use error::{FrameError, FrameFault};
+pub use renumber::renumbered;
 
 /// Limits and trust for decoding frames. Start from the default and assign fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,13 +8,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base::StopSignal;
-use net::server_places::{PeerAddress, of_heaviest_address};
 use tokio::time::Instant;
+
+use crate::server_places::{PeerAddress, of_heaviest_address};
 
 /// The clients of a server, of which a number may be connected.
 #[derive(Debug)]
-pub(super) struct Clients {
+pub struct ClientPlaces {
     max: usize,
+    max_per_address: usize,
     min_idle: Duration,
     connected: Mutex<Vec<Arc<Connected>>>,
 }
@@ -29,20 +31,28 @@ struct Connected {
 
 /// A place among the clients of a server, until it is dropped.
 #[derive(Debug)]
-pub(super) struct ClientPlace {
-    clients: Arc<Clients>,
+pub struct ClientPlace {
+    clients: Arc<ClientPlaces>,
     connected: Arc<Connected>,
 }
 
-impl Clients {
+impl ClientPlaces {
     /// Room for a number of clients, which give way once they have taken nothing for `min_idle`.
-    pub(super) fn new(max: usize, min_idle: Duration) -> Arc<Self> {
-        Arc::new(Self { max, min_idle, connected: Mutex::default() })
+    pub fn new(max: usize, min_idle: Duration) -> Arc<Self> {
+        Self::with_address_limit(max, max, min_idle)
+    }
+
+    /// Room for a number of clients, of which an address has a number at most.
+    pub fn with_address_limit(max: usize, max_per_address: usize, min_idle: Duration) -> Arc<Self> {
+        Arc::new(Self { max, max_per_address, min_idle, connected: Mutex::default() })
     }
 
     /// Takes a place that is free, or of a client that gives way; `None` if all are kept.
-    pub(super) fn take(self: &Arc<Self>, address: PeerAddress) -> Option<ClientPlace> {
+    pub fn take(self: &Arc<Self>, address: PeerAddress) -> Option<ClientPlace> {
         let mut connected = self.connected();
+        if connected.iter().filter(|of| of.address == address).count() >= self.max_per_address {
+            return None;
+        }
         if connected.len() >= self.max {
             let at = self.to_leave(&connected, address)?;
             connected.swap_remove(at).gives_way.request();
@@ -76,12 +86,12 @@ impl Connected {
 
 impl ClientPlace {
     /// Notes that the client takes an event now.
-    pub(super) fn note_taken(&self) {
+    pub fn note_taken(&self) {
         *self.connected.active.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
     /// Requested when the client gives way.
-    pub(super) fn gives_way(&self) -> StopSignal {
+    pub fn gives_way(&self) -> StopSignal {
         self.connected.gives_way.clone()
     }
 }
@@ -108,7 +118,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_client_that_has_taken_nothing_for_longest_gives_way_and_one_that_takes_does_not() {
-        let clients = Clients::new(3, IDLE);
+        let clients = ClientPlaces::new(3, IDLE);
         let mut places = Vec::new();
         for _ in 0..3 {
             places.push(clients.take(address(1)).unwrap());
@@ -130,8 +140,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn an_address_has_its_number_of_places_even_if_others_are_free() {
+        let clients = ClientPlaces::with_address_limit(9, 2, IDLE);
+        let places: Vec<_> = (0..2).map(|_| clients.take(address(1)).unwrap()).collect();
+        advance(IDLE).await;
+        assert!(clients.take(address(1)).is_none());
+        assert!(clients.take(address(2)).is_some());
+        drop(places);
+        assert!(clients.take(address(1)).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn an_address_with_more_than_half_of_the_places_keeps_no_other_address_out() {
-        let clients = Clients::new(4, IDLE);
+        let clients = ClientPlaces::new(4, IDLE);
         let heavy: Vec<_> = (0..4).map(|_| clients.take(address(1)).unwrap()).collect();
         let others: Vec<_> = (2..4).map(|of| clients.take(address(of)).unwrap()).collect();
         assert_eq!(heavy.iter().filter(|of| of.gives_way().is_requested()).count(), 2);

@@ -1,0 +1,179 @@
+//! `wireproof serve`: a relay, a Jetstream and a directory of repositories, of verified events alone.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ::serve::{Options, Server, Window};
+use clap::{Args, ValueHint};
+use follower::{FollowArgs, RecipientOptions, Run, Setup};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::log::{self, Level};
+use crate::network;
+use crate::output::Output;
+use crate::stream::{Start, StreamArgs};
+
+/// Serve a verified stream to the clients of relays and Jetstreams.
+///
+/// Every event of the source is verified and stored, and then served. At one address, clients find
+/// com.atproto.sync.subscribeRepos, the Jetstream protocol at /subscribe and
+/// /xrpc/network.bsky.jetstream.subscribeEvents, and listRepos, listReposByCollection, getRepoStatus, getLatestCommit,
+/// listHosts and getHostStatus. Events that are not verified are not served. After a crash, a client continues at its cursor and
+/// misses nothing within the window.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ServeArgs {
+    /// The address to listen on.
+    #[arg(long, value_name = "ADDRESS:PORT", env = "WIREPROOF_LISTEN")]
+    #[arg(default_value = "127.0.0.1:2480")]
+    listen: SocketAddr,
+    /// Folder of the window, the directory, cursors, keys and account states. One process uses it at a time.
+    #[arg(long, env = "WIREPROOF_STATE", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    state: PathBuf,
+    #[command(flatten)]
+    stream: StreamArgs,
+    /// Where to start with a host that has no stored cursor: `live`, `oldest`, or after a sequence number.
+    #[arg(long, env = "WIREPROOF_CURSOR", value_name = "CURSOR", default_value = "live")]
+    cursor: Start,
+    /// Hours for which clients can go back.
+    #[arg(long, value_name = "N", env = "WIREPROOF_WINDOW_HOURS", default_value_t = 72)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=8_760))]
+    window_hours: u64,
+    /// Size in MiB up to which events are stored for clients that go back.
+    #[arg(long, value_name = "N", env = "WIREPROOF_WINDOW_MIB", default_value_t = 65_536)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    window_mib: u64,
+    /// Maximum number of clients of streams. Another one is refused, unless a client has read no event for a minute and gives
+    /// way.
+    #[arg(long, value_name = "N", default_value_t = 1_024)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    clients: u32,
+    /// Maximum number of clients of streams per address.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    clients_per_address: u32,
+    /// Origin of web pages that may connect, such as https://app.example, or * for all. May be repeated [default: none].
+    #[arg(long, value_name = "ORIGIN")]
+    origin: Vec<String>,
+    /// Serve Prometheus metrics at /metrics of this address, and /health and /ready.
+    #[arg(long, env = "WIREPROOF_METRICS", value_name = "ADDRESS:PORT")]
+    metrics: Option<SocketAddr>,
+    /// End after N events.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    events: Option<u64>,
+    /// Number of verifying threads [default: one per core].
+    #[arg(long, env = "WIREPROOF_WORKERS", value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
+    workers: Option<u16>,
+    /// Print one JSON document once clients can connect.
+    #[arg(long)]
+    json: bool,
+}
+
+impl ServeArgs {
+    fn options(&self) -> Options {
+        let mut options = Options::new(self.listen, self.state.clone());
+        let mut window = Window::default();
+        window.max_bytes = self.window_mib.saturating_mul(1 << 20);
+        window.max_age = Duration::from_secs(self.window_hours * 3_600);
+        options.window = window;
+        options.max_clients = self.clients as usize;
+        options.max_clients_per_address = self.clients_per_address as usize;
+        options.origins.clone_from(&self.origin);
+        options
+    }
+
+    /// The options of the run that verifies.
+    fn into_follow(self, state: &Path) -> Result<FollowArgs, Failure> {
+        FollowArgs::for_recipient(RecipientOptions {
+            stream: self.stream,
+            collections: Vec::new(),
+            dids: Vec::new(),
+            state: state.to_owned(),
+            cursor: self.cursor,
+            resync: true,
+            whole_repositories: true,
+            metrics: self.metrics,
+            events: self.events,
+            workers: self.workers,
+        })
+    }
+}
+
+pub(crate) fn run(args: ServeArgs, output: Output) -> Result<(), Failure> {
+    follower::keep_memory_small();
+    let runtime = network::runtime()?;
+    let result = runtime.block_on(serve(args, output));
+    runtime.shutdown_background();
+    result
+}
+
+async fn serve(args: ServeArgs, output: Output) -> Result<(), Failure> {
+    let server = Server::bind(args.options()).await.map_err(local)?;
+    let address = server.address();
+    warn_if_reachable(address);
+    let (state, is_json) = (args.state.clone(), args.json);
+    let follow = args.into_follow(&state)?;
+    let mut setup = Setup::new(&follow).await?;
+    setup.series = Some(server.series());
+    let run = Run::new(setup, None, None)?;
+    output.document(&ServeSummary::new(address), is_json, ServeSummary::to_text)?;
+    run.status.print(&format!("serving at ws://{address}"));
+    let (intake, stop) = (server.intake(run.stop.clone()), run.stop.clone());
+    let failure = intake.failure();
+    let serving = tokio::spawn(server.run(stop.clone()));
+    let followed = run.follow_into(intake).await;
+    stop.request();
+    // It panics only with the process.
+    let _ = serving.await;
+    let shutdown = followed.check("stored")?;
+    match failure.reason() {
+        Some(reason) => Err(Failure::Local(reason)),
+        None => shutdown.result(),
+    }
+}
+
+fn local(error: ::serve::ServerError) -> Failure {
+    Failure::Local(error.to_string())
+}
+
+/// Warns of an address that others than this machine may reach.
+fn warn_if_reachable(address: SocketAddr) {
+    if !address.ip().to_canonical().is_loopback() {
+        let text = format!(
+            "--listen {address} is not a loopback address, and the connection is not encrypted: put a TLS proxy in front of it"
+        );
+        let _ = log::print(Level::Warning, &text);
+    }
+}
+
+/// The URLs of a server.
+#[derive(Debug, Serialize)]
+struct ServeSummary {
+    relay: String,
+    jetstream: String,
+    jetstream_v2: String,
+}
+
+impl ServeSummary {
+    fn new(address: SocketAddr) -> Self {
+        Self {
+            relay: format!("ws://{address}/xrpc/com.atproto.sync.subscribeRepos"),
+            jetstream: format!("ws://{address}/subscribe"),
+            jetstream_v2: format!("ws://{address}/xrpc/network.bsky.jetstream.subscribeEvents"),
+        }
+    }
+
+    fn to_text(&self) -> String {
+        let Self { relay, jetstream, jetstream_v2 } = self;
+        format!("{relay}\n{jetstream}\n{jetstream_v2}\nCtrl-C ends the server.\n")
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  wireproof serve --state /var/lib/wireproof
+  wireproof serve --state state --host https://relay.example.com --cursor oldest --listen 127.0.0.1:2480
+  wireproof follow --host http://127.0.0.1:2480 --cursor oldest";

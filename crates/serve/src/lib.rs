@@ -1,0 +1,43 @@
+//! A relay, a Jetstream and a directory of repositories, which serve what a follower proved.
+//!
+//! ```text
+//! follower ── Intake ── EventLog ──┬── files: the window
+//!                                  ├── Tail, in memory ──┬── Client: frames of subscribeRepos
+//!                                  │                     ├── Client: Jetstream, version 1
+//!                                  │                     └── Client: Jetstream, version 2
+//!                                  └── Directory ── queries of com.atproto.sync
+//! ```
+//!
+//! An event is acknowledged to its source once it is on disk. Its sequence number is the time of its arrival
+//! in microseconds since 2020, which is the cursor of all forms. A message is encoded once for all
+//! clients of a form. A client that falls behind the events in memory reads files, and is disconnected when the window
+//! passes it.
+
+#![forbid(unsafe_code)]
+
+mod client;
+mod content;
+mod directory;
+mod event;
+mod form;
+mod handshake;
+mod hosts;
+mod intake;
+mod jetstream;
+mod log;
+mod metrics;
+mod options;
+mod pace;
+mod reader;
+mod record_json;
+mod repeats;
+mod seq;
+mod server;
+mod shared;
+mod tail;
+mod xrpc;
+
+pub use intake::{Intake, IntakeFailure};
+pub use log::Window;
+pub use options::Options;
+pub use server::{Server, ServerError};

@@ -1,0 +1,161 @@
+//! The durable window: the events that clients can ask for, in files, and the newest of them in memory.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use archive::{ArchiveError, ArchivedEvent, StoredGroup, StoredResult, Wal, WalOptions};
+use net::jetstream::EventKind;
+use tokio::sync::watch;
+
+use crate::event::ServedEvent;
+use crate::seq::MAX_NUMBERS;
+use crate::tail::Tail;
+
+/// The size and the age up to which events can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Window {
+    /// Maximum size in bytes. Default: 64 GiB.
+    pub max_bytes: u64,
+    /// Maximum age. Default: 72 hours.
+    pub max_age: Duration,
+    /// Size in bytes of the newest events, which stay in memory. Default: 32 MiB.
+    pub memory_bytes: usize,
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        let max_age = Duration::from_secs(72 * 3_600);
+        Self { max_bytes: 64 << 30, max_age, memory_bytes: 32 << 20 }
+    }
+}
+
+/// The events of a server.
+#[derive(Debug)]
+pub(crate) struct EventLog {
+    pub(crate) wal: Wal,
+    pub(crate) tail: Arc<Tail>,
+    groups: Groups,
+    window: Window,
+}
+
+impl EventLog {
+    /// Opens the log in this folder, or begins it.
+    pub(crate) fn open(folder: &Path, window: Window) -> Result<Self, ArchiveError> {
+        let wal = Self::open_wal(folder, window)?;
+        let before = *wal.stored().borrow();
+        let tail = Arc::new(Tail::new(window.memory_bytes, before));
+        Ok(Self { wal, tail, groups: Groups::default(), window })
+    }
+
+    fn open_wal(folder: &Path, window: Window) -> Result<Wal, ArchiveError> {
+        let mut options = WalOptions::default();
+        options.max_segment_bytes = (window.max_bytes / 16).clamp(MIN_SEGMENT, MAX_SEGMENT);
+        options.max_segment_age = (window.max_age / 16).max(Duration::from_secs(1));
+        options.max_gather = GATHER;
+        options.max_numbers = MAX_NUMBERS;
+        options.keeps_segments = true;
+        options.retry_interval = Some(RETRY_INTERVAL);
+        Wal::open(folder, options).map(|(wal, _)| wal)
+    }
+
+    /// Stores an event with as many numbers, and calls `on_stored` once clients can have it.
+    pub(crate) fn append(
+        &self,
+        event: &ArchivedEvent<'_>,
+        served: NewEvent,
+        on_stored: impl FnOnce(StoredResult) + Send + 'static,
+    ) {
+        let tail = self.tail.clone();
+        self.wal.append_with_numbers(event, served.numbers, move |stored| {
+            if let Ok(arrival) = &stored {
+                tail.push(ServedEvent::new(*arrival, served.kind, &served.did, served.frame));
+            }
+            on_stored(stored);
+        });
+    }
+
+    /// The last arrival that an event takes. It changes once the event is in memory.
+    pub(crate) fn stored(&self) -> watch::Receiver<i64> {
+        self.wal.stored()
+    }
+
+    /// The events of a group, which all clients that read it share.
+    pub(crate) fn events_of(&self, group: &StoredGroup) -> SharedEvents {
+        self.groups.get(group)
+    }
+
+    /// Keeps closed segments, and deletes those that are outside of the window.
+    pub(crate) fn maintain(&self) -> Result<(), ArchiveError> {
+        let wal = &self.wal;
+        for segment in wal.closed_segments()? {
+            wal.keep(&segment)?;
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let cutoff = now.saturating_sub(self.window.max_age).as_micros();
+        wal.forget_kept(self.window.max_bytes, i64::try_from(cutoff).unwrap_or(i64::MAX))?;
+        Ok(())
+    }
+}
+
+/// What is served of an event that is being stored.
+#[derive(Debug)]
+pub(crate) struct NewEvent {
+    pub(crate) kind: EventKind,
+    pub(crate) did: Box<str>,
+    pub(crate) frame: bytes::Bytes,
+    /// How many sequence numbers it takes.
+    pub(crate) numbers: u16,
+}
+
+/// The events of a group, in order of arrival.
+pub(crate) type SharedEvents = Arc<[Arc<ServedEvent>]>;
+
+/// The groups that were read last, with the messages that clients made of their events.
+#[derive(Debug, Default)]
+struct Groups(Mutex<Vec<(i64, SharedEvents)>>);
+
+impl Groups {
+    fn get(&self, group: &StoredGroup) -> SharedEvents {
+        let events = group.events();
+        let first = events.first().map_or(0, |event| event.arrival);
+        if let Some(known) = self.find(first) {
+            return known;
+        }
+        let served = events.iter().filter_map(|event| ServedEvent::of_log(group, event));
+        let served: SharedEvents = served.map(Arc::new).collect();
+        let mut groups = self.lock();
+        if groups.len() >= MAX_GROUPS {
+            groups.remove(0);
+        }
+        groups.push((first, served.clone()));
+        served
+    }
+
+    /// The events of a group that was read before, which becomes the last to be dropped.
+    fn find(&self, first: i64) -> Option<SharedEvents> {
+        let mut groups = self.lock();
+        let at = groups.iter().position(|(known, _)| *known == first)?;
+        let found = groups.remove(at);
+        groups.push(found.clone());
+        Some(found.1)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(i64, SharedEvents)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Time for which events are gathered before they are synced together.
+const GATHER: Duration = Duration::from_millis(4);
+
+/// Time after which a failed write is tried again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Bounds of the size of a segment in bytes.
+const MIN_SEGMENT: u64 = 64 << 10;
+const MAX_SEGMENT: u64 = 256 << 20;
+
+/// Maximum number of groups in memory that clients read from files.
+const MAX_GROUPS: usize = 32;

@@ -1,0 +1,50 @@
+//! Options of a server.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::log::Window;
+
+/// Options of a [`Server`](crate::Server).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// The address to listen on.
+    pub listen: SocketAddr,
+    /// The folder of the window and of the directory.
+    pub folder: PathBuf,
+    /// The events that clients can ask for.
+    pub window: Window,
+    /// Maximum number of clients of streams. Default: 1,024.
+    pub max_clients: usize,
+    /// Maximum number of clients of streams of one address: of IPv6, a network of 64 bits. Default: 64.
+    pub max_clients_per_address: usize,
+    /// Origins of web pages that may connect, such as `https://app.example`, or `*`. Default: none.
+    pub origins: Vec<String>,
+    /// Time without an event taken after which a client gives way to another one that finds all places in use. Default: 60
+    /// seconds.
+    pub min_idle: Duration,
+    /// Maximum time until a request has arrived. Default: 10 seconds.
+    pub handshake_timeout: Duration,
+    /// Maximum time without a byte from the client while nothing is sent, and without one taken by it while something is. Pings
+    /// are sent three times as often. Default: 60 seconds.
+    pub idle_timeout: Duration,
+}
+
+impl Options {
+    /// The defaults, for this address and folder.
+    pub fn new(listen: SocketAddr, folder: PathBuf) -> Self {
+        Self {
+            listen,
+            folder,
+            window: Window::default(),
+            max_clients: 1_024,
+            max_clients_per_address: 64,
+            origins: Vec::new(),
+            min_idle: Duration::from_secs(60),
+            handshake_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(60),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Reads the events for one client: from memory while it keeps up, otherwise from the files of the log.
+
+use std::sync::Arc;
+
+use archive::{ArchiveError, WalReader};
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use crate::event::ServedEvent;
+use crate::log::{EventLog, SharedEvents};
+use crate::tail::TailRead;
+
+/// Reads events in order, each once.
+#[derive(Debug)]
+pub(crate) struct EventReader {
+    log: Arc<EventLog>,
+    /// The arrival of the last event that was read.
+    after: i64,
+    files: Files,
+}
+
+/// The files of the log, for a reader that is behind the events in memory.
+#[derive(Debug)]
+enum Files {
+    Closed,
+    Open(WalReader),
+    Reading(Reading),
+}
+
+/// A group that is being read.
+#[derive(Debug)]
+struct Reading {
+    task: JoinHandle<(WalReader, Result<Option<SharedEvents>, ArchiveError>)>,
+    /// Events up to this arrival were in files when it began.
+    until: i64,
+}
+
+/// The events that can be read without waiting.
+#[derive(Debug)]
+pub(crate) enum Ready {
+    Events(Vec<Arc<ServedEvent>>),
+    UpToDate,
+    /// The next ones are in files.
+    Stored,
+    /// The next ones were deleted.
+    Deleted,
+}
+
+impl EventReader {
+    /// Reads the events after an arrival.
+    pub(crate) fn new(log: Arc<EventLog>, after: i64) -> Self {
+        Self { log, after, files: Files::Closed }
+    }
+
+    /// The arrival of the last event that was read.
+    pub(crate) fn position(&self) -> i64 {
+        self.after
+    }
+
+    /// The next events in memory.
+    pub(crate) fn ready(&mut self) -> Ready {
+        match self.log.tail.read(self.after, BATCH) {
+            TailRead::Events(events) => {
+                self.after = events.last().map_or(self.after, |last| last.arrival);
+                self.files = Files::Closed;
+                Ready::Events(events)
+            }
+            TailRead::UpToDate => Ready::UpToDate,
+            TailRead::Earlier if self.after < self.log.wal.floor() => Ready::Deleted,
+            TailRead::Earlier => Ready::Stored,
+        }
+    }
+
+    /// The next events in files; none if there are no more. Cancel-safe.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or is damaged.
+    pub(crate) async fn stored(&mut self) -> Result<Vec<Arc<ServedEvent>>, ArchiveError> {
+        if !matches!(self.files, Files::Reading(_)) {
+            self.files = Files::Reading(self.start_reading());
+        }
+        let Files::Reading(reading) = &mut self.files else { unreachable!("it was just set") };
+        let read = (&mut reading.task).await;
+        let until = reading.until;
+        self.files = Files::Closed;
+        // The task ends early only with the process.
+        let Ok((reader, events)) = read else { return Ok(Vec::new()) };
+        let Some(events) = events? else {
+            self.after = self.after.max(until);
+            return Ok(Vec::new());
+        };
+        self.files = Files::Open(reader);
+        let after = self.after;
+        self.after = events.last().map_or(after, |last| last.arrival.max(after));
+        // A group can begin before the first event that is wanted.
+        Ok(events.iter().filter(|event| event.arrival > after).cloned().collect())
+    }
+
+    fn start_reading(&mut self) -> Reading {
+        let mut reader = match std::mem::replace(&mut self.files, Files::Closed) {
+            Files::Open(reader) => reader,
+            Files::Closed | Files::Reading(_) => self.log.wal.reader(self.after),
+        };
+        let (log, until) = (self.log.clone(), self.log.tail.before());
+        let task = spawn_blocking(move || {
+            let group = reader.next_group();
+            let events = group.map(|group| group.map(|group| log.events_of(&group)));
+            (reader, events)
+        });
+        Reading { task, until }
+    }
+}
+
+/// Maximum number of events that are read from memory at once.
+const BATCH: usize = 256;
