@@ -88,7 +88,9 @@ impl Client {
             Start::From(from) | Start::Outdated { from, .. } => from,
             Start::Future => i64::MAX,
         };
-        let reader = EventReader::new(shared.log.clone(), form.read_after(from));
+        // Earlier events are deleted, except for the commit that has the first number.
+        let after = form.read_after(from).max(shared.log.wal.floor().min(from - 1));
+        let reader = EventReader::new(shared.log.clone(), after);
         let mut messages = VecDeque::new();
         if let Start::Outdated { from, by_time } = start {
             messages.extend(form.outdated(from, by_time));

@@ -47,7 +47,7 @@ impl Form {
         match self {
             Self::Frames => from - 1,
             // The number may be of an operation within a commit.
-            Self::Jetstream(_) => from - i64::from(MAX_NUMBERS),
+            Self::Jetstream(_) => from.saturating_sub(i64::from(MAX_NUMBERS)),
         }
     }
 

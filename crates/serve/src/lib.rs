@@ -35,6 +35,8 @@ mod seq;
 mod server;
 mod shared;
 mod tail;
+#[cfg(test)]
+mod tests;
 mod xrpc;
 
 pub use intake::{Intake, IntakeFailure};

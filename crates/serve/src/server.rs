@@ -78,6 +78,11 @@ impl Server {
         self.address
     }
 
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        self.shared.clone()
+    }
+
     /// The recipient of a follower's events, which stores them for the clients.
     pub fn intake(&self, stop: StopSignal) -> Intake {
         Intake::new(self.shared.clone(), stop)
