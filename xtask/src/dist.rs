@@ -264,8 +264,14 @@ const COMMAND: &str = "wireproof";
 /// The programs and their size limits in bytes.
 const PROGRAMS: [(&str, usize); 3] =
     [(COMMAND, 33 << 20), ("wireproof-archive", 92 << 20), (BENCH, 20 << 20)];
-const FILES: [&str; 5] =
-    ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "packaging/wireproof.service"];
+const FILES: [&str; 5] = [
+    "README.md",
+    "CHANGELOG.md",
+    "LICENSE-APACHE",
+    "LICENSE-MIT",
+    "packaging/wireproof.service",
+    "packaging/wireproof-serve.service",
+];
 /// The shells, and the names that they expect of their scripts.
 const COMPLETIONS: [(&str, &str); 5] = [
     ("bash", "wireproof"),

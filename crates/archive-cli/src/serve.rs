@@ -2,14 +2,17 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use ::serve::{Options, Server, Window};
+use ::serve::{Intake, Options, Server, Window};
 use clap::{Args, ValueHint};
 use follower::{FollowArgs, RecipientOptions, Run, Setup};
+use net::firehose::StopSignal;
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::interrupt::Shutdown;
 use crate::log::{self, Level};
 use crate::network;
 use crate::output::Output;
@@ -111,27 +114,89 @@ pub(crate) fn run(args: ServeArgs, output: Output) -> Result<(), Failure> {
 }
 
 async fn serve(args: ServeArgs, output: Output) -> Result<(), Failure> {
-    let server = Server::bind(args.options()).await.map_err(local)?;
+    let server = Arc::new(Server::bind(args.options()).await.map_err(local)?);
     let address = server.address();
     warn_if_reachable(address);
     let (state, is_json) = (args.state.clone(), args.json);
+    let stop_limit = args.stream.stop_limit();
     let follow = args.into_follow(&state)?;
-    let mut setup = Setup::new(&follow).await?;
-    setup.series = Some(server.series());
-    let run = Run::new(setup, None, None)?;
+    let stop = StopSignal::new();
+    let shutdown = Shutdown::listen(stop.clone(), stop_limit, || ())?;
+    // What is wrong with the arguments ends the command before it serves anybody.
+    let first = start_run(&follow, &server).await?;
     output.document(&ServeSummary::new(address), is_json, ServeSummary::to_text)?;
-    run.status.print(&format!("serving at ws://{address}"));
-    let (intake, stop) = (server.intake(run.stop.clone()), run.stop.clone());
-    let failure = intake.failure();
-    let serving = tokio::spawn(server.run(stop.clone()));
-    let followed = run.follow_into(intake).await;
+    let _ = log::print(Level::Info, &format!("serving at ws://{address}"));
+    let (of_clients, stop_clients) = (server.clone(), stop.clone());
+    let clients = tokio::spawn(async move { of_clients.run(stop_clients).await });
+    let result = follow_source(&follow, &server, first, &stop).await;
     stop.request();
     // It panics only with the process.
-    let _ = serving.await;
-    let shutdown = followed.check("stored")?;
-    match failure.reason() {
-        Some(reason) => Err(Failure::Local(reason)),
-        None => shutdown.result(),
+    let _ = clients.await;
+    result.and_then(|()| shutdown.result())
+}
+
+/// Follows the source until a stop is requested or all events were received. A run that fails is followed by another one:
+/// meanwhile clients get what is stored.
+async fn follow_source(
+    follow: &FollowArgs,
+    server: &Server,
+    first: Started<'_>,
+    stop: &StopSignal,
+) -> Result<(), Failure> {
+    let mut started = Ok(first);
+    loop {
+        let result = match started {
+            Ok(started) => started.finish(stop).await,
+            Err(failure) => Err(failure),
+        };
+        let Err(failure) = result else { return Ok(()) };
+        let Some(why) = failure.message().filter(|_| !stop.is_requested()) else {
+            return Err(failure);
+        };
+        let seconds = RETRY_INTERVAL.as_secs();
+        let _ = log::print(
+            Level::Warning,
+            &format!("no events are received, again in {seconds} s: {why}"),
+        );
+        tokio::select! {
+            () = stop.requested() => return Err(failure),
+            () = tokio::time::sleep(RETRY_INTERVAL) => {}
+        }
+        started = start_run(follow, server).await;
+    }
+}
+
+/// A run that has not received events yet.
+struct Started<'a> {
+    run: Run<'a>,
+    intake: Intake,
+    stop: StopSignal,
+}
+
+async fn start_run<'a>(follow: &'a FollowArgs, server: &Server) -> Result<Started<'a>, Failure> {
+    let stop = StopSignal::new();
+    let mut setup = Setup::stopped_by(follow, Some(stop.clone())).await?;
+    setup.series = Some(server.series());
+    let run = Run::new(setup, None, None)?;
+    Ok(Started { run, intake: server.intake(stop.clone()), stop })
+}
+
+impl Started<'_> {
+    /// Receives events until `stop` is requested, or the run ends.
+    async fn finish(self, stop: &StopSignal) -> Result<(), Failure> {
+        let Self { run, intake, stop: of_run } = self;
+        let failure = intake.failure();
+        let forward = async {
+            stop.requested().await;
+            of_run.request();
+            std::future::pending().await
+        };
+        let followed = tokio::select! {
+            followed = run.follow_into(intake) => followed,
+            never = forward => never,
+        };
+        followed.check("stored")?;
+        failure.reason().map_or(Ok(()), |reason| Err(Failure::Local(reason)))
     }
 }
 
@@ -171,6 +236,9 @@ impl ServeSummary {
         format!("{relay}\n{jetstream}\n{jetstream_v2}\nCtrl-C ends the server.\n")
     }
 }
+
+/// Time after which a source that failed is followed again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 const EXAMPLES: &str = "\
 Examples:

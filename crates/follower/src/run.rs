@@ -72,7 +72,10 @@ impl<'a> Setup<'a> {
     }
 
     /// As [`new`](Self::new), for a run that `stop` ends, if it is given, and no signal of the process.
-    pub(super) async fn stopped_by(
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub async fn stopped_by(
         args: &'a FollowArgs,
         stop: Option<StopSignal>,
     ) -> Result<Self, Failure> {

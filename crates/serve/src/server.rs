@@ -94,8 +94,8 @@ impl Server {
     }
 
     /// Serves clients until a stop is requested.
-    pub async fn run(self, stop: StopSignal) {
-        let Self { listener, shared, .. } = &self;
+    pub async fn run(&self, stop: StopSignal) {
+        let Self { listener, shared, .. } = self;
         let handshakes = Connections::new(MAX_HANDSHAKES);
         let accept = || accept_tcp(listener);
         let mut connections = JoinSet::new();

@@ -26,6 +26,7 @@
 //! | `readme` | the tasks of the README, as printed |
 //! | `reload` | SIGHUP |
 //! | `resets` | hosts that begin another sequence, and runs that end before their first event |
+//! | `served` | `serve`: what it serves, its document, its end |
 //! | `selections` | the selection of a run as a part of its state |
 //! | `websockets` | `follow --to ws://…`: its clients |
 //! | `schemas` | every line that these tests read follows the schema of its kind |
@@ -74,6 +75,7 @@ mod resume;
 #[path = "../schemas/mod.rs"]
 mod schemas;
 mod selections;
+mod served;
 #[cfg(unix)]
 mod terminal;
 mod tls;

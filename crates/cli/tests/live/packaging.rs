@@ -71,19 +71,47 @@ fn the_unit_runs_delivers_reloads_and_ends_with_0() {
 }
 
 #[test]
-fn the_unit_is_valid_for_systemd() {
+fn the_unit_of_the_server_serves_at_its_address_and_ends_with_0() {
+    let (sim, dir) = (with_commits(20), tempfile::tempdir().unwrap());
+    let unit = packaged("wireproof-serve.service");
+    let started = settings(&unit, "ExecStart").next().unwrap();
+    assert_eq!(started, "/usr/local/bin/wireproof serve");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+    command.arg("serve");
+    let states = dir.path().to_str().unwrap();
+    for variable in settings(&unit, "Environment") {
+        let (name, value) = variable.split_once('=').unwrap();
+        command.env(name, value.replace("%S", states));
+    }
+    // The folder of states is made by systemd, and the ports may be in use here.
+    fs::create_dir(dir.path().join("wireproof-serve")).unwrap();
+    let mut command = on_network(command, &sim);
+    command.env("WIREPROOF_METRICS", "127.0.0.1:0").env("WIREPROOF_LISTEN", "127.0.0.1:0");
+    let mut running = Running::start(command);
+    answers(&address(&mut running), "/ready", "HTTP/1.1 200");
+    let line = running.wait_for_stderr("serving at ws://");
+    let served = line.split("ws://").nth(1).unwrap().trim().to_owned();
+    answers(&served, "/xrpc/com.atproto.sync.listRepos", "HTTP/1.1 200");
+    running.signal("TERM");
+    assert_eq!(running.wait_for_code(), Some(0));
+}
+
+#[test]
+fn the_units_are_valid_for_systemd() {
     conformance::program!("systemd-analyze");
-    let dir = tempfile::tempdir().unwrap();
-    let unit = packaged("wireproof.service");
-    // The program is not installed here.
-    let unit = unit.replace("/usr/local/bin/wireproof", env!("CARGO_BIN_EXE_wireproof"));
-    let path = dir.path().join("wireproof.service");
-    fs::write(&path, unit).unwrap();
-    let mut analyze = Command::new("systemd-analyze");
-    let output = analyze.args(["verify", "--man=no"]).arg(&path).output().unwrap();
-    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{printed}");
-    assert!(!printed.contains("wireproof.service"), "{printed}");
+    for name in ["wireproof.service", "wireproof-serve.service"] {
+        let dir = tempfile::tempdir().unwrap();
+        let unit = packaged(name);
+        // The program is not installed here.
+        let unit = unit.replace("/usr/local/bin/wireproof", env!("CARGO_BIN_EXE_wireproof"));
+        let path = dir.path().join(name);
+        fs::write(&path, unit).unwrap();
+        let mut analyze = Command::new("systemd-analyze");
+        let output = analyze.args(["verify", "--man=no"]).arg(&path).output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{printed}");
+        assert!(!printed.contains(name), "{printed}");
+    }
 }
 
 #[test]
@@ -126,7 +154,7 @@ fn the_compose_files_are_valid_for_docker() {
     if !has_compose {
         return;
     }
-    for file in ["compose.yaml", "compose-queue.yaml"] {
+    for file in ["compose.yaml", "compose-queue.yaml", "compose-serve.yaml"] {
         check_compose(file);
     }
 }
@@ -149,7 +177,7 @@ fn repositories_in_use_are_on_the_state_volume_and_not_in_memory() {
     assert_eq!(of_unit("TMPDIR").unwrap(), of_unit("WIREPROOF_STATE").unwrap());
     let image = packaged("Containerfile");
     assert!(image.contains("ENV TMPDIR=/state\n") && image.contains("VOLUME /state\n"));
-    for file in ["compose.yaml", "compose-queue.yaml"] {
+    for file in ["compose.yaml", "compose-queue.yaml", "compose-serve.yaml"] {
         let compose = packaged(file);
         assert!(compose.contains("TMPDIR: /state\n"), "{file}");
         assert!(compose.contains("- state:/state\n") && compose.contains("mem_limit"), "{file}");

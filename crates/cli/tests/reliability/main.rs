@@ -10,6 +10,7 @@
 //! | `delivered_tables` | a delivery to SQLite has every record and no event twice, through kills at any moment |
 //! | `disconnects` | every event is delivered through disconnects, host switches and a kill |
 //! | `dead_reader` | a reader that ends with lines unread loses none of them |
+//! | `served_clients` | clients of `serve` have every record, through kills of the server, the source and clients, and a full disk |
 //! | `slow_reader` | a slow reader slows the server down, in bounded memory |
 //! | `memory` | waiting data is bounded in bytes, and so is an account's memory |
 //! | `memory_group` | fetched repositories fit a container, whose temporary files are in memory too |
@@ -61,6 +62,7 @@ mod missing_keys;
 mod resync_records;
 #[path = "../schemas/mod.rs"]
 mod schemas;
+mod served_clients;
 mod server_limits;
 mod slow_reader;
 mod stalled_resync;

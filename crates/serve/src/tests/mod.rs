@@ -45,7 +45,8 @@ impl Serving {
         change(&mut options);
         let server = Server::bind(options).await.unwrap();
         let (shared, address, stop) = (server.shared(), server.address(), StopSignal::new());
-        let run = tokio::spawn(server.run(stop.clone()));
+        let of_run = stop.clone();
+        let run = tokio::spawn(async move { server.run(of_run).await });
         Self { shared, address, stop, run }
     }
 
