@@ -264,7 +264,7 @@ const COMMAND: &str = "wireproof";
 /// The programs and their size limits in bytes.
 const PROGRAMS: [(&str, usize); 3] =
     [(COMMAND, 33 << 20), ("wireproof-archive", 92 << 20), (BENCH, 20 << 20)];
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
     "README.md",
     "CHANGELOG.md",
     "LICENSE-APACHE",

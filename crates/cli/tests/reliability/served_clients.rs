@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use atproto::event::{Action, Decoder, Event};
 use serde_json::Value;
-use simnet::servers::{Server, Simulation, Spec};
+use simnet::servers::{Simulation, Spec};
 use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
 
 use crate::follow::{self, Follow};
@@ -116,8 +116,10 @@ struct Client {
 }
 
 impl Client {
-    fn start(address: &str, form: Form) -> Self {
-        let (stored, is_killed, stop) = Default::default();
+    /// A client that has these records.
+    fn start(address: &str, form: Form, records: Records) -> Self {
+        let stored = Arc::new(Mutex::new(Stored { records, ..Stored::default() }));
+        let (is_killed, stop) = Default::default();
         let client = Self { stored, is_killed, stop, running: None };
         let (stored, is_killed, stop) =
             (client.stored.clone(), client.is_killed.clone(), client.stop.clone());
@@ -182,9 +184,11 @@ fn is_timeout(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)
 }
 
-/// A network whose records all come with its stream, a folder for the state, and an address for the server.
+/// A network, a folder for the state, and an address for the server.
 struct Scene {
     sim: Simulation,
+    /// The records that accounts had before their first event.
+    initial: Records,
     folder: tempfile::TempDir,
     address: String,
 }
@@ -193,24 +197,26 @@ impl Scene {
     fn new() -> Self {
         let spec = Spec { accounts: 5, records: 0, jetstreams: 0, ..Spec::default() };
         let (sim, folder) = (Simulation::start(spec).unwrap(), tempfile::tempdir().unwrap());
-        Self { sim, folder, address: conformance::own_address() }
+        let initial = expected(&sim);
+        Self { sim, initial, folder, address: conformance::own_address().to_string() }
     }
 
-    fn args(&self) -> Vec<String> {
-        let state = self.folder.path().join("state");
-        let args = follow::follow_args(&self.sim, &state);
-        let own = ["--listen", &self.address, "--json"].map(str::to_owned);
-        [&["serve".to_owned()][..], &args, &own].concat()
-    }
-
-    fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
-        command.args(self.args()).env("XDG_CONFIG_HOME", "/nonexistent");
-        command
+    /// Starts the server. Its document is no line of events.
+    fn serve(&self, run: usize, limit: &str) -> Follow {
+        let args = follow::follow_args(&self.sim, &self.folder.path().join("state"));
+        let script = format!("{limit} exec \"$@\" > /dev/null");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_wireproof"), "serve"]).args(args);
+        command.args(["--listen", &self.address]).env("XDG_CONFIG_HOME", "/nonexistent");
+        Follow::spawn(command, run)
     }
 
     fn clients(&self) -> Vec<(Form, Client)> {
-        Form::ALL.map(|form| (form, Client::start(&self.address, form))).into()
+        Form::ALL.map(|form| (form, self.client(form))).into()
+    }
+
+    fn client(&self, form: Form) -> Client {
+        Client::start(&self.address, form, self.initial.clone())
     }
 }
 
@@ -220,7 +226,7 @@ fn after_kills_of_the_server_the_source_and_clients_every_form_has_every_record_
     let clients = scene.clients();
     let (rounds, mut source_kills) = (scaled(10, 200), 0);
     for round in 0..rounds {
-        let running = Follow::spawn(scene.command(), round);
+        let running = scene.serve(round, "");
         scene.sim.write_commits(40);
         let pause = Duration::from_millis(30 + 61 * (round as u64 % 6));
         for (_, client) in &clients {
@@ -232,7 +238,7 @@ fn after_kills_of_the_server_the_source_and_clients_every_form_has_every_record_
         }
         running.kill();
     }
-    let mut last = Follow::spawn(scene.command(), rounds);
+    let mut last = scene.serve(rounds, "");
     scene.sim.write_commits(40);
     last.wait_for_connection(&scene.sim);
     source_kills += usize::from(follow::restart_source(&scene.sim));
@@ -253,14 +259,9 @@ fn after_kills_of_the_server_the_source_and_clients_every_form_has_every_record_
 fn while_the_disk_is_full_clients_get_what_is_stored_and_later_the_rest() {
     let scene = Scene::new();
     scene.sim.write_commits(60);
-    let mut command = Command::new("sh");
     // SIGXFSZ would end the process before it can report the error.
-    let script = format!("trap '' XFSZ; ulimit -S -f {}; exec \"$@\"", LIMIT_KIB * 2);
-    command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_wireproof")]).args(scene.args());
-    let mut running = {
-        command.env("XDG_CONFIG_HOME", "/nonexistent");
-        Follow::spawn(command, 0)
-    };
+    let limit = format!("trap '' XFSZ; ulimit -S -f {};", LIMIT_KIB * 2);
+    let mut running = scene.serve(0, &limit);
     let clients = scene.clients();
     let is_full = |follow: &Follow| follow.errors().contains("cannot be stored");
     while !is_full(&running) {
@@ -271,7 +272,7 @@ fn while_the_disk_is_full_clients_get_what_is_stored_and_later_the_rest() {
         });
     }
     // A client that connects now gets what is stored.
-    let late = Client::start(&scene.address, Form::Frames);
+    let late = scene.client(Form::Frames);
     let newest = clients[0].1.stored.lock().unwrap().cursor;
     running.wait_until("the stored events", |_| late.stored.lock().unwrap().cursor >= newest);
     let pid = running.pid().to_string();
@@ -280,8 +281,8 @@ fn while_the_disk_is_full_clients_get_what_is_stored_and_later_the_rest() {
     let expected = expected(&scene.sim);
     running.wait_until("every record", |_| clients.iter().all(|(_, client)| client.has(&expected)));
     assert!(running.interrupt().is_orderly());
-    clients.into_iter().for_each(|(_, client)| drop(client.end()));
-    late.end();
+    let ended = clients.into_iter().map(|(_, client)| client).chain([late]);
+    assert!(ended.map(Client::end).all(|connections| connections > 0));
 }
 
 /// More than the state takes, and less than the window.
