@@ -16,6 +16,7 @@
 //! | `jetstream_archives` | a Python client of hosted Jetstream archives reads the segments of the simulator |
 //! | `kafka_logins` | tokens of an identity provider, and the signature for Amazon MSK |
 //! | `readers` | consumers of other projects follow the simulator |
+//! | `serve_commits` | `wireproof serve` passes on every commit of an account that was reactivated |
 //! | `stores` | archives in an S3 server: kills of both sides, every command; refusals |
 //! | `store_races` | races of writers for objects and tables in servers of S3 and of Azure blobs |
 //! | `store_upkeep` | an archive in an S3 server is followed, merged, made compact, proved and erased |
@@ -45,6 +46,8 @@ mod printed_state;
 mod queue;
 mod readers;
 mod requests;
+mod serve_commits;
+mod served;
 mod store_faults;
 mod store_races;
 mod store_upkeep;
