@@ -53,6 +53,9 @@ pub(crate) struct FormCounts {
     pub(crate) sent_bytes: AtomicU64,
 }
 
+/// A counter of a form.
+type FormCount = fn(&FormCounts) -> &AtomicU64;
+
 impl Metrics {
     pub(crate) fn form(&self, index: FormIndex) -> &FormCounts {
         &self.forms[index as usize]
@@ -94,7 +97,7 @@ impl MoreSeries for ServeSeries {
                 of_labels.encode_counter::<NoLabelSet, _, u64>(&count.load(Relaxed), None)?;
             }
         }
-        let of_form: [(&str, &str, fn(&FormCounts) -> &AtomicU64); 2] = [
+        let of_form: [(&str, &str, FormCount); 2] = [
             ("serve_sent_events", "Events sent to clients", |counts| &counts.sent),
             ("serve_sent_bytes", "Bytes of these", |counts| &counts.sent_bytes),
         ];
