@@ -1,11 +1,11 @@
 // A reader that validates every frame against the lexicon and checks no proofs:
-// node atcute-firehose.mjs SERVICE
+// node atcute-firehose.mjs SERVICE CURSOR
 import { ComAtprotoSyncSubscribeRepos } from '@atcute/atproto'
 import { FirehoseSubscription } from '@atcute/firehose'
 import { writeEvent, writeError } from './output.mjs'
 
-const [service] = process.argv.slice(2)
-let cursor = 0
+const [service, start] = process.argv.slice(2)
+let cursor = Number(start)
 const events = new FirehoseSubscription({
   service,
   nsid: ComAtprotoSyncSubscribeRepos.mainSchema,

@@ -1,11 +1,11 @@
 // The reference consumer, which checks each signature and each operation:
-// node atproto-sync.mjs SERVICE DIRECTORY
+// node atproto-sync.mjs SERVICE DIRECTORY CURSOR
 import { IdResolver } from '@atproto/identity'
 import { Firehose } from '@atproto/sync'
 import { writeEvent, writeError } from './output.mjs'
 
-const [service, plcUrl] = process.argv.slice(2)
-let cursor = 0
+const [service, plcUrl, start] = process.argv.slice(2)
+let cursor = Number(start)
 const firehose = new Firehose({
   service,
   // Its default fetch function rejects servers of this machine.

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 
 	comatproto "github.com/bluesky-social/indigo/api/atproto"
@@ -35,7 +37,7 @@ type consumer struct {
 	seq   int64
 }
 
-// consume follows a service from a cursor on, and prints what it verified. It ends at the first fault, which it prints.
+// consume follows a service from a cursor on, and prints what it verified. It ends at the first fault.
 func consume(service, plcURL, cursor string) error {
 	address := service + "/xrpc/com.atproto.sync.subscribeRepos?cursor=" + cursor
 	connection, _, err := websocket.DefaultDialer.Dial(address, nil)
@@ -67,6 +69,13 @@ func consume(service, plcURL, cursor string) error {
 	}
 	scheduler := sequential.NewScheduler("consumer", callbacks.EventHandler)
 	return events.HandleRepoStream(context.Background(), connection, scheduler, nil)
+}
+
+// isLost tells a lost connection from a fault.
+func isLost(err error) bool {
+	var closed *websocket.CloseError
+	var network *net.OpError
+	return errors.As(err, &closed) || errors.As(err, &network)
 }
 
 func (c *consumer) commit(commit *comatproto.SyncSubscribeRepos_Commit) error {

@@ -5,7 +5,7 @@
 //
 // KEY is a did:key. Frames are the account's `#commit` events in order, from its first on; the repository is its export after the last
 // one. Prints "ok", or the first fault and exits with 1. Of a service, prints each verified event as a line of JSON, and the fault that
-// ends it as a line too.
+// ends it as a line too. It ends with its connection.
 package main
 
 import (
@@ -24,7 +24,11 @@ import (
 func main() {
 	if args := os.Args[1:]; len(args) == 4 && args[0] == "consume" {
 		err := consume(args[1], args[2], args[3])
-		_ = write(event{Kind: "error", Message: fmt.Sprint(err)})
+		if isLost(err) {
+			fmt.Fprintln(os.Stderr, err)
+		} else {
+			_ = write(event{Kind: "error", Message: fmt.Sprint(err)})
+		}
 		os.Exit(1)
 	}
 	if err := run(os.Args[1:]); err != nil {

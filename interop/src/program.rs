@@ -53,6 +53,12 @@ pub enum Part {
     Nostrdb,
     /// A Python client of hosted Jetstream archives.
     Jetstream,
+    /// The Go client of Jetstream's authors.
+    JetstreamClient,
+    /// Readers with the SDK of Python.
+    SdkPython,
+    /// Readers with crates, which Cargo builds.
+    SdkRust,
 }
 
 impl Part {
@@ -71,6 +77,9 @@ impl Part {
             Self::NostrRelay => "nostr/nostr-relay",
             Self::Nostrdb => "nostrdb/store-events",
             Self::Jetstream => "jetstream/made-from",
+            Self::JetstreamClient => "jetstream-go/jetstream-client",
+            Self::SdkPython => "sdk-python/venv/bin/python",
+            Self::SdkRust => "sdk-rust/sdk-rust",
         }
     }
 
@@ -80,8 +89,9 @@ impl Part {
             Self::Pds | Self::Readers | Self::Postgres | Self::Azure => Some("node"),
             Self::Arroba => Some("python"),
             Self::Kafka => Some("java"),
-            Self::Jetstream => Some("python"),
-            Self::Relay | Self::Nats | Self::S3 | Self::NostrRelay | Self::Nostrdb => None,
+            Self::Jetstream | Self::SdkPython => Some("python"),
+            Self::Relay | Self::Nats | Self::S3 | Self::JetstreamClient => None,
+            Self::NostrRelay | Self::Nostrdb | Self::SdkRust => None,
         }
     }
 }

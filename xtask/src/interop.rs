@@ -44,6 +44,7 @@ pub(crate) fn test(without: &Without) -> Result<(), String> {
 /// Sets up every part whose toolchain is present.
 pub(crate) fn set_up(without: &Without) -> Result<(), String> {
     cargo_program("nostr", "nostr-relay")?;
+    cargo_program("sdk-rust", "sdk-rust")?;
     if without.has(Toolchain::Node) {
         for part in ["pds", "readers", "postgres", "azure"] {
             packages(&source(part), &folder().join(part))?;
@@ -52,12 +53,14 @@ pub(crate) fn set_up(without: &Without) -> Result<(), String> {
     if without.has(Toolchain::Python) {
         python_program("arroba")?;
         python_program("jetstream")?;
+        python_program("sdk-python")?;
     }
     cargo_program("nostrdb", "store-events")?;
     // Without Go, programs that were built before are used.
     if without.has(Toolchain::Go) {
         // The verifier last: the tests take it as the sign that both are there.
         go_programs("relay", &[("relay", RELAY), ("verify", ".")])?;
+        go_programs("jetstream-go", &[("jetstream-client", ".")])?;
         go_programs("nats", &[("nats-server", NATS)])?;
         go_programs("s3", &[("versitygw", S3)])?;
     }

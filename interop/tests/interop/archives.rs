@@ -113,7 +113,7 @@ fn atproto_sync_verifies_every_archived_event_and_those_that_are_stored_later() 
     let kit = kit!(Readers);
     let mut archived = Archived::start();
     let plc = archived.sim.url(Server::Plc);
-    let reader = Reader::atproto_sync(&kit, &archived.service(), &plc);
+    let reader = Reader::atproto_sync(&kit, &archived.service(), &plc, 0);
     read_all(&archived, &reader, 0);
     let stored = archived.stored;
     archived.change();

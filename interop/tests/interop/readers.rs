@@ -13,13 +13,15 @@ const RELAY: Server = Server::Relay(0);
 #[test]
 fn atproto_sync_yields_the_sent_events() {
     let kit = kit!(Readers);
-    yields_the_sent_events(|sim| Reader::atproto_sync(&kit, &stream(sim), &sim.url(Server::Plc)));
+    yields_the_sent_events(|sim| {
+        Reader::atproto_sync(&kit, &stream(sim), &sim.url(Server::Plc), 0)
+    });
 }
 
 #[test]
 fn atcute_firehose_yields_the_sent_events() {
     let kit = kit!(Readers);
-    yields_the_sent_events(|sim| Reader::atcute_firehose(&kit, &stream(sim)));
+    yields_the_sent_events(|sim| Reader::atcute_firehose(&kit, &stream(sim), 0));
 }
 
 fn start_sim() -> Simulation {
