@@ -17,6 +17,10 @@
 //! | `kafka_logins` | tokens of an identity provider, and the signature for Amazon MSK |
 //! | `readers` | consumers of other projects follow the simulator |
 //! | `serve_commits` | `wireproof serve` passes on every commit of an account that was reactivated |
+//! | `serve_directory` | `@atproto/api` asks `wireproof serve` for accounts and hosts |
+//! | `serve_frames` | consumers of other projects follow `wireproof serve`, through kills of both sides |
+//! | `serve_jetstreams` | clients of Jetstreams, versions 1 and 2, do the same, with compression and filters |
+//! | `serve_refusals` | cursors outside of its window, and handshakes that it refuses by name |
 //! | `stores` | archives in an S3 server: kills of both sides, every command; refusals |
 //! | `store_races` | races of writers for objects and tables in servers of S3 and of Azure blobs |
 //! | `store_upkeep` | an archive in an S3 server is followed, merged, made compact, proved and erased |
@@ -47,7 +51,12 @@ mod queue;
 mod readers;
 mod requests;
 mod serve_commits;
+mod serve_directory;
+mod serve_frames;
+mod serve_jetstreams;
+mod serve_refusals;
 mod served;
+mod served_client;
 mod store_faults;
 mod store_races;
 mod store_upkeep;

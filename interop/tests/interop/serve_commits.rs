@@ -5,8 +5,10 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use serde_json::Value;
 use simnet::servers::{EventKind, SentEvent};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_tungstenite::connect_async;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::served::{RELAY, Served};
 
@@ -33,18 +35,21 @@ async fn served_revs(served: &Served, did: &str, count: usize) -> Vec<String> {
     let (mut socket, _) = connect_async(url).await.expect("a connection");
     let mut revs = Vec::new();
     while revs.len() < count {
-        let message = timeout(TIMEOUT, socket.next()).await;
-        let Ok(message) = message else {
-            panic!("after {} of {count} nothing arrives", revs.len())
-        };
-        let message = message.expect("a message").expect("an open connection");
-        // Pings are none.
-        let Ok(event) = serde_json::from_str::<Value>(message.to_text().unwrap_or_default()) else {
-            continue;
-        };
+        let event = timeout(TIMEOUT, next_event(&mut socket)).await;
+        let event = event.unwrap_or_else(|_| panic!("{} of {count} commits arrive", revs.len()));
         revs.extend(event["commit"]["rev"].as_str().map(str::to_owned));
     }
     revs
+}
+
+/// The next event. Pings are none.
+async fn next_event(socket: &mut WebSocketStream<MaybeTlsStream<TcpStream>>) -> Value {
+    loop {
+        let message = socket.next().await.expect("a message").expect("an open connection");
+        if let Message::Text(text) = message {
+            return serde_json::from_str(&text).expect("JSON");
+        }
+    }
 }
 
 const TIMEOUT: Duration = Duration::from_secs(60);
