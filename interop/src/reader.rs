@@ -46,7 +46,7 @@ impl Reader {
     }
 
     /// A reader of frames or of a Jetstream that is made from a crate: `jacquard-frames`, `jacquard-jetstream`, `shrike-frames` or
-    /// `shrike-jetstream`. Those of jacquard end with their connection.
+    /// `shrike-jetstream`. A reader of jacquard ends with its connection.
     ///
     /// # Panics
     /// If it cannot be started.
