@@ -5,15 +5,12 @@
 
 use atproto::event::{Action, Commit};
 use atproto::mst::{Tree, TreeError};
+use codec::cid::Codec;
 use codec::{AnyCid, Cid};
 use kernels::sha256;
 
-use crate::archive::Archive;
-use crate::error::ArchiveError;
 use crate::op_rows::OpColumns;
-use crate::record_trees::{RecordTrees, record_cid};
 use crate::table_rows::Row;
-use crate::table_scan::Selection;
 
 /// A commit and its changes.
 #[derive(Clone, Debug)]
@@ -55,8 +52,8 @@ pub(crate) enum ChainFault {
 }
 
 /// The chains of the accounts, one after the other in the order of the table `events`. One tree is held at a time.
+#[derive(Default)]
 pub(crate) struct Chains {
-    trees: RecordTrees,
     chain: Option<Box<Chain>>,
     /// How to undo the last commit.
     undo: Undo,
@@ -71,73 +68,67 @@ struct Chain {
     ops: Vec<ChainOp>,
 }
 
+/// How a commit relates to the chain.
+enum Step {
+    /// Another writer has stored the last commit too.
+    Repeat,
+    Continue,
+    Begin,
+}
+
+#[derive(Default)]
 enum Undo {
+    #[default]
     Nothing,
     /// The commit began another chain.
     Chain(Option<Box<Chain>>),
     /// The commit continued its chain.
-    Commit {
-        rev: Box<str>,
-        data: Cid,
-        ops: Vec<ChainOp>,
-        values: Vec<Option<AnyCid>>,
-    },
+    Commit { rev: Box<str>, data: Cid, ops: Vec<ChainOp>, values: Vec<Option<AnyCid>> },
 }
 
 impl Chains {
-    pub(crate) async fn open(
-        archive: &Archive,
-        selection: &Selection,
-    ) -> Result<Self, ArchiveError> {
-        let trees = RecordTrees::open(archive, selection).await?;
-        Ok(Self { trees, chain: None, undo: Undo::Nothing })
+    /// The revision of the tree from which a commit begins a chain; `None` if it begins none, or is the account's first commit.
+    pub(crate) fn base_of<'c>(&self, commit: &ChainCommit<'c>) -> Option<&'c str> {
+        commit.since.filter(|_| matches!(self.step(commit), Ok(Step::Begin)))
     }
 
     /// The root of the tree that a commit leaves, which is now the last one of its chain. After a fault the chain is as before.
-    pub(crate) async fn apply(
+    /// `base` is the tree of [`base_of`](Self::base_of), if there is one.
+    pub(crate) fn apply(
         &mut self,
         commit: ChainCommit<'_>,
-    ) -> Result<Result<Cid, ChainFault>, ArchiveError> {
+        base: Option<Tree>,
+    ) -> Result<Cid, ChainFault> {
         self.undo = Undo::Nothing;
+        let step = self.step(&commit)?;
+        match (step, &mut self.chain) {
+            (Step::Repeat, Some(chain)) if chain.ops == commit.ops => Ok(chain.data),
+            (Step::Repeat, _) => Err(ChainFault::OtherOperations),
+            (Step::Continue, Some(chain)) => {
+                let (data, undo) = chain.apply(commit)?;
+                self.undo = undo;
+                Ok(data)
+            }
+            (Step::Continue | Step::Begin, _) => {
+                let mut chain = Chain::begin(&commit, base)?;
+                let (data, _) = chain.apply(commit)?;
+                self.undo = Undo::Chain(self.chain.replace(chain));
+                Ok(data)
+            }
+        }
+    }
+
+    fn step(&self, commit: &ChainCommit<'_>) -> Result<Step, ChainFault> {
         let order = |since: &str| ChainFault::Order(since.to_owned());
         if let Some(since) = commit.since.filter(|since| *since >= commit.rev) {
-            return Ok(Err(order(since)));
+            return Err(order(since));
         }
-        if let Some(chain) = self.chain.as_mut().filter(|chain| *chain.did == *commit.did) {
-            if *chain.rev == *commit.rev {
-                // Another writer has stored the commit too.
-                let is_same = chain.ops == commit.ops;
-                return Ok(is_same.then_some(chain.data).ok_or(ChainFault::OtherOperations));
-            }
-            if Some(&*chain.rev) == commit.since {
-                return Ok(chain.apply(commit).map(|(data, undo)| {
-                    self.undo = undo;
-                    data
-                }));
-            }
-            if *commit.rev < *chain.rev {
-                return Ok(Err(order(&chain.rev)));
-            }
+        match self.chain.as_ref().filter(|chain| *chain.did == *commit.did) {
+            Some(chain) if *chain.rev == *commit.rev => Ok(Step::Repeat),
+            Some(chain) if Some(&*chain.rev) == commit.since => Ok(Step::Continue),
+            Some(chain) if *commit.rev < *chain.rev => Err(order(&chain.rev)),
+            _ => Ok(Step::Begin),
         }
-        let tree = match commit.since {
-            None => Some(Tree::empty()),
-            Some(since) => self.trees.at(commit.did, since).await?,
-        };
-        let Some(mut tree) = tree else {
-            return Ok(Err(ChainFault::NoBase(commit.since.unwrap_or_default().to_owned())));
-        };
-        let data = tree.root();
-        let mut chain = Box::new(Chain {
-            did: commit.did.into(),
-            rev: commit.since.unwrap_or_default().into(),
-            data,
-            tree,
-            ops: Vec::new(),
-        });
-        Ok(chain.apply(commit).map(|(data, _)| {
-            self.undo = Undo::Chain(self.chain.replace(chain));
-            data
-        }))
     }
 
     /// The tree that the last commit leaves.
@@ -147,7 +138,7 @@ impl Chains {
 
     /// Undoes the last commit.
     pub(crate) fn undo(&mut self) {
-        match std::mem::replace(&mut self.undo, Undo::Nothing) {
+        match std::mem::take(&mut self.undo) {
             Undo::Nothing => {}
             Undo::Chain(chain) => self.chain = chain,
             Undo::Commit { rev, data, ops, values } => {
@@ -163,6 +154,21 @@ impl Chains {
 }
 
 impl Chain {
+    /// The chain before its first commit.
+    fn begin(commit: &ChainCommit<'_>, base: Option<Tree>) -> Result<Box<Self>, ChainFault> {
+        let mut tree = match commit.since {
+            None => Tree::empty(),
+            Some(since) => base.ok_or_else(|| ChainFault::NoBase(since.to_owned()))?,
+        };
+        Ok(Box::new(Self {
+            did: commit.did.into(),
+            rev: commit.since.unwrap_or_default().into(),
+            data: tree.root(),
+            tree,
+            ops: Vec::new(),
+        }))
+    }
+
     fn apply(&mut self, commit: ChainCommit<'_>) -> Result<(Cid, Undo), ChainFault> {
         let mut values = Vec::with_capacity(commit.ops.len());
         for op in &commit.ops {
@@ -253,4 +259,12 @@ pub(crate) fn ops_of_rows(rows: &[Row<OpColumns>]) -> Result<Vec<ChainOp>, Chain
         Ok(ChainOp { action, key, value })
     })
     .collect()
+}
+
+/// The CID of a record with this hash. One that is stored has another codec; `None` if it has another hash.
+pub(crate) fn record_cid(stored: Option<&[u8]>, digest: &sha256::Digest) -> Option<Cid> {
+    match stored {
+        None => Some(Cid::from_digest(Codec::DagCbor, digest)),
+        Some(stored) => Cid::from_bytes(stored).filter(|cid| cid.digest() == digest),
+    }
 }

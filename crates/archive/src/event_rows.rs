@@ -129,6 +129,11 @@ impl Columns for EventColumns {
             text: None,
         }
     }
+
+    fn is_one_place(&self, a: usize, b: usize) -> bool {
+        self.arrival.value(a) == self.arrival.value(b)
+            && optional(&self.did, a) == optional(&self.did, b)
+    }
 }
 
 impl EventColumns {

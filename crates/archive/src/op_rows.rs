@@ -42,6 +42,10 @@ impl Columns for OpColumns {
     fn key(&self, row: usize) -> Key {
         Key { did: Some(self.did.value(row).into()), number: self.arrival.value(row), text: None }
     }
+
+    fn is_one_place(&self, a: usize, b: usize) -> bool {
+        self.arrival.value(a) == self.arrival.value(b) && self.did.value(a) == self.did.value(b)
+    }
 }
 
 impl Row<OpColumns> {

@@ -6,9 +6,9 @@ use codec::{Cid, car};
 use kernels::sha256;
 
 use crate::archive::Archive;
+use crate::chain::record_cid;
 use crate::error::ArchiveError;
 use crate::part_rows::{PartColumns, PartRecordColumns, part_key};
-use crate::record_trees::record_cid;
 use crate::rule::{BrokenRule, Rule};
 use crate::scan::Scan;
 use crate::table_rows::{Key, Row};

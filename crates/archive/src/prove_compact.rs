@@ -8,6 +8,7 @@ use crate::chain::{ChainCommit, ChainFault, Chains, ops_of_rows};
 use crate::error::ArchiveError;
 use crate::event_rows::EventRow;
 use crate::op_rows::OpColumns;
+use crate::prove_snapshots::SnapshotProver;
 use crate::rule::{BrokenRule, Rule, refuse_future};
 use crate::scan::Scan;
 use crate::signatures::SignatureBatch;
@@ -29,19 +30,20 @@ impl CompactProver {
     ) -> Result<Self, ArchiveError> {
         Ok(Self {
             ops: OpsOfCommits::open(archive, selection).await?,
-            chains: Chains::open(archive, selection).await?,
+            chains: Chains::default(),
             signatures: SignatureBatch::new(),
         })
     }
 
-    /// Proves a row, or follows it without a proof if it is not `selected`.
+    /// Proves a row, or follows it without a proof if it is not `selected`. `snapshots` has the trees from which chains begin.
     pub(crate) async fn prove(
         &mut self,
         row: EventRow,
         is_selected: bool,
+        snapshots: &mut SnapshotProver,
         verification: &mut Verification<'_>,
     ) -> Result<(), ArchiveError> {
-        match self.check(&row).await? {
+        match self.check(&row, snapshots, verification).await? {
             Ok(_) if !is_selected => {}
             Ok((message, key)) => {
                 let sig = row.commit().map(|commit| commit.sig.to_vec()).unwrap_or_default();
@@ -71,6 +73,8 @@ impl CompactProver {
     async fn check(
         &mut self,
         row: &EventRow,
+        snapshots: &mut SnapshotProver,
+        verification: &mut Verification<'_>,
     ) -> Result<Result<(Vec<u8>, CompressedKey), BrokenRule>, ArchiveError> {
         let event = row.event();
         let refused = |rule: Rule, message: &str| Ok(Err((rule.code(), message.to_owned())));
@@ -84,10 +88,13 @@ impl CompactProver {
             Ok(ops) => ops,
             Err(fault) => return Ok(Err(refusal(&fault))),
         };
-        let did = commit.did;
-        let rev = commit.rev;
-        let since = row.since();
-        let data = match self.chains.apply(ChainCommit { did, rev, since, ops }).await? {
+        let (did, rev, since) = (commit.did, commit.rev, row.since());
+        let chained = ChainCommit { did, rev, since, ops };
+        let base = match self.chains.base_of(&chained) {
+            Some(rev) => snapshots.tree_at(did, rev, verification).await?,
+            None => None,
+        };
+        let data = match self.chains.apply(chained, base) {
             Ok(data) => data,
             Err(fault) => return Ok(Err(refusal(&fault))),
         };

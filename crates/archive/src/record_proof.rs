@@ -171,7 +171,8 @@ impl Proof<'_> {
 
     async fn of_chain(&self, event: &EventRow) -> Result<Option<Vec<u8>>, ArchiveError> {
         let mut ops = OpsOfCommits::open(self.archive, &self.selection()).await?;
-        let mut chains = Chains::open(self.archive, &self.selection()).await?;
+        let mut trees = RecordTrees::open(self.archive, &self.selection()).await?;
+        let mut chains = Chains::default();
         let mut events: Scan<EventColumns> = self.archive.scan(&self.selection()).await?;
         events.skip_to(&self.place(i64::MIN)).await?;
         let last = event.event().arrival;
@@ -187,9 +188,8 @@ impl Proof<'_> {
             let did = commit.did;
             let rev = commit.rev;
             let since = row.since();
-            let Ok(data) = chains.apply(ChainCommit { did, rev, since, ops }).await? else {
-                return Ok(None);
-            };
+            let chained = ChainCommit { did, rev, since, ops };
+            let Ok(data) = trees.apply(&mut chains, chained).await? else { return Ok(None) };
             if row.event().arrival == last {
                 let Some(tree) = chains.tree() else { return Ok(None) };
                 return Ok(self.stored_slice(&commit, data, tree, record.as_deref()));
@@ -204,7 +204,7 @@ impl Proof<'_> {
     ) -> Result<Option<Vec<u8>>, ArchiveError> {
         let commit = snapshot.commit();
         let mut trees = RecordTrees::open(self.archive, &self.selection()).await?;
-        let tree = match trees.at(commit.did, commit.rev).await? {
+        let tree = match trees.tree_at(commit.did, commit.rev).await? {
             Some(tree) => Some(tree),
             None => (snapshot.records() == 0).then(Tree::empty),
         };

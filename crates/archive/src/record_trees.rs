@@ -2,15 +2,15 @@
 
 use arrow_array::Array;
 use atproto::mst::{Builder, Tree};
-use codec::cid::Codec;
 use codec::{AnyCid, Cid};
 use kernels::sha256;
 
 use crate::archive::Archive;
+use crate::chain::{ChainCommit, ChainFault, Chains, record_cid};
 use crate::error::ArchiveError;
 use crate::repository_rows::RecordColumns;
 use crate::scan::Scan;
-use crate::table_rows::{Row, place};
+use crate::table_rows::{RowRange, place};
 use crate::table_scan::Selection;
 
 /// The records of a revision, as a tree.
@@ -32,8 +32,8 @@ impl RecordTree {
 /// The repositories of the table `records`, one after the other.
 pub(crate) struct RecordTrees {
     records: Scan<RecordColumns>,
-    /// The first record of the next repository.
-    next: Option<Row<RecordColumns>>,
+    /// The first records of the next repository.
+    next: Option<RowRange<RecordColumns>>,
 }
 
 impl RecordTrees {
@@ -44,51 +44,65 @@ impl RecordTrees {
         Ok(Self { records: archive.scan(selection).await?, next: None })
     }
 
-    /// The tree of a revision; `None` if it is not there, or before one that was asked for.
-    pub(crate) async fn at(&mut self, did: &str, rev: &str) -> Result<Option<Tree>, ArchiveError> {
-        if self.next.as_ref().is_some_and(|row| row.revision() < (did, rev)) {
-            self.next = None;
-        }
-        if self.next.is_none() {
-            self.records.skip_to(&place(did, rev)).await?;
-            self.next = self.records.next().await?;
-        }
-        match &self.next {
-            Some(row) if row.revision() == (did, rev) => {}
-            _ => return Ok(None),
-        }
-        Ok(self.build_next().await?.and_then(|built| built.tree.ok()))
+    /// The tree of a revision; `None` if it is not there, before one that was asked for, or without a tree.
+    pub(crate) async fn tree_at(
+        &mut self,
+        did: &str,
+        rev: &str,
+    ) -> Result<Option<Tree>, ArchiveError> {
+        Ok(self.at(did, rev).await?.and_then(|built| built.tree.ok()))
     }
 
-    /// Builds the tree of the next repository. The same revision in two files is one: its records follow in two runs, of
-    /// which the second one is left out.
-    pub(crate) async fn build_next(&mut self) -> Result<Option<RecordTree>, ArchiveError> {
-        let first = match self.next.take() {
-            Some(row) => row,
-            None => match self.records.next().await? {
-                Some(row) => row,
-                None => return Ok(None),
-            },
+    /// The root of the tree that a commit leaves.
+    pub(crate) async fn apply(
+        &mut self,
+        chains: &mut Chains,
+        commit: ChainCommit<'_>,
+    ) -> Result<Result<Cid, ChainFault>, ArchiveError> {
+        let base = match chains.base_of(&commit) {
+            Some(rev) => self.tree_at(commit.did, rev).await?,
+            None => None,
         };
+        Ok(chains.apply(commit, base))
+    }
+
+    /// The records of a revision; `None` if it is not there, or before one that was asked for.
+    pub(crate) async fn at(
+        &mut self,
+        did: &str,
+        rev: &str,
+    ) -> Result<Option<RecordTree>, ArchiveError> {
+        let is_before = |rows: &RowRange<_>| rows.revision().is_none_or(|next| next < (did, rev));
+        if self.next.as_ref().is_none_or(is_before) {
+            self.records.skip_to(&place(did, rev)).await?;
+            self.next = self.records.next_of_place().await?;
+        }
+        let is_here = |rows: &mut RowRange<_>| rows.revision() == Some((did, rev));
+        match self.next.take_if(is_here) {
+            Some(first) => Ok(Some(self.build((did, rev), first).await?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Builds the tree of a revision with these first records. The same revision in two files is one: its records follow in two
+    /// runs, of which the second one is left out.
+    async fn build(
+        &mut self,
+        (did, rev): (&str, &str),
+        first: RowRange<RecordColumns>,
+    ) -> Result<RecordTree, ArchiveError> {
         let mut tree = Growing::new();
-        let mut chunk = vec![first.clone()];
-        while let Some(row) = self.records.next().await? {
-            if first.revision() != row.revision() {
-                self.next = Some(row);
+        tree.add(first);
+        while let Some(rows) = self.records.next_of_place().await? {
+            if rows.revision() != Some((did, rev)) {
+                self.next = Some(rows);
                 break;
             }
-            chunk.push(row);
-            if chunk.len() == CHUNK_RECORDS {
-                tree.add(&chunk);
-                chunk.clear();
-            }
+            tree.add(rows);
         }
-        tree.add(&chunk);
-        let (did, rev) = first.revision();
-        let did = did.into();
-        let rev = rev.into();
+        tree.insert_waiting();
         let records = tree.records;
-        Ok(Some(RecordTree { did, rev, records, tree: tree.finish() }))
+        Ok(RecordTree { did: did.into(), rev: rev.into(), records, tree: tree.finish() })
     }
 }
 
@@ -99,36 +113,69 @@ struct Growing {
     fault: Option<String>,
     /// The file of the first record.
     file: Option<String>,
+    /// Records that are to be hashed together, and their number.
+    waiting: Vec<RowRange<RecordColumns>>,
+    waiting_records: usize,
 }
 
 impl Growing {
     fn new() -> Self {
-        Self { builder: Builder::new(), records: 0, fault: None, file: None }
+        Self {
+            builder: Builder::new(),
+            records: 0,
+            fault: None,
+            file: None,
+            waiting: Vec::new(),
+            waiting_records: 0,
+        }
     }
 
-    fn add(&mut self, rows: &[Row<RecordColumns>]) {
-        let blocks: Vec<&[u8]> =
-            rows.iter().map(|row| row.columns().record.value(row.index())).collect();
-        for (row, digest) in rows.iter().zip(sha256::digest_many(&blocks)) {
-            let (columns, index) = (row.columns(), row.index());
-            let file = self.file.get_or_insert_with(|| row.place().0.to_owned());
-            if row.place().0 != file {
+    fn add(&mut self, rows: RowRange<RecordColumns>) {
+        self.waiting_records += rows.range().len();
+        self.waiting.push(rows);
+        if self.waiting_records >= CHUNK_RECORDS {
+            self.insert_waiting();
+        }
+    }
+
+    fn insert_waiting(&mut self) {
+        let waiting = std::mem::take(&mut self.waiting);
+        self.waiting_records = 0;
+        let records = waiting
+            .iter()
+            .flat_map(|rows| rows.range().map(|index| rows.columns().record.value(index)));
+        let records: Vec<&[u8]> = records.collect();
+        let rows = waiting.iter().flat_map(|rows| rows.range().map(move |index| (rows, index)));
+        let mut key = String::new();
+        for ((rows, index), digest) in rows.zip(sha256::digest_many(&records)) {
+            let file = self.file.get_or_insert_with(|| rows.file(index).to_owned());
+            if rows.file(index) != file {
                 continue;
             }
-            let key = format!("{}/{}", columns.collection.value(index), columns.rkey.value(index));
+            let columns = rows.columns();
+            key.clear();
+            key.push_str(columns.collection.value(index));
+            key.push('/');
+            key.push_str(columns.rkey.value(index));
             let stored = columns.cid.is_valid(index).then(|| columns.cid.value(index));
             self.records += 1;
-            let inserted = match record_cid(stored, &digest) {
-                None => Err("the record does not match its CID".to_owned()),
-                Some(value) => match self.builder.insert(key.as_bytes(), AnyCid::from(value)) {
-                    Ok(None) => Ok(()),
-                    Ok(Some(_)) => Err("the path is there twice".to_owned()),
-                    Err(error) => Err(error.to_string()),
-                },
-            };
-            if let Err(fault) = inserted {
+            if let Err(fault) = self.insert(&key, stored, &digest) {
                 self.fault.get_or_insert_with(|| format!("{key}: {fault}"));
             }
+        }
+    }
+
+    fn insert(
+        &mut self,
+        key: &str,
+        stored: Option<&[u8]>,
+        digest: &sha256::Digest,
+    ) -> Result<(), String> {
+        let value = record_cid(stored, digest).ok_or("the record does not match its CID")?;
+        match self.builder.insert(key.as_bytes(), AnyCid::from(value)) {
+            Ok(None) => Ok(()),
+            Ok(Some(_)) => Err("the path is there twice".to_owned()),
+            Err(error) => Err(error.to_string()),
         }
     }
 
@@ -137,14 +184,6 @@ impl Growing {
             Some(fault) => Err(fault),
             None => Ok(self.builder.finish()),
         }
-    }
-}
-
-/// The CID of a record with this hash. One that is stored has another codec; `None` if it has another hash.
-pub(crate) fn record_cid(stored: Option<&[u8]>, digest: &sha256::Digest) -> Option<Cid> {
-    match stored {
-        None => Some(Cid::from_digest(Codec::DagCbor, digest)),
-        Some(stored) => Cid::from_bytes(stored).filter(|cid| cid.digest() == digest),
     }
 }
 

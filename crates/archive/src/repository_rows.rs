@@ -4,7 +4,9 @@ use arrow_array::{BinaryArray, Int64Array, RecordBatch, StringArray, TimestampMi
 
 use crate::signed_commit::StoredCommit;
 use crate::table::Table;
-use crate::table_rows::{Columns, Key, Row, bytes, integers, optional_bytes, place, text, times};
+use crate::table_rows::{
+    Columns, Key, Row, RowRange, bytes, integers, optional_bytes, place, text, times,
+};
 
 /// The columns of `snapshots`.
 #[derive(Debug)]
@@ -16,7 +18,7 @@ pub(crate) struct SnapshotColumns {
     pub(crate) data: BinaryArray,
     commit_block: BinaryArray,
     pub(crate) records: Int64Array,
-    pub(crate) key: StringArray,
+    key: StringArray,
 }
 
 impl Columns for SnapshotColumns {
@@ -38,9 +40,23 @@ impl Columns for SnapshotColumns {
     fn key(&self, row: usize) -> Key {
         place(self.did.value(row), self.rev.value(row))
     }
+
+    fn is_one_place(&self, a: usize, b: usize) -> bool {
+        self.rev.value(a) == self.rev.value(b) && self.did.value(a) == self.did.value(b)
+    }
 }
 
 impl Row<SnapshotColumns> {
+    /// The account and the revision.
+    pub(crate) fn revision(&self) -> (&str, &str) {
+        (self.columns().did.value(self.index()), self.columns().rev.value(self.index()))
+    }
+
+    /// The account's key.
+    pub(crate) fn key(&self) -> &str {
+        self.columns().key.value(self.index())
+    }
+
     /// The commit.
     pub(crate) fn commit(&self) -> StoredCommit<'_> {
         let (columns, index) = (self.columns(), self.index());
@@ -86,6 +102,18 @@ impl Columns for RecordColumns {
 
     fn key(&self, row: usize) -> Key {
         place(self.did.value(row), self.rev.value(row))
+    }
+
+    fn is_one_place(&self, a: usize, b: usize) -> bool {
+        self.rev.value(a) == self.rev.value(b) && self.did.value(a) == self.did.value(b)
+    }
+}
+
+impl RowRange<RecordColumns> {
+    /// The account and the revision of the first row.
+    pub(crate) fn revision(&self) -> Option<(&str, &str)> {
+        let (columns, index) = (self.columns(), self.range().next()?);
+        Some((columns.did.value(index), columns.rev.value(index)))
     }
 }
 

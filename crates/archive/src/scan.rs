@@ -3,7 +3,7 @@
 //! A file is opened when the merge gets to its first account, by the statistics in the log, and closed at its end.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, HashMap};
 use std::fs::File;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::content_hash::content_hash;
 use crate::error::ArchiveError;
 use crate::file_batches::{self, BATCH_ROWS, Batches};
 use crate::run_file::{self, Origin};
-use crate::table_rows::{Columns, FileRows, Key, Row};
+use crate::table_rows::{Columns, FileRows, Key, Row, RowRange};
 
 /// The rows of a table in its order.
 pub(crate) struct Scan<C> {
@@ -72,12 +72,32 @@ impl<C: Columns> Scan<C> {
 
     /// The next row; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Row<C>>, ArchiveError> {
+        self.take(RowRange::next).await.map(Option::flatten)
+    }
+
+    /// The next rows, which have one place and were read together; `None` at the end.
+    pub(crate) async fn next_of_place(&mut self) -> Result<Option<RowRange<C>>, ArchiveError> {
+        self.take(RowRange::next_of_place).await
+    }
+
+    /// Takes rows of one place from the file that has the next one; `None` at the end.
+    async fn take<T>(
+        &mut self,
+        take: impl FnOnce(&mut RowRange<C>) -> T,
+    ) -> Result<Option<T>, ArchiveError> {
         self.open_due(None).await?;
-        let Some(Reverse((_, file))) = self.heads.pop() else { return Ok(None) };
-        let open = self.files.get_mut(&file).expect("the heap has open files");
-        let row = open.head.pop_front().expect("the heap has files with a row");
-        self.push_head(file).await?;
-        Ok(Some(row))
+        let Some(Reverse((_, file))) = self.heads.peek() else { return Ok(None) };
+        let open = self.files.get_mut(file).expect("the heap has open files");
+        let head = open.head.as_mut().expect("the heap has files with a row");
+        let start = head.range().start;
+        let taken = take(head);
+        // With rows of the place left, the file still has the next one.
+        if !head.is_at_place_of(start)
+            && let Some(Reverse((_, file))) = self.heads.pop()
+        {
+            self.push_head(file).await?;
+        }
+        Ok(Some(taken))
     }
 
     /// Skips the rows before a place.
@@ -128,10 +148,7 @@ impl<C: Columns> Scan<C> {
     async fn push_head(&mut self, file: usize) -> Result<(), ArchiveError> {
         let Some(open) = self.files.get_mut(&file) else { return Ok(()) };
         match open.fill().await? {
-            Some(row) => {
-                let key = row.columns().key(row.index());
-                self.heads.push(Reverse((key, file)));
-            }
+            Some(key) => self.heads.push(Reverse((key, file))),
             None => drop(self.files.remove(&file)),
         }
         Ok(())
@@ -144,7 +161,8 @@ struct ScannedFile<C> {
     batches: Batches,
     /// Rows so far.
     rows: u64,
-    head: VecDeque<Row<C>>,
+    /// The rows that were read and not yet taken.
+    head: Option<RowRange<C>>,
 }
 
 impl<C: Columns> ScannedFile<C> {
@@ -163,12 +181,15 @@ impl<C: Columns> ScannedFile<C> {
             }
             Source::Run(file) => (C::TABLE.name().to_owned(), 0, run_file::read(file, BATCH_ROWS)?),
         };
-        Ok(Self { path: path.into(), batches, rows, head: VecDeque::new() })
+        Ok(Self { path: path.into(), batches, rows, head: None })
     }
 
-    /// The next row, which stays the next one.
-    async fn fill(&mut self) -> Result<Option<&Row<C>>, ArchiveError> {
-        while self.head.is_empty() {
+    /// The place of the next row, which stays the next one.
+    async fn fill(&mut self) -> Result<Option<Key>, ArchiveError> {
+        loop {
+            if let Some(key) = self.head.as_ref().and_then(RowRange::key) {
+                return Ok(Some(key));
+            }
             let batch = self.batches.try_next().await.map_err(ArchiveError::at(&self.path))?;
             let Some(batch) = batch else { return Ok(None) };
             let (batch, origin) = Origin::split(batch, &C::TABLE.schema());
@@ -176,17 +197,16 @@ impl<C: Columns> ScannedFile<C> {
             let columns = C::new(&batch);
             let first = self.rows;
             self.rows += batch.num_rows() as u64;
-            self.head.extend(Row::all_of(FileRows { file, first, batch, columns, origin }));
+            self.head = Some(RowRange::all_of(FileRows { file, first, batch, columns, origin }));
         }
-        Ok(self.head.front())
     }
 
     /// Drops the rows before a place.
     async fn skip_to(&mut self, place: &Key) -> Result<(), ArchiveError> {
         while self.fill().await?.is_some() {
-            let before = self.head.partition_point(|row| row.columns().key(row.index()) < *place);
-            self.head.drain(..before);
-            if !self.head.is_empty() {
+            let Some(head) = &mut self.head else { break };
+            head.skip_to(place);
+            if !head.is_empty() {
                 break;
             }
         }

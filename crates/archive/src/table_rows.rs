@@ -1,5 +1,6 @@
 //! The rows of a table in its order. `event_rows`, `op_rows` and so on have the tables' columns.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -24,6 +25,11 @@ pub(crate) trait Columns: Sized + Send + Sync + 'static {
 
     /// The place of a row in the table's order.
     fn key(&self, row: usize) -> Key;
+
+    /// Whether two rows have one place.
+    fn is_one_place(&self, a: usize, b: usize) -> bool {
+        self.key(a) == self.key(b)
+    }
 }
 
 /// The place of a row in the order of its table; rows of the same place stay in the order of their files.
@@ -48,13 +54,6 @@ impl<C> Clone for Row<C> {
 }
 
 impl<C> Row<C> {
-    /// The rows of a batch, in its order.
-    pub(crate) fn all_of(rows: FileRows<C>) -> impl Iterator<Item = Self> {
-        let count = rows.batch.num_rows();
-        let rows = Arc::new(rows);
-        (0..count).map(move |index| Self { rows: rows.clone(), index })
-    }
-
     pub(crate) fn columns(&self) -> &C {
         &self.rows.columns
     }
@@ -84,9 +83,79 @@ impl<C> Row<C> {
 
     /// The path of the file within the archive, and the row in it from 0.
     pub(crate) fn place(&self) -> (&str, u64) {
-        match &self.rows.origin {
-            Some(origin) => origin.place(self.index),
-            None => (&self.rows.file, self.rows.first + self.index as u64),
+        self.rows.place(self.index)
+    }
+}
+
+/// Rows that follow each other, and were read together.
+#[derive(Debug)]
+pub(crate) struct RowRange<C> {
+    rows: Arc<FileRows<C>>,
+    range: Range<usize>,
+}
+
+impl<C> RowRange<C> {
+    /// All rows of a batch.
+    pub(crate) fn all_of(rows: FileRows<C>) -> Self {
+        let range = 0..rows.batch.num_rows();
+        Self { rows: Arc::new(rows), range }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.range.is_empty()
+    }
+
+    pub(crate) fn columns(&self) -> &C {
+        &self.rows.columns
+    }
+
+    /// The indexes in the columns.
+    pub(crate) fn range(&self) -> Range<usize> {
+        self.range.clone()
+    }
+
+    /// The path of the file of a row within the archive.
+    pub(crate) fn file(&self, index: usize) -> &str {
+        self.rows.place(index).0
+    }
+
+    /// Takes the first row.
+    pub(crate) fn next(&mut self) -> Option<Row<C>> {
+        let index = self.range.next()?;
+        Some(Row { rows: self.rows.clone(), index })
+    }
+}
+
+impl<C: Columns> RowRange<C> {
+    /// The place of the first row; `None` if there is no row.
+    pub(crate) fn key(&self) -> Option<Key> {
+        (!self.is_empty()).then(|| self.columns().key(self.range.start))
+    }
+
+    /// Whether the first row has the place of a row that was taken.
+    pub(crate) fn is_at_place_of(&self, taken: usize) -> bool {
+        !self.is_empty() && self.columns().is_one_place(taken, self.range.start)
+    }
+
+    /// Takes the first rows, which have one place.
+    pub(crate) fn next_of_place(&mut self) -> Self {
+        let start = self.range.start;
+        let is_other = |row: &usize| !self.rows.columns.is_one_place(start, *row);
+        let end = self.range.clone().find(is_other).unwrap_or(self.range.end);
+        self.range.start = end;
+        Self { rows: self.rows.clone(), range: start..end }
+    }
+
+    /// Drops the rows before a place.
+    pub(crate) fn skip_to(&mut self, place: &Key) {
+        let mut end = self.range.end;
+        while self.range.start < end {
+            let middle = self.range.start.midpoint(end);
+            if self.columns().key(middle) < *place {
+                self.range.start = middle + 1;
+            } else {
+                end = middle;
+            }
         }
     }
 }
@@ -101,6 +170,16 @@ pub(crate) struct FileRows<C> {
     pub(crate) columns: C,
     /// Where the rows are from, if rows of several files were merged before.
     pub(crate) origin: Option<Origin>,
+}
+
+impl<C> FileRows<C> {
+    /// The path of the file of a row within the archive, and the row in it from 0.
+    fn place(&self, index: usize) -> (&str, u64) {
+        match &self.origin {
+            Some(origin) => origin.place(index),
+            None => (&self.file, self.first + index as u64),
+        }
+    }
 }
 
 /// The place of the rows of a revision of an account.

@@ -22,6 +22,7 @@ use crate::event_rows::{EventColumns, EventRow};
 use crate::merge::MergedFiles;
 use crate::op_rows::OpColumns;
 use crate::prove_compact::OpsOfCommits;
+use crate::record_trees::RecordTrees;
 use crate::replace::{Replacement, bytes, files_of_day};
 use crate::rows::{COMPACT, EventRows, FULL, Fields, Form, OpRows, field_decoder};
 use crate::scan::Scan;
@@ -143,6 +144,8 @@ struct Planner {
     decoder: Decoder,
     ops: OpsOfCommits,
     chains: Chains,
+    /// The trees from which chains begin.
+    trees: RecordTrees,
     signatures: SignatureBatch<usize>,
     planned: Vec<Planned>,
     account: usize,
@@ -160,7 +163,8 @@ impl Planner {
             before,
             decoder: field_decoder(),
             ops: OpsOfCommits::open(archive, &all).await?,
-            chains: Chains::open(archive, &all).await?,
+            chains: Chains::default(),
+            trees: RecordTrees::open(archive, &all).await?,
             signatures: SignatureBatch::new(),
             planned: Vec::new(),
             account: 0,
@@ -218,7 +222,7 @@ impl Planner {
         let ops = ops_of_rows(&self.ops.at(did, row.event().arrival).await?);
         let (Some(commit), Ok(ops)) = (row.commit(), ops) else { return Ok(false) };
         let commit = ChainCommit { did, rev: commit.rev, since: row.since(), ops };
-        Ok(self.chains.apply(commit).await?.is_ok())
+        Ok(self.trees.apply(&mut self.chains, commit).await?.is_ok())
     }
 
     /// Plans a commit, if its chain proves it.
@@ -237,7 +241,7 @@ impl Planner {
             return Ok(false);
         }
         let chained = ChainCommit { did, rev: commit.rev, since: commit.since, ops };
-        let Ok(data) = self.chains.apply(chained).await? else { return Ok(false) };
+        let Ok(data) = self.trees.apply(&mut self.chains, chained).await? else { return Ok(false) };
         if data != object.data {
             self.chains.undo();
             return Ok(false);

@@ -15,6 +15,7 @@ use crate::event_rows::{EventColumns, EventRow};
 use crate::key_history::KeyHistories;
 use crate::prove_compact::CompactProver;
 use crate::prove_derived::DerivedProver;
+use crate::prove_snapshots::SnapshotProver;
 use crate::rows::{COMPACT, FULL};
 use crate::rule::{BrokenRule, Rule, refuse_future};
 use crate::scan::Scan;
@@ -38,12 +39,12 @@ impl Archive {
         let without = self.check_files(&options.selection(), &mut verification).await?;
         let selection = Selection { without: Arc::new(without), ..options.selection() };
         self.prove_events(&selection, &mut verification).await?;
-        self.prove_snapshots(&selection, &mut verification).await?;
         self.prove_parts(&selection, &mut verification).await?;
         self.prove_key_histories(&selection, &mut verification).await?;
         Ok(verification.report)
     }
 
+    /// Proves the events, and the repositories from which chains of commits begin.
     async fn prove_events(
         &self,
         selection: &Selection,
@@ -52,6 +53,7 @@ impl Archive {
         let mut scan: Scan<EventColumns> = self.scan(selection).await?;
         let list = self.hide_list_without(&selection.without).await?;
         let mut prover = Prover::new();
+        let mut snapshots = SnapshotProver::open(self, selection).await?;
         let mut compact = None;
         let mut histories = KeyHistories::open(self, selection).await?;
         let mut derived = DerivedProver::open(self, selection).await?;
@@ -81,7 +83,7 @@ impl Archive {
                         compact = Some(CompactProver::open(self, selection).await?);
                     }
                     if let Some(compact) = &mut compact {
-                        compact.prove(row, is_selected, verification).await?;
+                        compact.prove(row, is_selected, &mut snapshots, verification).await?;
                     }
                 }
                 (true, FULL) if is_selected => prover.add(row, verification),
@@ -96,7 +98,8 @@ impl Archive {
         if let Some(compact) = &mut compact {
             compact.finish(verification);
         }
-        derived.finish(self, verification).await
+        derived.finish(self, verification).await?;
+        snapshots.finish(verification).await
     }
 }
 

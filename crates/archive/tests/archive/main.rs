@@ -11,6 +11,7 @@ mod key_history;
 mod ledgers;
 mod logs;
 mod parts;
+mod plain_proof;
 mod replays;
 mod rewritten;
 mod rows;

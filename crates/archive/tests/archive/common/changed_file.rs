@@ -46,7 +46,10 @@ pub(crate) fn change_rows(
         fs::write(entry, with_hash(text)).unwrap();
     }
     // Else the log is not the one that was committed.
-    fs::remove_dir_all(archive.join("_heads").join(table)).unwrap();
+    let heads = archive.join("_heads").join(table);
+    if heads.exists() {
+        fs::remove_dir_all(heads).unwrap();
+    }
 }
 
 /// An entry of a log with the hash that it must state.
