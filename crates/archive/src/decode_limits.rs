@@ -218,7 +218,7 @@ const MAX_DEPTH: u32 = 8;
 /// Bytes that a byte of a file may decode to.
 const MAX_RATIO: u64 = 1_024;
 
-/// Size of a row group. Row groups of this program have 16 MiB of compressed pages.
+/// Size of a row group. Row groups of this program decode to 28 MiB.
 const MAX_GROUP_BYTES: u64 = 2 << 30;
 
 /// Size of a page: 1 MiB, or one value.

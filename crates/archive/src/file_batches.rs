@@ -9,6 +9,7 @@ use futures_util::{Stream, StreamExt};
 use parquet::arrow::ParquetRecordBatchStreamBuilder;
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaData;
 
 use crate::archive::Archive;
 use crate::decode_limits::{check_decoded, has_dictionaries, max_decoded};
@@ -51,13 +52,14 @@ pub(crate) async fn open(
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let file = archive.object_file(path);
     let builder = ParquetRecordBatchStreamBuilder::new_with_options(file, options).await;
-    let mut builder = builder.map_err(ArchiveError::at(path))?.with_batch_size(BATCH_ROWS);
+    let builder = builder.map_err(ArchiveError::at(path))?;
+    let rows = batch_rows(builder.metadata(), BATCH_ROWS);
+    let mut builder = builder.with_batch_size(rows);
     check_columns(builder.schema(), &table.schema()).map_err(ArchiveError::at(path))?;
-    let mut max = u64::MAX;
-    if has_dictionaries(builder.metadata()) {
-        builder = builder.with_batch_size(DICTIONARY_ROWS);
-        max = max_decoded(builder.metadata());
-    }
+    let max = match has_dictionaries(builder.metadata()) {
+        true => max_decoded(builder.metadata()),
+        false => u64::MAX,
+    };
     let mut rows = 0;
     if let Some(did) = did {
         let groups = groups_of(builder.metadata(), did, did);
@@ -76,6 +78,20 @@ pub(crate) async fn open(
         Ok(RecordBatch::try_new(schema.clone(), columns)?)
     });
     Ok((rows, Box::pin(batches)))
+}
+
+/// The number of rows, at most `most`, that are decoded at once: some [`BATCH_BYTES`], if all rows of a row group have one size.
+pub(crate) fn batch_rows(metadata: &ParquetMetaData, most: usize) -> usize {
+    if has_dictionaries(metadata) {
+        return DICTIONARY_ROWS.min(most);
+    }
+    let fits = metadata.row_groups().iter().map(|group| {
+        let bytes = u64::try_from(group.total_byte_size()).unwrap_or(u64::MAX);
+        let rows = u64::try_from(group.num_rows()).unwrap_or(0);
+        let row = bytes.checked_div(rows).unwrap_or(0).max(1);
+        usize::try_from(BATCH_BYTES / row).unwrap_or(usize::MAX)
+    });
+    fits.min().unwrap_or(most).clamp(1, most)
 }
 
 /// A column of rows that have the table's schema.
@@ -98,7 +114,47 @@ pub(crate) fn check_columns(found: &Schema, table: &Schema) -> Result<(), Archiv
 }
 
 /// Rows that are decoded at once where every row can name one large value: 16 MiB at most.
-pub(crate) const DICTIONARY_ROWS: usize = 16;
+const DICTIONARY_ROWS: usize = 16;
 
-/// Rows that are decompressed at once: frames of some 5 kB.
+/// Rows that are decoded at once, at most: frames of some 5 kB.
 pub(crate) const BATCH_ROWS: usize = 256;
+
+/// Bytes that are decoded at once, in arrays that may have twice the room.
+const BATCH_BYTES: u64 = 8 << 20;
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{ArrayRef, BinaryArray};
+    use parquet::arrow::ArrowWriter;
+    use parquet::file::properties::WriterProperties;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+
+    use super::*;
+
+    /// The end of a file with a row group for each of these sizes, in which ten values have the size.
+    fn metadata(sizes: &[usize]) -> ParquetMetaData {
+        let rows = |size: usize| {
+            let value = vec![7; size];
+            let column: ArrayRef = Arc::new(BinaryArray::from_vec(vec![&value; 10]));
+            RecordBatch::try_from_iter([("frame", column)]).unwrap()
+        };
+        let properties = WriterProperties::builder().set_dictionary_enabled(false).build();
+        let schema = rows(0).schema();
+        let mut writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties)).unwrap();
+        for size in sizes {
+            writer.write(&rows(*size)).unwrap();
+            writer.flush().unwrap();
+        }
+        let file = bytes::Bytes::from(writer.into_inner().unwrap());
+        SerializedFileReader::new(file).unwrap().metadata().clone()
+    }
+
+    #[test]
+    fn large_rows_are_decoded_few_at_a_time_and_small_ones_up_to_the_limit() {
+        assert_eq!(batch_rows(&metadata(&[5_000]), 256), 256);
+        assert_eq!(batch_rows(&metadata(&[1 << 20]), 256), 7);
+        assert_eq!(batch_rows(&metadata(&[5_000, 1 << 20, 5_000]), 256), 7);
+        assert_eq!(batch_rows(&metadata(&[17 << 20]), 256), 1);
+        assert_eq!(batch_rows(&metadata(&[]), 256), 256);
+    }
+}

@@ -17,10 +17,9 @@ use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
 use parquet::file::metadata::PageIndexPolicy;
 
 use crate::archive::Archive;
-use crate::decode_limits::has_dictionaries;
 use crate::delta::Add;
 use crate::error::ArchiveError;
-use crate::file_batches::{DICTIONARY_ROWS, check_columns};
+use crate::file_batches::{batch_rows, check_columns};
 use crate::row_groups::groups_of;
 use crate::table::Table;
 
@@ -108,7 +107,7 @@ impl FrameRecords {
             self.archive.object_file(path).with_metadata(end.metadata()),
             end.clone(),
         );
-        let rows = if has_dictionaries(end.metadata()) { DICTIONARY_ROWS } else { BATCH_FRAMES };
+        let rows = batch_rows(end.metadata(), BATCH_FRAMES);
         let stream = builder
             .with_row_groups(groups.collect())
             .with_row_filter(RowFilter::new(vec![Box::new(is_wanted)]))

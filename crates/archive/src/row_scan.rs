@@ -25,10 +25,9 @@ use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
 use parquet::errors::ParquetError;
 
 use crate::archive::Archive;
-use crate::decode_limits::has_dictionaries;
 use crate::delta::Add;
 use crate::error::ArchiveError;
-use crate::file_batches::{DICTIONARY_ROWS, check_columns};
+use crate::file_batches::{batch_rows, check_columns};
 use crate::frame_records::{FrameRecords, OpPlace};
 use crate::hidden::HideList;
 use crate::row_groups::groups_of;
@@ -193,7 +192,7 @@ impl RowScan {
         self.schema.clone()
     }
 
-    /// The next rows: at most 8,192, or 1,024 with `frame`, `record`, `op` or `proof`; `None` at the end.
+    /// The next rows: at most 8,192, or 1,024 and some 8 MiB with `frame`, `record`, `op` or `proof`; `None` at the end.
     ///
     /// # Errors
     /// If a file cannot be read, or is there no longer: it can be replaced while the table is scanned.
@@ -231,13 +230,7 @@ impl RowScan {
         let groups =
             self.filter.did.as_ref().map(|did| groups_of(end.metadata(), did, did).collect());
         let has_payload = PAYLOADS.iter().any(|name| has_column(&self.schema, name));
-        let rows = if !has_payload {
-            BATCH_ROWS
-        } else if has_dictionaries(end.metadata()) {
-            DICTIONARY_ROWS
-        } else {
-            PAYLOAD_ROWS
-        };
+        let rows = if has_payload { batch_rows(end.metadata(), PAYLOAD_ROWS) } else { BATCH_ROWS };
         let mut builder = ParquetRecordBatchStreamBuilder::new_with_metadata(file, end)
             .with_batch_size(rows)
             .with_projection(projection);

@@ -16,9 +16,10 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
 
 use crate::error::ArchiveError;
-use crate::file_batches::Batches;
+use crate::file_batches::{Batches, batch_rows};
 use crate::table::Table;
 
 /// Where the rows of a batch are from.
@@ -46,9 +47,12 @@ impl Origin {
 }
 
 /// Reads a run.
-pub(crate) fn read(file: File, batch_rows: usize) -> Result<Batches, ArchiveError> {
+pub(crate) fn read(file: File, most_rows: usize) -> Result<Batches, ArchiveError> {
     let reader = ParquetRecordBatchReaderBuilder::try_new(file);
-    let reader = reader.and_then(|reader| reader.with_batch_size(batch_rows).build());
+    let reader = reader.and_then(|reader| {
+        let rows = batch_rows(reader.metadata(), most_rows);
+        reader.with_batch_size(rows).build()
+    });
     let reader = reader.map_err(ArchiveError::at(RUN))?;
     Ok(Box::pin(stream::iter(reader).map_err(ParquetError::from)))
 }
@@ -66,14 +70,19 @@ impl RunWriter {
             [Field::new("file", DataType::Utf8, false), Field::new("row", DataType::Int64, false)];
         let fields: Vec<Field> = [fields, origin.to_vec()].concat();
         let schema = Arc::new(Schema::new(fields));
-        let properties = WriterProperties::builder()
+        let mut properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .set_statistics_enabled(EnabledStatistics::None)
             .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
             .set_data_page_size_limit(PAGE_BYTES)
             .set_dictionary_page_size_limit(PAGE_BYTES)
-            .set_write_batch_size(64)
-            .build();
+            .set_write_batch_size(64);
+        // With a dictionary, the size of a row group says nothing about its rows.
+        for field in schema.fields().iter().filter(|field| *field.data_type() == DataType::Binary) {
+            let column = ColumnPath::from(field.name().as_str());
+            properties = properties.set_column_dictionary_enabled(column, false);
+        }
+        let properties = properties.build();
         let file = tempfile::tempfile().map_err(ArchiveError::at(RUN))?;
         let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties));
         Ok(Self { schema, writer: writer.map_err(ArchiveError::at(RUN))? })

@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 use jiff::civil::Date;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::errors::ParquetError;
 use parquet::file::metadata::SortingColumn;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::schema::types::ColumnPath;
@@ -32,6 +33,8 @@ pub(crate) struct TableFile {
     table: Table,
     day: Date,
     writer: ArrowWriter<HashedFile>,
+    /// Bytes of the row group that is being written, as a reader decodes them.
+    group_bytes: usize,
     stats: Stats,
 }
 
@@ -41,12 +44,12 @@ impl TableFile {
         let file = HashedFile { file: storage.stage()?, hash: Sha256::new() };
         let writer = ArrowWriter::try_new(file, table.schema(), Some(properties(table)));
         let writer = writer.map_err(ArchiveError::at(table.name()))?;
-        Ok(Self { table, day, writer, stats: Stats::default() })
+        Ok(Self { table, day, writer, group_bytes: 0, stats: Stats::default() })
     }
 
     /// Adds rows that follow the last ones in the table's order.
     pub(crate) fn write(&mut self, rows: &RecordBatch) -> Result<(), ArchiveError> {
-        self.writer.write(rows).map_err(ArchiveError::at(self.table.name()))?;
+        self.write_groups(rows).map_err(ArchiveError::at(self.table.name()))?;
         self.stats.num_records += rows.num_rows() as u64;
         if let Some(dids) = rows.column_by_name("did") {
             let nulls = self.stats.null_count.get("did").and_then(Value::as_u64).unwrap_or(0);
@@ -62,6 +65,29 @@ impl TableFile {
         Ok(())
     }
 
+    /// Adds rows to the row group, and ends it where they do not fit. A row that is larger than a row group has its own.
+    fn write_groups(&mut self, rows: &RecordBatch) -> Result<(), ParquetError> {
+        let mut start = 0;
+        while start < rows.num_rows() {
+            let rest = rows.slice(start, rows.num_rows() - start);
+            let room = GROUP_DECODED_BYTES.saturating_sub(self.group_bytes);
+            let count = match rows_within(&rest, room) {
+                0 if self.group_bytes == 0 => 1,
+                count => count,
+            };
+            if count > 0 {
+                self.writer.write(&rest.slice(0, count))?;
+                self.group_bytes += decoded_bytes(&rest, count);
+                start += count;
+            }
+            if count == 0 || self.writer.in_progress_size() >= GROUP_FILE_BYTES {
+                self.writer.flush()?;
+                self.group_bytes = 0;
+            }
+        }
+        Ok(())
+    }
+
     /// Bytes so far, about.
     pub(crate) fn len(&self) -> usize {
         self.writer.bytes_written() + self.writer.in_progress_size()
@@ -72,7 +98,7 @@ impl TableFile {
         if self.stats.num_records == 0 {
             return Ok(None);
         }
-        let failed = ArchiveError::at::<parquet::errors::ParquetError>(self.table.name());
+        let failed = ArchiveError::at::<ParquetError>(self.table.name());
         let HashedFile { file, hash } = self.writer.into_inner().map_err(failed)?;
         let hash = data_encoding::HEXLOWER.encode(&hash.finalize());
         let path = format!("{DAY}={}/{hash}.parquet", self.day);
@@ -125,7 +151,6 @@ fn properties(table: Table) -> WriterProperties {
         .set_compression(Compression::ZSTD(level))
         .set_data_page_size_limit(PAGE_BYTES)
         .set_write_batch_size(WRITE_BATCH_ROWS)
-        .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
         .set_sorting_columns(Some(sorting.collect()));
     for field in schema.fields() {
         let column = ColumnPath::from(field.name().as_str());
@@ -151,6 +176,34 @@ fn properties(table: Table) -> WriterProperties {
         properties = properties.set_column_bloom_filter_enabled("rkey".into(), true);
     }
     properties.build()
+}
+
+/// The number of first rows that decode to at most this many bytes.
+fn rows_within(rows: &RecordBatch, max: usize) -> usize {
+    let (mut fits, mut end) = (0, rows.num_rows() + 1);
+    while fits + 1 < end {
+        let middle = fits.midpoint(end);
+        if decoded_bytes(rows, middle) <= max {
+            fits = middle;
+        } else {
+            end = middle;
+        }
+    }
+    fits
+}
+
+/// Bytes of the first rows as Arrow arrays.
+fn decoded_bytes(rows: &RecordBatch, count: usize) -> usize {
+    rows.columns().iter().map(|column| column_bytes(column, count)).sum()
+}
+
+fn column_bytes(column: &ArrayRef, count: usize) -> usize {
+    let values = |ends: &[i32]| (ends[count] - ends[0]) as usize + count * size_of::<i32>();
+    match column.data_type() {
+        DataType::Utf8 => values(column.as_string::<i32>().value_offsets()),
+        DataType::Binary => values(column.as_binary::<i32>().value_offsets()),
+        other => count * other.primitive_width().unwrap_or(1),
+    }
 }
 
 /// The smallest and the largest value of a column by which a table is sorted.
@@ -206,5 +259,8 @@ const PAGE_BYTES: usize = 1 << 20;
 /// Rows after which the size of a page is looked at. With more, a page of frames is as large as they are.
 const WRITE_BATCH_ROWS: usize = 64;
 
-/// Size of a row group before compression: a reader of many files holds one per file.
-const ROW_GROUP_BYTES: usize = 16 << 20;
+/// Size of a row group in the file: a reader of many files holds one per file.
+const GROUP_FILE_BYTES: usize = 16 << 20;
+
+/// Size of a row group after decoding: many readers hold all of it, and repeated rows take little of the file.
+const GROUP_DECODED_BYTES: usize = 28 << 20;

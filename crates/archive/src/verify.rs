@@ -108,6 +108,8 @@ struct Prover {
     judge: Judge,
     state: MemoryState,
     batch: Vec<EventRow>,
+    /// Bytes of the frames of the batch.
+    batch_bytes: usize,
 }
 
 impl Prover {
@@ -116,6 +118,7 @@ impl Prover {
             judge: Judge::builder().policy(Policy::default()).build(),
             state: MemoryState::default(),
             batch: Vec::with_capacity(BATCH_LEN),
+            batch_bytes: 0,
         }
     }
 
@@ -126,15 +129,18 @@ impl Prover {
             let (last, event) = (last.event(), row.event());
             last.did == event.did && last.key != event.key
         });
-        if self.batch.len() == BATCH_LEN || has_other_key {
+        let is_full = self.batch.len() == BATCH_LEN || self.batch_bytes >= BATCH_BYTES;
+        if is_full || has_other_key {
             self.prove(verification);
         }
+        self.batch_bytes += row.event().frame.len();
         self.batch.push(row);
     }
 
     /// Proves the rows so far.
     fn prove(&mut self, verification: &mut Verification<'_>) {
         let batch = std::mem::take(&mut self.batch);
+        self.batch_bytes = 0;
         let events: Vec<_> = batch.iter().map(EventRow::event).collect();
         let Some(last) = events.last() else { return };
         let frames: Vec<&[u8]> = events.iter().map(|event| event.frame).collect();
@@ -194,3 +200,6 @@ fn refuse_account(did: &str, row: Option<&str>) -> Option<BrokenRule> {
 
 /// Events judged together: enough to fill the signature lanes, few enough to stay in the cache.
 const BATCH_LEN: usize = 512;
+
+/// Bytes of frames after which no more are judged together: some three times as many as usual frames have.
+const BATCH_BYTES: usize = 8 << 20;

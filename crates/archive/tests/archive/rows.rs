@@ -1,15 +1,22 @@
 //! Rows of tables as record batches: columns, accounts, times, and nothing that is hidden.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use simnet::firehose::{Corpus, Spec};
 use verify::identity::AccountKeys;
 use verify::sync::Policy;
-use wireproof_archive::{Archive, ArchiveFault, ImportOptions, RowSelection, Subject, Table};
+use wireproof_archive::{
+    Archive, ArchiveFault, ImportOptions, RowSelection, Subject, Table, VerifyOptions,
+};
 
-use crate::common::archive;
+use crate::common::writers::{Writers, after};
+use crate::common::{archive, files};
 
 /// 2026-07-01 in microseconds.
 const NOW: i64 = 1_782_864_000_000_000;
@@ -225,3 +232,53 @@ async fn what_is_hidden_is_left_out() {
 
 /// A day in microseconds.
 const DAY: i64 = 86_400_000_000;
+
+#[tokio::test]
+async fn rows_that_compress_well_are_in_row_groups_and_batches_of_bounded_size() {
+    let (mut writers, (folder, archive)) = (Writers::new(1, 1), archive());
+    let frames: Vec<Vec<u8>> = (0..300)
+        .map(|number| {
+            let path = format!("app.test.c0/{number:013}");
+            writers.create(0, &path, &repetitive_record(200_000))
+        })
+        .collect();
+    writers.import(&archive, &frames, "stream", 0).await;
+    assert_is_bounded(folder.path(), &archive, Table::Events, 60_000_000).await;
+    // Compact commits have their records among the operations.
+    archive.thin(after(0)).await.unwrap();
+    assert_is_bounded(folder.path(), &archive, Table::Ops, 60_000_000).await;
+    let report = archive.verify(&VerifyOptions::default(), &mut |_| ()).await.unwrap();
+    assert_eq!((report.proved, report.compact), (300, 300), "{report:?}");
+}
+
+/// A record with a text that repeats one letter.
+fn repetitive_record(len: u32) -> Vec<u8> {
+    let mut record = b"\xa2\x64text\x7a".to_vec();
+    record.extend(len.to_be_bytes());
+    record.resize(record.len() + len as usize, b'a');
+    record.extend(b"\x65$type\x6bapp.test.c0");
+    record
+}
+
+/// Checks that no row group of a table, and no batch that is read from it, decodes to more than 32 MB.
+async fn assert_is_bounded(folder: &Path, archive: &Archive, table: Table, decoded: usize) {
+    const MAX: usize = 32_000_000;
+    let (mut groups, mut in_files, mut stored) = (0, 0, 0);
+    let is_table =
+        |path: &PathBuf| path.extension().is_some_and(|extension| extension == "parquet");
+    for path in files(&folder.join(table.name())).into_iter().filter(is_table) {
+        let file = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap();
+        for group in file.metadata().row_groups() {
+            assert!(group.total_byte_size() <= MAX as i64, "{}", group.total_byte_size());
+            in_files += group.total_byte_size() as usize;
+            stored += group.compressed_size() as usize;
+            groups += 1;
+        }
+    }
+    assert!(in_files > decoded && stored < decoded / 20, "{in_files} bytes in {stored}");
+    assert!(groups <= decoded / 20_000_000 + 1, "{groups} row groups");
+    let batches = rows(archive, table, &RowSelection::default()).await;
+    let sizes: Vec<usize> = batches.iter().map(RecordBatch::get_array_memory_size).collect();
+    assert!(sizes.iter().all(|size| *size <= MAX), "{sizes:?}");
+    assert!(sizes.iter().sum::<usize>() > decoded, "{sizes:?}");
+}

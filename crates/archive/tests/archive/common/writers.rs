@@ -72,6 +72,17 @@ impl Writers {
                 }
             }
         }
+        self.frame(account)
+    }
+
+    /// A commit that creates a record.
+    pub(crate) fn create(&mut self, account: usize, path: &str, record: &[u8]) -> Vec<u8> {
+        self.accounts[account].repository.create(path, record).unwrap();
+        self.frame(account)
+    }
+
+    /// The frame of the changes of an account.
+    fn frame(&mut self, account: usize) -> Vec<u8> {
         self.micros += 1_000_000;
         self.seq += 1;
         let (micros, seq) = (self.micros, self.seq);
