@@ -9,6 +9,9 @@ use clap::Command;
 pub(super) fn misspelt(own: &Command, all: impl FnOnce() -> Command) -> Vec<String> {
     let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let ours = names.filter(|name| name.starts_with(PREFIX)).collect::<Vec<_>>();
+    if ours.is_empty() {
+        return Vec::new();
+    }
     let mut known = variables(own);
     let unknown: Vec<&String> = ours.iter().filter(|name| !known.contains(*name)).collect();
     if unknown.is_empty() {

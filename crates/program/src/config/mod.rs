@@ -25,6 +25,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use clap::error::ErrorKind;
 use clap::{Args, Command, Parser, Subcommand};
 
 use crate::failure::Failure;
@@ -73,10 +74,18 @@ pub struct SettingsArgs {
 /// # Errors
 /// If a file cannot be read, or names an option or a value that is not valid. Arguments that are not valid end the process.
 pub fn parse<A: Parser>(program: &Program, arguments: &[OsString]) -> Result<A, Failure> {
-    let named = named_file(A::command(), arguments);
+    let may_be_named = may_name_file(arguments);
+    let named = may_be_named.then(|| named_file(A::command(), arguments)).flatten();
     let files = read_files(|| program.with_described_others(A::command()), named.as_deref())?;
-    let command = with_defaults(program.with_others(A::command(), arguments), &[], &files);
-    let matches = with_short_help(command.clone()).get_matches_from(arguments);
+    let build = || with_files(program.with_others(A::command(), arguments), &files);
+    let mut command = build();
+    let matches = command.try_get_matches_from_mut(arguments).unwrap_or_else(|error| {
+        if error.kind() == ErrorKind::DisplayVersion {
+            error.exit()
+        }
+        // The texts of the help are only made where one is shown: they take as long as four times everything else here.
+        with_short_help(build()).get_matches_from(arguments)
+    });
     standard_streams::check(&command, &matches)?;
     for warning in environment::misspelt(&command, || program.with_described_others(A::command())) {
         // If standard error is closed, the option has its default.
@@ -105,6 +114,16 @@ pub fn run(
         ConfigCommand::Settings(args) => settings::of(&arguments, &args.command)?,
     };
     output.text(text.trim_start())
+}
+
+/// Whether an argument or the environment can have `--config`.
+fn may_name_file(arguments: &[OsString]) -> bool {
+    has_config(arguments) || std::env::var_os(CONFIG_VARIABLE).is_some()
+}
+
+/// Whether an argument can be `--config`.
+fn has_config(arguments: &[OsString]) -> bool {
+    arguments.iter().any(|argument| argument.as_encoded_bytes().starts_with(CONFIG_FLAG))
 }
 
 /// The file of `--config`. Other errors of the command line are reported once the files are read.
@@ -149,6 +168,11 @@ fn user_file() -> Option<PathBuf> {
 /// Whether both paths lead to the same existing file.
 fn is_same(path: &Path, other: &Path) -> bool {
     matches!((fs::canonicalize(path), fs::canonicalize(other)), (Ok(path), Ok(other)) if path == other)
+}
+
+/// The command with the values of files as defaults.
+fn with_files(command: Command, files: &[ConfigFile]) -> Command {
+    if files.is_empty() { command } else { with_defaults(command, &[], files) }
 }
 
 /// The command at `path`, with the values of files as defaults.
@@ -247,6 +271,8 @@ const FILE: &str = "wireproof.toml";
 
 /// The flag that names a trusted file. No file can set it.
 const CONFIG: &str = "config";
+const CONFIG_FLAG: &[u8] = b"--config";
+const CONFIG_VARIABLE: &str = "WIREPROOF_CONFIG";
 
 /// For tests and benchmarks of one process, not for a machine.
 const BACKEND: &str = "backend";
@@ -287,3 +313,70 @@ const EXAMPLES: &str = "\
 Examples:
   wireproof config show --origin
   wireproof config show > mine.toml && wireproof --config mine.toml follow";
+
+#[cfg(test)]
+mod tests {
+    use clap::Arg;
+
+    use super::*;
+    use crate::args::GlobalArgs;
+    use crate::help::EXPERT;
+
+    #[test]
+    fn a_file_is_named_by_one_flag_and_one_variable() {
+        let command = GlobalArgs::augment_args(Command::new("x"));
+        let config = command.get_arguments().find(|arg| arg.get_id() == CONFIG).unwrap();
+        assert_eq!(
+            config.get_long().map(|name| format!("--{name}").into_bytes()),
+            Some(CONFIG_FLAG.to_vec())
+        );
+        assert_eq!(config.get_env(), Some(CONFIG_VARIABLE.as_ref()));
+        assert_eq!(
+            (config.get_short(), config.get_all_aliases(), config.get_all_short_aliases()),
+            (None, None, None)
+        );
+        let has = |line: &str| has_config(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert!(has("x verify --config a.toml") && has("x --config=a.toml verify"));
+        assert!(!has("x config show") && !has("x verify config --conf"));
+    }
+
+    #[test]
+    fn arguments_are_parsed_as_with_the_texts_of_the_help() {
+        let build = || {
+            let expert = Arg::new("rare").long("rare").help("Rare. Text.").help_heading(EXPERT);
+            let of_follow = [Arg::new("host").long("host").help("A host."), expert];
+            let follow = Command::new("follow").args(of_follow).after_help("Examples: none");
+            let file = Arg::new("file").required(true).long_help("A file. One.");
+            Command::new("x")
+                .version("1")
+                .subcommand(follow)
+                .subcommand(Command::new("read").arg(file))
+        };
+        for line in [
+            "x",
+            "x --version",
+            "x -h",
+            "x read",
+            "x read a",
+            "x read a b",
+            "x follow",
+            "x follow --rare 1 --host a",
+            "x follow --host",
+            "x follow --hst a",
+            "x other",
+            "x help follow",
+            "x follow --help",
+        ] {
+            let arguments: Vec<&str> = line.split(' ').collect();
+            let plain = build().try_get_matches_from_mut(&arguments);
+            let with_texts = with_short_help(build()).try_get_matches_from(&arguments);
+            match (plain, with_texts) {
+                (Ok(plain), Ok(with_texts)) => assert_eq!(plain, with_texts, "{line}"),
+                (Err(plain), Err(with_texts)) => {
+                    assert_eq!(plain.kind(), with_texts.kind(), "{line}")
+                }
+                (plain, with_texts) => panic!("{line}: {plain:?}, {with_texts:?}"),
+            }
+        }
+    }
+}
