@@ -5,9 +5,9 @@
 //! is CLOCK: a key that was found again gets a second chance, a key that was not has none, so a flood of
 //! new keys evicts other new keys first.
 //!
-//! The stored data of a key grows with its valid signatures: nothing, then its point or a small table of multiples, then a
-//! larger table ([`enlarged`]). A table costs as much time as it saves in some dozens of signatures of a batch, or in two or
-//! three that are verified alone, so a key that appears once gets none.
+//! The stored data of a key grows with its valid signatures: nothing or its point, then a small table of multiples, then a
+//! larger table ([`enlarged`]). A small table costs as much time as it saves in some dozens of signatures of a batch, so a key
+//! gets one after [`SMALL_USES`].
 
 mod enlarged;
 mod seeded;
@@ -62,7 +62,7 @@ struct Entry {
 /// The stored data of a key.
 #[derive(Debug)]
 enum EntryState {
-    /// The key signed something once.
+    /// The key has signed something.
     Seen,
     /// The point, for the libraries.
     Parsed(Box<PublicKey>),
@@ -208,7 +208,7 @@ impl KeyCache {
         entry.uses
     }
 
-    /// Records that the keys without a table signed something in lanes. A key that had done so before gets its table.
+    /// Records that the keys without a table signed something in lanes. Keys that have done so often get their tables.
     pub(crate) fn record_valid(&mut self, keys: &[CompressedKey]) {
         let due: Vec<CompressedKey> =
             keys.iter().copied().filter(|key| self.record(*key)).collect();
@@ -224,11 +224,10 @@ impl KeyCache {
 
     /// Records that a key signed something. Returns whether to make its table now.
     fn record(&mut self, key: CompressedKey) -> bool {
-        let is_known = self.index.contains_key(&key);
         let Some(at) = self.entry(key) else { return false };
-        self.add_use(at);
+        let is_busy = self.add_use(at) >= SMALL_USES;
         let entry = &mut self.entries[at];
-        let is_due = is_known && matches!(entry.state, EntryState::Seen | EntryState::Parsed(_));
+        let is_due = is_busy && matches!(entry.state, EntryState::Seen | EntryState::Parsed(_));
         if is_due {
             entry.state = EntryState::TablePending;
         }
@@ -288,6 +287,9 @@ impl Entry {
         }
     }
 }
+
+/// Valid signatures in lanes after which a key gets a small table, which takes 1 KiB of memory.
+const SMALL_USES: u32 = 8;
 
 /// Tables made per call of the kernel, which needs their memory twice.
 const TABLE_CHUNK: usize = 256;

@@ -57,11 +57,12 @@ fn a_key_in_use_survives_a_flood_of_keys_that_appear_once() {
 }
 
 #[test]
-fn a_table_is_made_after_the_second_signature_and_stays() {
+fn a_table_is_made_after_some_signatures_and_stays() {
     let (mut cache, key) = (cache_of(2), key(0));
     let compressed = key.as_compressed();
-    for expected in [None, None, Some(0), Some(0)] {
-        assert_eq!(cache.find_table(compressed), expected);
+    for uses in 0..SMALL_USES + 2 {
+        let expected = (uses >= SMALL_USES).then_some(0);
+        assert_eq!(cache.find_table(compressed), expected, "after {uses} signatures");
         cache.record_valid(&[*compressed]);
     }
     let table = KeyTable::new(Key::Compressed(compressed.as_bytes())).unwrap();
@@ -69,18 +70,22 @@ fn a_table_is_made_after_the_second_signature_and_stays() {
     assert_eq!(cache.get_key(compressed), None);
     cache.insert_key(key.clone());
     assert_eq!(cache.find_table(compressed), Some(0));
-    assert_eq!(cache.stats(), CacheStats { hits: 3, misses: 3, evictions: 0 });
+    let misses = u64::from(SMALL_USES) + 1;
+    assert_eq!(cache.stats(), CacheStats { hits: 3, misses, evictions: 0 });
 }
 
 #[test]
 fn a_key_that_is_evicted_before_its_table_is_made_stays_evicted() {
     let mut cache = cache_of(1);
-    let keys = [0, 0, 2, 0, 0, 2, 2].map(|number| *key(number).as_compressed());
+    let [first, second] = [0, 2].map(|number| *key(number).as_compressed());
+    let times = SMALL_USES as usize;
+    // The first one is due twice, and evicted both times.
+    let keys = [vec![first; times], vec![second], vec![first; times], vec![second; times]].concat();
     cache.record_valid(&keys);
     assert_eq!((cache.len(), cache.index.len()), (1, 1));
-    assert_eq!(cache.find_table(&keys[0]), None);
-    assert_eq!(cache.find_table(&keys[2]), Some(0));
-    let table = KeyTable::new(Key::Compressed(keys[2].as_bytes())).unwrap();
+    assert_eq!(cache.find_table(&first), None);
+    assert_eq!(cache.find_table(&second), Some(0));
+    let table = KeyTable::new(Key::Compressed(second.as_bytes())).unwrap();
     assert_eq!(cache.table(0), &table);
 }
 
@@ -88,7 +93,7 @@ fn a_key_that_is_evicted_before_its_table_is_made_stays_evicted() {
 fn a_table_replaces_the_parsed_key() {
     let (mut cache, key) = (cache_of(2), key(0));
     cache.insert_key(key.clone());
-    cache.record_valid(&[*key.as_compressed()]);
+    cache.record_valid(&[*key.as_compressed(); SMALL_USES as usize]);
     assert_eq!(cache.find_table(key.as_compressed()), Some(0));
     assert_eq!(cache.len(), 1);
 }
@@ -152,7 +157,10 @@ fn the_table_of_a_key_grows_with_its_valid_signatures() {
             assert_enlarged_is_consistent(&cache);
         }
         let [small, medium, large] = TableSize::ALL.map(Some);
-        assert_eq!(grown, [(1, None), (2, small), (MEDIUM_USES, medium), (LARGE_USES, large)]);
+        assert_eq!(
+            grown,
+            [(1, None), (SMALL_USES, small), (MEDIUM_USES, medium), (LARGE_USES, large)]
+        );
     }
 }
 
