@@ -65,10 +65,10 @@ pub(super) struct StoredKeys<K = ResolverKeys> {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Keys from the file that the source does not have, in two generations: when the young one is full
-    /// it replaces the old one.
-    young: HashMap<Box<str>, DatedKey>,
-    old: HashMap<Box<str>, DatedKey>,
+    /// Keys that the source may not have any more, in two generations: when the young one is full it replaces the old
+    /// one.
+    young: HashMap<Box<str>, CachedKey>,
+    old: HashMap<Box<str>, CachedKey>,
     /// Changes that are not in the file yet; `None` removes a key.
     unwritten: HashMap<Box<str>, Option<StoredKey>>,
     /// The last lookup of every account with one in progress that was not invalidated since.
@@ -77,9 +77,17 @@ struct State {
     lookups: u64,
 }
 
+/// A key in the file, with the account's host.
 #[derive(Clone, Debug)]
 struct DatedKey {
     key: HostedKey,
+    fetched_micros: u64,
+}
+
+/// A key in memory.
+#[derive(Clone, Copy, Debug)]
+struct CachedKey {
+    key: AccountKey,
     fetched_micros: u64,
 }
 
@@ -121,9 +129,10 @@ impl<K: HostedKeys> StoredKeys<K> {
     /// The key of a lookup that is answered from the file, if it may be.
     fn answer_from_file(&self, did: &str, stored: &DatedKey, lookup: &Lookup<'_>) -> bool {
         let mut state = self.lock();
-        let is_valid = stored.is_fresh() && lookup.is_valid(&state);
+        let is_valid = is_fresh(stored.fetched_micros) && lookup.is_valid(&state);
         if is_valid {
-            state.insert(did.into(), stored.clone());
+            let key = stored.key.at(self.server.as_ref());
+            state.insert(did.into(), CachedKey { key, fetched_micros: stored.fetched_micros });
         }
         is_valid
     }
@@ -134,7 +143,11 @@ impl<K: HostedKeys> StoredKeys<K> {
         if lookup.is_valid(&state)
             && let Some(stored) = stored_key(key)
         {
+            // The source may have forgotten it before the account's next event.
+            let fetched_micros = stored.fetched_micros;
+            let key = key.at(self.server.as_ref());
             state.remove(did);
+            state.insert(did.into(), CachedKey { key, fetched_micros });
             state.unwritten.insert(did.into(), Some(stored));
         }
     }
@@ -168,8 +181,8 @@ impl<K: HostedKeys> KeyProvider for StoredKeys<K> {
     fn cached(&self, did: &str) -> AccountKey {
         let server = self.server.as_ref();
         let stored = || {
-            let mut state = self.lock();
-            Some(state.get(did).filter(|dated| dated.is_fresh())?.key.at(server))
+            let cached = self.lock().get(did)?;
+            is_fresh(cached.fetched_micros).then_some(cached.key)
         };
         self.source.cached_at(did, server).or_else(stored).unwrap_or(AccountKey::Unknown)
     }
@@ -237,19 +250,20 @@ impl Drop for Lookup<'_> {
 }
 
 impl State {
-    fn get(&mut self, did: &str) -> Option<&DatedKey> {
-        if !self.young.contains_key(did) {
-            let (did, dated) = self.old.remove_entry(did)?;
-            self.insert(did, dated);
+    fn get(&mut self, did: &str) -> Option<CachedKey> {
+        if let Some(cached) = self.young.get(did) {
+            return Some(*cached);
         }
-        self.young.get(did)
+        let (did, cached) = self.old.remove_entry(did)?;
+        self.insert(did, cached);
+        Some(cached)
     }
 
-    fn insert(&mut self, did: Box<str>, dated: DatedKey) {
+    fn insert(&mut self, did: Box<str>, cached: CachedKey) {
         if self.young.len() >= MAX_YOUNG {
             self.old = std::mem::take(&mut self.young);
         }
-        self.young.insert(did, dated);
+        self.young.insert(did, cached);
     }
 
     fn remove(&mut self, did: &str) {
@@ -265,11 +279,11 @@ impl DatedKey {
         let host = stored.host.as_ref().and_then(|host| host.parse().ok());
         Some(Self { key: HostedKey { key, host }, fetched_micros: stored.fetched_micros })
     }
+}
 
-    fn is_fresh(&self) -> bool {
-        let age = now_micros().saturating_sub(self.fetched_micros);
-        u128::from(age) < FRESH.as_micros()
-    }
+fn is_fresh(fetched_micros: u64) -> bool {
+    let age = now_micros().saturating_sub(fetched_micros);
+    u128::from(age) < FRESH.as_micros()
 }
 
 /// The stored form of a key that was fetched now.
@@ -385,7 +399,7 @@ mod tests {
         assert_eq!(Some(second.cached(DID)), known(1));
         // Unless it must be refreshed.
         assert_eq!(look_up(&second, true).await, (known(2), 1));
-        assert_eq!(second.cached(DID), AccountKey::Unknown, "the source takes precedence");
+        assert_eq!(Some(second.cached(DID)), known(2), "the source takes precedence");
     }
 
     #[tokio::test]
@@ -445,6 +459,7 @@ mod tests {
         tokio::join!(lookup, invalidation).0.unwrap();
         assert_eq!(keys.lock().unwritten.get(DID), Some(&None), "only the removal is written");
         assert_eq!(keys.lock().valid_lookups.len(), 0);
+        assert_eq!(keys.cached(DID), AccountKey::Unknown);
         // The next lookup asks again, and its answer is stored.
         assert_eq!(look_up(&keys, false).await, (known(1), 2));
         assert!(keys.lock().unwritten[DID].is_some());

@@ -83,7 +83,7 @@ impl<'a> Setup<'a> {
         let changes = StoredChanges::load(&state::folder(args)?)?;
         let hosts = Hosts::new(&args.stream.host, DEFAULT_RELAY)?;
         let named = [hosts.urls.clone(), args.listed_servers()?].concat();
-        let network = Network::open(&args.stream.network, &named)?;
+        let network = Network::open_with_identities(&args.stream.network, &named, IDENTITIES)?;
         let accounts = args.accounts();
         let selected = handles::selected(&accounts, &network.resolver).await?;
         let selection =
@@ -499,6 +499,9 @@ fn set_limits(options: &mut firehose::Options, args: &FollowArgs) {
     // The rest is for the recipient of the lines.
     options.stop_timeout = args.stream.stop_limit() / 10 * 8;
 }
+
+/// Identities in memory: more for lookups in progress. The state file has the key and the host of every account.
+const IDENTITIES: usize = 16 << 10;
 
 /// Concurrent fetches of repositories of a backfill.
 const BACKFILL_FETCHES: usize = 64;

@@ -119,7 +119,21 @@ impl Network {
     /// # Errors
     /// If an option is not valid, or the DNS of this system cannot be used.
     pub fn open(args: &NetworkArgs, named: &[Url]) -> Result<Self, Failure> {
-        Self::open_with(args, named, Ok)
+        Self::open_with(args, named, identity::Options::default(), Ok)
+    }
+
+    /// As [`open`](Self::open), with at most this many identities in memory.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with_identities(
+        args: &NetworkArgs,
+        named: &[Url],
+        capacity: usize,
+    ) -> Result<Self, Failure> {
+        let mut options = identity::Options::default();
+        options.capacity = capacity;
+        Self::open_with(args, named, options, Ok)
     }
 
     /// As [`open`](Self::open), for many requests to public hosts.
@@ -131,17 +145,17 @@ impl Network {
         contact: &ContactArgs,
         named: &[Url],
     ) -> Result<Self, Failure> {
-        Self::open_with(args, named, |http| contact.add_to(http))
+        Self::open_with(args, named, identity::Options::default(), |http| contact.add_to(http))
     }
 
     fn open_with(
         args: &NetworkArgs,
         named: &[Url],
+        mut options: identity::Options,
         identify: impl FnOnce(http::Client) -> Result<http::Client, Failure>,
     ) -> Result<Self, Failure> {
         let (egress, dns) = egress(args)?;
         let http = identify(client(args, named, egress, &dns)?)?;
-        let mut options = identity::Options::default();
         let directory = args.plc.clone().unwrap_or_else(|| options.directory.clone());
         if directory != options.directory {
             warn_of_directory(&directory, &options.directory);
