@@ -1,12 +1,15 @@
 //! The parts of a run of a backfill, and the reasons that its work ends early.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use archive::{Archive, Collections, HideList, Ledger};
 use net::http::Limits;
 use net::xrpc::PacedClient;
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::{JoinError, spawn_blocking};
 
@@ -54,6 +57,8 @@ pub(crate) struct BackfillRun {
     pub(crate) prompt: PromptLists,
     /// Bytes of repositories that are stored together.
     pub(crate) batch_bytes: u64,
+    /// Batches that are stored at a time: each is proved and compressed by one thread, with its own memory.
+    pub(crate) storers: Semaphore,
     pub(crate) retry_delay: Duration,
     pub(crate) is_silent: bool,
     pub(crate) progress: RunProgress,
@@ -94,6 +99,7 @@ impl BackfillRun {
             places: Places::new(parts.concurrent_lists),
             prompt: PromptLists::default(),
             batch_bytes,
+            storers: Semaphore::new(storers()),
             retry_delay: parts.retry_delay,
             is_silent: parts.is_silent,
             progress: RunProgress::new(sender),
@@ -123,6 +129,11 @@ impl BackfillRun {
 /// Bytes of archives that are stored together: the batches of all lists have room in the pool of the space for archives.
 fn batch_bytes(pool_bytes: u64, lists: usize) -> u64 {
     (pool_bytes / lists.max(1) as u64).clamp(MIN_BATCH_BYTES, MAX_BATCH_BYTES)
+}
+
+/// One more than processors, as an object store lets a thread wait.
+fn storers() -> usize {
+    available_parallelism().map_or(1, NonZeroUsize::get) + 1
 }
 
 /// A task that has panicked: a bug of this program.

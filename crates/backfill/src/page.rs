@@ -203,9 +203,7 @@ impl PageWork<'_> {
         self.finish_storing().await?;
         if !self.batch.is_empty() {
             let batch = std::mem::take(&mut self.batch);
-            let run = self.run.clone();
-            let runtime = Handle::current();
-            self.storing = Some(spawn_blocking(move || run.store(&batch, &runtime)));
+            self.storing = Some(tokio::spawn(store(self.run.clone(), batch)));
         }
         Ok(())
     }
@@ -222,6 +220,14 @@ impl PageWork<'_> {
         self.row.failures.extend(failures);
         Ok(())
     }
+}
+
+/// Stores a batch once few others are being stored.
+async fn store(run: Arc<BackfillRun>, batch: RepositoryBatch) -> Result<StoredBatch, Failure> {
+    let _permit = run.storers.acquire().await;
+    let storing = run.clone();
+    let runtime = Handle::current();
+    spawn_blocking(move || storing.store(&batch, &runtime)).await.map_err(ended_early)?
 }
 
 /// The accounts that failed in their last attempt, and whether a rule was broken then.
