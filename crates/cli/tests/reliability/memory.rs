@@ -94,5 +94,5 @@ const STEADY: Duration = Duration::from_millis(2_000);
 
 /// Maximum memory of `follow` with few accounts.
 const MAX_BYTES: u64 = if cfg!(debug_assertions) { 48 << 20 } else { 96 << 20 };
-/// Maximum memory of one more account: key, table of the key, identity, state.
-const MAX_ACCOUNT_BYTES: u64 = 8 << 10;
+/// Maximum memory of one more account: key, state, and a share of the memory of its events.
+const MAX_ACCOUNT_BYTES: u64 = 4 << 10;
