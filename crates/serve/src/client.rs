@@ -61,7 +61,7 @@ impl From<SocketEnd> for End {
     }
 }
 
-/// What a client waits for.
+/// The event that a client waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
     /// The socket takes more.
@@ -191,7 +191,7 @@ impl Client {
         }
     }
 
-    /// Sends what the client takes, and returns what it waits for then.
+    /// Sends until the client takes no more, and returns the event that it waits for.
     fn send(&mut self) -> Result<Wait, End> {
         if !self.form.is_ready() {
             return Ok(Wait::Options);

@@ -11,7 +11,7 @@ use crate::record_json;
 #[derive(Debug)]
 pub(crate) enum Content {
     Commit(CommitContent),
-    /// The message as the JSON of its fields, and what the directory needs of it.
+    /// The message as the JSON of its fields, and the new commit.
     Sync {
         json: Vec<u8>,
         head: Head,

@@ -1,4 +1,4 @@
-//! Takes the events of a follower: what is proved is stored for the clients.
+//! Takes the events of a follower, and stores the proved ones for the clients.
 
 use std::io;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ fn seq(event: &DeliveredEvent<'_>) -> Option<i64> {
     event.seq.and_then(|seq| i64::try_from(seq).ok())
 }
 
-/// What is served of an event: one whose signature is verified, or a message about an account, which nobody signs.
+/// The event as clients get it, if its signature is verified, or if it is a message about an account, which nobody signs.
 fn served(event: &DeliveredEvent<'_>) -> Option<NewEvent> {
     let (kind, numbers) = match (event.kind, &event.verdict, event.event?) {
         (FrameKind::Commit, Verdict::Judged(Outcome::Commit(..)), Event::Commit(commit)) => {

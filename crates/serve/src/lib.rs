@@ -1,4 +1,4 @@
-//! A relay, a Jetstream and a directory of repositories, which serve what a follower proved.
+//! A relay, a Jetstream and a directory of repositories, which serve the proved events of a follower.
 //!
 //! ```text
 //! follower ── Intake ── EventLog ──┬── files: the window

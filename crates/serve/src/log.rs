@@ -54,6 +54,7 @@ impl EventLog {
         options.max_segment_bytes = (window.max_bytes / 16).clamp(MIN_SEGMENT, MAX_SEGMENT);
         options.max_segment_age = (window.max_age / 16).max(Duration::from_secs(1));
         options.max_gather = GATHER;
+        options.max_pending_bytes = MAX_GROUP_BYTES;
         options.max_numbers = MAX_NUMBERS;
         options.keeps_segments = true;
         options.retry_interval = Some(RETRY_INTERVAL);
@@ -99,7 +100,7 @@ impl EventLog {
     }
 }
 
-/// What is served of an event that is being stored.
+/// An event that is being stored, as clients get it.
 #[derive(Debug)]
 pub(crate) struct NewEvent {
     pub(crate) kind: EventKind,
@@ -111,6 +112,11 @@ pub(crate) struct NewEvent {
 
 /// The events of a group, in order of arrival.
 pub(crate) type SharedEvents = Arc<[Arc<ServedEvent>]>;
+
+/// The memory of a group of events, without their messages.
+fn bytes_of(events: &SharedEvents) -> usize {
+    events.iter().map(|event| event.len() + size_of::<ServedEvent>()).sum()
+}
 
 /// The groups that were read last, with the messages that clients made of their events.
 #[derive(Debug, Default)]
@@ -126,10 +132,10 @@ impl Groups {
         let served = events.iter().filter_map(|event| ServedEvent::of_log(group, event));
         let served: SharedEvents = served.map(Arc::new).collect();
         let mut groups = self.lock();
-        if groups.len() >= MAX_GROUPS {
+        groups.push((first, served.clone()));
+        while groups.iter().map(|(_, events)| bytes_of(events)).sum::<usize>() > MAX_GROUPS_BYTES {
             groups.remove(0);
         }
-        groups.push((first, served.clone()));
         served
     }
 
@@ -153,9 +159,12 @@ const GATHER: Duration = Duration::from_millis(4);
 /// Time after which a failed write is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Size in bytes of events that are not synced at which the source waits, and so about that of a group.
+const MAX_GROUP_BYTES: usize = 8 << 20;
+
 /// Bounds of the size of a segment in bytes.
 const MIN_SEGMENT: u64 = 64 << 10;
 const MAX_SEGMENT: u64 = 256 << 20;
 
-/// Maximum number of groups in memory that clients read from files.
-const MAX_GROUPS: usize = 32;
+/// Maximum size in bytes of the groups in memory that clients read from files.
+const MAX_GROUPS_BYTES: usize = 32 << 20;

@@ -6,7 +6,7 @@
 //! | `collection` | the name of a collection, and a DID that wrote a record in it |
 //! | `progress` | the arrival up to which events are applied |
 //!
-//! The log has what a crash takes from the file, so commits are not synced.
+//! Commits are not synced: after a crash, the log has their events.
 
 use std::path::Path;
 use std::time::Duration;

@@ -8,7 +8,7 @@ use super::filter::{Filter, Prefixes};
 use crate::event::Wire;
 use crate::seq::{arrival_of, is_time};
 
-/// What a client asked for.
+/// The request of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StreamRequest {
     pub(crate) filter: Filter,

@@ -81,7 +81,7 @@ async fn texts(serving: &Serving, path: &str, count: usize) -> Vec<String> {
     texts
 }
 
-/// Keys, order, escapes and times are those of the reference server.
+/// Keys, order, escapes and times are as the reference server writes them.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_json_of_version_1_is_that_of_the_reference_server() {
     let folder = tempfile::tempdir().unwrap();
