@@ -87,7 +87,7 @@ impl EventLog {
         self.groups.get(group)
     }
 
-    /// Keeps closed segments, and deletes those that are outside of the window.
+    /// Keeps closed segments, and deletes the segments outside of the window.
     pub(crate) fn maintain(&self) -> Result<(), ArchiveError> {
         let wal = &self.wal;
         for segment in wal.closed_segments()? {

@@ -200,7 +200,7 @@ async fn filters_of_both_versions_choose_events_and_operations() {
         let mut all = vec![("cursor", "0".to_owned())];
         all.extend(parameters.iter().map(|(name, value)| (*name, (*value).to_owned())));
         let mut client = serving.connect(&with(path, &all)).await;
-        // The last event passes every filter of this test but that of kinds.
+        // The last event passes every filter of this test, except for kinds.
         let end = serving.store_at(NOW, &identity(DID)).await;
         let mut kinds = Vec::new();
         loop {
