@@ -39,7 +39,7 @@ pub struct ClientPlace {
 impl ClientPlaces {
     /// Room for a number of clients, which give way once they have taken nothing for `min_idle`.
     pub fn new(max: usize, min_idle: Duration) -> Arc<Self> {
-        Self::with_address_limit(max, max, min_idle)
+        Self::with_address_limit(max, usize::MAX, min_idle)
     }
 
     /// Room for a number of clients, of which an address has a number at most.

@@ -26,6 +26,7 @@ const POINTS: [(&str, u64); 15] = [
     ("archive/committed", 1),
     ("archive/committed", 2),
     ("archive/listed", 1),
+    ("archive/kept", 1),
     ("archive/deleted", 1),
     ("archive/replaced", 1),
     ("archive/replaced", 2),
@@ -96,7 +97,10 @@ fn child(folder: &Path, point: Option<(&str, u64)>) -> Output {
 async fn run(folder: &Path) {
     let commits = commits();
     let archive = Archive::open(folder.join("archive").to_str().unwrap()).unwrap();
-    let (wal, _) = Wal::open(&folder.join("wal"), WalOptions::default()).unwrap();
+    let mut options = WalOptions::default();
+    let point = std::env::var("WIREPROOF_CRASH_POINT");
+    options.keeps_segments = point.is_ok_and(|point| point.starts_with("archive/kept"));
+    let (wal, _) = Wal::open(&folder.join("wal"), options).unwrap();
     seal_closed(&wal, &archive).await;
     let mut cursor: i64 =
         fs::read_to_string(folder.join("cursor")).map_or(0, |text| text.parse().unwrap());
