@@ -5,6 +5,7 @@
 //! | [`pds`] | `@did-plc/server`, the reference directory, and `@atproto/pds`, the reference PDS |
 //! | [`arroba`] | a PDS of arroba |
 //! | [`relay`] | the relay of `indigo` |
+//! | [`rainbow`] | rainbow of `indigo`, which serves the events of a relay to clients |
 //! | [`postgres`] | a server of PostgreSQL |
 //! | [`kafka`] | a broker of Apache Kafka |
 //! | [`nats`] | a server of NATS JetStream |
@@ -32,6 +33,7 @@ pub mod pds;
 pub mod postgres;
 pub mod program;
 pub mod proxy;
+pub mod rainbow;
 pub mod reader;
 pub mod relay;
 pub mod s3;

@@ -58,8 +58,8 @@ pub(crate) fn set_up(without: &Without) -> Result<(), String> {
     cargo_program("nostrdb", "store-events")?;
     // Without Go, programs that were built before are used.
     if without.has(Toolchain::Go) {
-        // The verifier last: the tests take it as the sign that both are there.
-        go_programs("relay", &[("relay", RELAY), ("verify", ".")])?;
+        // The verifier last: the tests take it as the sign that all are there.
+        go_programs("relay", &[("relay", RELAY), ("rainbow", RAINBOW), ("verify", ".")])?;
         go_programs("jetstream-go", &[("jetstream-client", ".")])?;
         go_programs("nats", &[("nats-server", NATS)])?;
         go_programs("s3", &[("versitygw", S3)])?;
@@ -242,6 +242,7 @@ fn remove(folder: &Path) -> Result<(), String> {
 const FAST_C: &str = "-O0";
 
 const RELAY: &str = "github.com/bluesky-social/indigo/cmd/relay";
+const RAINBOW: &str = "github.com/bluesky-social/indigo/cmd/rainbow";
 const NATS: &str = "github.com/nats-io/nats-server/v2";
 const S3: &str = "github.com/versity/versitygw/cmd/versitygw";
 const TAP: &str = "github.com/bluesky-social/indigo/cmd/tap";

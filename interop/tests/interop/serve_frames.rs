@@ -3,10 +3,11 @@
 
 use simnet::servers::Server;
 use wireproof_interop::kit;
+use wireproof_interop::rainbow::Rainbow;
 use wireproof_interop::reader::{Reader, StreamOptions};
 
-use crate::served::Served;
-use crate::served_client::{Form, follows_through_kills};
+use crate::served::{Served, records_of};
+use crate::served_client::{Client, Form, follows_through_kills};
 
 #[test]
 fn atproto_sync_verifies_every_event_although_it_and_the_server_are_killed() {
@@ -56,6 +57,25 @@ fn jacquard_receives_every_event_although_it_and_the_server_are_killed() {
         let options = StreamOptions::from(cursor);
         Reader::sdk_of_rust(&kit, "jacquard-frames", &served.url(), &options)
     });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rainbow_passes_every_event_on_although_it_and_the_server_are_killed() {
+    let kit = kit!(Relay, Readers);
+    let mut served = Served::start();
+    let mut rainbow = Rainbow::start(&kit, &served.http_url()).await;
+    let url = rainbow.url();
+    let start = |_: &Served, cursor| Reader::atcute_firehose(&kit, &url, cursor);
+    let mut client = Client::new(&served, Form::Frames, start);
+    client.receive_all(&served);
+    served.sim.write_commits(60);
+    served.kill_and_restart();
+    client.receive_all(&served);
+    served.sim.write_commits(60);
+    rainbow.restart().await;
+    served.change();
+    client.receive_all(&served);
+    client.ends_with(&records_of(&served.sim));
 }
 
 fn plc(served: &Served) -> String {
