@@ -13,7 +13,7 @@ use crypto::{Curve, SecretKey};
 use wireproof_archive::{Archive, ArchivedEvent, Table, VerifyOptions, Wal, WalOptions, WorkId};
 
 /// The points, with the passage at which the process ends.
-const POINTS: [(&str, u64); 15] = [
+const POINTS: [(&str, u64); 16] = [
     ("archive/wal-written", 1),
     ("archive/wal-written", 3),
     ("archive/wal-synced", 1),
