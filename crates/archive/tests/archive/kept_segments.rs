@@ -15,8 +15,15 @@ fn options() -> WalOptions {
     options
 }
 
+/// Opens the log. A process that another test starts has a copy of the lock for a moment, until its program begins.
 fn open(folder: &Path) -> Wal {
-    Wal::open(folder, options()).unwrap().0
+    loop {
+        match Wal::open(folder, options()) {
+            Ok((wal, _)) => return wal,
+            Err(error) if matches!(error.fault, ArchiveFault::InUse) => std::thread::yield_now(),
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 /// Stores events that take `numbers` each, and returns their arrivals.
