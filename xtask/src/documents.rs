@@ -90,9 +90,9 @@ fn serves_beside(command: &str) -> bool {
     servers.iter().any(|server| command.contains(server)) || served_address(command).is_some()
 }
 
-/// The address of the admin API that a `follow` serves, or of the stream that an `archive serve` does.
+/// The address of the admin API that a `follow` serves, or of the stream that a server does.
 fn served_address(command: &str) -> Option<&str> {
-    let servers = [(" archive serve ", "--listen "), (" follow ", "--admin ")];
+    let servers = [(" serve ", "--listen "), (" follow ", "--admin ")];
     servers.iter().find_map(|(name, option)| {
         let (_, options) = command.split_once(name)?;
         options.split_once(option)?.1.split_whitespace().next()

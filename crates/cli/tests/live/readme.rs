@@ -23,7 +23,7 @@ fn run(sim: &Simulation, folder: &Path, command: &str) -> String {
     let words: Vec<&str> = command.split_whitespace().skip(1).collect();
     let mut program = Command::new(env!("CARGO_BIN_EXE_wireproof"));
     program.current_dir(folder).args(&words);
-    if words.contains(&"follow") {
+    if words.contains(&"follow") || words.contains(&"serve") {
         program.args(["--events", "2"]);
         if !words.contains(&"--restart") {
             program.args(["--cursor", "oldest"]);
@@ -33,6 +33,8 @@ fn run(sim: &Simulation, folder: &Path, command: &str) -> String {
     program.env("XDG_CONFIG_HOME", &home).env("XDG_STATE_HOME", &home);
     program.env("WIREPROOF_PLC", sim.url(Server::Plc));
     program.env("WIREPROOF_HOST", sim.url(Server::Relay(0)));
+    // The default port may be in use.
+    program.env("WIREPROOF_LISTEN", "127.0.0.1:0");
     program.env("WIREPROOF_DEVELOPMENT_PORT", sim.port(Server::Pds(0)).to_string());
     let output = program.output().unwrap();
     assert!(output.status.success(), "{command}: {}", stderr(&output));
