@@ -34,7 +34,9 @@ fn an_account_takes_a_bounded_number_of_bytes() {
     let [of_few, of_many] = [few, many].map(|accounts| peak_after(accounts, commits));
     assert!(of_few <= MAX_BYTES, "{of_few} bytes of memory with {few} accounts");
     let bytes = of_many.saturating_sub(of_few) / (many - few) as u64;
-    assert!(bytes <= MAX_ACCOUNT_BYTES, "{bytes} bytes an account");
+    // In the short test, some megabytes of events that one of the runs had in memory are a few KiB of each account.
+    let max = scaled(2 * MAX_ACCOUNT_BYTES, MAX_ACCOUNT_BYTES);
+    assert!(bytes <= max, "{bytes} bytes an account");
     let [of_few, of_many] = [of_few, of_many].map(|bytes| bytes >> 20);
     report(&format!(
         "{commits} commits: at most {of_few} MiB of memory with {few} accounts, {of_many} MiB with {many}, so {bytes} bytes \
