@@ -21,7 +21,7 @@ pub(crate) fn measure(out: &mut impl Write) -> Result<(), Failure> {
     })?;
     tables += &terminal::unavailable("not available", &results.unavailable);
     printed?;
-    Ok(writeln!(out, "\n{tables}")?)
+    Ok(writeln!(out, "\n{}", terminal::plain(&tables))?)
 }
 
 fn plan() -> Result<Plan, Failure> {

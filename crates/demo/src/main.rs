@@ -28,9 +28,9 @@ type Failure = Box<dyn Error + Send + Sync>;
 
 fn main() -> ExitCode {
     let outcome = match std::env::args().nth(1).as_deref() {
-        None => demonstrate(&mut anstream::stdout()),
+        None => demonstrate(&mut io::stdout()),
         Some(bench_table::RUNNER) => bench_table::serve(),
-        Some(_) => writeln!(anstream::stdout(), "{HELP}").map_err(Failure::from),
+        Some(_) => writeln!(io::stdout(), "{HELP}").map_err(Failure::from),
     };
     match outcome {
         Err(error) if !is_closed_output(&*error) => {

@@ -1,10 +1,10 @@
-//! The formats of Nostr events: a codec per format, the table that names them, and [containers](container).
+//! The formats of Nostr events: a codec per format, the table that names them, and containers.
 //!
 //! A [`Codec`] encodes and decodes one event or a batch, and reads single fields. [`Format`] is the table of all
 //! codecs, for callers that choose at run time: its methods match once, then run code compiled for
 //! that codec.
 //!
-//! Formats that need a library are behind cargo features, which are on by default: `capnp`, `flatbuffers` and
+//! Containers (`containers`) and formats that need a library are behind cargo features, which are on by default: `capnp`, `flatbuffers` and
 //! `msgpack`. A build without a feature lacks its formats altogether: [`Format`] has no variant for them and
 //! [`Format::ALL`] and [`Format::from_name`] do not know them.
 //!
@@ -19,6 +19,7 @@
 pub mod capnp;
 pub mod cbor;
 mod codec;
+#[cfg(feature = "containers")]
 pub mod container;
 pub mod dannypack;
 mod explain;

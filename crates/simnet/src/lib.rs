@@ -18,9 +18,9 @@
 //! | [`nostr_events`] | Nostr events as a relay receives them |
 //! | [`unsigned_commits`] | unsigned commits of many operations, for tables of operations |
 //! | `nostr_relay` | a Nostr relay on loopback (feature `servers`) |
-//! | `jetstream_segment` | segments of hosted Jetstream archives (feature `servers`) |
+//! | `jetstream_segment` | segments of hosted Jetstream archives (feature `jetstream`) |
 //! | [`nostr_sampling`] | classes and samples of Nostr events |
-//! | `servers` | a running network on loopback (feature `servers`) |
+//! | `servers` | a running network on loopback (features `servers`, `jetstream`) |
 //! | [`account`] | accounts: DID, key, initial records |
 //! | [`repository`] | repositories: commits, operations, covering proofs |
 //! | [`tree`] | Merkle search trees, with a reference implementation |
@@ -49,7 +49,7 @@ pub mod corpus;
 pub mod firehose;
 mod history;
 pub mod hostile;
-#[cfg(feature = "servers")]
+#[cfg(feature = "jetstream")]
 pub mod jetstream_segment;
 pub mod keys;
 pub mod nostr_events;

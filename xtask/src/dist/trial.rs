@@ -37,7 +37,9 @@ impl Trial<'_> {
         if can_start_itself {
             self.bench()
         } else {
-            println!("no benchmark: this machine runs the program under the emulator alone");
+            println!(
+                "no benchmark: it starts itself, and this system starts programs of another processor only with binfmt_misc"
+            );
             Ok(())
         }
     }

@@ -22,7 +22,12 @@ pub use speed::thousands;
 ///
 /// `baseline` replaces the default rows that ratios refer to.
 pub fn text(results: &Results, baseline: Option<&Baseline>) -> String {
-    anstream::adapter::strip_str(&styled(results, baseline)).to_string()
+    plain(&styled(results, baseline))
+}
+
+/// A text of this module without its escape sequences.
+pub fn plain(styled: &str) -> String {
+    style::plain(styled)
 }
 
 /// The same with escape sequences for colours and weights.

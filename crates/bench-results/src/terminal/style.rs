@@ -21,6 +21,14 @@ pub(super) fn styled(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
+/// Text without the escape sequences of styles, each from the escape character to an `m`.
+pub(super) fn plain(styled: &str) -> String {
+    let mut parts = styled.split('\u{1b}');
+    let before = parts.next().unwrap_or_default();
+    let after = parts.map(|part| part.split_once('m').map_or("", |(_, text)| text));
+    std::iter::once(before).chain(after).collect()
+}
+
 /// Styles text between double asterisks as wrong; the asterisks stay for readers without colour.
 pub(super) fn mark_wrong(text: &str) -> String {
     let mut parts = text.split("**");
@@ -115,8 +123,9 @@ mod tests {
         assert!(text.contains("\n\u{1b}[32m a "), "{text:?}");
         assert!(text.contains("\u{1b}[31m**accepts**\u{1b}[0m"), "{text:?}");
         assert!(text.ends_with("\n b     refuses"), "{text:?}");
-        let plain = " peer  must\n a     **accepts**\n b     refuses";
-        assert_eq!(anstream::adapter::strip_str(&text).to_string(), plain);
+        let without = " peer  must\n a     **accepts**\n b     refuses";
+        assert_eq!(plain(&text), without);
+        assert_eq!(anstream::adapter::strip_str(&text).to_string(), without);
     }
 
     #[test]

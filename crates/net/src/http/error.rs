@@ -4,8 +4,6 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use rustls::CertificateError;
-
 use super::egress_checks::{MAX_REDIRECTS, NoAddress};
 use crate::DurationText;
 use crate::dns::DnsError;
@@ -107,61 +105,6 @@ pub enum CertificateFault {
     Other(String),
 }
 
-impl From<&CertificateError> for CertificateFault {
-    fn from(error: &CertificateError) -> Self {
-        match error {
-            CertificateError::UnknownIssuer => Self::UnknownIssuer,
-            CertificateError::BadSignature => Self::BadSignature,
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                Self::OtherName
-            }
-            CertificateError::Expired
-            | CertificateError::ExpiredContext { .. }
-            | CertificateError::NotValidYet
-            | CertificateError::NotValidYetContext { .. } => Self::NotNow,
-            CertificateError::Revoked => Self::Revoked,
-            CertificateError::BadEncoding => Self::Malformed,
-            CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
-                Self::OtherPurpose
-            }
-            CertificateError::Other(other) => match &*other.0.to_string() {
-                "CaUsedAsEndEntity" => Self::Authority,
-                name => Self::Other(words(name)),
-            },
-            other => Self::Other(words(&format!("{other:?}"))),
-        }
-    }
-}
-
-/// A failure of TLS other than an invalid certificate, for a person.
-fn tls_text(error: &rustls::Error) -> String {
-    match error {
-        rustls::Error::InvalidMessage(_) => {
-            "the response is not TLS: check the scheme and the port".to_owned()
-        }
-        rustls::Error::PeerIncompatible(_) => {
-            "the host supports no version or cipher that is accepted here: it needs TLS 1.2 or 1.3"
-                .to_owned()
-        }
-        rustls::Error::AlertReceived(alert) => {
-            format!("the host ended it with the alert: {}", words(&format!("{alert:?}")))
-        }
-        other => words(&format!("{other:?}")),
-    }
-}
-
-/// The words of a name in camel case at the start of a text: `BadRecordMac…` becomes `bad record mac`.
-fn words(name: &str) -> String {
-    let mut words = String::new();
-    for letter in name.chars().take_while(char::is_ascii_alphanumeric) {
-        if letter.is_ascii_uppercase() && !words.is_empty() {
-            words.push(' ');
-        }
-        words.push(letter.to_ascii_lowercase());
-    }
-    words
-}
-
 impl HttpError {
     pub(crate) fn new(host: &str, fault: HttpFault) -> Self {
         Self { host: host.to_owned(), fault }
@@ -180,11 +123,9 @@ fn fault_of(error: &reqwest::Error) -> HttpFault {
     if let Some(error) = cause::<DnsError>(error) {
         return HttpFault::Dns(error.clone());
     }
-    if let Some(rustls::Error::InvalidCertificate(reason)) = cause(error) {
-        return HttpFault::Certificate(reason.into());
-    }
-    if let Some(error) = cause::<rustls::Error>(error) {
-        return HttpFault::Tls(tls_text(error));
+    #[cfg(feature = "tls")]
+    if let Some(error) = cause(error) {
+        return super::tls_fault::of(error);
     }
     if cause::<NoAddress>(error).is_some() {
         return HttpFault::NoAddress;
@@ -213,39 +154,7 @@ fn cause<E: Error + 'static>(error: &reqwest::Error) -> Option<&E> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use rustls::{AlertDescription, OtherError, PeerIncompatible};
-
     use super::*;
-
-    /// An error as the TLS library reports a certificate of an authority: its text is its debug form.
-    #[derive(Debug, thiserror::Error)]
-    #[error("{self:?}")]
-    enum LibraryError {
-        CaUsedAsEndEntity,
-        PathLenConstraintViolated,
-    }
-
-    #[test]
-    fn faults_of_tls_are_explained_without_debug_output() {
-        let other = |error| CertificateError::Other(OtherError(Arc::new(error)));
-        for (error, text) in [
-            (other(LibraryError::CaUsedAsEndEntity), "it belongs to an authority"),
-            (other(LibraryError::PathLenConstraintViolated), "path len constraint violated"),
-            (CertificateError::Revoked, "its authority has revoked it"),
-            (CertificateError::InvalidPurpose, "it is not for servers"),
-            (CertificateError::UnhandledCriticalExtension, "unhandled critical extension"),
-        ] {
-            let fault = HttpFault::Certificate((&error).into()).to_string();
-            assert!(fault.starts_with("invalid certificate: ") && fault.contains(text), "{fault}");
-            assert!(!fault.contains(['(', '{', '"']), "{fault}");
-        }
-        let alert = rustls::Error::AlertReceived(AlertDescription::HandshakeFailure);
-        assert_eq!(tls_text(&alert), "the host ended it with the alert: handshake failure");
-        let peer = rustls::Error::PeerIncompatible(PeerIncompatible::NoCipherSuitesInCommon);
-        assert!(tls_text(&peer).contains("TLS 1.2 or 1.3"));
-    }
 
     #[test]
     fn durations_in_errors_are_rounded_for_a_person() {

@@ -12,6 +12,8 @@ mod error;
 mod gzip;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "tls")]
+mod tls_fault;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +21,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING, USER_AGENT};
 use reqwest::redirect::Policy;
-use reqwest::{Certificate, ClientBuilder, RequestBuilder, Response as RawResponse};
+use reqwest::{ClientBuilder, RequestBuilder, Response as RawResponse};
 
 use crate::dns::DnsResolver;
 use crate::egress::{AllowedPorts, EgressPolicy};
@@ -141,11 +143,12 @@ impl Client {
     ///
     /// # Errors
     /// If there is no certificate in `authorities`, or TLS cannot be set up.
+    #[cfg(feature = "tls")]
     pub fn on_loopback_trusting_only(
         authorities: &[u8],
         dns: Arc<dyn DnsResolver>,
     ) -> Result<Self, HttpError> {
-        let authorities = Certificate::from_pem_bundle(authorities).unwrap_or_default();
+        let authorities = reqwest::Certificate::from_pem_bundle(authorities).unwrap_or_default();
         if authorities.is_empty() {
             return Err(HttpError::new(LOCAL, HttpFault::NoAuthority));
         }
@@ -279,15 +282,24 @@ impl Client {
         url: &Url,
         headers: HeaderMap,
     ) -> Result<RawResponse, HttpError> {
-        let host = url.host_str().unwrap_or_default();
-        if let Err(denied) = self.policy.check_url(url, &self.ports) {
-            return Err(HttpError::new(host, HttpFault::Egress(denied)));
-        }
+        self.check(url)?;
         let mut url = url.clone();
         let scheme = if matches!(url.scheme(), "wss" | "https") { "https" } else { "http" };
         url.set_scheme(scheme).expect("an allowed URL has a host, so its scheme can be replaced");
-        let response = self.upgrading.get(url).headers(headers).send().await;
-        response.map_err(|error| HttpError::of(host, &error))
+        let response = self.upgrading.get(url.clone()).headers(headers).send().await;
+        response.map_err(|error| HttpError::of(url.host_str().unwrap_or_default(), &error))
+    }
+
+    /// Refuses a URL that the policy denies, or that needs TLS in a build without it.
+    fn check(&self, url: &Url) -> Result<(), HttpError> {
+        let fault = match self.policy.check_url(url, &self.ports) {
+            Err(denied) => HttpFault::Egress(denied),
+            Ok(()) if !cfg!(feature = "tls") && matches!(url.scheme(), "https" | "wss") => {
+                HttpFault::Tls("this program was built without the feature `tls`".to_owned())
+            }
+            Ok(()) => return Ok(()),
+        };
+        Err(HttpError::new(url.host_str().unwrap_or_default(), fault))
     }
 
     async fn send(
@@ -326,9 +338,7 @@ impl Client {
         limits: &Limits,
     ) -> Result<(RawResponse, tokio::time::Instant), HttpError> {
         let host = url.host_str().unwrap_or_default().to_owned();
-        if let Err(denied) = self.policy.check_url(url, &self.ports) {
-            return Err(HttpError { host, fault: HttpFault::Egress(denied) });
-        }
+        self.check(url)?;
         let request = match &self.contact {
             Some(contact) => request.header(USER_AGENT, contact.user_agent()),
             None => request,

@@ -26,7 +26,6 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use super::fault::Fault;
 use super::http::{self, HttpRequest, HttpResponse, QueryParams, XrpcError, error, into_response};
-use super::jetstream::archive::{self, ArchiveRequest};
 use super::network::{NetworkState, now};
 use super::request_limits::BeyondLimit;
 use super::spec::Server;
@@ -210,9 +209,7 @@ impl ServerContext {
         if let Some(refused) = self.request_fault() {
             return Ok(refused);
         }
-        let query = QueryParams::of_query(parts.uri.query());
-        let request = ArchiveRequest { path, query, headers: &parts.headers, body: &body };
-        let answered = archive::response(&self.network, self.server, &request);
+        let answered = jetstream::posted(&self.network, self.server, &parts, &body);
         Ok(answered.unwrap_or_else(|| http::text(404, "Not Found")))
     }
 

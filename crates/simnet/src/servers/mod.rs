@@ -31,6 +31,9 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+// A build without Jetstreams does not use what only they read.
+#![cfg_attr(not(feature = "jetstream"), allow(dead_code))]
+
 mod account_changes;
 mod account_index;
 mod archive_stream;
@@ -41,6 +44,10 @@ mod fault;
 mod host_condition;
 mod hosted_account;
 mod http;
+#[cfg(feature = "jetstream")]
+mod jetstream;
+#[cfg(not(feature = "jetstream"))]
+#[path = "without_jetstream.rs"]
 mod jetstream;
 mod listener;
 mod network;
@@ -56,7 +63,6 @@ mod streamer;
 mod subscribe_repos;
 mod traffic;
 mod xrpc;
-mod zstandard;
 
 pub use account_changes::{AccountChange, AccountChanges};
 pub use attack::Attack;
@@ -65,6 +71,8 @@ pub use event_log::SentEvent;
 pub use fault::{Fault, FaultSchedule, Faults, InjectionPoint};
 pub use host_condition::HostCondition;
 pub use hosted_account::AccountStatus;
+#[cfg(feature = "jetstream")]
+pub use jetstream::{V1_DICTIONARY_ID, V2_DICTIONARY_ID};
 pub use repository_host::{RepositoryHost, SentAnswers};
 pub use simulation::{AccountInfo, ExpectedAccount, Simulation};
 pub use spec::{
@@ -72,4 +80,3 @@ pub use spec::{
     Server, Spec, WriteRate,
 };
 pub use traffic::ServerTraffic;
-pub use zstandard::{V1_DICTIONARY_ID, V2_DICTIONARY_ID};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::account_index::{AccountIndex, AccountSlot, ListedAccount};
@@ -11,12 +11,11 @@ use super::event_log::{EventLog, LogEntry, Numbering};
 use super::fault::{Faults, UNPOISONED};
 use super::host_condition::HostCondition;
 use super::hosted_account::{DerivedAccount, GuestAccount, HomePds, HostedAccount};
-use super::jetstream::SealedArchive;
+use super::jetstream::JetstreamState;
 use super::plc_export::ExportLog;
 use super::request_limits::RequestLimits;
 use super::spec::{RepositorySizes, Server, Spec};
 use super::traffic::Traffic;
-use super::zstandard::Dictionaries;
 use crate::random::{Random, Seed};
 use crate::time::START_MICROS;
 
@@ -43,10 +42,8 @@ pub(super) struct NetworkState {
     clock: Mutex<WriteClock>,
     /// How far the clocks are ahead of this machine's, in microseconds.
     skew: Arc<AtomicI64>,
-    /// The dictionaries of the Jetstreams, once they are trained.
-    pub(super) dictionaries: OnceLock<Dictionaries>,
-    /// The hosted archives, as they were sealed.
-    archives: Mutex<BTreeMap<Server, Arc<SealedArchive>>>,
+    /// What the Jetstreams make of it.
+    pub(super) jetstream_state: JetstreamState,
 }
 
 /// The ports of the servers.
@@ -119,8 +116,7 @@ impl NetworkState {
             guests: RwLock::default(),
             clock: Mutex::new(clock),
             skew,
-            dictionaries: OnceLock::new(),
-            archives: Mutex::default(),
+            jetstream_state: JetstreamState::default(),
             addresses,
             spec,
         };
@@ -337,19 +333,6 @@ impl NetworkState {
     /// Whether a server refuses connections.
     pub(super) fn is_refusing(&self, server: Server) -> bool {
         matches!(server, Server::Pds(number) if self.conditions[number] == HostCondition::Refusing)
-    }
-
-    /// The hosted archive of a Jetstream. The first call seals it.
-    pub(super) fn sealed_archive(&self, server: Server) -> Arc<SealedArchive> {
-        let mut archives = self.archives.lock().expect(UNPOISONED);
-        let sealed = archives.entry(server);
-        sealed.or_insert_with(|| Arc::new(SealedArchive::of(self, server))).clone()
-    }
-
-    /// Seals the hosted archive of a Jetstream anew.
-    pub(super) fn seal_archive(&self, server: Server) {
-        let sealed = Arc::new(SealedArchive::of(self, server));
-        self.archives.lock().expect(UNPOISONED).insert(server, sealed);
     }
 
     /// The accounts of hostile cases, by DID.

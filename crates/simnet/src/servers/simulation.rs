@@ -17,6 +17,8 @@ use super::event_log::SentEvent;
 use super::fault::{Faults, UNPOISONED};
 use super::host_condition::{self, HostCondition};
 use super::hosted_account::{AccountStatus, GuestAccount, HostedAccount, guest_events, pds};
+#[cfg(feature = "jetstream")]
+use super::jetstream::SealedArchive;
 use super::listener::{Listener, ReservedPort};
 use super::network::{Addresses, NetworkState, lock};
 use super::spec::{Server, Spec, WriteRate};
@@ -343,13 +345,15 @@ impl Simulation {
 
     /// Seals the hosted archive of a Jetstream with the accounts as they are now. The first request does so otherwise, and later
     /// changes of accounts are not part of it.
+    #[cfg(feature = "jetstream")]
     pub fn seal_archive(&self, server: Server) {
-        self.network.seal_archive(server);
+        SealedArchive::renew(&self.network, server);
     }
 
     /// A segment of the hosted archive of a Jetstream, as it was sealed; `None` after the last.
+    #[cfg(feature = "jetstream")]
     pub fn archive_segment(&self, server: Server, number: usize) -> Option<Vec<u8>> {
-        let archive = self.network.sealed_archive(server);
+        let archive = SealedArchive::kept(&self.network, server);
         archive.segments.get(number).map(|segment| segment.bytes.clone())
     }
 

@@ -30,7 +30,7 @@ pub(in super::super) fn response(
     request: &ArchiveRequest<'_>,
 ) -> Option<HttpResponse> {
     let method = request.path.strip_prefix("/xrpc/network.bsky.jetstream.")?;
-    let endpoints = Endpoints { network, server, archive: network.sealed_archive(server) };
+    let endpoints = Endpoints { network, server, archive: SealedArchive::kept(network, server) };
     let answer = match method {
         "planSnapshot" => endpoints.authorized(request).and_then(|()| endpoints.plan(request.body)),
         "listSegments" => {

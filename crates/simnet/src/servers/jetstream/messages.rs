@@ -9,7 +9,7 @@ use super::super::event::JetstreamEvent;
 use super::super::event_log::{EventLog, LogEntry};
 use super::super::http::{XrpcError, error};
 use super::super::network::NetworkState;
-use super::super::zstandard::{Dictionaries, Dictionary};
+use super::zstandard::{Dictionaries, Dictionary};
 use crate::time::datetime;
 
 /// The events that a reader subscribes to.
@@ -167,7 +167,7 @@ impl MessageCompression {
 
 /// The dictionaries of the network, trained at the first call.
 pub(super) fn dictionaries(network: &NetworkState) -> &Dictionaries {
-    network.dictionaries.get_or_init(|| {
+    network.jetstream_state.dictionaries.get_or_init(|| {
         let entries = network.sample_events(TRAINING_EVENTS);
         let v1: Vec<String> = entries.iter().flat_map(numbered).map(|it| it.to_v1()).collect();
         let v2: Vec<String> = entries.iter().flat_map(numbered).map(|it| it.to_v2()).collect();

@@ -1,14 +1,17 @@
 //! The Jetstream servers: `/subscribe`, `network.bsky.jetstream.subscribeEvents`, and the hosted archive.
 
-pub(super) mod archive;
+mod archive;
 mod messages;
 mod sealed;
 mod v1;
 mod v2;
+mod zstandard;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use hyper::header::SEC_WEBSOCKET_PROTOCOL;
+use hyper::http::request::Parts;
 use serde_json::json;
 
 use super::http::{self, HttpRequest, HttpResponse, QueryParams, XrpcError, into_response};
@@ -18,6 +21,29 @@ use super::streamer::StreamSetup;
 use archive::ArchiveRequest;
 use messages::{dictionaries, unknown_dictionary};
 pub(super) use sealed::SealedArchive;
+use zstandard::Dictionaries;
+pub use zstandard::{V1_DICTIONARY_ID, V2_DICTIONARY_ID};
+
+/// What the Jetstreams of a network make of its events.
+#[derive(Debug, Default)]
+pub(super) struct JetstreamState {
+    /// The dictionaries, once they are trained.
+    dictionaries: OnceLock<Dictionaries>,
+    /// The hosted archives, as they were sealed.
+    archives: Mutex<BTreeMap<Server, Arc<SealedArchive>>>,
+}
+
+/// The response to a request with a body; `None` if there is none.
+pub(super) fn posted(
+    network: &NetworkState,
+    server: Server,
+    head: &Parts,
+    body: &[u8],
+) -> Option<HttpResponse> {
+    let (path, query) = (head.uri.path(), QueryParams::of_query(head.uri.query()));
+    let request = ArchiveRequest { path, query, headers: &head.headers, body };
+    archive::response(network, server, &request)
+}
 
 /// The stream at the path of a request; `None` if there is none.
 pub(super) fn stream(

@@ -3,10 +3,12 @@
 //! Every account has the records of its repository, in rows of several kinds: created, replaced, fetched again after a `#sync`, next
 //! to rows of records that were deleted since. The rows of one account are in order, between rows of others.
 
+use std::sync::Arc;
+
 use atproto::syntax::Tid;
 use codec::cbor::Encoder;
 
-use super::super::fault::Fault;
+use super::super::fault::{Fault, UNPOISONED};
 use super::super::hosted_account::{AccountStatus, HostedAccount};
 use super::super::network::{NetworkState, lock};
 use super::super::spec::{HostedArchive, Server};
@@ -21,8 +23,21 @@ pub(in super::super) struct SealedArchive {
 }
 
 impl SealedArchive {
+    /// The hosted archive of a server. The first call seals it.
+    pub(in super::super) fn kept(network: &NetworkState, server: Server) -> Arc<Self> {
+        let mut archives = network.jetstream_state.archives.lock().expect(UNPOISONED);
+        let sealed = archives.entry(server);
+        sealed.or_insert_with(|| Arc::new(Self::of(network, server))).clone()
+    }
+
+    /// Seals the hosted archive of a server anew.
+    pub(in super::super) fn renew(network: &NetworkState, server: Server) {
+        let sealed = Arc::new(Self::of(network, server));
+        network.jetstream_state.archives.lock().expect(UNPOISONED).insert(server, sealed);
+    }
+
     /// Seals the history of all accounts as they are now.
-    pub(in super::super) fn of(network: &NetworkState, server: Server) -> Self {
+    fn of(network: &NetworkState, server: Server) -> Self {
         let mut random = Seed::new(network.spec.seed, &format!("archive of {server}")).stream(0);
         let histories: Vec<Vec<SegmentEvent>> = (0..network.account_count())
             .filter_map(|number| network.account(number))
