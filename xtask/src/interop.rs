@@ -159,12 +159,31 @@ fn kafka(to: &Path) -> Result<(), String> {
 
 /// Builds tap of the same module, and returns its path.
 pub(crate) fn build_tap() -> Result<PathBuf, String> {
-    let bin = folder().join("tap");
-    let version = MODULE.rsplit('@').next().unwrap_or_default();
-    let package = format!("{TAP}@{version}");
+    install("tap", TAP, version(MODULE))
+}
+
+/// Builds the relay of the same module, and returns its path.
+pub(crate) fn build_relay() -> Result<PathBuf, String> {
+    install("relay", RELAY, version(MODULE))
+}
+
+/// Builds the official Jetstream, and returns its path.
+pub(crate) fn build_jetstream() -> Result<PathBuf, String> {
+    install("jetstream", JETSTREAM, JETSTREAM_VERSION)
+}
+
+/// Builds a program of a Go module as its module pins it, and returns its path.
+fn install(name: &str, package: &str, version: &str) -> Result<PathBuf, String> {
+    let bin = folder().join("measured");
+    let package = format!("{package}@{version}");
     let mut go = process::command("go", &["install", "-ldflags=-s -w", &package]);
     process::run(go.current_dir(process::target("")).env("GOBIN", &bin))?;
-    Ok(bin.join("tap"))
+    Ok(bin.join(name))
+}
+
+/// The version of a module with one.
+fn version(module: &str) -> &str {
+    module.rsplit('@').next().unwrap_or_default()
 }
 
 /// Fetches the indigo Go module, whose fixtures our tests read, and returns its folder.
@@ -245,5 +264,7 @@ const RELAY: &str = "github.com/bluesky-social/indigo/cmd/relay";
 const RAINBOW: &str = "github.com/bluesky-social/indigo/cmd/rainbow";
 const NATS: &str = "github.com/nats-io/nats-server/v2";
 const S3: &str = "github.com/versity/versitygw/cmd/versitygw";
+const JETSTREAM: &str = "github.com/bluesky-social/jetstream/cmd/jetstream";
+const JETSTREAM_VERSION: &str = "v0.0.0-20251009222037-7d7efa58d7f1";
 const TAP: &str = "github.com/bluesky-social/indigo/cmd/tap";
 const MODULE: &str = "github.com/bluesky-social/indigo@v0.0.0-20260605210604-af2fec94f34c";

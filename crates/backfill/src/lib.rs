@@ -30,7 +30,7 @@ mod sweeps;
 
 pub use account::class_of;
 pub use identities::{Identities, Identity};
-pub use lists::read_hosts;
+pub use lists::{read_hosts, relay_hosts};
 pub use options::{Backfill, BackfillOptions};
 pub use selection::Selection;
 pub use summary::{AccountCounts, Summary};

@@ -105,7 +105,10 @@ impl Source {
 }
 
 /// The hosts of a relay, with their URLs. An entry that names none is left out, and the first of them are named.
-async fn relay_hosts(
+///
+/// # Errors
+/// If the relay does not answer, or its list has no end.
+pub async fn relay_hosts(
     client: &PacedClient,
     relay: &Url,
     policy: EgressPolicy,

@@ -9,6 +9,7 @@ use delivery::LineForm;
 use net::http_server::AccessToken;
 
 use atproto::syntax::Nsid;
+use net::firehose::MoreHosts;
 use net::hosts::parse_host_url;
 use net::http::Url;
 use verify::sync::Policy;
@@ -39,6 +40,8 @@ use crate::stream::{OPERATION, SOURCE, Start, StreamArgs};
 pub struct FollowArgs {
     #[command(flatten)]
     pub(super) stream: StreamArgs,
+    #[arg(skip)]
+    pub(super) more_hosts: Option<MoreHosts>,
     /// Verify events; `--verify=false` or --no-verify prints them unverified.
     #[arg(long, env = "WIREPROOF_VERIFY", action = ArgAction::Set, value_name = "BOOL")]
     #[arg(num_args = 0..=1, require_equals = true, default_value_t = true)]

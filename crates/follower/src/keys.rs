@@ -5,7 +5,8 @@
 //! rejects the accounts of others after a restart too.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use crypto::CompressedKey;
@@ -20,6 +21,9 @@ use super::stats::micros;
 pub(super) trait HostedKeys: Send + Sync + 'static {
     /// The cached key of an account, with `server` as [`HostedKey::at`]; `None` if nothing is cached.
     fn cached_at(&self, did: &str, server: Option<&Url>) -> Option<AccountKey>;
+
+    /// Whether the cached document names this server; `None` if none is cached.
+    fn cached_is_at(&self, did: &str, server: &Url) -> Option<bool>;
 
     /// Looks them up.
     fn look_up(
@@ -38,6 +42,10 @@ pub(super) trait HostedKeys: Send + Sync + 'static {
 impl HostedKeys for ResolverKeys {
     fn cached_at(&self, did: &str, server: Option<&Url>) -> Option<AccountKey> {
         ResolverKeys::cached_at(self, did, server)
+    }
+
+    fn cached_is_at(&self, did: &str, server: &Url) -> Option<bool> {
+        ResolverKeys::cached_is_at(self, did, server)
     }
 
     async fn look_up(&self, did: &str, must_refresh: bool) -> Result<HostedKey, KeyError> {
@@ -59,6 +67,8 @@ pub(super) struct StoredKeys<K = ResolverKeys> {
     source: K,
     /// The server whose accounts alone are accepted; `None` for a relay.
     server: Option<Url>,
+    /// Whether the run asks for the servers of accounts.
+    asks_hosts: bool,
     store: Store,
     state: Mutex<State>,
 }
@@ -88,6 +98,8 @@ struct DatedKey {
 #[derive(Clone, Copy, Debug)]
 struct CachedKey {
     key: AccountKey,
+    /// A hash of the account's server.
+    server: u64,
     fetched_micros: u64,
 }
 
@@ -95,7 +107,13 @@ impl<K: HostedKeys> StoredKeys<K> {
     /// The keys of `store`, and of `source` for keys that it does not have. With `server`, accounts of other hosts are
     /// [`AccountKey::OtherHost`].
     pub(super) fn new(source: K, server: Option<Url>, store: Store) -> Self {
-        Self { source, server, store, state: Mutex::default() }
+        let asks_hosts = server.is_some();
+        Self { source, server, asks_hosts, store, state: Mutex::default() }
+    }
+
+    /// Also answers which server an account has.
+    pub(super) fn with_hosts(self) -> Self {
+        Self { asks_hosts: true, ..self }
     }
 
     /// Writes the changes since the last call.
@@ -115,12 +133,12 @@ impl<K: HostedKeys> StoredKeys<K> {
         Ok(())
     }
 
-    /// The key in the file, or in the changes to it. With a server, a key without its host does not count.
+    /// The key in the file, or in the changes to it. Where hosts are asked for, a key without its host does not count.
     fn stored(&self, did: &str) -> Option<DatedKey> {
         let unwritten = self.lock().unwritten.get(did).cloned();
         // A file that cannot be read is an error of the next checkpoint; here the key is unknown.
         let key = unwritten.unwrap_or_else(|| self.store.key(did).ok().flatten())?;
-        if self.server.is_some() && key.host.is_none() {
+        if self.asks_hosts && key.host.is_none() {
             return None;
         }
         DatedKey::of(&key)
@@ -132,7 +150,7 @@ impl<K: HostedKeys> StoredKeys<K> {
         let is_valid = is_fresh(stored.fetched_micros) && lookup.is_valid(&state);
         if is_valid {
             let key = stored.key.at(self.server.as_ref());
-            state.insert(did.into(), CachedKey { key, fetched_micros: stored.fetched_micros });
+            state.insert(did.into(), stored.cached(key));
         }
         is_valid
     }
@@ -144,10 +162,10 @@ impl<K: HostedKeys> StoredKeys<K> {
             && let Some(stored) = stored_key(key)
         {
             // The source may have forgotten it before the account's next event.
-            let fetched_micros = stored.fetched_micros;
-            let key = key.at(self.server.as_ref());
+            let server = server_hash(key.host.as_ref());
+            let (key, fetched_micros) = (key.at(self.server.as_ref()), stored.fetched_micros);
             state.remove(did);
-            state.insert(did.into(), CachedKey { key, fetched_micros });
+            state.insert(did.into(), CachedKey { key, server, fetched_micros });
             state.unwritten.insert(did.into(), Some(stored));
         }
     }
@@ -222,6 +240,12 @@ impl<K: HostedKeys> KeyProvider for StoredKeys<K> {
         self.server.is_some()
     }
 
+    fn is_at(&self, did: &str, server: &Url) -> bool {
+        let stored =
+            || self.lock().get(did).is_some_and(|key| key.server == server_hash(Some(server)));
+        self.source.cached_is_at(did, server).unwrap_or_else(stored)
+    }
+
     fn directory_answers(&self) -> u64 {
         self.source.directory_answers()
     }
@@ -272,7 +296,19 @@ impl State {
     }
 }
 
+/// A hash of a server's host and port, whatever its scheme; 0 for none.
+fn server_hash(server: Option<&Url>) -> u64 {
+    static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    server.map_or(0, |url| SEED.hash_one((url.host_str(), url.port_or_known_default())))
+}
+
 impl DatedKey {
+    /// It in memory, as this key.
+    fn cached(&self, key: AccountKey) -> CachedKey {
+        let server = server_hash(self.key.host.as_ref());
+        CachedKey { key, server, fetched_micros: self.fetched_micros }
+    }
+
     /// A stored key; `None` if it is damaged.
     fn of(stored: &StoredKey) -> Option<Self> {
         let key = Some(CompressedKey::from_did_key(&stored.did_key).ok()?);
@@ -336,6 +372,10 @@ mod tests {
 
     impl HostedKeys for Directory {
         fn cached_at(&self, _: &str, _: Option<&Url>) -> Option<AccountKey> {
+            None
+        }
+
+        fn cached_is_at(&self, _: &str, _: &Url) -> Option<bool> {
             None
         }
 

@@ -91,7 +91,7 @@ pub use printer::LineRecipient;
 pub use program::failure::Failure;
 pub use program::stream::Start;
 pub use recipient_options::RecipientOptions;
-pub use run::{Followed, Run, Setup};
+pub use run::{Followed, MAX_ADDED_HOSTS, Run, Setup};
 pub use state::state_folder;
 pub use stats::micros;
 pub use status::Status;

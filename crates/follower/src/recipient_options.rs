@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Parser;
+use net::firehose::MoreHosts;
 
 use super::args::FollowArgs;
 use crate::failure::Failure;
@@ -30,6 +31,8 @@ pub struct RecipientOptions {
     pub metrics: Option<SocketAddr>,
     /// The number of events after which the run ends.
     pub events: Option<u64>,
+    /// Hosts that are followed at the same time as one of the source; without a host of the source, they alone.
+    pub more_hosts: Option<MoreHosts>,
     /// The number of verifying threads; one per core, if it is not given.
     pub workers: Option<u16>,
 }
@@ -60,6 +63,7 @@ impl FollowArgs {
             metrics: options.metrics,
             events: options.events,
             workers: options.workers,
+            more_hosts: options.more_hosts,
             ..defaults.without_delivery()
         })
     }

@@ -81,7 +81,10 @@ impl<'a> Setup<'a> {
     ) -> Result<Self, Failure> {
         let token = args.admin()?;
         let changes = StoredChanges::load(&state::folder(args)?)?;
-        let hosts = Hosts::new(&args.stream.host, DEFAULT_RELAY)?;
+        let hosts = match &args.more_hosts {
+            Some(_) if args.stream.host.is_empty() => Hosts::none(),
+            _ => Hosts::new(&args.stream.host, DEFAULT_RELAY)?,
+        };
         let named = [hosts.urls.clone(), args.listed_servers()?].concat();
         let network = Network::open_with_identities(&args.stream.network, &named, IDENTITIES)?;
         let accounts = args.accounts();
@@ -96,7 +99,10 @@ impl<'a> Setup<'a> {
         let store = state::open(args)?;
         let streams = stream_names(&hosts);
         state::check_cursor(args, &streams, &store)?;
-        let first_contact_limit = state::first_contact_limit(args, &streams, &store)?;
+        let first_contact_limit = match &args.more_hosts {
+            Some(_) => None,
+            None => state::first_contact_limit(args, &streams, &store)?,
+        };
         reset_accounts(args, &store)?;
         Ok(Self {
             args,
@@ -212,6 +218,7 @@ impl<'a> Run<'a> {
             resync.requests = requests.clone();
         }
         set_limits(&mut options, args);
+        options.more_hosts.clone_from(&args.more_hosts);
         let (lines, recheck) = (outbox.clone(), Recheck::load(&state::folder(args)?)?);
         let resyncs = options.resync.is_some();
         let states = (0..options.workers).map(|_| store.chain_state()).collect::<Result<_, _>>()?;
@@ -220,7 +227,9 @@ impl<'a> Run<'a> {
         pause.set(selection.changes().is_intake_paused);
         let of_contact = pause.clone();
         let firehose = Firehose::new(&network.http, options);
-        let (stats, metrics) = (Arc::new(RunStats::new(hosts.names)), firehose.metrics());
+        let more_hosts = if args.more_hosts.is_some() { MAX_ADDED_HOSTS } else { 0 };
+        let (stats, metrics) =
+            (Arc::new(RunStats::with_more(hosts.names, more_hosts)), firehose.metrics());
         let has_signals = stop.is_none();
         let status = match (has_signals, args.delivery.to.is_empty() || args.delivery.ack_stdin) {
             (false, _) => Status::hidden(),
@@ -467,7 +476,8 @@ fn stored_keys(
         (true, [_], [server]) => Some(server.clone()),
         _ => return Err(Failure::Usage("--pds: name one server with --host".to_owned())),
     };
-    Ok(StoredKeys::new(ResolverKeys::new(network.resolver.clone()), server, store.clone()))
+    let keys = StoredKeys::new(ResolverKeys::new(network.resolver.clone()), server, store.clone());
+    Ok(if args.more_hosts.is_some() { keys.with_hosts() } else { keys })
 }
 
 /// Applies the arguments for time, memory and threads.
@@ -502,6 +512,9 @@ fn set_limits(options: &mut firehose::Options, args: &FollowArgs) {
 
 /// Identities in memory: more for lookups in progress. The state file has the key and the host of every account.
 const IDENTITIES: usize = 16 << 10;
+
+/// Maximum number of hosts that are added to a run, and have a name in it.
+pub const MAX_ADDED_HOSTS: usize = 16 << 10;
 
 /// Concurrent fetches of repositories of a backfill.
 const BACKFILL_FETCHES: usize = 64;

@@ -1,7 +1,7 @@
 //! Statistics of a run that the libraries do not keep: lines, the lag of events, and the hosts.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use atproto::event::Event;
@@ -10,6 +10,7 @@ use net::firehose::Notice;
 use net::websocket::DialFault;
 
 use crate::first_contact::FirstContact;
+use crate::stream::http_origin;
 
 use super::history_progress::HistoryProgress;
 
@@ -17,7 +18,9 @@ use super::history_progress::HistoryProgress;
 #[derive(Debug)]
 pub(super) struct RunStats {
     /// The names of the hosts, by index.
-    pub(super) hosts: Vec<String>,
+    hosts: Box<[OnceLock<String>]>,
+    /// The number of hosts that the arguments name.
+    named_hosts: usize,
     /// Number of lines written.
     pub(super) lines: AtomicU64,
     /// Age of the last sampled event on arrival.
@@ -46,9 +49,18 @@ pub(super) struct HostStats {
 
 impl RunStats {
     pub(super) fn new(hosts: Vec<String>) -> Self {
+        Self::with_more(hosts, 0)
+    }
+
+    /// Of a run to which this many hosts may be added.
+    pub(super) fn with_more(hosts: Vec<String>, more: usize) -> Self {
         let host_stats = Mutex::new(vec![HostStats::default(); hosts.len()]);
+        let named_hosts = hosts.len();
+        let hosts = hosts.into_iter().map(OnceLock::from);
+        let hosts = hosts.chain(std::iter::repeat_with(OnceLock::new).take(more)).collect();
         Self {
             hosts,
+            named_hosts,
             lines: AtomicU64::new(0),
             lag_micros: AtomicI64::new(0),
             sampled_micros: AtomicU64::new(0),
@@ -60,7 +72,17 @@ impl RunStats {
 
     /// The name of a host.
     pub(super) fn host(&self, index: usize) -> &str {
-        self.hosts.get(index).map_or("", String::as_str)
+        self.hosts.get(index).and_then(OnceLock::get).map_or("", String::as_str)
+    }
+
+    /// The names of the hosts, by index.
+    pub(super) fn host_names(&self) -> impl Iterator<Item = &str> {
+        self.hosts.iter().map_while(OnceLock::get).map(String::as_str)
+    }
+
+    /// Whether a host is one of those that were added.
+    pub(super) fn is_added(&self, index: usize) -> bool {
+        index >= self.named_hosts
     }
 
     /// Samples the lag of an event, at most every 50 ms.
@@ -96,9 +118,16 @@ impl RunStats {
 
     /// Counts a notice for its host.
     pub(super) fn record(&self, notice: &Notice) {
-        self.contact.record(self.host(notice.host().0), notice);
+        let index = notice.host().0;
+        if let (Notice::HostAdded { added, .. }, Some(name)) = (notice, self.hosts.get(index)) {
+            name.get_or_init(|| http_origin(&added.url));
+        }
+        self.contact.record(self.host(index), notice);
         let mut hosts = self.lock();
-        let Some(host) = hosts.get_mut(notice.host().0) else { return };
+        if hosts.len() <= index && index < self.hosts.len() {
+            hosts.resize(index + 1, HostStats::default());
+        }
+        let Some(host) = hosts.get_mut(index) else { return };
         match notice {
             Notice::Connected { .. } => {
                 host.is_connected = true;

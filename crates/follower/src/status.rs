@@ -140,6 +140,9 @@ impl Status {
             | Notice::Regressed { .. }
             | Notice::Reused { .. }
             | Notice::ServerInfo { .. } => self.warn(notice.name(), text),
+            Notice::HostAdded { .. } => {}
+            // There can be thousands of them.
+            _ if stats.is_added(notice.host().0) => self.warn(notice.name(), text),
             Notice::Connected { .. } | Notice::Rotated { .. } | Notice::RetryScheduled { .. } => {
                 self.print(&text());
             }

@@ -108,6 +108,11 @@ impl Hosts {
         Ok(Self { urls, names })
     }
 
+    /// No hosts: all are added to the run.
+    pub fn none() -> Self {
+        Self { urls: Vec::new(), names: Vec::new() }
+    }
+
     /// The name of a host.
     pub fn name(&self, index: usize) -> &str {
         self.names.get(index).map_or("", String::as_str)
@@ -120,7 +125,7 @@ impl Hosts {
 }
 
 /// The origin with the scheme of HTTP, including `wss://` and `ws://`.
-fn http_origin(url: &Url) -> String {
+pub fn http_origin(url: &Url) -> String {
     let mut url = url.clone();
     let scheme = if matches!(url.scheme(), "wss" | "https") { "https" } else { "http" };
     // The scheme of a URL with a host can be changed to another one of the web.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_ORIGIN, HeaderMap, HeaderValue, ORIGIN, RETRY_AFTER,
@@ -12,11 +12,14 @@ use hyper::header::{
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
 use net::client_places::ClientPlace;
+use net::http_server::response;
 use net::server_places::PeerAddress;
 use net::websocket_server::{switching, upgrade_key};
+use serde::Deserialize;
 use tokio::task::spawn_blocking;
 
 use crate::client::Start;
+use crate::crawl::banned;
 use crate::event::Wire;
 use crate::form::{Form, JetstreamForm};
 use crate::jetstream::request::{Cursor, StreamRequest};
@@ -91,8 +94,11 @@ async fn answer(
 ) -> Result<(Response<Full<Bytes>>, Option<Accepted>), XrpcError> {
     let path = request.uri().path().to_owned();
     let query = request.uri().query().unwrap_or_default().to_owned();
+    if request.method() == Method::POST && path == REQUEST_CRAWL {
+        return Ok((request_crawl(shared, request).await?, None));
+    }
     if request.method() != Method::GET {
-        return Err(no_procedure(&path));
+        return Err(XrpcError::new(StatusCode::METHOD_NOT_ALLOWED, "InvalidRequest", "use GET"));
     }
     let stream = match &*path {
         SUBSCRIBE_REPOS => frames(shared, request.headers(), &query)?,
@@ -138,13 +144,26 @@ fn xrpc_answer(
     })
 }
 
-/// The only procedures of a relay ask it to connect to a host, and this server chooses its hosts itself.
-fn no_procedure(path: &str) -> XrpcError {
-    if path == "/xrpc/com.atproto.sync.requestCrawl" {
-        let message = "this server reads the hosts that its operator names";
-        return XrpcError::new(StatusCode::FORBIDDEN, "HostBanned", message);
-    }
-    XrpcError::new(StatusCode::METHOD_NOT_ALLOWED, "InvalidRequest", "use GET")
+/// Follows the host that the request names, if the operator accepts it.
+async fn request_crawl(
+    shared: &Shared,
+    request: &mut Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, XrpcError> {
+    let Some(crawl) = &shared.options.crawl else {
+        return Err(banned("this server reads the hosts that its operator names"));
+    };
+    let body = Limited::new(request.body_mut(), MAX_BODY).collect().await;
+    let body = body.map_err(|_| XrpcError::invalid("the body is too long or incomplete"))?;
+    let named: CrawlRequest = serde_json::from_slice(&body.to_bytes())
+        .map_err(|_| XrpcError::invalid("the body has no hostname"))?;
+    crawl.request(&named.hostname)?;
+    Ok(response(StatusCode::OK, "application/json", "{}".to_owned()))
+}
+
+/// The body of `requestCrawl`.
+#[derive(Deserialize)]
+struct CrawlRequest {
+    hostname: String,
 }
 
 fn frames(shared: &Shared, headers: &HeaderMap, query: &str) -> Result<Stream, XrpcError> {
@@ -225,6 +244,11 @@ fn offered(headers: &HeaderMap, protocol: &'static str) -> Option<&'static str> 
     let mut offers = values.iter().filter_map(|value| value.to_str().ok());
     offers.any(|offer| offer.split(',').any(|of| of.trim() == protocol)).then_some(protocol)
 }
+
+const REQUEST_CRAWL: &str = "/xrpc/com.atproto.sync.requestCrawl";
+
+/// Maximum size of a body in bytes.
+const MAX_BODY: usize = 8 << 10;
 
 const SUBSCRIBE_REPOS: &str = "/xrpc/com.atproto.sync.subscribeRepos";
 

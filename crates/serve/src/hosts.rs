@@ -26,6 +26,11 @@ impl SourceHosts {
         later.take(max).map(|(host, seq)| (host.clone(), *seq)).collect()
     }
 
+    /// Whether all events come from one host.
+    pub(crate) fn is_one(&self) -> bool {
+        self.lock().len() == 1
+    }
+
     /// The last sequence number of a host.
     pub(crate) fn seq(&self, name: &str) -> Option<i64> {
         self.lock().get(name).copied()

@@ -9,12 +9,13 @@ use atproto::event::Event;
 use follower::{EventLine, LineRecipient, ResyncLines, Unstored, micros};
 use net::firehose::{Ack, DeliveredEvent, FrameKind, StopSignal, Verdict};
 use net::jetstream::EventKind;
-use verify::sync::Outcome;
+use verify::sync::{Ignored, Outcome};
 
 use crate::log::NewEvent;
 use crate::repeats::Repeats;
 use crate::seq::{MAX_NUMBERS, arrival_now};
 use crate::shared::Shared;
+use crate::unsigned::UnsignedEvents;
 
 /// The recipient of a follower's events.
 #[derive(Debug)]
@@ -22,6 +23,7 @@ pub struct Intake {
     shared: Arc<Shared>,
     unstored: Arc<Unstored>,
     repeats: Repeats,
+    unsigned: UnsignedEvents,
 }
 
 /// Why an event was not stored.
@@ -38,7 +40,8 @@ impl IntakeFailure {
 impl Intake {
     pub(crate) fn new(shared: Arc<Shared>, stop: StopSignal) -> Self {
         let repeats = Repeats::of_log(&shared.log);
-        Self { shared, unstored: Unstored::new(stop), repeats }
+        let (unstored, unsigned) = (Unstored::new(stop), UnsignedEvents::default());
+        Self { shared, unstored, repeats, unsigned }
     }
 
     /// Why an event is not stored, when one is not.
@@ -52,11 +55,19 @@ impl LineRecipient for Intake {
         let event = line.event;
         self.shared.hosts.note(line.host, seq(event));
         let metrics = &self.shared.metrics;
+        if let Verdict::Judged(Outcome::Ignored(Ignored::Stale { .. })) = event.verdict {
+            // Another host was faster.
+            metrics.repeated.fetch_add(1, Relaxed);
+            return ack.done();
+        }
         let Some((new, did)) = served(event).zip(event.did) else {
             metrics.unproved.fetch_add(1, Relaxed);
             return ack.done();
         };
-        if self.repeats.has(line.host, seq(event), event.frame) {
+        let is_unsigned = matches!(event.kind, FrameKind::Account | FrameKind::Identity);
+        if self.repeats.has(line.host, seq(event), event.frame)
+            || (is_unsigned && self.unsigned.is_known(event.frame))
+        {
             metrics.repeated.fetch_add(1, Relaxed);
             return ack.done();
         }

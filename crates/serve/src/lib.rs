@@ -17,6 +17,7 @@
 
 mod client;
 mod content;
+mod crawl;
 mod directory;
 mod event;
 mod form;
@@ -37,8 +38,10 @@ mod shared;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod unsigned;
 mod xrpc;
 
+pub use crawl::{AcceptedDomain, Crawl};
 pub use intake::{Intake, IntakeFailure};
 pub use log::Window;
 pub use options::Options;

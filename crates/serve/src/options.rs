@@ -2,12 +2,14 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::crawl::Crawl;
 use crate::log::Window;
 
 /// Options of a [`Server`](crate::Server).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
     /// The address to listen on.
@@ -22,6 +24,8 @@ pub struct Options {
     pub max_clients_per_address: usize,
     /// Origins of web pages that may connect, such as `https://app.example`, or `*`. Default: none.
     pub origins: Vec<String>,
+    /// The hosts that are followed next to those of the source. Default: none.
+    pub crawl: Option<Arc<Crawl>>,
     /// Time without an event taken after which a client gives way to another one that finds all places in use. Default: 60
     /// seconds.
     pub min_idle: Duration,
@@ -42,6 +46,7 @@ impl Options {
             max_clients: 1_024,
             max_clients_per_address: 64,
             origins: Vec::new(),
+            crawl: None,
             min_idle: Duration::from_secs(60),
             handshake_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(60),

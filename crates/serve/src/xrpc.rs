@@ -180,7 +180,9 @@ fn host_status(shared: &Shared, query: Query<'_>) -> Result<Value, XrpcError> {
         XrpcError::new(StatusCode::NOT_FOUND, "HostNotFound", "events come from another host")
     })?;
     let mut entry = host_entry(&name, seq);
-    entry["accountCount"] = json!(shared.directory.count()?);
+    if shared.hosts.is_one() {
+        entry["accountCount"] = json!(shared.directory.count()?);
+    }
     Ok(entry)
 }
 

@@ -11,6 +11,7 @@ mod nostr;
 mod relay;
 mod running;
 mod scraped;
+mod serve;
 mod table;
 mod tap;
 
@@ -33,6 +34,8 @@ pub(crate) enum Measurement {
     Delay(delay::Options),
     /// Measure verified events of a Nostr relay to standard output.
     Nostr(nostr::Options),
+    /// Measure `serve` in turn with the relay of indigo and the official Jetstream, for the same clients.
+    Serve(serve::Options),
     /// Measure delivery to a WebSocket client in turn with tap of indigo, over the same network.
     Tap(tap::Options),
 }
@@ -48,13 +51,18 @@ pub(crate) fn measure(measurement: &Measurement) -> Result<(), String> {
         Measurement::Collections(options) => collections::measure(&program, options),
         Measurement::Delay(options) => delay::measure(&program, options),
         Measurement::Nostr(options) => nostr::measure(&program, options),
+        Measurement::Serve(options) => serve::measure(&program, options),
         Measurement::Tap(options) => tap::measure(&program, options),
     }
 }
 
 /// Builds an example of the crate of deliveries and returns its path.
 fn example(name: &str) -> Result<String, String> {
-    let package = "wireproof-delivery";
+    example_of("wireproof-delivery", name)
+}
+
+/// Builds an example of a crate and returns its path.
+fn example_of(package: &str, name: &str) -> Result<String, String> {
     process::cargo(&["build", "--release", "-p", package, "--example", name])?;
     release(&format!("examples/{name}"))
 }

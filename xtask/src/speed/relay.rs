@@ -77,10 +77,16 @@ impl Relay {
     }
 
     fn reader(&self, program: &str, args: &[&str]) -> Command {
-        let port = self.pds.first().and_then(|url| url.rsplit(':').next()).unwrap_or_default();
         let mut reader = process::command(program, args);
-        reader.args(["--host", &self.host, "--plc", &self.plc, "--development-port", port]);
+        reader.args(["--host", &self.host]);
+        self.add_directory(&mut reader);
         reader
+    }
+
+    /// Names the directory, and where connections may go.
+    pub(super) fn add_directory(&self, reader: &mut Command) {
+        let port = self.pds.first().and_then(|url| url.rsplit(':').next()).unwrap_or_default();
+        reader.args(["--plc", &self.plc, "--development-port", port]);
     }
 
     /// The resources that its process has used so far.

@@ -111,6 +111,7 @@ impl ArchiveFollowArgs {
             whole_repositories: true,
             metrics: self.metrics,
             events: self.events,
+            more_hosts: None,
             workers: self.workers,
         })
     }

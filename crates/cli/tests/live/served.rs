@@ -1,5 +1,6 @@
 //! `serve`: what is served of a hostile stream, the document of the command, and its end.
 
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -7,26 +8,79 @@ use std::time::Duration;
 use atproto::corpus;
 use atproto::event::{Decoder, Event, renumbered};
 use simnet::hostile::{self, CaseSet, Expect, InputKind, Layer};
-use simnet::servers::{Server, Simulation, Spec};
+use simnet::servers::{EventKind, Server, Simulation, Spec};
 use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
 
 use crate::{Running, schemas, stderr, with_commits};
 
 /// A server of a network's relay.
 fn command(sim: &Simulation, state: &std::path::Path) -> Command {
+    let mut command = of_sources(sim, state);
+    command.args(["--host", &sim.url(Server::Relay(0))]);
+    command
+}
+
+/// A server without a source.
+fn of_sources(sim: &Simulation, state: &std::path::Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
     command.args(["serve", "--listen", "127.0.0.1:0", "--cursor", "oldest", "--json", "--state"]);
-    command.arg(state).args(["--host", &sim.url(Server::Relay(0)), "--plc", &sim.url(Server::Plc)]);
+    command.arg(state).args(["--plc", &sim.url(Server::Plc)]);
     command.args(["--development-port", &sim.port(Server::Pds(0)).to_string()]);
     command.env("XDG_CONFIG_HOME", "/nonexistent");
     command
 }
 
 fn start(sim: &Simulation, state: &std::path::Path) -> (Running, String) {
-    let mut running = Running::start(command(sim, state));
+    start_command(command(sim, state))
+}
+
+fn start_command(command: Command) -> (Running, String) {
+    let mut running = Running::start(command);
     let line = running.wait_for_stderr("serving at ws://");
     let address = line.split("ws://").nth(1).unwrap().trim().to_owned();
     (running, address)
+}
+
+/// The revisions of the commits that are served, by account, until there are as many as these.
+fn served_revs(address: &str, count: usize) -> Vec<(String, String)> {
+    let (mut client, mut found) = (frames(address), Vec::new());
+    while found.len() < count {
+        let Message::Binary(frame) = client.read().unwrap() else { continue };
+        let mut decoder = Decoder::new(Default::default());
+        if let Event::Commit(commit) = decoder.decode(&frame).unwrap() {
+            found.push((commit.repo.to_owned(), commit.rev.to_owned()));
+        }
+    }
+    // Events that come twice.
+    client.get_ref().set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    while let Ok(message) = client.read() {
+        assert!(!matches!(message, Message::Binary(_)), "an event more");
+    }
+    found.sort();
+    found
+}
+
+/// The revisions of the commits that servers have sent, by account, each once.
+fn sent_revs(sim: &Simulation, servers: &[Server]) -> Vec<(String, String)> {
+    let events = servers.iter().flat_map(|server| sim.sent_events(*server));
+    let commits = events.filter(|event| event.subject.kind == EventKind::Commit);
+    let mut revs: Vec<_> = commits.map(|event| (event.subject.did, event.subject.rev)).collect();
+    revs.sort();
+    revs.dedup();
+    revs
+}
+
+/// The text of a response, after a request with this body.
+fn post(address: &str, path: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let len = body.len();
+    let head = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
+    write!(stream, "{head}Content-Type: application/json\r\nContent-Length: {len}\r\n\r\n{body}")
+        .unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
 }
 
 fn frames(address: &str) -> WebSocket<TcpStream> {
@@ -113,6 +167,82 @@ fn no_frame_that_must_be_refused_is_served_and_the_true_ones_are() {
         }
     }
     assert!(seen.contains(&honest) && !seen.contains(&forged), "{seen:?}");
+    running.signal("TERM");
+    assert_eq!(running.wait_for_code(), Some(0));
+}
+
+/// A network of several servers with commits of all accounts.
+fn of_servers(pds: usize, relays: usize) -> Simulation {
+    let spec = Spec { accounts: 12, records: 3, pds, relays, jetstreams: 0, ..Spec::default() };
+    let sim = Simulation::start(spec).unwrap();
+    sim.write_commits(40);
+    sim
+}
+
+#[test]
+fn two_relays_at_the_same_time_are_served_as_one_and_every_event_once() {
+    let (sim, folder) = (of_servers(2, 2), tempfile::tempdir().unwrap());
+    let relays = [Server::Relay(0), Server::Relay(1)];
+    let expected = sent_revs(&sim, &relays);
+    let mut command = of_sources(&sim, folder.path());
+    command
+        .arg("--all-hosts")
+        .args(relays.iter().flat_map(|relay| ["--host".to_owned(), sim.url(*relay)]));
+    let (running, address) = start_command(command);
+    assert_eq!(served_revs(&address, expected.len()), expected);
+    running.signal("TERM");
+    assert_eq!(running.wait_for_code(), Some(0));
+}
+
+#[test]
+fn the_hosts_that_a_relay_lists_are_followed_at_the_same_time_and_after_a_restart_too() {
+    let (sim, folder) = (of_servers(3, 1), tempfile::tempdir().unwrap());
+    let hosts = [Server::Pds(0), Server::Pds(1), Server::Pds(2)];
+    let expected = sent_revs(&sim, &hosts);
+    let command = || {
+        let mut command = of_sources(&sim, folder.path());
+        command.args(["--crawl", &sim.url(Server::Relay(0))]);
+        command
+    };
+    let (running, address) = start_command(command());
+    assert_eq!(served_revs(&address, expected.len()), expected);
+    running.signal("TERM");
+    assert_eq!(running.wait_for_code(), Some(0));
+    sim.write_commits(25);
+    let expected = sent_revs(&sim, &hosts);
+    let (running, address) = start_command(command());
+    assert_eq!(served_revs(&address, expected.len()), expected, "what came meanwhile, once");
+    running.signal("TERM");
+    assert_eq!(running.wait_for_code(), Some(0));
+}
+
+#[test]
+fn a_host_that_asks_is_followed_where_its_domain_is_accepted_and_refused_elsewhere() {
+    const REQUEST_CRAWL: &str = "/xrpc/com.atproto.sync.requestCrawl";
+    let (sim, folder) = (of_servers(2, 1), tempfile::tempdir().unwrap());
+    let expected = sent_revs(&sim, &[Server::Pds(1)]);
+    let mut command = of_sources(&sim, folder.path());
+    command.args(["--accept-crawl", "localhost"]);
+    let (running, address) = start_command(command);
+    let ask = |hostname: &str| {
+        post(&address, REQUEST_CRAWL, &serde_json::json!({ "hostname": hostname }).to_string())
+    };
+    let refused = ask("pds.example.com");
+    assert!(refused.starts_with("HTTP/1.1 403") && refused.contains("HostBanned"), "{refused}");
+    let invalid = ask("localhost:1/path");
+    assert!(invalid.starts_with("HTTP/1.1 400"), "{invalid}");
+    let port = sim.port(Server::Pds(1));
+    let accepted = ask(&format!("localhost:{port}"));
+    assert!(accepted.starts_with("HTTP/1.1 200"), "{accepted}");
+    assert_eq!(served_revs(&address, expected.len()), expected);
+    running.signal("TERM");
+    assert_eq!(running.wait_for_code(), Some(0));
+    // Without the option no request makes the server connect.
+    let other = tempfile::tempdir().unwrap();
+    let (running, address) = start(&sim, other.path());
+    let host = format!("{{\"hostname\":\"localhost:{port}\"}}");
+    let refused = post(&address, REQUEST_CRAWL, &host);
+    assert!(refused.contains("HostBanned"), "{refused}");
     running.signal("TERM");
     assert_eq!(running.wait_for_code(), Some(0));
 }

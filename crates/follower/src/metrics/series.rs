@@ -278,14 +278,14 @@ impl Page<'_, '_> {
     fn skipped_seqs(&mut self, skipped: &[u64]) -> fmt::Result {
         let stats = self.stats;
         let skipped = skipped.iter().copied().chain(std::iter::repeat(0));
-        let by_host = stats.hosts.iter().map(String::as_str).zip(skipped);
+        let by_host = stats.host_names().zip(skipped);
         self.counters("skipped_seqs", "Sequence numbers skipped", "host", by_host)
     }
 
     /// Connections, refusals and delays of every host, and the notices.
     fn hosts(&mut self, notices: &BTreeMap<&'static str, u64>) -> fmt::Result {
         let (stats, host_stats) = (self.stats, self.stats.host_stats());
-        let hosts = || stats.hosts.iter().map(String::as_str).zip(&host_stats);
+        let hosts = || stats.host_names().zip(&host_stats);
         let opened = hosts().map(|(host, of)| (host, of.connections));
         self.counters("connections", "Streams opened", "host", opened)?;
         let reopened = hosts().map(|(host, of)| (host, of.connections.saturating_sub(1)));

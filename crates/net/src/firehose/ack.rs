@@ -6,16 +6,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use verify::sync::AccountState;
 
 use super::error::{FirstError, RunError};
+use super::feed::Upstream;
 use super::local_clock::LocalClock;
+use super::more_hosts::{AddedHost, HostRole};
 use crate::hosts::HostId;
+use crate::http::Url;
 
 /// Acknowledges one event: the cursor may move past it.
 ///
@@ -54,11 +57,20 @@ impl Drop for Ack {
     }
 }
 
+/// The stream of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FollowedStream {
+    /// Its name, under which its cursor is stored.
+    pub(super) name: String,
+    /// The server, if the host speaks only for the accounts on it.
+    pub(super) pds: Option<Url>,
+}
+
 /// The state that all parts of a run share.
 #[derive(Debug)]
 pub(super) struct RunState {
-    /// The names of the hosts' streams.
-    pub(super) streams: Vec<String>,
+    streams: RwLock<Vec<FollowedStream>>,
+    has_pds: AtomicBool,
     tracker: Mutex<AckTracker>,
     pub(super) in_flight: InFlightLimit,
     pub(super) failure: FirstError,
@@ -80,8 +92,11 @@ impl RunState {
     ) -> Arc<Self> {
         let (failure, clock, checkpoint, progress, acked, abandoned) = Default::default();
         let tracker = Mutex::new(tracker);
+        let streams = streams.into_iter().map(|name| FollowedStream { name, pds: None });
+        let streams = RwLock::new(streams.collect());
         Arc::new(Self {
             streams,
+            has_pds: AtomicBool::new(false),
             tracker,
             in_flight,
             failure,
@@ -95,6 +110,33 @@ impl RunState {
 
     pub(super) fn tracker(&self) -> MutexGuard<'_, AckTracker> {
         self.tracker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds the stream of a host that was added, with the next number.
+    pub(super) fn add_stream(&self, added: &AddedHost, cursor: Option<u64>) {
+        let name = Upstream::new(added.url.clone()).stream_name();
+        let pds = (added.role == HostRole::Pds).then(|| added.url.clone());
+        self.has_pds.fetch_or(pds.is_some(), AcqRel);
+        self.tracker().add_host(cursor);
+        self.streams
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(FollowedStream { name, pds });
+    }
+
+    /// Whether a host speaks only for the accounts on it.
+    pub(super) fn has_pds(&self) -> bool {
+        self.has_pds.load(Acquire)
+    }
+
+    /// The server, if this host speaks only for the accounts on it.
+    pub(super) fn pds(&self, host: HostId) -> Option<Url> {
+        self.streams().get(host.0).and_then(|stream| stream.pds.clone())
+    }
+
+    /// The streams of the hosts, by number.
+    pub(super) fn streams(&self) -> RwLockReadGuard<'_, Vec<FollowedStream>> {
+        self.streams.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records events that will not be delivered.
@@ -193,9 +235,11 @@ impl Batch {
     #[cold]
     fn fail(&self, ticket: Option<usize>) {
         let ticket = ticket.and_then(|at| self.tickets.get(at));
-        let stream = ticket.and_then(|ticket| self.run.streams.get(ticket.host.0));
+        let streams = self.run.streams();
+        let stream = ticket.and_then(|ticket| streams.get(ticket.host.0));
+        let stream = stream.map(|stream| stream.name.clone()).unwrap_or_default();
+        drop(streams);
         let seq = ticket.and_then(|ticket| self.run.tracker().seq(*ticket));
-        let stream = stream.cloned().unwrap_or_default();
         self.run.failure.set(RunError::Unacknowledged { stream, seq });
         self.run.progress.notify_one();
     }
@@ -269,6 +313,11 @@ impl AckTracker {
     pub(super) fn new(cursors: impl IntoIterator<Item = Option<u64>>) -> Self {
         let host = |newest| HostTickets { newest, ..HostTickets::default() };
         Self { hosts: cursors.into_iter().map(host).collect(), next_number: 0 }
+    }
+
+    /// Adds a host with this cursor and the next number.
+    fn add_host(&mut self, cursor: Option<u64>) {
+        self.hosts.push(HostTickets { newest: cursor, ..HostTickets::default() });
     }
 
     /// Records that a stream was opened live. Without another cursor, a run that ends before its first event leaves the

@@ -35,7 +35,7 @@ impl<J: Journal> Checkpointer<J> {
         metrics: &Arc<RunMetrics>,
         options: &Options,
     ) -> Self {
-        let written = vec![None; run.streams.len()];
+        let written = vec![None; run.streams().len()];
         let (interval, max_events) = (options.checkpoint_interval, options.checkpoint_events);
         let (run, metrics) = (run.clone(), metrics.clone());
         Self { journal, written, run, pending_states, metrics, interval, max_events }
@@ -66,8 +66,10 @@ impl<J: Journal> Checkpointer<J> {
         let cursors: Vec<Option<u64>> = self.run.tracker().started_cursors().collect();
         let states = self.pending_states.iter().flat_map(|pending| pending.take());
         let accounts: Vec<(Box<str>, AccountState)> = states.collect();
-        let streams = self.run.streams.iter().map(String::as_str);
-        let cursor_pairs = streams.zip(cursors.iter().zip(&self.written));
+        self.written.resize(cursors.len(), None);
+        let streams = self.run.streams().clone();
+        let names = streams.iter().map(|stream| &*stream.name);
+        let cursor_pairs = names.zip(cursors.iter().zip(&self.written));
         let changed: Vec<(&str, u64)> = cursor_pairs
             .filter(|(_, (now, before))| now != before)
             .filter_map(|(stream, (now, _))| Some((stream, (*now)?)))

@@ -11,6 +11,7 @@ use foldhash::SharedSeed;
 use foldhash::quality::SeedableRandomState;
 use futures_util::FutureExt;
 
+use super::error::RunError;
 use super::feed_item::{FeedItem, FrameKind, Notice, ReceivedFrame};
 use crate::cursors::stream_name;
 use crate::hosts::{Backoff, BackoffOptions, HostId, Jitter};
@@ -104,22 +105,22 @@ pub enum FeedError {
 /// A source of feed items: a [`Feed`], or a script in tests.
 pub(super) trait FeedSource {
     /// Waits for the next item. Cancel-safe.
-    async fn next(&mut self) -> Result<FeedItem, FeedError>;
+    async fn next(&mut self) -> Result<FeedItem, RunError>;
 
     /// The next item, if one is ready.
-    fn try_next(&mut self) -> Result<Option<FeedItem>, FeedError>;
+    fn try_next(&mut self) -> Result<Option<FeedItem>, RunError>;
 
     /// Closes the connection.
     async fn close(self);
 }
 
 impl FeedSource for Feed {
-    async fn next(&mut self) -> Result<FeedItem, FeedError> {
-        Feed::next(self).await
+    async fn next(&mut self) -> Result<FeedItem, RunError> {
+        Ok(Feed::next(self).await?)
     }
 
-    fn try_next(&mut self) -> Result<Option<FeedItem>, FeedError> {
-        Feed::next(self).now_or_never().transpose()
+    fn try_next(&mut self) -> Result<Option<FeedItem>, RunError> {
+        Ok(Feed::next(self).now_or_never().transpose()?)
     }
 
     async fn close(self) {
@@ -198,6 +199,11 @@ impl Feed {
                 Err(error) => return Err(FeedError::NoHostLeft(error)),
             }
         }
+    }
+
+    /// The names of the streams of its hosts.
+    pub(super) fn stream_names(&self) -> impl Iterator<Item = String> {
+        self.hosts.iter().map(|host| stream_name(&host.endpoint))
     }
 
     /// Closes the connection with a close frame.

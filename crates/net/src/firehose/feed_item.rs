@@ -7,6 +7,7 @@ use atproto::event::{Frame, Header, ParsedHeader};
 use bytes::Bytes;
 use codec::cbor::{DecodeError, KeyOrder, Reader};
 
+use super::more_hosts::AddedHost;
 use crate::hosts::HostId;
 use crate::websocket::{DialError, SocketError};
 
@@ -104,6 +105,17 @@ impl FrameKind {
     /// Whether every message of this kind has an account and a sequence number.
     fn has_account(self) -> bool {
         matches!(self, Self::Commit | Self::Sync | Self::Identity | Self::Account)
+    }
+}
+
+impl FeedItem {
+    /// The same item of the host with this number.
+    pub(super) fn of_host(mut self, host: HostId) -> Self {
+        match &mut self {
+            Self::Frame(frame) => frame.host = host,
+            Self::Notice(notice) => notice.set_host(host),
+        }
+        self
     }
 }
 
@@ -216,6 +228,15 @@ pub enum Notice {
         /// The reason.
         error: DialError,
     },
+    /// A host is followed at the same time as the others: see [`MoreHosts`](super::MoreHosts).
+    HostAdded {
+        /// The host.
+        host: HostId,
+        /// What was added.
+        added: AddedHost,
+        /// The cursor of an earlier run.
+        cursor: Option<u64>,
+    },
     /// The host skipped sequence numbers, in one connection or between two: see
     /// [`skipped_seqs`](Self::skipped_seqs). Relays skip the numbers of events that they do not forward; lost
     /// events look the same.
@@ -317,6 +338,7 @@ impl Notice {
             Self::RetryScheduled { .. } => "retry-scheduled",
             Self::Rotated { .. } => "rotated",
             Self::HostExcluded { .. } => "host-excluded",
+            Self::HostAdded { .. } => "host-added",
             Self::Gap { .. } => "gap",
             Self::Repeated { .. } => "repeated",
             Self::Reused { .. } => "reused",
@@ -364,6 +386,7 @@ impl Notice {
             | Self::RetryScheduled { host, .. }
             | Self::Rotated { to: host, .. }
             | Self::HostExcluded { host, .. }
+            | Self::HostAdded { host, .. }
             | Self::Gap { host, .. }
             | Self::Repeated { host, .. }
             | Self::Reused { host, .. }
@@ -374,6 +397,29 @@ impl Notice {
             | Self::ConsumerTooSlow { host, .. }
             | Self::ServerError { host, .. }
             | Self::ServerInfo { host, .. } => *host,
+        }
+    }
+
+    /// Sets the host of a notice of a feed with one host.
+    fn set_host(&mut self, number: HostId) {
+        match self {
+            Self::Rotated { from, to } => (*from, *to) = (number, number),
+            Self::Connected { host, .. }
+            | Self::Disconnected { host, .. }
+            | Self::ConnectFailed { host, .. }
+            | Self::RetryScheduled { host, .. }
+            | Self::HostExcluded { host, .. }
+            | Self::HostAdded { host, .. }
+            | Self::Gap { host, .. }
+            | Self::Repeated { host, .. }
+            | Self::Reused { host, .. }
+            | Self::Regressed { host, .. }
+            | Self::OutdatedCursor { host, .. }
+            | Self::FutureCursor { host, .. }
+            | Self::SequenceReset { host, .. }
+            | Self::ConsumerTooSlow { host, .. }
+            | Self::ServerError { host, .. }
+            | Self::ServerInfo { host, .. } => *host = number,
         }
     }
 }

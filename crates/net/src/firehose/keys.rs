@@ -33,6 +33,12 @@ pub trait KeyProvider: Send + Sync + 'static {
         false
     }
 
+    /// Whether the document of an account, whose key is cached, names `server` as its server. Asked for `#account` and
+    /// `#identity` events of a [`HostRole::Pds`](super::HostRole), which are rejected otherwise. The default is no.
+    fn is_at(&self, _did: &str, _server: &Url) -> bool {
+        false
+    }
+
     /// The number of answers of the PLC directory so far. While it rises, the directory as a whole is available,
     /// and a lookup that fails nevertheless is given up after some attempts; otherwise it is repeated until the
     /// directory is back. The default is 0.
@@ -162,6 +168,12 @@ impl ResolverKeys {
         Some(key_at(key, account.host.as_ref(), server))
     }
 
+    /// Whether the cached document of an account names this server; `None` if none is cached.
+    pub fn cached_is_at(&self, did: &str, server: &Url) -> Option<bool> {
+        let account = self.0.cached(Did::parse(did).ok()?)?;
+        Some(account.host.as_ref().is_some_and(|host| is_same_server(host, server)))
+    }
+
     /// Looks up the key and host of an account, as [`KeyProvider::look_up`].
     ///
     /// # Errors
@@ -181,6 +193,10 @@ impl KeyProvider for ResolverKeys {
 
     fn look_up<'a>(&'a self, did: &'a str, refresh: bool) -> KeyLookup<'a> {
         Box::pin(async move { self.look_up_hosted(did, refresh).await?.try_at(None) })
+    }
+
+    fn is_at(&self, did: &str, server: &Url) -> bool {
+        self.cached_is_at(did, server).unwrap_or(false)
     }
 
     fn invalidate(&self, did: &str) {
@@ -219,6 +235,10 @@ impl KeyProvider for ServerKeys {
         Box::pin(
             async move { self.keys.look_up_hosted(did, refresh).await?.try_at(Some(&self.server)) },
         )
+    }
+
+    fn is_at(&self, did: &str, server: &Url) -> bool {
+        self.keys.is_at(did, server)
     }
 
     fn invalidate(&self, did: &str) {
@@ -295,12 +315,13 @@ mod tests {
         for (host, is_here) in [("https://pds.test", true), ("https://other.test", false)] {
             let resolver = resolver(host).await;
             let keys = ServerKeys::new(resolver.clone(), server.clone());
-            assert!(keys.checks_host());
+            assert!(keys.checks_host() && !keys.is_at(DID, &server));
             assert_eq!((keys.cached(DID), keys.directory_answers()), (AccountKey::Unknown, 0));
             let found = keys.look_up(DID, false).await.unwrap();
             assert_eq!(matches!(found, AccountKey::Known(_)), is_here);
             assert_eq!(found == AccountKey::OtherHost, !is_here);
             assert_eq!((keys.cached(DID), keys.directory_answers()), (found, 1));
+            assert_eq!(keys.is_at(DID, &server), is_here);
             // A relay accepts the accounts of any host.
             let anywhere = ResolverKeys::new(resolver);
             assert!(matches!(anywhere.cached(DID), AccountKey::Known(_)));

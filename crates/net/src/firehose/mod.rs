@@ -10,6 +10,7 @@
 //! | [`KeyProvider`] | the keys of accounts |
 //! | [`StatusProvider`] | whether accounts are active, as their own servers say |
 //! | [`RunMetrics`] | live metrics |
+//! | [`MoreHosts`] | hosts that are followed at the same time |
 //! | [`Feed`], [`FeedItem`] | received frames and notices, without verification |
 //! | [`SequenceTracker`] | gaps and repetitions of sequence numbers |
 //!
@@ -76,6 +77,7 @@ mod checkpoint;
 mod error;
 mod feed;
 mod feed_item;
+mod feeds;
 mod fetch_limit;
 mod flow_limits;
 mod gaps;
@@ -86,6 +88,7 @@ mod journal;
 mod keys;
 mod local_clock;
 mod metrics;
+mod more_hosts;
 mod options;
 mod queue;
 mod resync;
@@ -112,6 +115,7 @@ pub use handler::{DeliveredEvent, Handler, Verdict, Warning};
 pub use journal::{CursorsOnly, Journal, JournalError};
 pub use keys::{FixedKeys, HostedKey, KeyError, KeyLookup, KeyProvider, ResolverKeys, ServerKeys};
 pub use metrics::{DurationHistogram, MetricsSnapshot, RunMetrics};
+pub use more_hosts::{AddedHost, HostRole, MoreHosts};
 pub use options::{Options, Verification};
 pub use resync_options::{ResyncCollections, ResyncOptions};
 pub use resync_requests::ResyncRequests;

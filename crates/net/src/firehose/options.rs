@@ -11,6 +11,7 @@ use super::error::PauseSignal;
 use super::feed::FeedOptions;
 use super::flow_limits::FlowLimits;
 use super::keys::KeyProvider;
+use super::more_hosts::MoreHosts;
 use super::resync_options::ResyncOptions;
 use super::status::StatusProvider;
 use crate::http::Url;
@@ -21,6 +22,8 @@ use crate::http::Url;
 pub struct Options {
     /// The hosts: one is followed at a time, and another one if it fails.
     pub hosts: Vec<Url>,
+    /// Hosts that are followed at the same time as one of `hosts`. None.
+    pub more_hosts: Option<MoreHosts>,
     /// Options of the feed.
     pub feed: FeedOptions,
     /// Number of worker threads, which verify and deliver. One per core.
@@ -58,6 +61,7 @@ impl Options {
     pub fn new(hosts: Vec<Url>, keys: Arc<dyn KeyProvider>) -> Self {
         Self {
             hosts,
+            more_hosts: None,
             feed: FeedOptions::default(),
             workers: std::thread::available_parallelism().map_or(1, NonZero::get),
             verify: Verification::On { policy: Policy::default(), keys, cache_bytes: 128 << 20 },

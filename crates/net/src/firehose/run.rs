@@ -18,6 +18,7 @@ use super::checkpoint::Checkpointer;
 use super::error::{PauseSignal, RunError};
 use super::feed::{Feed, FeedSource, Upstream};
 use super::feed_item::{FeedItem, Notice, ReceivedFrame};
+use super::feeds::Feeds;
 use super::handler::{Dispatcher, Handler};
 use super::jobs::{Job, JobPool};
 use super::journal::{Journal, JournalError};
@@ -77,7 +78,7 @@ impl Firehose {
     /// panics. Acknowledged events are journaled unless the journal has failed.
     ///
     /// # Panics
-    /// If there is no host, or outside of a runtime.
+    /// If there is no host and [`Options::more_hosts`] is `None`, or outside of a runtime.
     pub async fn run<H, J, S>(
         self,
         handler: H,
@@ -91,6 +92,7 @@ impl Firehose {
         S: ChainState + Send + 'static,
         S::Error: Error + Send + Sync + 'static,
     {
+        let journal = Arc::new(journal);
         let (mut upstreams, mut streams) = (Vec::new(), Vec::new());
         for url in &self.options.hosts {
             let mut upstream = Upstream::new(url.clone());
@@ -99,8 +101,16 @@ impl Firehose {
             streams.push((stream, upstream.cursor));
             upstreams.push(upstream);
         }
-        let feed = Feed::new(self.dialer.clone(), &upstreams, self.options.feed, Jitter::new());
-        self.run_source(feed, streams, handler, journal, states, stop).await
+        let feed = || Feed::new(self.dialer.clone(), &upstreams, self.options.feed, Jitter::new());
+        let Some(more) = self.options.more_hosts.clone() else {
+            let feed = feed();
+            return self.run_source(feed, streams, handler, journal, states, stop).await;
+        };
+        let first = (!upstreams.is_empty()).then(feed);
+        let of_streams = journal.clone();
+        let cursors = Box::new(move |stream: &str| of_streams.cursor(stream));
+        let feeds = Feeds::new(self.dialer.clone(), first, self.options.feed, more, cursors);
+        self.run_source(feeds, streams, handler, journal, states, stop).await
     }
 
     /// Like [`run`](Self::run), with another source of items.
@@ -360,6 +370,9 @@ impl Runtime {
             self.run.tracker().reset(notice.host());
             self.intake.started.remove(&notice.host());
         }
+        if let Notice::HostAdded { added, cursor, .. } = notice {
+            self.run.add_stream(added, *cursor);
+        }
         handler.notice(notice);
     }
 
@@ -397,11 +410,13 @@ impl Runtime {
     }
 
     fn summary(&self) -> RunSummary {
+        let streams = self.run.streams();
+        let names = streams.iter().map(|stream| stream.name.clone());
         let tracker = self.run.tracker();
         RunSummary {
             delivered: self.metrics.delivered.load(Relaxed),
             unacknowledged: tracker.outstanding(),
-            cursors: self.run.streams.iter().cloned().zip(tracker.cursors()).collect(),
+            cursors: names.zip(tracker.cursors()).collect(),
         }
     }
 }
@@ -487,9 +502,15 @@ impl Intake {
         }
         self.group_bytes = 0;
         let mut tracker = self.run.tracker();
-        let mut last = None;
+        let mut last: Option<(HostId, u64)> = None;
         for received in self.group.drain(..) {
-            last = received.seq.map(|seq| (received.host, seq)).or(last);
+            let seq = received.seq.map(|seq| (received.host, seq));
+            // The last number of each host: events of several can be in a group.
+            let ended = last.filter(|(host, _)| seq.is_some_and(|(next, _)| next != *host));
+            if let Some((host, seq)) = ended {
+                self.metrics.set_last_seq(host.0, seq);
+            }
+            last = seq.or(last);
             let ticket = tracker.track(received.host, received.seq);
             let account = self.hasher.hash(received.did());
             let worker = worker_of(account, self.partitions.len());

@@ -150,9 +150,7 @@ impl<S: ChainState> Verifier<S> {
         let batch_keys = BatchKeys::new(&**keys, &events);
         let mut judged = judge.judge_batch(&frames, &batch_keys, &mut state, now_micros())?;
         dispatcher.metrics.verify_time.count(started.elapsed());
-        if keys.checks_host() {
-            check_hosts(&mut judged, &batch_keys);
-        }
+        check_hosts(&mut judged, &events, &batch_keys, &dispatcher.run);
         let mut unresolved = unresolved_keys(&events, &judged);
         let unconfirmed = unconfirmed_statuses(&events, &judged, statuses);
         let mut future = future_accounts(&events, &judged, &dispatcher.run);
@@ -390,17 +388,32 @@ fn is_held(
         || unconfirmed.iter().any(|status| holds(status.account, status.from))
 }
 
-/// Refuses unsigned events about accounts that another host has. Without the account's document, they are
-/// unresolved like a commit.
-fn check_hosts(judged: &mut [Judged<'_>], keys: &BatchKeys<'_>) {
-    for judgement in judged {
+/// Refuses unsigned events about accounts that another host has, in a run of one server, and from a host that speaks
+/// only for its own accounts. Without the account's document, they are unresolved like a commit.
+fn check_hosts(
+    judged: &mut [Judged<'_>],
+    events: &[QueuedEvent],
+    keys: &BatchKeys<'_>,
+    run: &RunState,
+) {
+    let checks_host = keys.cached.checks_host();
+    if !checks_host && !run.has_pds() {
+        return;
+    }
+    for (judgement, queued) in judged.iter_mut().zip(events) {
         let did = match judgement.outcome {
             Outcome::Unjudged(Event::Account(event)) => event.did,
             Outcome::Unjudged(Event::Identity(event)) => event.did,
             _ => continue,
         };
+        let server = run.pds(queued.received.host);
+        if !checks_host && server.is_none() {
+            continue;
+        }
         match keys.key(did) {
-            AccountKey::Known(_) => {}
+            AccountKey::Known(_) if server.is_none_or(|server| keys.cached.is_at(did, &server)) => {
+            }
+            AccountKey::Known(_) => judgement.outcome = SyncRejection::Host.into(),
             AccountKey::Unknown => judgement.outcome = SyncRejection::NoKey.into(),
             AccountKey::OtherHost => judgement.outcome = SyncRejection::Host.into(),
         }

@@ -14,3 +14,4 @@ mod steps;
 mod streams;
 mod support;
 mod test_worker;
+mod together;

@@ -209,14 +209,14 @@ impl Script {
 }
 
 impl FeedSource for Script {
-    async fn next(&mut self) -> Result<FeedItem, FeedError> {
+    async fn next(&mut self) -> Result<FeedItem, RunError> {
         match self.0.pop_front() {
             Some(item) => Ok(item),
             None => std::future::pending().await,
         }
     }
 
-    fn try_next(&mut self) -> Result<Option<FeedItem>, FeedError> {
+    fn try_next(&mut self) -> Result<Option<FeedItem>, RunError> {
         Ok(self.0.pop_front())
     }
 

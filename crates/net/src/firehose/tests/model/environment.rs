@@ -546,7 +546,7 @@ impl ScriptedFeed {
 }
 
 impl FeedSource for ScriptedFeed {
-    async fn next(&mut self) -> Result<FeedItem, FeedError> {
+    async fn next(&mut self) -> Result<FeedItem, RunError> {
         loop {
             if let Some(item) = self.feed.next_ready()? {
                 return Ok(self.report(item));
@@ -558,7 +558,7 @@ impl FeedSource for ScriptedFeed {
         }
     }
 
-    fn try_next(&mut self) -> Result<Option<FeedItem>, FeedError> {
+    fn try_next(&mut self) -> Result<Option<FeedItem>, RunError> {
         loop {
             if let Some(item) = self.feed.next_ready()? {
                 return Ok(Some(self.report(item)));

@@ -1,5 +1,7 @@
 //! `wireproof serve`: a relay, a Jetstream and a directory of repositories, of verified events alone.
 
+mod crawl;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +10,7 @@ use std::time::Duration;
 use ::serve::{Intake, Options, Server, Window};
 use clap::{Args, ValueHint};
 use follower::{FollowArgs, RecipientOptions, Run, Setup};
-use net::firehose::StopSignal;
+use net::firehose::{MoreHosts, StopSignal};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -17,6 +19,7 @@ use crate::log::{self, Level};
 use crate::network;
 use crate::output::Output;
 use crate::stream::{Start, StreamArgs};
+use crawl::{CrawlArgs, Crawler};
 
 /// Serve a verified stream to the clients of relays and Jetstreams.
 ///
@@ -37,6 +40,8 @@ pub(crate) struct ServeArgs {
     state: PathBuf,
     #[command(flatten)]
     stream: StreamArgs,
+    #[command(flatten)]
+    crawl: CrawlArgs,
     /// Where to start with a host that has no stored cursor: `live`, `oldest`, or after a sequence number.
     #[arg(long, env = "WIREPROOF_CURSOR", value_name = "CURSOR", default_value = "live")]
     cursor: Start,
@@ -76,7 +81,7 @@ pub(crate) struct ServeArgs {
 }
 
 impl ServeArgs {
-    fn options(&self) -> Options {
+    fn options(&self, crawler: Option<&Crawler>) -> Options {
         let mut options = Options::new(self.listen, self.state.clone());
         let mut window = Window::default();
         window.max_bytes = self.window_mib.saturating_mul(1 << 20);
@@ -85,11 +90,16 @@ impl ServeArgs {
         options.max_clients = self.clients as usize;
         options.max_clients_per_address = self.clients_per_address as usize;
         options.origins.clone_from(&self.origin);
+        options.crawl = crawler.map(|crawler| crawler.crawl.clone());
         options
     }
 
     /// The options of the run that verifies.
-    fn into_follow(self, state: &Path) -> Result<FollowArgs, Failure> {
+    fn into_follow(
+        self,
+        state: &Path,
+        more_hosts: Option<MoreHosts>,
+    ) -> Result<FollowArgs, Failure> {
         FollowArgs::for_recipient(RecipientOptions {
             stream: self.stream,
             collections: Vec::new(),
@@ -100,6 +110,7 @@ impl ServeArgs {
             whole_repositories: false,
             metrics: self.metrics,
             events: self.events,
+            more_hosts,
             workers: self.workers,
         })
     }
@@ -113,13 +124,16 @@ pub(crate) fn run(args: ServeArgs, output: Output) -> Result<(), Failure> {
     result
 }
 
-async fn serve(args: ServeArgs, output: Output) -> Result<(), Failure> {
-    let server = Arc::new(Server::bind(args.options()).await.map_err(local)?);
+async fn serve(mut args: ServeArgs, output: Output) -> Result<(), Failure> {
+    let crawler = args.crawl.crawler(&mut args.stream)?;
+    let options = args.options(crawler.as_ref());
+    let server = Arc::new(Server::bind(options).await.map_err(local)?);
     let address = server.address();
     warn_if_reachable(address);
     let (state, is_json) = (args.state.clone(), args.json);
     let stop_limit = args.stream.stop_limit();
-    let follow = args.into_follow(&state)?;
+    let more_hosts = crawler.as_ref().map(|crawler| crawler.more.clone());
+    let follow = args.into_follow(&state, more_hosts)?;
     let stop = StopSignal::new();
     let shutdown = Shutdown::listen(stop.clone(), stop_limit, || ())?;
     // What is wrong with the arguments ends the command before it serves anybody.
@@ -128,7 +142,16 @@ async fn serve(args: ServeArgs, output: Output) -> Result<(), Failure> {
     let _ = log::print(Level::Info, &format!("serving at ws://{address}"));
     let (of_clients, stop_clients) = (server.clone(), stop.clone());
     let clients = tokio::spawn(async move { of_clients.run(stop_clients).await });
-    let result = follow_source(&follow, &server, first, &stop).await;
+    let crawled = async {
+        match &crawler {
+            Some(crawler) => crawler.run().await,
+            None => std::future::pending().await,
+        }
+    };
+    let result = tokio::select! {
+        result = follow_source(&follow, &server, first, &stop) => result,
+        never = crawled => match never {},
+    };
     stop.request();
     // It panics only with the process.
     let _ = clients.await;
