@@ -48,7 +48,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
             .try_for_each(|(name, max_bytes)| check(&binaries.join(name), *max_bytes))?;
         let folder = tools.package(target, &binaries)?;
         let file = archive(&folder)?;
-        println!("{}", file.display());
+        check_len(&file, MAX_ARCHIVE)?;
         try_archive(target, &file)?;
         if target == AARCH64 && !options.no_tests {
             tools.test(target)?;
@@ -158,7 +158,7 @@ impl Tools {
         let file = process::target("packages/wireproof-image.tar");
         let _ = fs::remove_file(&file);
         process::run(storage("push").arg(IMAGE).arg(format!("oci-archive:{}", file.display())))?;
-        println!("{}", file.display());
+        check_len(&file, MAX_IMAGE)?;
         outcome
     }
 }
@@ -178,6 +178,16 @@ fn check(binary: &Path, max_bytes: usize) -> Result<(), String> {
         Some(folder) => Err(format!("{}: it contains {folder}", binary.display())),
         None => Ok(()),
     }
+}
+
+/// Refuses a file that is too large.
+fn check_len(file: &Path, max_bytes: u64) -> Result<(), String> {
+    let bytes = fs::metadata(file).map_err(|error| process::at(file, &error))?.len();
+    println!("{}: {bytes} bytes", file.display());
+    if bytes > max_bytes {
+        return Err(format!("{}: more than {max_bytes} bytes", file.display()));
+    }
+    Ok(())
 }
 
 /// Unpacks an archive into an empty folder and tries its programs there, without this machine's variables.
@@ -264,6 +274,9 @@ const COMMAND: &str = "wireproof";
 /// The programs and their size limits in bytes.
 const PROGRAMS: [(&str, usize); 3] =
     [(COMMAND, 33 << 20), ("wireproof-archive", 94 << 20), (BENCH, 20 << 20)];
+/// Size limits in bytes of the compressed archive of a target, and of the image.
+const MAX_ARCHIVE: u64 = 60 << 20;
+const MAX_IMAGE: u64 = 64 << 20;
 const FILES: [&str; 6] = [
     "README.md",
     "CHANGELOG.md",

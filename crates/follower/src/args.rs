@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use clap::builder::{BoolishValueParser, FalseyValueParser};
 use clap::{ArgAction, Args, ValueHint};
 use delivery::LineForm;
-use net::http_server::AccessToken;
 
 use atproto::syntax::Nsid;
 use net::firehose::MoreHosts;
@@ -14,13 +13,13 @@ use net::hosts::parse_host_url;
 use net::http::Url;
 use verify::sync::Policy;
 
+use super::admin_args::AdminArgs;
 use super::condition::Condition;
 use super::delivery_args::{DELIVERY, DeliveryArgs};
 use super::line::ProofForm;
 use super::listing::Listing;
 use super::state;
 use super::verify_level::VerifyLevel;
-use crate::admin_api::access::{self, AdminAddress};
 use crate::failure::Failure;
 use crate::help::EXPERT;
 use crate::stream::{OPERATION, SOURCE, Start, StreamArgs};
@@ -162,22 +161,8 @@ pub struct FollowArgs {
     #[arg(long, env = "WIREPROOF_METRICS", value_name = "ADDRESS:PORT")]
     #[arg(help_heading = OPERATION)]
     pub(super) metrics: Option<SocketAddr>,
-    /// Serve an admin API at this address: ADDRESS:PORT or unix:PATH. It lists, adds and removes accounts and
-    /// collections, pauses and resumes, and shows states: `wireproof accounts`, `collections`, `status`, `pause` and
-    /// `resume` use it. It needs a token.
-    #[arg(long, env = "WIREPROOF_ADMIN", value_name = "ADDRESS")]
-    #[arg(help_heading = OPERATION)]
-    pub(super) admin: Option<AdminAddress>,
-    /// File with the token of --admin: 16 to 256 characters [default: the token in WIREPROOF_ADMIN_TOKEN].
-    #[arg(long, env = "WIREPROOF_ADMIN_TOKEN_FILE", value_name = "FILE")]
-    #[arg(value_hint = ValueHint::FilePath)]
-    #[arg(help_heading = OPERATION)]
-    pub(super) admin_token_file: Option<PathBuf>,
-    /// Allow an address of --admin that other machines reach. The token is sent unencrypted: put a TLS proxy in front
-    /// of it.
-    #[arg(long, env = "WIREPROOF_ADMIN_REMOTE", value_parser = FalseyValueParser::new())]
-    #[arg(help_heading = EXPERT)]
-    pub(super) admin_remote: bool,
+    #[command(flatten)]
+    pub(super) admin: AdminArgs,
     /// End after the lines of N events.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(help_heading = OPERATION)]
@@ -230,26 +215,13 @@ impl FollowArgs {
 
     /// These options without the options for printing and delivery that the environment can set.
     pub(super) fn without_delivery(mut self) -> Self {
-        (self.jetstream, self.condition, self.proof, self.admin) = (None, None, None, None);
+        (self.jetstream, self.condition, self.proof) = (None, None, None);
+        self.admin = AdminArgs::default();
         (self.ops, self.resync, self.verify_against) = (false, false, None);
         (self.delivery.to, self.delivery.stored.forget, self.delivery.all_from) =
             Default::default();
         (self.delivery.ack_stdin, self.delivery.backfill) = (false, false);
         self
-    }
-
-    /// The address of the admin API, and its token.
-    pub(super) fn admin(&self) -> Result<Option<(&AdminAddress, AccessToken)>, Failure> {
-        let Some(address) = &self.admin else { return Ok(None) };
-        if !address.is_local() && !self.admin_remote {
-            return Err(Failure::Usage(format!(
-                "--admin {address}: other machines reach this address: add --admin-remote"
-            )));
-        }
-        let token = access::read_token(self.admin_token_file.as_deref())?;
-        let token = AccessToken::new(&token);
-        let token = token.map_err(|error| Failure::Usage(format!("--admin: {error}")))?;
-        Ok(Some((address, token)))
     }
 
     /// Whether the repositories of accounts with a broken chain are fetched.
@@ -349,7 +321,7 @@ impl FollowArgs {
                 "--where: the cursor of a Jetstream moves with the printed lines, and would stay where none match: leave \
                  out --jetstream, or filter the output"
             }
-            () if self.admin.is_some() && self.jetstream.is_some() => {
+            () if self.admin.is_served() && self.jetstream.is_some() => {
                 "--admin: its states, histories and destinations need verified events: leave out --jetstream; \
                  SIGHUP reads the files of --dids again"
             }
@@ -362,7 +334,7 @@ impl FollowArgs {
             () if self.delivery.backfill && !self.names_accounts() => {
                 "--backfill: name the accounts with --dids, --did-file, --all-from or --collections"
             }
-            () if self.dids == ["none"] && self.admin.is_none() => {
+            () if self.dids == ["none"] && !self.admin.is_served() => {
                 "--dids none: add --admin, to add accounts"
             }
             () => return Ok(()),

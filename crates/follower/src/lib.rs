@@ -17,6 +17,7 @@ mod account_log;
 mod ack_stdin;
 mod admin;
 pub mod admin_api;
+mod admin_args;
 mod args;
 mod condition;
 mod control;
@@ -78,6 +79,7 @@ use deliveries::Deliveries;
 use lines_to_stdout::LinesToStdout;
 use repetition_marks::RepetitionMarks;
 
+pub use admin_args::AdminArgs;
 pub use args::FollowArgs;
 pub use delivery_args::{DELIVERY, OutboxArgs, SinkArgs};
 pub use destination::{Destination, DestinationParser};

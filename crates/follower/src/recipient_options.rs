@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Parser;
 use net::firehose::MoreHosts;
 
+use super::admin_args::AdminArgs;
 use super::args::FollowArgs;
 use crate::failure::Failure;
 use crate::stream::{Start, StreamArgs};
@@ -29,6 +30,8 @@ pub struct RecipientOptions {
     pub whole_repositories: bool,
     /// The address of the metrics.
     pub metrics: Option<SocketAddr>,
+    /// The admin API.
+    pub admin: AdminArgs,
     /// The number of events after which the run ends.
     pub events: Option<u64>,
     /// Hosts that are followed at the same time as one of the source; without a host of the source, they alone.
@@ -61,6 +64,7 @@ impl FollowArgs {
             resync: options.resync,
             whole_repositories: options.whole_repositories,
             metrics: options.metrics,
+            admin: options.admin,
             events: options.events,
             workers: options.workers,
             more_hosts: options.more_hosts,

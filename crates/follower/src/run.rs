@@ -79,7 +79,7 @@ impl<'a> Setup<'a> {
         args: &'a FollowArgs,
         stop: Option<StopSignal>,
     ) -> Result<Self, Failure> {
-        let token = args.admin()?;
+        let token = args.admin.socket()?;
         let changes = StoredChanges::load(&state::folder(args)?)?;
         let hosts = match &args.more_hosts {
             Some(_) if args.stream.host.is_empty() => Hosts::none(),

@@ -64,7 +64,7 @@ pub(super) fn first_contact_limit(
 /// name or need a state.
 pub(super) fn temporary_at_terminal(args: &mut FollowArgs) -> Result<Option<TempDir>, Failure> {
     let needs_state = args.state.is_some()
-        || args.admin.is_some()
+        || args.admin.is_served()
         || args.restart.is_some()
         || args.delivery.uses_outbox()
         || !args.reset_account.is_empty();

@@ -7,7 +7,7 @@
 //! | `serve_sent_events_total`, `serve_sent_bytes_total` | `form` |
 //! | `serve_refused_requests_total`, `serve_requests_total` | |
 //! | `serve_stored_events_total`, `serve_unproved_events_total`, `serve_repeated_events_total` | |
-//! | `serve_window_seconds`, `serve_directory_lag_seconds`, `serve_storage_waits` | |
+//! | `serve_window_seconds`, `serve_directory_lag_seconds`, `serve_storage_waits`, `serve_crawled_hosts` | |
 
 use std::fmt;
 use std::sync::Arc;
@@ -129,10 +129,12 @@ impl MoreSeries for ServeSeries {
                 self.0.directory_lag(),
             ),
         ];
+        let hosts = self.0.options.crawl.as_ref().map_or(0, |crawl| crawl.len());
+        let crawled = ("serve_crawled_hosts", "Hosts of lists, or that asked", hosts as f64);
         let waits = if self.0.log.wal.obstacle().is_some() { 1.0 } else { 0.0 };
         let help = "Whether events wait because they cannot be stored";
-        for (name, help, value) in gauges.into_iter().chain([("serve_storage_waits", help, waits)])
-        {
+        let waits = ("serve_storage_waits", help, waits);
+        for (name, help, value) in gauges.into_iter().chain([waits, crawled]) {
             let encoder = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             ConstGauge::new(value).encode(encoder)?;
         }

@@ -33,8 +33,8 @@ use crate::failure::Failure;
 use crate::network;
 use crate::stream::{Start, StreamArgs};
 use follower::{
-    EventLine, FollowArgs, LineRecipient, RecipientOptions, ResyncLines, Run, Setup, Status,
-    Unstored, micros,
+    AdminArgs, EventLine, FollowArgs, LineRecipient, RecipientOptions, ResyncLines, Run, Setup,
+    Status, Unstored, micros,
 };
 use frame_quota::{FrameQuota, is_undecodable};
 use series::ArchiveCounts;
@@ -110,6 +110,7 @@ impl ArchiveFollowArgs {
             resync: self.resync,
             whole_repositories: true,
             metrics: self.metrics,
+            admin: AdminArgs::default(),
             events: self.events,
             more_hosts: None,
             workers: self.workers,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ::serve::{Intake, Options, Server, Window};
 use clap::{Args, ValueHint};
-use follower::{FollowArgs, RecipientOptions, Run, Setup};
+use follower::{AdminArgs, FollowArgs, RecipientOptions, Run, Setup};
 use net::firehose::{MoreHosts, StopSignal};
 use serde::Serialize;
 
@@ -68,6 +68,8 @@ pub(crate) struct ServeArgs {
     /// Serve Prometheus metrics at /metrics of this address, and /health and /ready.
     #[arg(long, env = "WIREPROOF_METRICS", value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    admin: AdminArgs,
     /// End after N events.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     events: Option<u64>,
@@ -109,6 +111,7 @@ impl ServeArgs {
             resync: false,
             whole_repositories: false,
             metrics: self.metrics,
+            admin: self.admin,
             events: self.events,
             more_hosts,
             workers: self.workers,

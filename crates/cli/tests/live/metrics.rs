@@ -14,7 +14,7 @@ use simnet::servers::{Fault, FaultSchedule, Server};
 
 use crate::archives::archive_following;
 use crate::jetstream::{self, with_jetstream};
-use crate::{Running, follow, lines, quiet, seqs, with_commits};
+use crate::{Running, follow, lines, quiet, seqs, served, with_commits};
 
 fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
@@ -123,6 +123,11 @@ fn every_series_of_the_dashboard_is_served() {
     serve.args(["--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"]);
     let mut serving = Running::start(serve);
     let page = page + &page_with(&self::address(&mut serving), "wireproof_archive_clients 0.0");
+    let state = tempfile::tempdir().unwrap();
+    let mut serve = served::command(&sim, state.path());
+    serve.args(["--metrics", "127.0.0.1:0"]);
+    let mut serving = Running::start(serve);
+    let page = page + &page_with(&self::address(&mut serving), "wireproof_serve_storage_waits 0.0");
     let served: BTreeSet<&str> = page.lines().filter_map(served_name).collect();
     let shown = dashboard_names();
     assert!(shown.len() > 30, "{shown:?}");

@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
 use crate::{Running, schemas, stderr, with_commits};
 
 /// A server of a network's relay.
-fn command(sim: &Simulation, state: &std::path::Path) -> Command {
+pub(crate) fn command(sim: &Simulation, state: &std::path::Path) -> Command {
     let mut command = of_sources(sim, state);
     command.args(["--host", &sim.url(Server::Relay(0))]);
     command
@@ -246,3 +246,33 @@ fn a_host_that_asks_is_followed_where_its_domain_is_accepted_and_refused_elsewhe
     running.signal("TERM");
     assert_eq!(running.wait_for_code(), Some(0));
 }
+
+#[cfg(unix)]
+#[test]
+fn a_pause_by_the_admin_api_stops_the_intake_and_its_end_resumes_it_without_a_gap() {
+    let (sim, folder) = (with_commits(2), tempfile::tempdir().unwrap());
+    let socket = format!("unix:{}", folder.path().join("admin").display());
+    let mut command = command(&sim, &folder.path().join("state"));
+    command.args(["--admin", &socket]).env("WIREPROOF_ADMIN_TOKEN", TOKEN);
+    let (running, address) = start_command(command);
+    let admin = |command: &str| {
+        let mut admin = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+        admin.args([command, "--admin", &socket]).env("WIREPROOF_ADMIN_TOKEN", TOKEN);
+        let output = admin.output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let relay = [Server::Relay(0)];
+    assert_eq!(served_revs(&address, 2), sent_revs(&sim, &relay));
+    admin("pause");
+    assert!(admin("status").contains("paused"));
+    sim.write_commits(3);
+    assert_eq!(served_revs(&address, 2).len(), 2);
+    admin("resume");
+    assert_eq!(served_revs(&address, 5), sent_revs(&sim, &relay));
+    running.signal("TERM");
+    assert_eq!(running.wait_for_code(), Some(0));
+}
+
+#[cfg(unix)]
+const TOKEN: &str = "a-token-of-this-test";
