@@ -7,7 +7,7 @@ use std::process::Stdio;
 use clap::Args;
 
 use super::relay::Relay;
-use super::running::{Running, free_address};
+use super::running::{Running, free_address, token_file};
 use super::table;
 use crate::process;
 
@@ -47,11 +47,13 @@ fn pass(program: &str, client: &str, options: &Options) -> Result<String, String
     let folder = process::empty_folder("speed")?;
     let url = format!("ws://{}", free_address()?);
     let mut follow = relay.follow(program);
+    let token = token_file(&folder)?;
     follow.args(["--state", "state", "--outbox", "outbox", "--to", &url]).current_dir(&folder);
+    follow.args(["--ws-token-file", &token]);
     follow.stdout(Stdio::null()).stderr(Stdio::null());
     let mut process = Running(process::start(&mut follow)?);
     let lines = format!("{url}/lines");
-    let client = process::command(client, &[&lines, &options.events.to_string()]);
+    let client = process::command(client, &[&lines, &token, &options.events.to_string()]);
     let result = process.run_beside(client)?;
     process::terminate(&mut process.0)?;
     relay.end()?;

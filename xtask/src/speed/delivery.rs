@@ -8,7 +8,7 @@ use std::process::Stdio;
 use clap::Args;
 
 use super::relay::{PreparedCommits, Relay};
-use super::running::{Running, free_address};
+use super::running::{Running, free_address, token_file};
 use super::scraped;
 use super::table::{Pass, Table};
 use crate::process;
@@ -61,13 +61,18 @@ struct Receivers {
 
 impl Receivers {
     /// The value of `--to` for a destination, and its receiver if that is a process of ours.
-    fn start(&self, to: &str, commits: u64) -> Result<(String, Option<Running>), String> {
+    fn start(
+        &self,
+        to: &str,
+        token: &str,
+        commits: u64,
+    ) -> Result<(String, Option<Running>), String> {
         let address = free_address()?;
         let (url, mut command) = match to {
             "websocket" => {
                 let url = format!("ws://{address}");
                 let lines = format!("{url}/lines");
-                (url, process::command(&self.websocket, &[&lines, &commits.to_string()]))
+                (url, process::command(&self.websocket, &[&lines, token, &commits.to_string()]))
             }
             "webhook" => {
                 let url = format!("http://{address}/");
@@ -95,8 +100,12 @@ fn pass(
     follow.arg(folder.join("state")).current_dir(&folder);
     let _receiver = match to {
         Some(to) => {
-            let (url, receiver) = receivers.start(to, commits)?;
+            let token = token_file(&folder)?;
+            let (url, receiver) = receivers.start(to, &token, commits)?;
             follow.args(["--outbox", "outbox", "--to", &url]);
+            if to == "websocket" {
+                follow.args(["--ws-token-file", &token]);
+            }
             if to == "webhook" {
                 std::fs::write(folder.join("secret"), SECRET)
                     .map_err(|error| process::at(&folder, &error))?;

@@ -2,11 +2,12 @@
 
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use crate::process;
+use crate::process::{self, at};
 
 /// A process that ends with its owner.
 pub(super) struct Running(pub(super) Child);
@@ -55,6 +56,13 @@ pub(super) fn free_address() -> Result<SocketAddr, String> {
     let listener =
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
     listener.local_addr().map_err(|error| error.to_string())
+}
+
+/// Writes a token for WebSocket clients into `folder`, and returns the path of its file.
+pub(super) fn token_file(folder: &Path) -> Result<String, String> {
+    let path = folder.join("token");
+    std::fs::write(&path, "a-token-of-the-measurement").map_err(|error| at(&path, &error))?;
+    Ok(path.display().to_string())
 }
 
 /// How often a process is looked at.

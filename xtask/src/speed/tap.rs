@@ -15,7 +15,7 @@ use std::time::Instant;
 use clap::Args;
 
 use super::relay::Relay;
-use super::running::{Running, free_address};
+use super::running::{Running, free_address, token_file};
 use super::table::{Pass, Table};
 use crate::interop;
 use crate::process::{self, Usage};
@@ -109,15 +109,17 @@ impl Programs {
         let relay = Relay::start(&self.follow, &[size.as_slice(), &options].concat())?;
         let folder = process::empty_folder("speed")?;
         let address = free_address()?.to_string();
+        let token = token_file(&folder)?;
         let mut command = match server {
-            Server::Follow => self.follow(&relay, &address),
+            Server::Follow => self.follow(&relay, &address, &token),
             Server::Tap => self.tap(&relay, &address),
         };
         let since = Instant::now();
         command.current_dir(&folder).stdout(Stdio::null()).stderr(Stdio::null());
         let mut process = Running(process::start(&mut command)?);
         let url = format!("ws://{address}/channel");
-        let client = process::command(&self.client, &[&url, &scenario.events.to_string()]);
+        let events = scenario.events.to_string();
+        let client = process::command(&self.client, &[&url, &token, &events]);
         process.run_beside(client)?;
         let (seconds, usage) = (since.elapsed().as_secs_f64(), Usage::of(process.0.id()));
         process::terminate(&mut process.0)?;
@@ -130,8 +132,9 @@ impl Programs {
         })
     }
 
-    fn follow(&self, relay: &Relay, address: &str) -> Command {
+    fn follow(&self, relay: &Relay, address: &str, token: &str) -> Command {
         let mut follow = relay.follow(&self.follow);
+        follow.args(["--ws-token-file", token]);
         follow.args(["--state", "state", "--outbox", "outbox", "--all-from", &relay.pds.join(",")]);
         follow.args(["--to", &format!("ws://{address}")]);
         follow
