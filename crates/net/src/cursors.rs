@@ -99,6 +99,18 @@ impl FileCursors {
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    /// Deletes the file, if it exists.
+    ///
+    /// # Errors
+    /// If it cannot be deleted.
+    pub fn remove(self) -> Result<(), CursorError> {
+        let removed = match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => sync_folder(&self.path),
+        };
+        removed.map_err(|error| CursorError::new(&self.path, error))
+    }
 }
 
 impl CursorStore for FileCursors {

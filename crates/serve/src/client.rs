@@ -89,7 +89,7 @@ impl Client {
             Start::Future => i64::MAX,
         };
         // Earlier events are deleted, except for the commit that has the first number.
-        let after = form.read_after(from).max(shared.log.wal.floor().min(from - 1));
+        let after = form.read_after(from).max(shared.log.floor().min(from - 1));
         let reader = EventReader::new(shared.log.clone(), after);
         let mut messages = VecDeque::new();
         if let Start::Outdated { from, by_time } = start {

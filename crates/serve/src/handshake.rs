@@ -235,7 +235,7 @@ fn jetstream_start(
 
 /// The arrival after which every event is stored, and the last one that an event takes.
 fn bounds(shared: &Shared) -> (i64, i64) {
-    (shared.log.wal.floor(), *shared.log.stored().borrow())
+    (shared.log.floor(), *shared.log.stored().borrow())
 }
 
 /// A subprotocol of WebSocket, if the client offers it.

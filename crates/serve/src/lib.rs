@@ -22,6 +22,7 @@ mod directory;
 mod event;
 mod form;
 mod handshake;
+mod history;
 mod hosts;
 mod intake;
 mod jetstream;
@@ -42,7 +43,8 @@ mod unsigned;
 mod xrpc;
 
 pub use crawl::{AcceptedDomain, Crawl};
+pub use history::ServedArchive;
 pub use intake::{Intake, IntakeFailure};
-pub use log::Window;
+pub use log::{LogError, Window};
 pub use options::Options;
 pub use server::{Server, ServerError};

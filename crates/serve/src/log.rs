@@ -5,10 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use archive::{ArchiveError, ArchivedEvent, StoredGroup, StoredResult, Wal, WalOptions};
+use net::cursors::CursorError;
 use net::jetstream::EventKind;
 use tokio::sync::watch;
 
 use crate::event::ServedEvent;
+use crate::history::{History, ServedArchive};
 use crate::seq::MAX_NUMBERS;
 use crate::tail::Tail;
 
@@ -36,22 +38,37 @@ impl Default for Window {
 pub(crate) struct EventLog {
     pub(crate) wal: Wal,
     pub(crate) tail: Arc<Tail>,
+    /// The archive of what the window has deleted, if there is one.
+    pub(crate) history: Option<History>,
     groups: Groups,
     window: Window,
 }
 
 impl EventLog {
-    /// Opens the log in this folder, or begins it.
-    pub(crate) fn open(folder: &Path, window: Window) -> Result<Self, ArchiveError> {
-        let wal = Self::open_wal(folder, window)?;
+    /// Opens the log in a folder, or begins it.
+    pub(crate) fn open(
+        folder: &Path,
+        window: Window,
+        archive: Option<ServedArchive>,
+    ) -> Result<Self, LogError> {
+        let wal = Self::open_wal(&folder.join("window"), window, archive.is_some())?;
         let before = *wal.stored().borrow();
+        let history = match archive {
+            Some(archive) => Some(History::open(folder, archive, before)?),
+            None => {
+                History::interrupt(folder)?;
+                None
+            }
+        };
         let tail = Arc::new(Tail::new(window.memory_bytes, before));
-        Ok(Self { wal, tail, groups: Groups::default(), window })
+        Ok(Self { wal, tail, history, groups: Groups::default(), window })
     }
 
-    fn open_wal(folder: &Path, window: Window) -> Result<Wal, ArchiveError> {
+    fn open_wal(folder: &Path, window: Window, is_sealed: bool) -> Result<Wal, ArchiveError> {
         let mut options = WalOptions::default();
-        options.max_segment_bytes = (window.max_bytes / 16).clamp(MIN_SEGMENT, MAX_SEGMENT);
+        // Sealing takes as much memory as a segment.
+        let max_segment = if is_sealed { MAX_SEALED_SEGMENT } else { MAX_SEGMENT };
+        options.max_segment_bytes = (window.max_bytes / 16).clamp(MIN_SEGMENT, max_segment);
         options.max_segment_age = (window.max_age / 16).max(Duration::from_secs(1));
         options.max_gather = GATHER;
         options.max_pending_bytes = MAX_GROUP_BYTES;
@@ -77,6 +94,12 @@ impl EventLog {
         });
     }
 
+    /// The arrival after which every event can be read; 0 if no event was deleted.
+    pub(crate) fn floor(&self) -> i64 {
+        let floor = self.wal.floor();
+        self.history.as_ref().map_or(floor, |history| history.floor(floor))
+    }
+
     /// The last arrival that an event takes. It changes once the event is in memory.
     pub(crate) fn stored(&self) -> watch::Receiver<i64> {
         self.wal.stored()
@@ -87,17 +110,30 @@ impl EventLog {
         self.groups.get(group)
     }
 
-    /// Keeps closed segments, and deletes the segments outside of the window.
+    /// Keeps closed segments, and deletes the segments outside of the window. With an archive, segments that are sealed.
     pub(crate) fn maintain(&self) -> Result<(), ArchiveError> {
         let wal = &self.wal;
-        for segment in wal.closed_segments()? {
-            wal.keep(&segment)?;
+        if self.history.is_none() {
+            for segment in wal.closed_segments()? {
+                wal.keep(&segment)?;
+            }
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let cutoff = now.saturating_sub(self.window.max_age).as_micros();
         wal.forget_kept(self.window.max_bytes, i64::try_from(cutoff).unwrap_or(i64::MAX))?;
         Ok(())
     }
+}
+
+/// Why a log cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The files of the window.
+    #[error(transparent)]
+    Window(#[from] ArchiveError),
+    /// The file that says from when on the archive is complete.
+    #[error(transparent)]
+    History(#[from] CursorError),
 }
 
 /// An event that is being stored, as clients get it.
@@ -165,6 +201,7 @@ const MAX_GROUP_BYTES: usize = 8 << 20;
 /// Bounds of the size of a segment in bytes.
 const MIN_SEGMENT: u64 = 64 << 10;
 const MAX_SEGMENT: u64 = 256 << 20;
+const MAX_SEALED_SEGMENT: u64 = 64 << 20;
 
 /// Maximum size in bytes of the groups in memory that clients read from files.
 const MAX_GROUPS_BYTES: usize = 32 << 20;

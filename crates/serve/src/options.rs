@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::crawl::Crawl;
+use crate::history::ServedArchive;
 use crate::log::Window;
 
 /// Options of a [`Server`](crate::Server).
@@ -26,6 +27,8 @@ pub struct Options {
     pub origins: Vec<String>,
     /// The hosts that are followed next to those of the source. Default: none.
     pub crawl: Option<Arc<Crawl>>,
+    /// The archive of the events that leave the window. Default: none.
+    pub archive: Option<ServedArchive>,
     /// Time without an event taken after which a client gives way to another one that finds all places in use. Default: 60
     /// seconds.
     pub min_idle: Duration,
@@ -47,6 +50,7 @@ impl Options {
             max_clients_per_address: 64,
             origins: Vec::new(),
             crawl: None,
+            archive: None,
             min_idle: Duration::from_secs(60),
             handshake_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(60),

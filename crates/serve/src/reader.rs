@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use archive::{ArchiveError, WalReader};
+use archive::{ArchiveError, Replay, WalReader};
+use tokio::runtime::Handle;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::event::ServedEvent;
+use crate::history::next_events;
 use crate::log::{EventLog, SharedEvents};
 use crate::tail::TailRead;
 
@@ -22,14 +24,22 @@ pub(crate) struct EventReader {
 #[derive(Debug)]
 enum Files {
     Closed,
-    Open(WalReader),
+    Open(Source),
     Reading(Reading),
+}
+
+/// Where events are read from.
+#[derive(Debug)]
+enum Source {
+    Window(WalReader),
+    /// What the window has deleted, up to this arrival.
+    History(Replay, i64),
 }
 
 /// A group that is being read.
 #[derive(Debug)]
 struct Reading {
-    task: JoinHandle<(WalReader, Result<Option<SharedEvents>, ArchiveError>)>,
+    task: JoinHandle<Result<(Source, Option<SharedEvents>), ArchiveError>>,
     /// Events up to this arrival were in files when it began.
     until: i64,
 }
@@ -65,7 +75,7 @@ impl EventReader {
                 Ready::Events(events)
             }
             TailRead::UpToDate => Ready::UpToDate,
-            TailRead::Earlier if self.after < self.log.wal.floor() => Ready::Deleted,
+            TailRead::Earlier if self.after < self.log.floor() => Ready::Deleted,
             TailRead::Earlier => Ready::Stored,
         }
     }
@@ -83,12 +93,17 @@ impl EventReader {
         let until = reading.until;
         self.files = Files::Closed;
         // The task ends early only with the process.
-        let Ok((reader, events)) = read else { return Ok(Vec::new()) };
-        let Some(events) = events? else {
+        let Ok(read) = read else { return Ok(Vec::new()) };
+        let (source, events) = read?;
+        if matches!(source, Source::Window(_)) && self.after < self.log.wal.floor() {
+            // Events were deleted meanwhile, which the reader skips.
+            return Ok(Vec::new());
+        }
+        let Some(events) = events else {
             self.after = self.after.max(until);
             return Ok(Vec::new());
         };
-        self.files = Files::Open(reader);
+        self.files = Files::Open(source);
         let after = self.after;
         self.after = events.last().map_or(after, |last| last.arrival.max(after));
         // A group can begin before the first event that is wanted.
@@ -96,15 +111,43 @@ impl EventReader {
     }
 
     fn start_reading(&mut self) -> Reading {
-        let mut reader = match std::mem::replace(&mut self.files, Files::Closed) {
-            Files::Open(reader) => reader,
-            Files::Closed | Files::Reading(_) => self.log.wal.reader(self.after),
+        let floor = self.log.wal.floor();
+        let open = match std::mem::replace(&mut self.files, Files::Closed) {
+            Files::Open(source) => Some(source),
+            Files::Closed | Files::Reading(_) => None,
         };
+        let log = self.log.clone();
+        match open {
+            Some(Source::History(replay, until)) => self.read_history(Some(replay), until),
+            _ if self.after < floor && log.history.is_some() => self.read_history(None, floor),
+            Some(Source::Window(reader)) => self.read_window(reader),
+            None => self.read_window(log.wal.reader(self.after)),
+        }
+    }
+
+    fn read_window(&self, mut reader: WalReader) -> Reading {
         let (log, until) = (self.log.clone(), self.log.tail.before());
         let task = spawn_blocking(move || {
-            let group = reader.next_group();
-            let events = group.map(|group| group.map(|group| log.events_of(&group)));
-            (reader, events)
+            let group = reader.next_group()?;
+            let events = group.map(|group| log.events_of(&group));
+            Ok((Source::Window(reader), events))
+        });
+        Reading { task, until }
+    }
+
+    /// Reads the archive up to an arrival, on a thread, as it takes processor time.
+    fn read_history(&self, replay: Option<Replay>, until: i64) -> Reading {
+        let (log, after, runtime) = (self.log.clone(), self.after, Handle::current());
+        let task = spawn_blocking(move || {
+            runtime.block_on(async {
+                let history = log.history.as_ref().expect("it is read only if it is there");
+                let mut replay = match replay {
+                    Some(replay) => replay,
+                    None => history.replay(after, until).await?,
+                };
+                let events = next_events(&mut replay).await?;
+                Ok((Source::History(replay, until), events))
+            })
         });
         Reading { task, until }
     }

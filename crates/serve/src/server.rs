@@ -12,7 +12,8 @@ use net::client_places::ClientPlaces;
 use net::http_server::ConnectionLimits;
 use net::server_places::{Connections, Place, accept_tcp};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use tokio::runtime::Handle;
+use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::sleep;
 
 use crate::client::Client;
@@ -20,7 +21,7 @@ use crate::directory::{self, Directory};
 use crate::handshake::{self, Accepted};
 use crate::hosts::SourceHosts;
 use crate::intake::Intake;
-use crate::log::EventLog;
+use crate::log::{EventLog, LogError};
 use crate::metrics::{Metrics, ServeSeries};
 use crate::options::Options;
 use crate::shared::Shared;
@@ -45,7 +46,7 @@ pub enum ServerError {
     Folder(PathBuf, #[source] std::io::Error),
     /// The window cannot be opened.
     #[error(transparent)]
-    Window(#[from] archive::ArchiveError),
+    Window(#[from] LogError),
     /// The directory cannot be opened.
     #[error("the directory in {}: {}: delete directory.sqlite, and it is made anew from the window", .0.display(), .1)]
     Directory(PathBuf, #[source] rusqlite::Error),
@@ -60,7 +61,8 @@ impl Server {
         let folder = options.folder.clone();
         std::fs::create_dir_all(&folder)
             .map_err(|error| ServerError::Folder(folder.clone(), error))?;
-        let log = Arc::new(EventLog::open(&folder.join("window"), options.window)?);
+        let log = EventLog::open(&folder, options.window, options.archive.clone())?;
+        let log = Arc::new(log);
         let opened = Directory::open(&folder);
         let directory = opened.map_err(|error| ServerError::Directory(folder, error))?;
         let failed = |error| ServerError::Address(options.listen, error);
@@ -101,12 +103,14 @@ impl Server {
         let mut connections = JoinSet::new();
         let folder = shared.options.folder.clone();
         let (maintained, listed) = (maintain(shared), keep_directory(shared, &folder, &stop));
-        tokio::pin!(maintained, listed);
+        let sealed = seal(shared);
+        tokio::pin!(maintained, listed, sealed);
         let mut is_listed = false;
         loop {
             tokio::select! {
                 () = stop.requested() => break self.shared.log.wal.give_up(),
                 never = &mut maintained => match never {},
+                never = &mut sealed => match never {},
                 () = &mut listed, if !is_listed => is_listed = true,
                 Some(_) = connections.join_next() => {}
                 (stream, place) = handshakes.accept(accept) => {
@@ -131,6 +135,28 @@ async fn maintain(shared: &Shared) -> std::convert::Infallible {
             tracing::warn!(target: "wireproof::serve", "events wait, as they cannot be stored: {error}");
         }
         sleep(MAINTENANCE_INTERVAL).await;
+    }
+}
+
+/// Seals closed segments into the archive, if there is one: on a thread, as it takes processor time.
+async fn seal(shared: &Shared) -> std::convert::Infallible {
+    if shared.log.history.is_none() {
+        return std::future::pending().await;
+    }
+    loop {
+        let (log, runtime) = (shared.log.clone(), Handle::current());
+        let sealed = spawn_blocking(move || {
+            let history = log.history.as_ref().expect("it was there before");
+            runtime.block_on(history.seal(&log.wal))
+        });
+        // The thread ends early only with the process.
+        if let Ok(Err(error)) = sealed.await {
+            tracing::warn!(target: "wireproof::serve", "events cannot be sealed, and stay in the window: {error}");
+        }
+        tokio::select! {
+            () = shared.log.wal.segment_closed() => {}
+            () = sleep(SEAL_INTERVAL) => {}
+        }
     }
 }
 
@@ -187,5 +213,8 @@ const MAX_HANDSHAKES: usize = 128;
 const MAX_HEADER_BYTES: usize = 512 << 10;
 
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Time after which sealing is tried again.
+const SEAL_INTERVAL: Duration = Duration::from_secs(30);
 
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);

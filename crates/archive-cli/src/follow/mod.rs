@@ -155,7 +155,7 @@ async fn store(
     }
     let unstored = Unstored::new(run.stop.clone());
     let quota = Arc::<FrameQuota>::default();
-    let servers: Servers = Arc::new(AccountServers(run.statuses.clone()));
+    let servers = account_servers(run.statuses.clone());
     let sealer =
         Sealer::start(wal.clone(), archive.clone(), servers.clone(), counts, run.status.clone())?;
     let recipient = EventsToArchive {
@@ -259,7 +259,7 @@ async fn check_tables(archive: &Archive, status: &Status) -> Result<(), Failure>
 }
 
 /// The servers of accounts, which say whether an erased account is active again.
-type Servers = Arc<dyn ActiveAccounts>;
+pub(crate) type Servers = Arc<dyn ActiveAccounts>;
 
 /// Accounts' own servers, asked over the network of the run.
 struct AccountServers(ServerStatuses);
@@ -268,6 +268,11 @@ impl ActiveAccounts for AccountServers {
     fn is_active<'a>(&'a self, did: &'a str) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
         Box::pin(async { self.0.status(did).await.is_ok_and(|status| status.is_active) })
     }
+}
+
+/// Asks accounts' own servers whether they are active.
+pub(crate) fn account_servers(statuses: ServerStatuses) -> Servers {
+    Arc::new(AccountServers(statuses))
 }
 
 /// The thread that seals segments while the run goes on.

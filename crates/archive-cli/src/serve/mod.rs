@@ -7,16 +7,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::serve::{Intake, Options, Server, Window};
+use ::archive::Archive;
+use ::serve::{Intake, Options, ServedArchive, Server, Window};
 use clap::{Args, ValueHint};
 use follower::{AdminArgs, FollowArgs, RecipientOptions, Run, Setup};
-use net::firehose::{MoreHosts, StopSignal};
+use net::firehose::{MoreHosts, ServerStatuses, StopSignal};
 use serde::Serialize;
 
+use crate::erasure_key::ErasureKeyArgs;
 use crate::failure::Failure;
+use crate::follow::account_servers;
 use crate::interrupt::Shutdown;
 use crate::log::{self, Level};
-use crate::network;
+use crate::network::{self, Network};
 use crate::output::Output;
 use crate::stream::{Start, StreamArgs};
 use crawl::{CrawlArgs, Crawler};
@@ -53,6 +56,12 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "N", env = "WIREPROOF_WINDOW_MIB", default_value_t = 65_536)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     window_mib: u64,
+    /// Archive of what leaves the window, which clients can go back to: a folder, or the URL of an object store. This server alone
+    /// writes its events.
+    #[arg(long, value_name = "ARCHIVE", env = "WIREPROOF_SERVE_ARCHIVE", value_hint = ValueHint::DirPath)]
+    archive: Option<String>,
+    #[command(flatten)]
+    erasure_key: ErasureKeyArgs,
     /// Maximum number of clients of streams. Another one is refused, unless a client has read no event for a minute and gives
     /// way.
     #[arg(long, value_name = "N", default_value_t = 1_024)]
@@ -96,6 +105,16 @@ impl ServeArgs {
         options
     }
 
+    /// The archive, if there is one.
+    async fn archive(&self) -> Result<Option<ServedArchive>, Failure> {
+        let Some(address) = &self.archive else { return Ok(None) };
+        let archive = self.erasure_key.add_to(Archive::open(address)?)?;
+        archive.check_logs().await?;
+        let network = Network::open(&self.stream.network, &[])?;
+        let servers = ServerStatuses::new(network.xrpc, network.resolver);
+        Ok(Some(ServedArchive { archive, servers: account_servers(servers) }))
+    }
+
     /// The options of the run that verifies.
     fn into_follow(
         self,
@@ -129,7 +148,8 @@ pub(crate) fn run(args: ServeArgs, output: Output) -> Result<(), Failure> {
 
 async fn serve(mut args: ServeArgs, output: Output) -> Result<(), Failure> {
     let crawler = args.crawl.crawler(&mut args.stream)?;
-    let options = args.options(crawler.as_ref());
+    let mut options = args.options(crawler.as_ref());
+    options.archive = args.archive().await?;
     let server = Arc::new(Server::bind(options).await.map_err(local)?);
     let address = server.address();
     warn_if_reachable(address);

@@ -247,6 +247,33 @@ fn a_host_that_asks_is_followed_where_its_domain_is_accepted_and_refused_elsewhe
     assert_eq!(running.wait_for_code(), Some(0));
 }
 
+#[test]
+fn clients_go_back_over_the_archive_of_what_has_left_the_window() {
+    let (sim, folder) = (with_commits(1_500), tempfile::tempdir().unwrap());
+    let archive = folder.path().join("archive");
+    let expected = sent_revs(&sim, &[Server::Relay(0)]);
+    let start = || {
+        let mut command = command(&sim, &folder.path().join("state"));
+        command.args(["--window-mib", "1", "--archive"]).arg(&archive);
+        start_command(command)
+    };
+    let (running, address) = start();
+    assert_eq!(served_revs(&address, expected.len()), expected);
+    running.signal("TERM");
+    assert_eq!(running.wait_for_code(), Some(0));
+    let (running, address) = start();
+    assert_eq!(served_revs(&address, expected.len()), expected, "after a restart too");
+    running.signal("TERM");
+    assert_eq!(running.wait_for_code(), Some(0));
+    let window = folder.path().join("state/window");
+    let files = std::fs::read_dir(window).unwrap().filter_map(|file| file.unwrap().metadata().ok());
+    let bytes: u64 = files.map(|file| file.len()).sum();
+    assert!(bytes < 2 << 20, "{bytes} bytes in the window");
+    let mut verify = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+    let verified = verify.args(["archive", "verify"]).arg(&archive).output().unwrap();
+    assert!(verified.status.success(), "{}", stderr(&verified));
+}
+
 #[cfg(unix)]
 #[test]
 fn a_pause_by_the_admin_api_stops_the_intake_and_its_end_resumes_it_without_a_gap() {

@@ -2,6 +2,7 @@
 
 mod cursors;
 mod directory;
+mod history;
 mod jetstreams;
 mod slow;
 
