@@ -1,4 +1,4 @@
-//! The hosts that are followed next to those that the operator names: those of lists, and those that ask for it.
+//! The hosts that are followed next to the operator's: from lists of relays, and at their own request.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! The archive next to the window: closed segments are sealed into it before the window deletes them, and clients read from
-//! it what the window no longer has.
+//! The archive next to the window: closed segments are sealed into it before the window deletes them, and clients read deleted
+//! events from it.
 //!
 //! The number of an event in the archive is its arrival, as in the window: so the two meet at the window's floor, without a
 //! gap or a repetition.

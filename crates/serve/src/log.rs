@@ -38,7 +38,7 @@ impl Default for Window {
 pub(crate) struct EventLog {
     pub(crate) wal: Wal,
     pub(crate) tail: Arc<Tail>,
-    /// The archive of what the window has deleted, if there is one.
+    /// The archive of the events that the window has deleted, if there is one.
     pub(crate) history: Option<History>,
     groups: Groups,
     window: Window,

@@ -25,7 +25,7 @@ pub struct Options {
     pub max_clients_per_address: usize,
     /// Origins of web pages that may connect, such as `https://app.example`, or `*`. Default: none.
     pub origins: Vec<String>,
-    /// The hosts that are followed next to those of the source. Default: none.
+    /// The hosts that are followed next to the source's. Default: none.
     pub crawl: Option<Arc<Crawl>>,
     /// The archive of the events that leave the window. Default: none.
     pub archive: Option<ServedArchive>,

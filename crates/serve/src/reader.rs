@@ -32,7 +32,7 @@ enum Files {
 #[derive(Debug)]
 enum Source {
     Window(WalReader),
-    /// What the window has deleted, up to this arrival.
+    /// Events that the window has deleted, up to this arrival.
     History(Replay, i64),
 }
 

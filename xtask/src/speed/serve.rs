@@ -6,7 +6,7 @@
 //! | relay, `serve` frames | all PDSs at the same time | `subscribeRepos` |
 //! | Jetstream, `serve` JSON | a relay | `/subscribe` |
 //!
-//! The network makes commits at a constant rate. Measured is the processor time of the server alone, while each client receives
+//! The network makes commits at a constant rate. Measured is the processor time of the server alone, while every client receives
 //! a number of messages, after a warm-up in which it looks up the keys of accounts.
 
 use std::io::{BufRead, BufReader};
@@ -29,7 +29,7 @@ pub(crate) struct Options {
     /// Number of accounts.
     #[arg(long, default_value_t = 20_000)]
     accounts: u32,
-    /// Numbers of clients, with commits a second, and messages that each receives.
+    /// Numbers of clients, with commits a second, and messages for every client.
     #[arg(long, value_delimiter = ',', default_values = ["1:1000:20000", "100:300:4000", "1000:60:1000"])]
     loads: Vec<String>,
     /// Number of passes of each row.
@@ -43,7 +43,7 @@ pub(crate) struct Options {
     publish: bool,
 }
 
-/// Measures all servers in turn, for each load.
+/// Measures all servers in turn, by load.
 pub(super) fn measure(program: &str, options: &Options) -> Result<(), String> {
     let programs = Programs {
         wireproof: program.to_owned(),

@@ -59,7 +59,7 @@ async fn a_cursor_reaches_back_over_the_archive_and_no_event_is_missing_or_twice
     let mut client = server.connect(&format!("{FRAMES}?cursor={early}")).await;
     assert_eq!(numbers(&mut client, expected.len() - 4).await, expected[4..]);
     let next = server.store_at(NOW, &identity("did:web:a.test")).await;
-    assert_eq!(numbers(&mut client, 1).await, [seq_of(next)], "and then what is new");
+    assert_eq!(numbers(&mut client, 1).await, [seq_of(next)], "and then the new one");
     let path = format!("/subscribe?cursor={}", arrivals[1]);
     let first = server.connect(&path).await.json().await;
     assert_eq!(first["time_us"], arrivals[1], "{first}");
