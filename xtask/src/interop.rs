@@ -172,13 +172,20 @@ pub(crate) fn build_jetstream() -> Result<PathBuf, String> {
     install("jetstream", JETSTREAM, JETSTREAM_VERSION)
 }
 
-/// Builds a program of a Go module as its module pins it, and returns its path.
+/// Builds a program of a Go module, with the packages that it names, and returns its path.
 fn install(name: &str, package: &str, version: &str) -> Result<PathBuf, String> {
-    let bin = folder().join("measured");
-    let package = format!("{package}@{version}");
-    let mut go = process::command("go", &["install", "-ldflags=-s -w", &package]);
-    process::run(go.current_dir(process::target("")).env("GOBIN", &bin))?;
-    Ok(bin.join(name))
+    let to = folder().join("measured").join(name);
+    fs::create_dir_all(&to).map_err(|error| at(&to, &error))?;
+    let go = |args: &[&str]| {
+        let mut go = process::command("go", args);
+        process::run(go.current_dir(&to).env("GOFLAGS", "-mod=mod").env("GOWORK", "off"))
+    };
+    if !to.join("go.mod").exists() {
+        go(&["mod", "init", "measured"])?;
+    }
+    go(&["get", &format!("{package}@{version}")])?;
+    go(&["build", "-ldflags=-s -w", "-o", name, package])?;
+    Ok(to.join(name))
 }
 
 /// The version of a module with one.
