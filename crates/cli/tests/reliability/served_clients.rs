@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::TcpStream;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -191,6 +192,8 @@ struct Scene {
     initial: Records,
     folder: tempfile::TempDir,
     address: String,
+    /// More arguments of the server.
+    args: Vec<String>,
 }
 
 impl Scene {
@@ -198,7 +201,12 @@ impl Scene {
         let spec = Spec { accounts: 5, records: 0, jetstreams: 0, ..Spec::default() };
         let (sim, folder) = (Simulation::start(spec).unwrap(), tempfile::tempdir().unwrap());
         let initial = expected(&sim);
-        Self { sim, initial, folder, address: conformance::own_address().to_string() }
+        let address = conformance::own_address().to_string();
+        Self { sim, initial, folder, address, args: Vec::new() }
+    }
+
+    fn archive(&self) -> PathBuf {
+        self.folder.path().join("archive")
     }
 
     /// Starts the server. Its document is no line of events.
@@ -207,7 +215,8 @@ impl Scene {
         let script = format!("{limit} exec \"$@\" > /dev/null");
         let mut command = Command::new("sh");
         command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_wireproof"), "serve"]).args(args);
-        command.args(["--listen", &self.address]).env("XDG_CONFIG_HOME", "/nonexistent");
+        command.args(["--listen", &self.address]).args(&self.args);
+        command.env("XDG_CONFIG_HOME", "/nonexistent");
         Follow::spawn(command, run)
     }
 
@@ -251,6 +260,33 @@ fn after_kills_of_the_server_the_source_and_clients_every_form_has_every_record_
         let connections = client.end();
         report(&format!("{form:?}: {connections} connections"));
     }
+}
+
+#[test]
+fn after_kills_of_a_server_with_an_archive_a_new_client_gets_every_commit_from_the_first_on() {
+    let mut scene = Scene::new();
+    let archive = scene.archive().display().to_string();
+    scene.args = ["--window-mib", "1", "--archive", &archive].map(str::to_owned).into();
+    let rounds = scaled(6, 60);
+    for round in 0..rounds {
+        let running = scene.serve(round, "");
+        scene.sim.write_commits(250);
+        std::thread::sleep(Duration::from_millis(150 + 170 * (round as u64 % 5)));
+        running.kill();
+    }
+    let mut last = scene.serve(rounds, "");
+    last.wait_for_connection(&scene.sim);
+    let expected = expected(&scene.sim);
+    let clients = scene.clients();
+    last.wait_until("every record", |_| clients.iter().all(|(_, client)| client.has(&expected)));
+    assert!(last.interrupt().is_orderly());
+    for (_, client) in clients {
+        client.end();
+    }
+    let mut verify = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+    let verified = verify.args(["archive", "verify", &archive]).output().unwrap();
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+    assert!(!String::from_utf8_lossy(&verified.stdout).contains(" 0 events"), "it has some");
 }
 
 /// Files that reach a size limit fail as on a full disk.
