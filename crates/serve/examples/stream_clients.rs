@@ -140,9 +140,9 @@ fn arrival(message: &[u8]) -> Option<i64> {
         message.get(at + key.len()..)
     };
     if message.first() == Some(&b'{') {
-        let digits = after(b"\"time_us\":")?.iter().take_while(|byte| byte.is_ascii_digit());
-        return digits.fold(Some(0), |number: Option<i64>, digit| {
-            number?.checked_mul(10)?.checked_add(i64::from(digit - b'0'))
+        let mut digits = after(b"\"time_us\":")?.iter().take_while(|byte| byte.is_ascii_digit());
+        return digits.try_fold(0_i64, |number, digit| {
+            number.checked_mul(10)?.checked_add(i64::from(digit - b'0'))
         });
     }
     let number = u64::from_be_bytes(*after(b"cseq\x1b")?.first_chunk()?);

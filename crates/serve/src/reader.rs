@@ -33,7 +33,7 @@ enum Files {
 enum Source {
     Window(WalReader),
     /// Events that the window has deleted, up to this arrival.
-    History(Replay, i64),
+    History(Box<Replay>, i64),
 }
 
 /// A group that is being read.
@@ -136,14 +136,14 @@ impl EventReader {
     }
 
     /// Reads the archive up to an arrival, on a thread, as it takes processor time.
-    fn read_history(&self, replay: Option<Replay>, until: i64) -> Reading {
+    fn read_history(&self, replay: Option<Box<Replay>>, until: i64) -> Reading {
         let (log, after, runtime) = (self.log.clone(), self.after, Handle::current());
         let task = spawn_blocking(move || {
             runtime.block_on(async {
                 let history = log.history.as_ref().expect("it is read only if it is there");
                 let mut replay = match replay {
                     Some(replay) => replay,
-                    None => history.replay(after, until).await?,
+                    None => Box::new(history.replay(after, until).await?),
                 };
                 let events = next_events(&mut replay).await?;
                 Ok((Source::History(replay, until), events))
