@@ -12,6 +12,7 @@ use net::cursors::{CursorError, CursorStore, FileCursors};
 
 use crate::event::{ServedEvent, kind_of};
 use crate::log::SharedEvents;
+use crate::repeats::RecentEvents;
 
 /// An archive for the events of a server, which alone writes to it.
 #[derive(Clone)]
@@ -76,6 +77,22 @@ impl History {
             wal.seal_confirmed(segment, &self.served.archive, &*self.served.servers).await?;
         }
         Ok(segments.len())
+    }
+
+    /// The events after one arrival, up to another, which a source may send again.
+    pub(crate) async fn recent(
+        &self,
+        after: i64,
+        until: i64,
+    ) -> Result<RecentEvents, ArchiveError> {
+        let mut recent = RecentEvents::default();
+        if after < until {
+            let mut replay = self.replay(after, until).await?;
+            while let Some(replayed) = replay.next().await? {
+                recent.add(&replayed.event());
+            }
+        }
+        Ok(recent)
     }
 
     /// The events that arrived after one arrival, up to another.

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::event::ServedEvent;
 use crate::history::{History, ServedArchive};
+use crate::repeats::{RecentEvents, earliest};
 use crate::seq::MAX_NUMBERS;
 use crate::tail::Tail;
 
@@ -40,13 +41,15 @@ pub(crate) struct EventLog {
     pub(crate) tail: Arc<Tail>,
     /// The archive of the events that the window has deleted, if there is one.
     pub(crate) history: Option<History>,
+    /// The events of the archive that a source may send again.
+    pub(crate) archived: RecentEvents,
     groups: Groups,
     window: Window,
 }
 
 impl EventLog {
     /// Opens the log in a folder, or begins it.
-    pub(crate) fn open(
+    pub(crate) async fn open(
         folder: &Path,
         window: Window,
         archive: Option<ServedArchive>,
@@ -60,8 +63,12 @@ impl EventLog {
                 None
             }
         };
+        let archived = match &history {
+            Some(history) => history.recent(earliest(before), wal.floor()).await?,
+            None => RecentEvents::default(),
+        };
         let tail = Arc::new(Tail::new(window.memory_bytes, before));
-        Ok(Self { wal, tail, history, groups: Groups::default(), window })
+        Ok(Self { wal, tail, history, archived, groups: Groups::default(), window })
     }
 
     fn open_wal(folder: &Path, window: Window, is_sealed: bool) -> Result<Wal, ArchiveError> {

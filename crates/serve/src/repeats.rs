@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
+use archive::ArchivedEvent;
 use kernels::sha256;
 
 use crate::log::EventLog;
@@ -21,21 +22,13 @@ type Hash = [u8; 16];
 impl Repeats {
     /// The last events of the log.
     pub(crate) fn of_log(log: &EventLog) -> Self {
-        let stored = *log.stored().borrow();
-        let mut reader = log.wal.reader(stored.saturating_sub(REPEATED_MICROS));
-        let (mut hashes, mut last) = (HashSet::new(), HashMap::<Box<str>, i64>::new());
+        let mut reader = log.wal.reader(earliest(*log.stored().borrow()));
+        let mut repeats = log.archived.clone();
         // Events that cannot be read are stored again.
         while let Ok(Some(group)) = reader.next_group() {
-            if hashes.len() > MAX_HASHES {
-                hashes.clear();
-            }
-            for event in group.events() {
-                hashes.insert(hash(event.host, event.frame));
-                let seq = event.seq.unwrap_or(i64::MAX);
-                let greatest = last.entry(event.host.into()).or_insert(seq);
-                *greatest = seq.max(*greatest);
-            }
+            group.events().iter().for_each(|event| repeats.add(event));
         }
+        let RecentEvents { hashes, last } = repeats;
         Self { hashes: Mutex::new(hashes), last }
     }
 
@@ -48,6 +41,31 @@ impl Repeats {
         let mut hashes = self.hashes.lock().unwrap_or_else(PoisonError::into_inner);
         hashes.remove(&hash(host, frame))
     }
+}
+
+/// The events that a source may send again, and the greatest sequence number of each host.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RecentEvents {
+    hashes: HashSet<Hash>,
+    last: HashMap<Box<str>, i64>,
+}
+
+impl RecentEvents {
+    /// Adds an event of the log or of the archive.
+    pub(crate) fn add(&mut self, event: &ArchivedEvent<'_>) {
+        if self.hashes.len() > MAX_HASHES {
+            self.hashes.clear();
+        }
+        self.hashes.insert(hash(event.host, event.frame));
+        let seq = event.seq.unwrap_or(i64::MAX);
+        let greatest = self.last.entry(event.host.into()).or_insert(seq);
+        *greatest = seq.max(*greatest);
+    }
+}
+
+/// The arrival after which events can be unacknowledged, of a log with this last one.
+pub(crate) fn earliest(last: i64) -> i64 {
+    last.saturating_sub(REPEATED_MICROS)
 }
 
 fn hash(host: &str, frame: &[u8]) -> Hash {

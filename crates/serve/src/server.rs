@@ -61,7 +61,7 @@ impl Server {
         let folder = options.folder.clone();
         std::fs::create_dir_all(&folder)
             .map_err(|error| ServerError::Folder(folder.clone(), error))?;
-        let log = EventLog::open(&folder, options.window, options.archive.clone())?;
+        let log = EventLog::open(&folder, options.window, options.archive.clone()).await?;
         let log = Arc::new(log);
         let opened = Directory::open(&folder);
         let directory = opened.map_err(|error| ServerError::Directory(folder, error))?;
