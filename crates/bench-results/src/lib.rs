@@ -31,6 +31,6 @@ pub use unavailable::Unavailable;
 pub use variant::FORCED;
 
 /// How a run works, and the meaning of its numbers: `bench/METHOD.md`.
-pub const METHOD: &str = include_str!("../../../bench/METHOD.md");
+pub const METHOD: &str = include_str!("../METHOD.md");
 /// The known biases of the suite: `bench/BIAS.md`.
-pub const BIAS: &str = include_str!("../../../bench/BIAS.md");
+pub const BIAS: &str = include_str!("../BIAS.md");
