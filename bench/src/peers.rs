@@ -68,7 +68,7 @@ struct TaskPeers(BTreeMap<String, Vec<String>>);
 
 impl TaskPeers {
     fn read() -> Self {
-        let tasks = serde_json::from_str(include_str!("../runners/tasks.json"));
+        let tasks = serde_json::from_str(include_str!("../tasks.json"));
         Self(tasks.expect("a test reads this file"))
     }
 
