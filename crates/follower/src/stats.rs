@@ -80,7 +80,7 @@ impl RunStats {
         self.hosts.iter().map_while(OnceLock::get).map(String::as_str)
     }
 
-    /// Whether a host is one of those that were added.
+    /// Whether a host was added to the run, and is not named by the arguments.
     pub(super) fn is_added(&self, index: usize) -> bool {
         index >= self.named_hosts
     }

@@ -49,7 +49,7 @@ async fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// What a client has received.
+/// The messages of a client.
 #[derive(Default)]
 struct Received {
     messages: u64,

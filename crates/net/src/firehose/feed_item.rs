@@ -232,7 +232,7 @@ pub enum Notice {
     HostAdded {
         /// The host.
         host: HostId,
-        /// What was added.
+        /// Its URL and role.
         added: AddedHost,
         /// The cursor of an earlier run.
         cursor: Option<u64>,

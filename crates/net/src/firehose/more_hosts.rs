@@ -31,7 +31,7 @@ pub struct AddedHost {
     pub role: HostRole,
 }
 
-/// What a host may say.
+/// The role of a host: about which accounts its unsigned events are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostRole {
     /// `#account` and `#identity`, which nobody signs, about any account.
@@ -47,7 +47,7 @@ impl MoreHosts {
         Self(Arc::new(Shared { max_events_per_s, is_complete, hosts, added }))
     }
 
-    /// Adds a host. The caller adds each once, and not too many: 100 KiB are needed for one.
+    /// Adds a host. The caller limits their number: every host has a connection and its buffers.
     pub fn add(&self, host: AddedHost) {
         self.hosts().push(host);
         self.0.added.notify_one();

@@ -85,7 +85,7 @@ async fn an_archive_that_has_not_seen_every_event_has_a_history_from_its_return_
     while server.shared.log.wal.floor() <= returned {
         store(&server).await;
     }
-    assert_eq!(server.shared.log.floor(), returned, "what it stored since then can be read");
+    assert_eq!(server.shared.log.floor(), returned, "events since then can be read");
     let mut client = server.connect(&format!("{FRAMES}?cursor={}", seq_of(returned))).await;
     assert!(seq(&client.frame().await) > seq_of(returned));
     server.stop().await;

@@ -42,7 +42,7 @@ pub(super) struct NetworkState {
     clock: Mutex<WriteClock>,
     /// How far the clocks are ahead of this machine's, in microseconds.
     skew: Arc<AtomicI64>,
-    /// What the Jetstreams make of it.
+    /// The dictionaries and hosted archives of the Jetstreams.
     pub(super) jetstream_state: JetstreamState,
 }
 

@@ -24,7 +24,7 @@ pub(super) use sealed::SealedArchive;
 use zstandard::Dictionaries;
 pub use zstandard::{V1_DICTIONARY_ID, V2_DICTIONARY_ID};
 
-/// What the Jetstreams of a network make of its events.
+/// The dictionaries and hosted archives of a network's Jetstreams.
 #[derive(Debug, Default)]
 pub(super) struct JetstreamState {
     /// The dictionaries, once they are trained.
