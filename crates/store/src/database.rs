@@ -9,7 +9,8 @@
 //! | `recent` | a stream, and the hashes of the last printed events, which its cursor alone does not tell from others |
 //! | `stream_checksum` | the one checksum of all rows of `cursor` and `printed` |
 //!
-//! A row of `account` or `key` has its own checksum; rows of earlier versions have none until they are written again.
+//! A row of `account` or `key` has its own checksum. One without a checksum is damaged: a fault of the length of the
+//! row's header moves its columns, and the last one is missing.
 //!
 //! Anyone can name accounts that do not exist. So an account without a commit has a row only while it is
 //! desynchronized, and the number of these rows is bounded.
@@ -29,6 +30,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
 use verify::sync::{AccountState, Head, SyncState};
 
 use crate::checksum::Checksum;
+use crate::keys;
 use crate::sqlite_file::{self, FileFormat, MAX_CHECKED_BYTES};
 use crate::streams::{self, Streams};
 
@@ -102,7 +104,11 @@ fn migrate(writer: &mut Connection, version: i64) -> Result<(), StoreFault> {
     if version <= 2 {
         transaction.execute_batch(MIGRATION_FROM_2)?;
     }
-    transaction.execute_batch(MIGRATION_FROM_3)?;
+    if version <= 3 {
+        transaction.execute_batch(MIGRATION_FROM_3)?;
+    }
+    seal_accounts(&transaction)?;
+    keys::seal(&transaction)?;
     streams::seal(&transaction)?;
     transaction.pragma_update(None, "user_version", FORMAT.version)?;
     crash_point("state/migrating");
@@ -113,6 +119,23 @@ fn migrate(writer: &mut Connection, version: i64) -> Result<(), StoreFault> {
         let _ = writer.execute_batch("VACUUM");
     }
     Ok(())
+}
+
+/// Stores the checksums of accounts that have none, some at a time.
+fn seal_accounts(transaction: &Connection) -> Result<(), StoreFault> {
+    let mut select = transaction.prepare(SELECT_WITHOUT_CHECKSUM)?;
+    let mut update = transaction.prepare("UPDATE account SET checksum = ?2 WHERE did = ?1")?;
+    let mut last = String::new();
+    loop {
+        let rows = select.query_map([&last], |row| Ok((row.get(6)?, AccountRow::of(row)?)))?;
+        let rows = rows.collect::<Result<Vec<(String, AccountRow)>, _>>()?;
+        let Some((newest, _)) = rows.last() else { return Ok(()) };
+        last.clone_from(newest);
+        for (did, row) in rows {
+            let state = row.state().map_err(damaged(&did))?;
+            update.execute(params![did, checksum(&did, &state)])?;
+        }
+    }
 }
 
 /// Marks accounts as desynchronized whose resync ended with the last process.
@@ -220,14 +243,18 @@ impl AccountRow {
         })
     }
 
-    /// The state, if no column has an impossible value.
+    /// The state, if the checksum is the one of the row.
     fn into_state(self, did: &str) -> Result<AccountState, StoreFault> {
-        let state = self.try_into_state(did);
-        state.map_err(|column| StoreFault::Damaged(format!("{column} of {did}")))
+        let state = self.state().map_err(damaged(did))?;
+        if self.checksum == Some(checksum(did, &state)) {
+            Ok(state)
+        } else {
+            Err(damaged(did)("checksum"))
+        }
     }
 
     /// The state, or the name of a column with an impossible value.
-    fn try_into_state(self, did: &str) -> Result<AccountState, &'static str> {
+    fn state(&self) -> Result<AccountState, &'static str> {
         let head = match (&self.rev, &self.data, &self.commit) {
             (None, None, None) => None,
             (Some(rev), Some(data), Some(commit)) => Some(Head {
@@ -238,13 +265,13 @@ impl AccountRow {
             _ => return Err("head"),
         };
         let sync = SYNC_STATES.into_iter().find(|state| *state as u8 == self.sync).ok_or("sync")?;
-        let account = AccountState { head, sync, is_active: self.is_active };
-        if self.checksum.is_none_or(|stored| stored == checksum(did, &account)) {
-            Ok(account)
-        } else {
-            Err("checksum")
-        }
+        Ok(AccountState { head, sync, is_active: self.is_active })
     }
+}
+
+/// The fault of an account's row with a damaged column.
+fn damaged(did: &str) -> impl Fn(&str) -> StoreFault {
+    move |column| StoreFault::Damaged(format!("{column} of {did}"))
 }
 
 /// An error of a state file. The file is unchanged.
@@ -406,7 +433,7 @@ CREATE TABLE account (
     "commit" BLOB,
     sync INTEGER NOT NULL,
     active INTEGER NOT NULL,
-    checksum INTEGER
+    checksum INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX account_out_of_step ON account (sync) WHERE sync <> 0;
@@ -418,7 +445,7 @@ CREATE TABLE key (
     key TEXT NOT NULL,
     fetched INTEGER NOT NULL,
     host TEXT,
-    checksum INTEGER
+    checksum INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE printed (
@@ -457,8 +484,8 @@ const MIGRATION_FROM_3: &str = "
 CREATE TABLE recent (stream TEXT PRIMARY KEY NOT NULL, hashes BLOB NOT NULL) STRICT, WITHOUT ROWID;
 ";
 
-/// Application id: `WPst`.
-const FORMAT: FileFormat = FileFormat { application_id: 0x5750_7374, version: 4, schema: SCHEMA };
+/// Application id: `WPst`. Up to version 4, rows could be without a checksum.
+const FORMAT: FileFormat = FileFormat { application_id: 0x5750_7374, version: 5, schema: SCHEMA };
 
 /// Maximum number of accounts without a commit.
 pub(crate) const MAX_WITHOUT_HEAD: u32 = 32_768;
@@ -471,6 +498,10 @@ const SELECT_ACCOUNT: &str =
 
 const SELECT_ACCOUNTS: &str =
     r#"SELECT rev, data, "commit", sync, active, checksum, did FROM account ORDER BY did"#;
+
+const SELECT_WITHOUT_CHECKSUM: &str = r#"
+SELECT rev, data, "commit", sync, active, checksum, did FROM account
+WHERE did > ?1 AND checksum IS NULL ORDER BY did LIMIT 1000"#;
 
 const UPSERT_ACCOUNT: &str = r#"
 INSERT INTO account (did, rev, data, "commit", sync, active, checksum)
@@ -517,9 +548,9 @@ mod tests {
         let fault = fault_of_opening(|other| {
             other.execute_batch(SCHEMA).unwrap();
             other.pragma_update(None, "application_id", FORMAT.application_id).unwrap();
-            other.pragma_update(None, "user_version", 5).unwrap();
+            other.pragma_update(None, "user_version", 6).unwrap();
         });
-        assert_eq!(fault, StoreFault::OtherVersion { found: 5, known: 4 });
+        assert_eq!(fault, StoreFault::OtherVersion { found: 6, known: 5 });
     }
 
     #[test]

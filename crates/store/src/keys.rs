@@ -1,6 +1,6 @@
 //! The rows of keys. A damaged one is like none: the key is looked up again.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::checksum::Checksum;
 use crate::database::StoreFault;
@@ -28,17 +28,35 @@ impl StoredKey {
 /// Reads the key of an account, if there is an intact one.
 pub(crate) fn read(connection: &Connection, did: &str) -> Result<Option<StoredKey>, StoreFault> {
     let mut select = connection.prepare_cached(SELECT)?;
-    let row = select.query_row([did], |row| {
-        let did_key = row.get(0)?;
-        let fetched = row.get::<_, i64>(1)?;
-        let host = row.get(2)?;
-        let key = StoredKey { did_key, fetched_micros: fetched.cast_unsigned(), host };
-        Ok((key, row.get::<_, Option<i64>>(3)?))
-    });
-    let is_intact = |(key, checksum): &(StoredKey, Option<i64>)| {
-        checksum.is_none_or(|checksum| checksum == key.checksum(did))
-    };
+    let row = select.query_row([did], |row| Ok((key_of(row)?, row.get::<_, Option<i64>>(3)?)));
+    let is_intact =
+        |(key, checksum): &(StoredKey, Option<i64>)| *checksum == Some(key.checksum(did));
     Ok(row.optional()?.filter(is_intact).map(|(key, _)| key))
+}
+
+fn key_of(row: &Row<'_>) -> Result<StoredKey, rusqlite::Error> {
+    let fetched = row.get::<_, i64>(1)?;
+    Ok(StoredKey {
+        did_key: row.get(0)?,
+        fetched_micros: fetched.cast_unsigned(),
+        host: row.get(2)?,
+    })
+}
+
+/// Stores the checksums of keys that have none, some at a time.
+pub(crate) fn seal(transaction: &Connection) -> Result<(), StoreFault> {
+    let mut select = transaction.prepare(SELECT_WITHOUT_CHECKSUM)?;
+    let mut update = transaction.prepare("UPDATE key SET checksum = ?2 WHERE did = ?1")?;
+    let mut last = String::new();
+    loop {
+        let rows = select.query_map([&last], |row| Ok((row.get(4)?, key_of(row)?)))?;
+        let rows = rows.collect::<Result<Vec<(String, StoredKey)>, _>>()?;
+        let Some((newest, _)) = rows.last() else { return Ok(()) };
+        last.clone_from(newest);
+        for (did, key) in rows {
+            update.execute(params![did, key.checksum(&did)])?;
+        }
+    }
 }
 
 /// Writes the key of an account; `None` deletes it.
@@ -59,6 +77,10 @@ pub(crate) fn write(
 }
 
 const SELECT: &str = "SELECT key, fetched, host, checksum FROM key WHERE did = ?1";
+
+const SELECT_WITHOUT_CHECKSUM: &str = "
+SELECT key, fetched, host, checksum, did FROM key
+WHERE did > ?1 AND checksum IS NULL ORDER BY did LIMIT 1000";
 
 const UPSERT: &str = "
 INSERT INTO key (did, key, fetched, host, checksum) VALUES (?1, ?2, ?3, ?4, ?5)

@@ -223,7 +223,7 @@ fn a_damaged_row_is_an_error_that_names_its_account() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&file(&dir));
     let other = rusqlite::Connection::open(file(&dir)).unwrap();
-    let row = "INSERT INTO account VALUES ('did:web:a.test', 'x', x'00', x'00', 0, 1, NULL)";
+    let row = "INSERT INTO account VALUES ('did:web:a.test', 'x', x'00', x'00', 0, 1, 0)";
     other.execute(row, []).unwrap();
     other.close().unwrap();
     let mut accounts = store.chain_state().unwrap();
@@ -342,6 +342,26 @@ fn every_flipped_bit_of_a_cursor_is_an_error() {
             let mut damaged = bytes.clone();
             damaged[byte] ^= 1 << (byte % 8);
             assert!(check_damaged(&damaged, &original), "byte {byte}");
+        }
+    }
+}
+
+#[test]
+fn every_damaged_length_or_type_of_a_row_is_an_error_or_changes_nothing() {
+    let bytes = used_file();
+    let original = contents_of(&bytes);
+    for number in [90, 91, 92, 93] {
+        let did = did(number);
+        let text = did.as_bytes();
+        for at in (0..bytes.len() - text.len()).filter(|at| bytes[*at..].starts_with(text)) {
+            // The row begins with its length, that of its header, and the type of every column.
+            for byte in at - 10..at {
+                for value in (0..16).chain([0x7f, 0x80, 0x81, 0xff]) {
+                    let mut damaged = bytes.clone();
+                    damaged[byte] = value;
+                    check_damaged(&damaged, &original);
+                }
+            }
         }
     }
 }
@@ -707,8 +727,9 @@ proptest! {
     }
 }
 
-const EARLIER_VERSIONS: [&str; 3] = [
+const EARLIER_VERSIONS: [&str; 4] = [
     include_str!("../fixtures/version-1.sql"),
     include_str!("../fixtures/version-2.sql"),
     include_str!("../fixtures/version-3.sql"),
+    include_str!("../fixtures/version-4.sql"),
 ];
