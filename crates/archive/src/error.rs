@@ -150,6 +150,9 @@ pub enum ArchiveFault {
         "accounts were erased under the erasure key {0}, which is not here: without it they would be stored again"
     )]
     OtherErasureKey(String),
+    /// The stored repository of an account is damaged.
+    #[error("the stored repository is damaged: {0}")]
+    Repository(String),
     /// A row has a value that no row can have.
     #[error("row {row}: {reason}")]
     Row {

@@ -85,6 +85,11 @@ impl HideList {
         self.records.get(did).is_some_and(is_named)
     }
 
+    /// Whether single records of an account are hidden.
+    pub(crate) fn has_records_of(&self, did: &str) -> bool {
+        self.records.get(did).is_some_and(|records| !records.is_empty())
+    }
+
     /// Whether single records are hidden.
     pub(crate) fn has_records(&self) -> bool {
         !self.records.is_empty()

@@ -76,6 +76,7 @@ mod merge;
 mod object_file;
 #[cfg(feature = "object-stores")]
 mod object_stores;
+mod newest_repository;
 mod op_rows;
 mod part;
 mod part_rows;
@@ -90,6 +91,7 @@ mod record_trees;
 mod replace;
 mod replay;
 mod repository;
+mod repository_blocks;
 mod repository_rows;
 mod row_groups;
 mod row_scan;
@@ -137,10 +139,12 @@ pub use hidden::{HideList, Subject};
 pub use import::{ImportOptions, Imported, JUDGE};
 pub use lease::{Lease, LeaseRow};
 pub use ledger::{FailedAccount, HostRow, Ledger, PageRow, StopRow};
+pub use newest_repository::{LaterEvent, NewestRepository};
 pub use part::ArchivedPart;
 pub use part_slice::MAX_PART_BYTES;
 pub use replay::{Replay, Replayed, ReplayedEvent};
 pub use repository::ArchivedRepository;
+pub use repository_blocks::RepositoryBlocks;
 pub use row_scan::{RowScan, RowSelection};
 pub use sealed::{Sealed, WorkId};
 #[cfg(feature = "serve")]

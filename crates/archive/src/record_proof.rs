@@ -46,7 +46,7 @@ impl Archive {
         }
         let proof = Proof { archive: self, did, collection, rkey };
         let event = proof.last_event().await?;
-        let snapshot = proof.last_snapshot().await?;
+        let snapshot = self.last_snapshot(did).await?;
         let part = proof.last_part().await?;
         let rev = |row: &EventRow| row.commit().map(|commit| commit.rev.to_owned());
         let snapshot_rev = |row: &Row<SnapshotColumns>| row.commit().rev.to_owned();
@@ -109,18 +109,6 @@ impl Proof<'_> {
         events.skip_to(&self.place(arrival)).await?;
         let row = events.next_before(&self.place(arrival.saturating_add(1))).await?;
         Ok(row.map(EventRow))
-    }
-
-    /// The last repository of the account.
-    async fn last_snapshot(&self) -> Result<Option<Row<SnapshotColumns>>, ArchiveError> {
-        let mut snapshots: Scan<SnapshotColumns> = self.archive.scan(&self.selection()).await?;
-        let mut last = None;
-        while let Some(row) = snapshots.next().await? {
-            if row.commit().did == self.did {
-                last = Some(row);
-            }
-        }
-        Ok(last)
     }
 
     /// The last part that has the collection.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use data_encoding::BASE64;
 use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -14,7 +14,8 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use kernels::sha256;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::timeout;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
 
 /// Bounds of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,23 +38,45 @@ impl Default for ConnectionLimits {
     }
 }
 
+/// More time for a connection whose response takes long to write: an extension of the response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MoreTime(pub Duration);
+
 /// Serves the request of a connection. A connection that fails or takes too long is closed.
-pub(crate) async fn serve_request<S, R, F>(stream: S, limits: &ConnectionLimits, respond: R)
+pub(crate) async fn serve_request<S, R, F, B>(stream: S, limits: &ConnectionLimits, respond: R)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     R: Fn(Request<Incoming>) -> F,
-    F: Future<Output = Response<Full<Bytes>>>,
+    F: Future<Output = Response<B>>,
+    B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + 'static,
 {
+    let (extend, mut end) = watch::channel(Instant::now() + limits.max_time);
     let service = service_fn(|request| {
         let response = respond(request);
-        async { Ok::<_, Infallible>(response.await) }
+        let extend = &extend;
+        async move {
+            let response = response.await;
+            if let Some(MoreTime(time)) = response.extensions().get() {
+                extend.send_replace(Instant::now() + *time);
+            }
+            Ok::<_, Infallible>(response)
+        }
     });
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(limits.header_timeout);
     server.max_buf_size(limits.max_header_bytes).max_headers(limits.max_headers);
     let connection = server.serve_connection(TokioIo::new(stream), service).with_upgrades();
+    let late = async {
+        while Instant::now() < *end.borrow_and_update() {
+            let until = *end.borrow();
+            let _ = timeout_at(until, end.changed()).await;
+        }
+    };
     // Connections that fail or are late need no answer.
-    let _ = timeout(limits.max_time, connection).await;
+    tokio::select! {
+        _ = connection => {}
+        () = late => {}
+    }
 }
 
 /// A response with a body of this type, after which the connection is closed.

@@ -14,8 +14,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Body, Incoming};
 use hyper::{Request, Response};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -210,11 +209,12 @@ impl Place {
 
     /// Serves the request of the connection, which may be upgraded. A connection that fails, takes too long or has to free its
     /// place is closed.
-    pub async fn serve<S, R, F>(&self, stream: S, limits: &ConnectionLimits, respond: R)
+    pub async fn serve<S, R, F, B>(&self, stream: S, limits: &ConnectionLimits, respond: R)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
         R: Fn(Request<Incoming>) -> F,
-        F: Future<Output = Response<Full<Bytes>>>,
+        F: Future<Output = Response<B>>,
+        B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + 'static,
     {
         let respond = |request| {
             self.open.serve();

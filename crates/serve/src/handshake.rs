@@ -24,9 +24,10 @@ use crate::event::Wire;
 use crate::form::{Form, JetstreamForm};
 use crate::jetstream::request::{Cursor, StreamRequest};
 use crate::jetstream::text;
+use crate::repositories::{self, CarBody};
 use crate::seq::arrival_of;
 use crate::shared::Shared;
-use crate::xrpc::{self, XrpcError};
+use crate::xrpc::{self, Query, XrpcError};
 
 /// A request that is to be upgraded.
 pub(crate) struct Accepted {
@@ -49,7 +50,7 @@ pub(crate) async fn respond(
     shared: Arc<Shared>,
     mut request: Request<Incoming>,
     address: PeerAddress,
-) -> (Response<Full<Bytes>>, Option<Accepted>) {
+) -> (Response<CarBody>, Option<Accepted>) {
     let answered = match allowed_origin(&shared, request.headers()) {
         Ok(origin) => answer(&shared, &mut request, address).await.map(|answer| (answer, origin)),
         Err(refused) => Err(refused),
@@ -66,7 +67,7 @@ pub(crate) async fn respond(
         }
         Err(refused) => {
             shared.metrics.refused.fetch_add(1, Relaxed);
-            let mut response = refused.response();
+            let mut response = refused.response().map(CarBody::Left);
             if refused.status == StatusCode::SERVICE_UNAVAILABLE {
                 response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("10"));
             }
@@ -91,11 +92,12 @@ async fn answer(
     shared: &Arc<Shared>,
     request: &mut Request<Incoming>,
     address: PeerAddress,
-) -> Result<(Response<Full<Bytes>>, Option<Accepted>), XrpcError> {
+) -> Result<(Response<CarBody>, Option<Accepted>), XrpcError> {
     let path = request.uri().path().to_owned();
     let query = request.uri().query().unwrap_or_default().to_owned();
     if request.method() == Method::POST && path == REQUEST_CRAWL {
-        return Ok((request_crawl(shared, request).await?, None));
+        let response = request_crawl(shared, request).await?.map(CarBody::Left);
+        return Ok((response, None));
     }
     if request.method() != Method::GET {
         return Err(XrpcError::new(StatusCode::METHOD_NOT_ALLOWED, "InvalidRequest", "use GET"));
@@ -107,11 +109,17 @@ async fn answer(
             jetstream(shared, Wire::V2, request.headers(), &query)?
         }
         _ => {
+            let method = path.strip_prefix("/xrpc/").unwrap_or_default();
+            let repository = repositories::answer(shared, method, Query(&query), address).await;
+            if let Some(answered) = repository {
+                return answered.map(|response| (response, None));
+            }
             let shared = shared.clone();
             let answered = spawn_blocking(move || xrpc_answer(&shared, &path, &query)).await;
             let failed =
                 |_| XrpcError::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", "");
-            return answered.map_err(failed)?.map(|response| (response, None));
+            let response = answered.map_err(failed)??.map(CarBody::Left);
+            return Ok((response, None));
         }
     };
     let key = upgrade_key(request).ok_or_else(|| {
@@ -122,7 +130,7 @@ async fn answer(
         let message = "all places for clients are in use";
         XrpcError::new(StatusCode::SERVICE_UNAVAILABLE, "NotEnoughResources", message)
     })?;
-    let mut response = switching(&key);
+    let mut response = switching(&key).map(CarBody::Left);
     if let Some(protocol) = stream.protocol {
         let value = HeaderValue::from_static(protocol);
         response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, value);

@@ -60,6 +60,10 @@ impl History {
         Ok(Self { served, after })
     }
 
+    pub(crate) fn archive(&self) -> &Archive {
+        &self.served.archive
+    }
+
     /// Records that the window deletes events that no archive has.
     pub(crate) fn interrupt(folder: &Path) -> Result<(), CursorError> {
         FileCursors::open(marker_path(folder))?.remove()

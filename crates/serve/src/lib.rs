@@ -5,7 +5,8 @@
 //!                                  ├── Tail, in memory ──┬── Client: frames of subscribeRepos
 //!                                  │                     ├── Client: Jetstream, version 1
 //!                                  │                     └── Client: Jetstream, version 2
-//!                                  └── Directory ── queries of com.atproto.sync
+//!                                  ├── Directory ── queries of com.atproto.sync
+//!                                  └── Repositories, with an archive ── getRepo, getRecord, getBlocks
 //! ```
 //!
 //! An event is acknowledged to its source once it is on disk. Its sequence number is the time of its arrival
@@ -33,6 +34,7 @@ mod pace;
 mod reader;
 mod record_json;
 mod repeats;
+mod repositories;
 mod seq;
 mod server;
 mod shared;

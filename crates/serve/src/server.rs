@@ -24,6 +24,7 @@ use crate::intake::Intake;
 use crate::log::{EventLog, LogError};
 use crate::metrics::{Metrics, ServeSeries};
 use crate::options::Options;
+use crate::repositories::Repositories;
 use crate::shared::Shared;
 
 /// Serves the events of a follower to the clients of relays and Jetstreams.
@@ -71,7 +72,8 @@ impl Server {
         let (max, of_address) = (options.max_clients, options.max_clients_per_address);
         let clients = ClientPlaces::with_address_limit(max, of_address, options.min_idle);
         let (hosts, metrics) = (SourceHosts::default(), Metrics::default());
-        let shared = Shared { options, log, directory, hosts, clients, metrics };
+        let repositories = Repositories::default();
+        let shared = Shared { options, log, directory, repositories, hosts, clients, metrics };
         Ok(Self { listener, address, shared: Arc::new(shared) })
     }
 

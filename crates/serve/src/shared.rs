@@ -9,6 +9,7 @@ use crate::hosts::SourceHosts;
 use crate::log::EventLog;
 use crate::metrics::Metrics;
 use crate::options::Options;
+use crate::repositories::Repositories;
 
 /// State that the connections of a server share.
 #[derive(Debug)]
@@ -16,6 +17,7 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) log: Arc<EventLog>,
     pub(crate) directory: Directory,
+    pub(crate) repositories: Repositories,
     pub(crate) hosts: SourceHosts,
     pub(crate) clients: Arc<ClientPlaces>,
     pub(crate) metrics: Metrics,

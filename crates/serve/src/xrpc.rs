@@ -1,5 +1,6 @@
 //! Answers to queries: the directory, the hosts, the dictionary of Jetstreams.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use atproto::syntax::{Did, Nsid};
@@ -69,19 +70,25 @@ pub(crate) fn answer(
 
 /// The parameters of a query.
 #[derive(Clone, Copy)]
-struct Query<'q>(&'q str);
+pub(crate) struct Query<'q>(pub(crate) &'q str);
 
-impl Query<'_> {
+impl<'q> Query<'q> {
     fn get(self, name: &str) -> Option<String> {
         let mut pairs = form_urlencoded::parse(self.0.as_bytes());
         pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
     }
 
-    fn required(self, name: &str) -> Result<String, XrpcError> {
+    /// All values of a parameter.
+    pub(crate) fn all(self, name: &str) -> impl Iterator<Item = Cow<'q, str>> {
+        let pairs = form_urlencoded::parse(self.0.as_bytes());
+        pairs.filter(move |(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    pub(crate) fn required(self, name: &str) -> Result<String, XrpcError> {
         self.get(name).ok_or_else(|| XrpcError::invalid(format!("{name} is missing")))
     }
 
-    fn did(self) -> Result<String, XrpcError> {
+    pub(crate) fn did(self) -> Result<String, XrpcError> {
         let did = self.required("did")?;
         match Did::parse(&did) {
             Ok(_) => Ok(did),
@@ -144,17 +151,23 @@ fn repo_status(shared: &Shared, query: Query<'_>) -> Result<Value, XrpcError> {
 
 fn latest_commit(shared: &Shared, query: Query<'_>) -> Result<Value, XrpcError> {
     let account = known_account(shared, &query.did()?)?;
-    if !account.active {
-        let name = match account.status.as_deref() {
-            Some("takendown") => "RepoTakendown",
-            Some("suspended") => "RepoSuspended",
-            _ => "RepoDeactivated",
-        };
-        let message = format!("the account is {}", account.status.as_deref().unwrap_or("inactive"));
-        return Err(XrpcError::new(StatusCode::FORBIDDEN, name, message));
-    }
+    check_active(&account)?;
     let (rev, cid) = account.head.ok_or_else(not_found)?;
     Ok(json!({ "cid": cid, "rev": rev }))
+}
+
+/// Refuses an account whose repository may not be read.
+pub(crate) fn check_active(account: &AccountEntry) -> Result<(), XrpcError> {
+    if account.active {
+        return Ok(());
+    }
+    let name = match account.status.as_deref() {
+        Some("takendown") => "RepoTakendown",
+        Some("suspended") => "RepoSuspended",
+        _ => "RepoDeactivated",
+    };
+    let message = format!("the account is {}", account.status.as_deref().unwrap_or("inactive"));
+    Err(XrpcError::new(StatusCode::FORBIDDEN, name, message))
 }
 
 fn known_account(shared: &Shared, did: &str) -> Result<AccountEntry, XrpcError> {

@@ -5,7 +5,7 @@ use std::io;
 
 use base::crash_point;
 
-use super::segment::{Segment, kept_path};
+use super::segment::{Segment, kept_path, segments};
 use super::writer::Wal;
 use crate::error::ArchiveError;
 
@@ -54,6 +54,18 @@ impl Wal {
     /// The arrival after which every event can be read; 0 if no event was deleted.
     pub fn floor(&self) -> i64 {
         self.shared().catalogue().floor()
+    }
+
+    /// The arrival after which no event is sealed yet: all that arrived before are in the archive, if all closed segments are
+    /// sealed and none is kept otherwise.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn sealed_until(&self) -> Result<i64, ArchiveError> {
+        let name = self.folder().display().to_string();
+        let unsealed = segments(self.folder()).map_err(ArchiveError::at::<io::Error>(&name))?;
+        let first = unsealed.iter().find_map(|of| self.shared().catalogue().get(of.number));
+        Ok(first.map_or_else(|| *self.stored().borrow(), |bounds| bounds.before))
     }
 
     /// The arrival of the first event that can be read.

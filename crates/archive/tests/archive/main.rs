@@ -10,6 +10,7 @@ mod kept_segments;
 mod key_history;
 mod ledgers;
 mod logs;
+mod newest_repository;
 mod parts;
 mod plain_proof;
 mod replays;

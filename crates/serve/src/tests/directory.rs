@@ -7,7 +7,7 @@ use super::*;
 
 impl Serving {
     /// The status and the body of the answer to a query.
-    async fn query(&self, path: &str) -> (u16, Value) {
+    pub(super) async fn query(&self, path: &str) -> (u16, Value) {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let request =
             format!("GET /xrpc/{path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
@@ -20,7 +20,7 @@ impl Serving {
     }
 
     /// Waits until the directory has all events up to this arrival.
-    async fn is_listed(&self, arrival: i64) {
+    pub(super) async fn is_listed(&self, arrival: i64) {
         while self.shared.directory.applied() < arrival {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

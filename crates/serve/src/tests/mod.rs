@@ -4,6 +4,7 @@ mod cursors;
 mod directory;
 mod history;
 mod jetstreams;
+mod repositories;
 mod slow;
 
 use std::collections::VecDeque;
@@ -65,6 +66,16 @@ impl Serving {
 
     /// Stores a frame; its arrival comes once it is stored.
     fn append(&self, received: i64, frame: &[u8]) -> oneshot::Receiver<i64> {
+        self.append_verified(received, frame, None)
+    }
+
+    /// Stores a frame that was verified with a key.
+    fn append_verified(
+        &self,
+        received: i64,
+        frame: &[u8],
+        key: Option<&str>,
+    ) -> oneshot::Receiver<i64> {
         let kind = archive::kind(frame).to_owned();
         let (did, numbers) = match Decoder::new(Default::default()).decode(frame).unwrap() {
             Event::Commit(commit) => (commit.repo.to_owned(), commit.ops.len().max(1) as u16),
@@ -81,7 +92,7 @@ impl Serving {
             kind: &kind,
             received,
             verdict: "verified",
-            key: None,
+            key,
             judge: JUDGE,
             frame,
         };

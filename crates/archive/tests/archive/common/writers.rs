@@ -81,6 +81,12 @@ impl Writers {
         self.frame(account)
     }
 
+    /// A commit that deletes a record.
+    pub(crate) fn delete(&mut self, account: usize, path: &str) -> Vec<u8> {
+        self.accounts[account].repository.delete(path).unwrap();
+        self.frame(account)
+    }
+
     /// The frame of the changes of an account.
     fn frame(&mut self, account: usize) -> Vec<u8> {
         self.micros += 1_000_000;
