@@ -29,8 +29,8 @@ use crawl::{CrawlArgs, Crawler};
 /// Every event of the source is verified and stored, and then served. At one address, clients find
 /// com.atproto.sync.subscribeRepos, the Jetstream protocol at /subscribe and
 /// /xrpc/network.bsky.jetstream.subscribeEvents, and listRepos, listReposByCollection, getRepoStatus, getLatestCommit,
-/// listHosts and getHostStatus. Events that are not verified are not served. After a crash, a client continues at its cursor and
-/// misses nothing within the window.
+/// listHosts and getHostStatus; with an archive also getRepo, getRecord and getBlocks. Events that are not verified are not
+/// served. After a crash, a client continues at its cursor and misses nothing within the window.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {

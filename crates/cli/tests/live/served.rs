@@ -274,6 +274,36 @@ fn clients_go_back_over_the_archive_of_what_has_left_the_window() {
     assert!(verified.status.success(), "{}", stderr(&verified));
 }
 
+#[test]
+fn repositories_are_served_whole_from_an_archive_with_the_commits_that_came_later() {
+    let (sim, folder) = (with_commits(0), tempfile::tempdir().unwrap());
+    let archive = folder.path().join("archive");
+    let mut backfill = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+    let hosts = folder.path().join("hosts");
+    std::fs::write(&hosts, sim.url(Server::Pds(0))).unwrap();
+    backfill.args(["backfill", "--development", "--hosts"]).arg(&hosts);
+    backfill.args(["--plc", &sim.url(Server::Plc), "--to"]).arg(&archive);
+    let stored = backfill.output().unwrap();
+    assert!(stored.status.success(), "{}", stderr(&stored));
+    let mut command = command(&sim, &folder.path().join("state"));
+    command.arg("--archive").arg(&archive);
+    let (running, address) = start_command(command);
+    sim.write_commits(40);
+    served_revs(&address, 40);
+    for account in sim.expected_accounts() {
+        let mut verify = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+        let did = &account.account.did;
+        verify.args(["verify", did, "--from", &format!("http://{address}"), "--json"]);
+        verify.args(["--plc", &sim.url(Server::Plc), "--development"]);
+        let verified = verify.output().unwrap();
+        assert!(verified.status.success(), "{}", stderr(&verified));
+        let document: serde_json::Value = serde_json::from_slice(&verified.stdout).unwrap();
+        assert_eq!(document["rev"], account.rev.to_string(), "{document}");
+    }
+    running.signal("TERM");
+    assert_eq!(running.wait_for_code(), Some(0));
+}
+
 #[cfg(unix)]
 #[test]
 fn a_pause_by_the_admin_api_stops_the_intake_and_its_end_resumes_it_without_a_gap() {
