@@ -16,6 +16,8 @@ mod left_out;
 mod mutants;
 #[cfg(test)]
 mod package_counts;
+#[cfg(test)]
+mod package_files;
 mod page;
 mod peers;
 mod process;

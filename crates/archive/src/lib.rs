@@ -73,10 +73,10 @@ mod key_history;
 mod lease;
 mod ledger;
 mod merge;
+mod newest_repository;
 mod object_file;
 #[cfg(feature = "object-stores")]
 mod object_stores;
-mod newest_repository;
 mod op_rows;
 mod part;
 mod part_rows;

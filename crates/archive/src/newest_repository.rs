@@ -279,17 +279,16 @@ impl<'a> Growing<'a> {
     }
 
     /// Adds the event of a frame, if it is a commit that continues the repository.
-    async fn add_frame(
-        &mut self,
-        frame: &[u8],
-        key: Option<&str>,
-    ) -> Result<(), ArchiveError> {
+    async fn add_frame(&mut self, frame: &[u8], key: Option<&str>) -> Result<(), ArchiveError> {
         match Decoder::new(event::Options::default()).decode(frame) {
             Ok(Event::Commit(commit)) if commit.repo == self.did && self.is_newer(commit.rev) => {
-                let block = commit.blocks.iter().find(|block| block.cid == commit.commit.as_cid_ref());
+                let block =
+                    commit.blocks.iter().find(|block| block.cid == commit.commit.as_cid_ref());
                 let block = block.map(|block| block.data.to_vec());
-                let records =
-                    commit.ops.iter().map(|op| (op.path.to_owned(), op.record.map(|block| block.data)));
+                let records = commit
+                    .ops
+                    .iter()
+                    .map(|op| (op.path.to_owned(), op.record.map(|block| block.data)));
                 let new = NewCommit {
                     rev: commit.rev,
                     since: commit.since,
@@ -337,8 +336,11 @@ impl<'a> Growing<'a> {
         if Commit::parse(&block).map(|commit| commit.data) != Ok(data) {
             return Ok(None);
         }
-        let (base, mut changed, mut bytes) = match std::mem::replace(&mut self.head, Head::Snapshot) {
-            Head::Commit(last) if Some(&*last.rev) == since => (last.base, last.records, last.bytes),
+        let (base, mut changed, mut bytes) = match std::mem::replace(&mut self.head, Head::Snapshot)
+        {
+            Head::Commit(last) if Some(&*last.rev) == since => {
+                (last.base, last.records, last.bytes)
+            }
             _ => (since.map(str::to_owned), BTreeMap::new(), 0),
         };
         for (path, record) in records {

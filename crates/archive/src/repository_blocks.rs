@@ -26,7 +26,9 @@ pub struct RepositoryBlocks<'r> {
 
 impl std::fmt::Debug for RepositoryBlocks<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RepositoryBlocks").field("did", &self.repository.did).finish_non_exhaustive()
+        f.debug_struct("RepositoryBlocks")
+            .field("did", &self.repository.did)
+            .finish_non_exhaustive()
     }
 }
 

@@ -220,4 +220,6 @@ pub use tables::TableContent;
 pub use undelivered::Undelivered;
 pub use webhook::options::{InvalidSecret, WebhookBody, WebhookOptions, WebhookSecret};
 pub use webhook::{WebhookAddress, WebhookSink};
-pub use websocket::{WebSocketMetrics, WebSocketOptions, WebSocketServer};
+pub use websocket::{
+    AcceptedConsumer, WebSocketConsumers, WebSocketMetrics, WebSocketOptions, WebSocketServer,
+};

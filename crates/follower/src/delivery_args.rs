@@ -9,6 +9,7 @@ use delivery::{FileOptions, Options, WebhookBody};
 
 use crate::help::EXPERT;
 
+use super::consumer_args::ConsumerArgs;
 use super::destination::{Destination, DestinationParser};
 
 /// The destinations of events, and the outbox.
@@ -46,23 +47,12 @@ pub(crate) struct DeliveryArgs {
     #[arg(long, env = "WIREPROOF_WS_CONSUMER", value_name = "NAME", value_delimiter = ',')]
     #[arg(default_value = "websocket", help_heading = EXPERT)]
     pub(super) ws_consumer: Vec<String>,
-    /// File with the token that clients of a ws:// server must know: 16 to 256 characters. It is required for an
-    /// address that other machines reach [default: websocket.token in the state folder, made at the first start].
-    #[arg(long, env = "WIREPROOF_WS_TOKEN_FILE", value_name = "FILE")]
-    #[arg(value_hint = ValueHint::FilePath, help_heading = DELIVERY)]
-    pub(super) ws_token_file: Option<PathBuf>,
-    /// Let every program on this machine that reaches the ws:// server read and acknowledge events, without a token.
-    #[arg(long, env = "WIREPROOF_WS_WITHOUT_TOKEN", value_parser = FalseyValueParser::new())]
-    #[arg(conflicts_with = "ws_token_file", help_heading = EXPERT)]
-    pub(super) ws_without_token: bool,
+    #[command(flatten)]
+    pub(super) consumers: ConsumerArgs,
     /// Origins of web pages that may connect to a ws:// server, such as https://app.example [default: none].
     #[arg(long, env = "WIREPROOF_WS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
     #[arg(help_heading = EXPERT)]
     pub(super) ws_origin: Vec<String>,
-    /// Seconds after which an event that a client of a ws:// server has not acknowledged is sent again.
-    #[arg(long, env = "WIREPROOF_WS_ACK_SECONDS", value_name = "N", default_value_t = 60)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400), help_heading = EXPERT)]
-    pub(super) ws_ack_seconds: u64,
 }
 
 impl DeliveryArgs {

@@ -20,6 +20,7 @@ pub mod admin_api;
 mod admin_args;
 mod args;
 mod condition;
+mod consumer_args;
 mod control;
 mod deliveries;
 mod delivery_args;
@@ -81,6 +82,7 @@ use repetition_marks::RepetitionMarks;
 
 pub use admin_args::AdminArgs;
 pub use args::FollowArgs;
+pub use consumer_args::ConsumerArgs;
 pub use delivery_args::{DELIVERY, OutboxArgs, SinkArgs};
 pub use destination::{Destination, DestinationParser};
 pub use destinations::{DestinationOptions, Destinations, drain, report_undelivered, stop_appends};

@@ -248,6 +248,6 @@ fn end(error: Error) -> SocketEnd {
     }
 }
 
-const READ_BUFFER_BYTES: usize = 32 << 10;
+const READ_BUFFER_BYTES: usize = 4 << 10;
 const WRITE_BUFFER_BYTES: usize = 64 << 10;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);

@@ -149,7 +149,7 @@ impl Client {
         let mut tick = interval((idle_timeout / 4).clamp(MIN_TICK, MAX_TICK));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut last_ping = Instant::now();
-        let mut stored = self.shared.log.stored();
+        let mut stored = self.shared.beat.subscribe();
         let (stopped, place) = (stop.requested(), self.place.gives_way());
         let gives_way = place.requested();
         tokio::pin!(stopped, gives_way);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use delivery::{AcceptedConsumer, WebSocketConsumers};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
@@ -30,7 +31,15 @@ use crate::shared::Shared;
 use crate::xrpc::{self, Query, XrpcError};
 
 /// A request that is to be upgraded.
-pub(crate) struct Accepted {
+pub(crate) enum Accepted {
+    /// Of a stream.
+    Stream(AcceptedStream),
+    /// Of a consumer, which acknowledges events.
+    Consumer(AcceptedConsumer),
+}
+
+/// The stream of a request.
+pub(crate) struct AcceptedStream {
     pub(crate) upgrade: OnUpgrade,
     pub(crate) place: ClientPlace,
     pub(crate) form: Form,
@@ -102,6 +111,12 @@ async fn answer(
     if request.method() != Method::GET {
         return Err(XrpcError::new(StatusCode::METHOD_NOT_ALLOWED, "InvalidRequest", "use GET"));
     }
+    if let Some(consumers) =
+        shared.consumers.as_ref().filter(|_| WebSocketConsumers::has_path(&path))
+    {
+        let (response, accepted) = consumers.clients.respond(request).await;
+        return Ok((response.map(CarBody::Left), accepted.map(Accepted::Consumer)));
+    }
     let stream = match &*path {
         SUBSCRIBE_REPOS => frames(shared, request.headers(), &query)?,
         SUBSCRIBE => jetstream(shared, Wire::V1, request.headers(), &query)?,
@@ -136,7 +151,8 @@ async fn answer(
         response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, value);
     }
     let (upgrade, Stream { form, start, .. }) = (hyper::upgrade::on(request), stream);
-    Ok((response, Some(Accepted { upgrade, place, form, start })))
+    let accepted = AcceptedStream { upgrade, place, form, start };
+    Ok((response, Some(Accepted::Stream(accepted))))
 }
 
 fn xrpc_answer(

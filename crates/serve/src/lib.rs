@@ -5,6 +5,7 @@
 //!                                  ├── Tail, in memory ──┬── Client: frames of subscribeRepos
 //!                                  │                     ├── Client: Jetstream, version 1
 //!                                  │                     └── Client: Jetstream, version 2
+//!                                  ├── Feeder ── Outbox ── consumers: lines, clients of tap
 //!                                  ├── Directory ── queries of com.atproto.sync
 //!                                  └── Repositories, with an archive ── getRepo, getRecord, getBlocks
 //! ```
@@ -16,7 +17,9 @@
 
 #![forbid(unsafe_code)]
 
+mod beat;
 mod client;
+mod consumers;
 mod content;
 mod crawl;
 mod directory;
@@ -27,6 +30,7 @@ mod history;
 mod hosts;
 mod intake;
 mod jetstream;
+mod lines;
 mod log;
 mod metrics;
 mod options;
@@ -44,9 +48,11 @@ mod tests;
 mod unsigned;
 mod xrpc;
 
+pub use consumers::{Consumers, ConsumersError};
 pub use crawl::{AcceptedDomain, Crawl};
 pub use history::ServedArchive;
 pub use intake::{Intake, IntakeFailure};
+pub use lines::ArchivedLines;
 pub use log::{LogError, Window};
 pub use options::Options;
 pub use server::{Server, ServerError};

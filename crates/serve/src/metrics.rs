@@ -61,6 +61,11 @@ impl Metrics {
         &self.forms[index as usize]
     }
 
+    /// Number of clients of all forms.
+    pub(crate) fn open_clients(&self) -> u64 {
+        self.by_form().map(|(_, counts)| counts.open.load(Relaxed)).sum()
+    }
+
     fn by_form(&self) -> impl Iterator<Item = (FormIndex, &FormCounts)> {
         FormIndex::ALL.into_iter().map(|index| (index, self.form(index)))
     }

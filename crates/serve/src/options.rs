@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::consumers::Consumers;
 use crate::crawl::Crawl;
 use crate::history::ServedArchive;
 use crate::log::Window;
@@ -29,6 +30,8 @@ pub struct Options {
     pub crawl: Option<Arc<Crawl>>,
     /// The archive of the events that leave the window. Default: none.
     pub archive: Option<ServedArchive>,
+    /// Clients that acknowledge every event. Default: none.
+    pub consumers: Option<Consumers>,
     /// Time without an event taken after which a client gives way to another one that finds all places in use. Default: 60
     /// seconds.
     pub min_idle: Duration,
@@ -51,6 +54,7 @@ impl Options {
             origins: Vec::new(),
             crawl: None,
             archive: None,
+            consumers: None,
             min_idle: Duration::from_secs(60),
             handshake_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(60),

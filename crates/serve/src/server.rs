@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use base::StopSignal;
+use delivery::AcceptedConsumer;
 use follower::MoreSeries;
 use net::client_places::ClientPlaces;
 use net::http_server::ConnectionLimits;
@@ -16,9 +17,11 @@ use tokio::runtime::Handle;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::sleep;
 
+use crate::beat::Beat;
 use crate::client::Client;
+use crate::consumers::{ConsumersError, ServedConsumers};
 use crate::directory::{self, Directory};
-use crate::handshake::{self, Accepted};
+use crate::handshake::{self, Accepted, AcceptedStream};
 use crate::hosts::SourceHosts;
 use crate::intake::Intake;
 use crate::log::{EventLog, LogError};
@@ -48,6 +51,9 @@ pub enum ServerError {
     /// The window cannot be opened.
     #[error(transparent)]
     Window(#[from] LogError),
+    /// The outbox of consumers cannot be opened.
+    #[error(transparent)]
+    Consumers(#[from] ConsumersError),
     /// The directory cannot be opened.
     #[error("the directory in {}: {}: delete directory.sqlite, and it is made anew from the window", .0.display(), .1)]
     Directory(PathBuf, #[source] rusqlite::Error),
@@ -66,6 +72,13 @@ impl Server {
         let log = Arc::new(log);
         let opened = Directory::open(&folder);
         let directory = opened.map_err(|error| ServerError::Directory(folder, error))?;
+        let consumers = match options.consumers.clone() {
+            Some(consumers) => {
+                let opened = ServedConsumers::open(&options.folder, consumers, &log)?;
+                Some(Arc::new(opened))
+            }
+            None => None,
+        };
         let failed = |error| ServerError::Address(options.listen, error);
         let listener = TcpListener::bind(options.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
@@ -73,7 +86,18 @@ impl Server {
         let clients = ClientPlaces::with_address_limit(max, of_address, options.min_idle);
         let (hosts, metrics) = (SourceHosts::default(), Metrics::default());
         let repositories = Repositories::default();
-        let shared = Shared { options, log, directory, repositories, hosts, clients, metrics };
+        let beat = Beat::new(*log.stored().borrow());
+        let shared = Shared {
+            options,
+            log,
+            beat,
+            directory,
+            repositories,
+            consumers,
+            hosts,
+            clients,
+            metrics,
+        };
         Ok(Self { listener, address, shared: Arc::new(shared) })
     }
 
@@ -105,15 +129,18 @@ impl Server {
         let mut connections = JoinSet::new();
         let folder = shared.options.folder.clone();
         let (maintained, listed) = (maintain(shared), keep_directory(shared, &folder, &stop));
-        let sealed = seal(shared);
-        tokio::pin!(maintained, listed, sealed);
-        let mut is_listed = false;
+        let (sealed, fed) = (seal(shared), feed_consumers(shared, &stop));
+        let beaten = shared.beat.run(shared.log.stored(), || shared.metrics.open_clients());
+        tokio::pin!(maintained, listed, sealed, fed, beaten);
+        let (mut is_listed, mut is_fed) = (false, false);
         loop {
             tokio::select! {
                 () = stop.requested() => break self.shared.log.wal.give_up(),
                 never = &mut maintained => match never {},
                 never = &mut sealed => match never {},
+                never = &mut beaten => match never {},
                 () = &mut listed, if !is_listed => is_listed = true,
+                () = &mut fed, if !is_fed => is_fed = true,
                 Some(_) = connections.join_next() => {}
                 (stream, place) = handshakes.accept(accept) => {
                     connections.spawn(serve(shared.clone(), stream, place, stop.clone()));
@@ -123,6 +150,9 @@ impl Server {
         while connections.join_next().await.is_some() {}
         if !is_listed {
             listed.await;
+        }
+        if !is_fed {
+            fed.await;
         }
     }
 }
@@ -173,6 +203,18 @@ async fn keep_directory(shared: &Arc<Shared>, folder: &Path, stop: &StopSignal) 
     }
 }
 
+/// Gives consumers the events, again after a failure.
+async fn feed_consumers(shared: &Arc<Shared>, stop: &StopSignal) {
+    let Some(consumers) = &shared.consumers else { return };
+    while let Err(error) = consumers.feed(shared.log.clone(), stop).await {
+        tracing::warn!(target: "wireproof::serve", "consumers get no events: {error}");
+        tokio::select! {
+            () = stop.requested() => return,
+            () = sleep(RETRY_INTERVAL) => {}
+        }
+    }
+}
+
 /// Serves a connection: its request, and its stream if it is upgraded.
 async fn serve(shared: Arc<Shared>, stream: TcpStream, place: Place, stop: StopSignal) {
     // It only delays small messages.
@@ -181,7 +223,14 @@ async fn serve(shared: Arc<Shared>, stream: TcpStream, place: Place, stop: StopS
         () = stop.requested() => None,
         accepted = shake_hands(&shared, stream, &place) => accepted,
     };
-    let Some(Accepted { upgrade, place: client, form, start }) = accepted else { return };
+    let AcceptedStream { upgrade, place: client, form, start } = match accepted {
+        None => return,
+        Some(Accepted::Stream(stream)) => stream,
+        Some(Accepted::Consumer(consumer)) => {
+            drop(place);
+            return serve_consumer(&shared, consumer, &stop).await;
+        }
+    };
     let Ok(upgraded) = upgrade.await else { return };
     drop(place);
     let index = form.index();
@@ -189,6 +238,13 @@ async fn serve(shared: Arc<Shared>, stream: TcpStream, place: Place, stop: StopS
     shared.metrics.form(index).open.fetch_add(1, Relaxed);
     Client::new(shared.clone(), upgraded, client, form, start).await.run(&stop).await;
     shared.metrics.form(index).open.fetch_sub(1, Relaxed);
+}
+
+async fn serve_consumer(shared: &Shared, consumer: AcceptedConsumer, stop: &StopSignal) {
+    let Some(consumers) = &shared.consumers else { return };
+    if let Err(error) = consumers.clients.serve(consumer, stop).await {
+        tracing::warn!(target: "wireproof::serve", "a consumer is disconnected: {error}");
+    }
 }
 
 /// Answers one request; returns the next step for its connection if it is to be upgraded.
@@ -202,7 +258,8 @@ async fn shake_hands(shared: &Arc<Shared>, stream: TcpStream, place: &Place) -> 
     };
     let mut limits = ConnectionLimits::default();
     limits.header_timeout = shared.options.handshake_timeout;
-    limits.max_time = shared.options.handshake_timeout;
+    let takeover = shared.consumers.as_ref().map(|of| of.clients.takeover_timeout());
+    limits.max_time = shared.options.handshake_timeout + takeover.unwrap_or_default();
     limits.max_header_bytes = MAX_HEADER_BYTES;
     place.serve(stream, &limits, respond).await;
     accepted.into_inner().unwrap_or_else(PoisonError::into_inner)

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use net::client_places::ClientPlaces;
 
+use crate::beat::Beat;
+use crate::consumers::ServedConsumers;
 use crate::directory::Directory;
 use crate::hosts::SourceHosts;
 use crate::log::EventLog;
@@ -16,8 +18,10 @@ use crate::repositories::Repositories;
 pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) log: Arc<EventLog>,
+    pub(crate) beat: Beat,
     pub(crate) directory: Directory,
     pub(crate) repositories: Repositories,
+    pub(crate) consumers: Option<Arc<ServedConsumers>>,
     pub(crate) hosts: SourceHosts,
     pub(crate) clients: Arc<ClientPlaces>,
     pub(crate) metrics: Metrics,

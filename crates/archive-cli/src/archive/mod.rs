@@ -1,6 +1,5 @@
 //! `wireproof archive`: verified history in open tables, which can be proved again.
 
-mod archived_lines;
 mod arguments;
 mod compact;
 mod hide;

@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use ::serve::ArchivedLines;
 use archive::{Archive, ArchiveServer, EventRate, ReplayedEvent, ServeOptions, Table};
 use atproto::corpus;
 use atproto::syntax::Datetime;
@@ -15,7 +16,6 @@ use clap::{Args, ValueEnum};
 use mapping::MappedFile;
 use serde::Serialize;
 
-use super::archived_lines::ArchivedLines;
 use super::arguments::AddressArgs;
 use super::serve::{serve, warn_if_reachable};
 use crate::failure::Failure;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::archive::Archive;
-use ::serve::{Intake, Options, ServedArchive, Server, Window};
+use ::serve::{Consumers, Intake, Options, ServedArchive, Server, Window};
 use clap::{Args, ValueHint};
-use follower::{AdminArgs, FollowArgs, RecipientOptions, Run, Setup};
+use follower::{AdminArgs, ConsumerArgs, FollowArgs, RecipientOptions, Run, Setup};
 use net::firehose::{MoreHosts, ServerStatuses, StopSignal};
 use serde::Serialize;
 
@@ -62,6 +62,12 @@ pub(crate) struct ServeArgs {
     archive: Option<String>,
     #[command(flatten)]
     erasure_key: ErasureKeyArgs,
+    /// Names of clients that acknowledge every event, at /channel as clients of tap, or at /lines. A name has its own cursor,
+    /// which begins with new events, and one connection at a time [default: none].
+    #[arg(long, env = "WIREPROOF_WS_CONSUMER", value_name = "NAME", value_delimiter = ',')]
+    ws_consumer: Vec<String>,
+    #[command(flatten)]
+    consumers: ConsumerArgs,
     /// Maximum number of clients of streams. Another one is refused, unless a client has read no event for a minute and gives
     /// way.
     #[arg(long, value_name = "N", default_value_t = 1_024)]
@@ -103,6 +109,19 @@ impl ServeArgs {
         options.origins.clone_from(&self.origin);
         options.crawl = crawler.map(|crawler| crawler.crawl.clone());
         options
+    }
+
+    /// The clients that acknowledge events, if there are any.
+    fn consumers(&self) -> Result<Option<Consumers>, Failure> {
+        if self.ws_consumer.is_empty() {
+            return Ok(None);
+        }
+        let network = Network::open(&self.stream.network, &[])?;
+        let mut options = self.consumers.options(self.listen, &self.state)?;
+        options.origins.clone_from(&self.origin);
+        options.stop_timeout = self.stream.stop_limit() / 10;
+        let names = self.ws_consumer.clone();
+        Ok(Some(Consumers { names, options, resolver: Some(network.resolver) }))
     }
 
     /// The archive, if there is one.
@@ -150,6 +169,7 @@ async fn serve(mut args: ServeArgs, output: Output) -> Result<(), Failure> {
     let crawler = args.crawl.crawler(&mut args.stream)?;
     let mut options = args.options(crawler.as_ref());
     options.archive = args.archive().await?;
+    options.consumers = args.consumers()?;
     let server = Arc::new(Server::bind(options).await.map_err(local)?);
     let address = server.address();
     warn_if_reachable(address);

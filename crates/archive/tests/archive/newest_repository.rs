@@ -19,7 +19,8 @@ fn events<'f>(
     frames: impl IntoIterator<Item = &'f Vec<u8>>,
 ) -> Vec<LaterEvent> {
     let key = writers.accounts[account].key().to_did_key();
-    let event = |frame: &Vec<u8>| LaterEvent { frame: frame.clone().into(), key: Some(key.clone()) };
+    let event =
+        |frame: &Vec<u8>| LaterEvent { frame: frame.clone().into(), key: Some(key.clone()) };
     frames.into_iter().map(event).collect()
 }
 
@@ -128,8 +129,14 @@ async fn records_and_their_absence_are_proved_and_blocks_selected() {
     paths.push("app.test.c0/absent".to_owned());
     for path in &paths {
         let slice = found.prove_record(path).await.unwrap();
-        let proof =
-            verify::record::verify(&slice, path, Some(&did), &key, &verify::record::Options::default()).unwrap();
+        let proof = verify::record::verify(
+            &slice,
+            path,
+            Some(&did),
+            &key,
+            &verify::record::Options::default(),
+        )
+        .unwrap();
         let is_present = !path.ends_with("absent");
         assert_eq!((proof.record().is_some(), proof.extra().blocks), (is_present, 0), "{path}");
     }

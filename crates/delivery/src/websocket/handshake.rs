@@ -51,6 +51,7 @@ pub(super) struct Client {
 }
 
 /// A request to upgrade.
+#[derive(Debug)]
 pub(super) struct Accepted {
     pub(super) protocol: Protocol,
     pub(super) upgrade: OnUpgrade,
@@ -77,11 +78,11 @@ impl Shared {
     /// Answers a request. The answer to an upgrade comes with the next step.
     pub(super) async fn respond(
         &self,
-        mut request: Request<Incoming>,
+        request: &mut Request<Incoming>,
     ) -> (Response<Full<Bytes>>, Option<Accepted>) {
-        match self.accept(&request).await {
+        match self.accept(request).await {
             Ok((protocol, key, (consumer, client, lock))) => {
-                let upgrade = hyper::upgrade::on(&mut request);
+                let upgrade = hyper::upgrade::on(request);
                 (switching(&key), Some(Accepted { protocol, upgrade, consumer, client, lock }))
             }
             Err(refusal) => {

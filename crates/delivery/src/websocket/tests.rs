@@ -36,7 +36,8 @@ impl Server {
             outbox.register(name, StartAt::Oldest).unwrap();
         }
         let address = (std::net::Ipv4Addr::LOCALHOST, 0).into();
-        let server = WebSocketServer::bind(outbox.clone(), address, consumers, options).unwrap();
+        let consumers = WebSocketConsumers::new(outbox.clone(), consumers, options);
+        let server = WebSocketServer::bind(consumers, address).unwrap();
         let address = server.address();
         let metrics = server.metrics();
         let stop = StopSignal::new();

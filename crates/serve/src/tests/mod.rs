@@ -1,5 +1,6 @@
 //! A server with clients of every form, and events that are stored as a follower stores them.
 
+mod consumers;
 mod cursors;
 mod directory;
 mod history;
@@ -149,9 +150,15 @@ impl Serving {
         }
     }
 
+    /// Ends the server as the end of its process does: nothing uses the log any more.
     async fn stop(self) {
         self.stop.request();
         self.run.await.unwrap();
+        let log = Arc::downgrade(&self.shared.log);
+        drop(self.shared);
+        while log.strong_count() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 }
 

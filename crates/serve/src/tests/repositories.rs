@@ -169,8 +169,7 @@ async fn repositories_that_cannot_be_served_say_why() {
         assert_eq!((code, body["error"].as_str()), (status, Some(name)), "{path}");
     }
     let time = "2026-07-01T00:00:00Z";
-    let account =
-        Account { seq: 1, did: DID, time, active: false, status: Some("takendown") };
+    let account = Account { seq: 1, did: DID, time, active: false, status: Some("takendown") };
     let arrival = serving.store_at(NOW, &Event::Account(account)).await;
     serving.is_listed(arrival).await;
     let (code, body) = serving.query(&format!("com.atproto.sync.getRepo?did={DID}")).await;
@@ -189,7 +188,10 @@ async fn a_client_that_does_not_read_gives_way_and_sees_that_its_repository_is_i
         slow.push(serving.get(&path).await);
     }
     let refused = serving.get(&path).await;
-    assert_eq!((refused.status().as_u16(), refused.headers()["retry-after"].as_bytes()), (503, &b"10"[..]));
+    assert_eq!(
+        (refused.status().as_u16(), refused.headers()["retry-after"].as_bytes()),
+        (503, &b"10"[..])
+    );
     drop(slow.pop());
     let car = loop {
         let response = serving.get(&path).await;

@@ -1,4 +1,4 @@
-//! The line of an archived event: as for a followed event, with the stored verdict and key.
+//! The line of an archived event, or of one in the window: as for a followed event, with the stored verdict and key.
 
 use archive::ArchivedEvent;
 use atproto::event::{Decoder, Event, Options};
@@ -9,36 +9,47 @@ use follower::line::write_op;
 
 /// Writes the lines of archived events.
 #[derive(Debug)]
-pub(crate) struct ArchivedLines {
+pub struct ArchivedLines {
     decoder: Decoder,
+    is_live: bool,
 }
 
 impl Default for ArchivedLines {
     fn default() -> Self {
-        Self { decoder: Decoder::new(Options::default()) }
+        Self { decoder: Decoder::new(Options::default()), is_live: false }
     }
 }
 
 impl ArchivedLines {
-    /// Appends the line of an event with its number in the archive.
+    /// Lines of events that a source has just sent.
+    pub(crate) fn live() -> Self {
+        Self { is_live: true, ..Self::default() }
+    }
+
+    /// Appends the line of an event with its number in the archive, and returns its id.
     ///
     /// # Errors
     /// If its frame cannot be decoded: the archive was changed.
-    pub(crate) fn write(
+    pub fn write(
         &mut self,
         archived: &ArchivedEvent<'_>,
         number: i64,
         line: &mut Vec<u8>,
-    ) -> Result<(), String> {
+    ) -> Result<EventId, String> {
         let decoded = self.decoder.decode(archived.frame);
         let event =
             decoded.map_err(|why| format!("the event {number} cannot be decoded: {why}"))?;
-        write_event(archived, number, &event, line);
-        Ok(())
+        Ok(write_event(archived, number, self.is_live, &event, line))
     }
 }
 
-fn write_event(archived: &ArchivedEvent<'_>, number: i64, event: &Event<'_>, lines: &mut Vec<u8>) {
+fn write_event(
+    archived: &ArchivedEvent<'_>,
+    number: i64,
+    is_live: bool,
+    event: &Event<'_>,
+    lines: &mut Vec<u8>,
+) -> EventId {
     let id = id(archived, number, event);
     let body = EventBody {
         arrival: Some(number),
@@ -56,7 +67,7 @@ fn write_event(archived: &ArchivedEvent<'_>, number: i64, event: &Event<'_>, lin
     };
     let line = Line {
         id: Some(id.as_str().into()),
-        live: Some(false),
+        live: Some(is_live),
         verdict: verdict(archived),
         code: archived.verdict.into(),
         body: Body::Event(body),
@@ -69,6 +80,8 @@ fn write_event(archived: &ArchivedEvent<'_>, number: i64, event: &Event<'_>, lin
         commit.ops.iter().for_each(|op| write_op(&mut writer, op));
     }
     writer.end(&line);
+    drop(line);
+    id
 }
 
 /// The verdict of the time, of which archives have the code.
