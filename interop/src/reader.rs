@@ -104,6 +104,14 @@ impl Reader {
         Self::start(kit, "atproto-api", &[&[service, collection], dids].concat())
     }
 
+    /// `@atproto/repo`, which fetches the repositories of these accounts, verifies them and ends.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn atproto_repo(kit: &Kit, service: &str, plc: &str, dids: &[&str]) -> Self {
+        Self::start(kit, "atproto-repo", &[&[service, plc], dids].concat())
+    }
+
     /// `@atproto/tap`, which receives the events of the channel of `service` and acknowledges them when they are written.
     ///
     /// # Panics

@@ -36,6 +36,8 @@ pub struct RecipientOptions {
     pub events: Option<u64>,
     /// Hosts that are followed at the same time as one of the source; without a host of the source, they alone.
     pub more_hosts: Option<MoreHosts>,
+    /// The time in milliseconds for which a verifying thread with few events waits for more.
+    pub gather_ms: u64,
     /// The number of verifying threads; one per core, if it is not given.
     pub workers: Option<u16>,
 }
@@ -66,6 +68,7 @@ impl FollowArgs {
             metrics: options.metrics,
             admin: options.admin,
             events: options.events,
+            gather_ms: options.gather_ms,
             workers: options.workers,
             more_hosts: options.more_hosts,
             ..defaults.without_delivery()

@@ -88,6 +88,11 @@ impl ServedConsumers {
         Ok(Self { clients, outbox, cursor, name })
     }
 
+    /// The state of the outbox and its consumers.
+    pub(crate) fn status(&self) -> delivery::Status {
+        self.outbox.status()
+    }
+
     /// Feeds the outbox from the log until a stop is requested. On a thread, as it waits while the outbox is full.
     ///
     /// # Errors

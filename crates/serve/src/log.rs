@@ -23,14 +23,14 @@ pub struct Window {
     pub max_bytes: u64,
     /// Maximum age. Default: 72 hours.
     pub max_age: Duration,
-    /// Size in bytes of the newest events, which stay in memory. Default: 32 MiB.
+    /// Size in bytes of the newest events, which stay in memory. Default: 8 MiB.
     pub memory_bytes: usize,
 }
 
 impl Default for Window {
     fn default() -> Self {
         let max_age = Duration::from_secs(72 * 3_600);
-        Self { max_bytes: 64 << 30, max_age, memory_bytes: 32 << 20 }
+        Self { max_bytes: 64 << 30, max_age, memory_bytes: 8 << 20 }
     }
 }
 
@@ -197,7 +197,7 @@ impl Groups {
 }
 
 /// Time for which events are gathered before they are synced together.
-const GATHER: Duration = Duration::from_millis(4);
+const GATHER: Duration = Duration::from_millis(3);
 
 /// Time after which a failed write is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -211,4 +211,4 @@ const MAX_SEGMENT: u64 = 256 << 20;
 const MAX_SEALED_SEGMENT: u64 = 64 << 20;
 
 /// Maximum size in bytes of the groups in memory that clients read from files.
-const MAX_GROUPS_BYTES: usize = 32 << 20;
+const MAX_GROUPS_BYTES: usize = 8 << 20;

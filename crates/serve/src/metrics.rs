@@ -115,6 +115,15 @@ impl MoreSeries for ServeSeries {
                 of_labels.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
             }
         }
+        if let Some(consumers) = &self.0.consumers {
+            let help = "Events that wait for a consumer's acknowledgement";
+            let name = "serve_consumer_events";
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for consumer in consumers.status().consumers {
+                let labels = [("consumer", &*consumer.name)];
+                ConstGauge::new(consumer.behind as f64).encode(family.encode_family(&labels)?)?;
+            }
+        }
         let counters = [
             ("serve_requests", "Requests that were answered", &metrics.requests),
             ("serve_refused_requests", "Requests that were refused", &metrics.refused),

@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use simnet::servers::{AccountStatus, ExpectedAccount};
+use simnet::servers::{AccountStatus, ExpectedAccount, Server};
 use wireproof_interop::kit;
 use wireproof_interop::reader::Reader;
 
@@ -43,6 +43,40 @@ fn atproto_api_finds_the_last_commit_and_the_state_of_every_account_after_a_kill
     }
     answers.iter().zip(&expected).for_each(|(answer, expected)| assert_eq!(answer, expected));
     assert_eq!(answers.len(), expected.len());
+}
+
+#[test]
+fn atproto_repo_verifies_whole_repositories_and_the_proofs_of_records() {
+    let kit = kit!(Readers);
+    let folder = tempfile::tempdir().unwrap();
+    let archive = folder.path().join("archive").to_string_lossy().into_owned();
+    let served = Served::start_after_backfill(&archive);
+    served.sim.write_commits(100);
+    let accounts = served.sim.expected_accounts();
+    let dids: Vec<&str> = accounts.iter().map(|of| &*of.account.did).collect();
+    let expected: Vec<Value> = accounts.iter().flat_map(whole_repository).collect();
+    let plc = served.sim.url(Server::Plc);
+    let ask = || all_of(&Reader::atproto_repo(&kit, &served.http_url(), &plc, &dids));
+    let deadline = Instant::now() + TIMEOUT;
+    let mut answers = ask();
+    while answers != expected && Instant::now() < deadline {
+        sleep(Duration::from_millis(200));
+        answers = ask();
+    }
+    answers.iter().zip(&expected).for_each(|(answer, expected)| assert_eq!(answer, expected));
+    assert_eq!(answers.len(), expected.len());
+}
+
+/// What is found in the repository of an account.
+fn whole_repository(of: &ExpectedAccount) -> Vec<Value> {
+    let did = &of.account.did;
+    let commit = json!({
+        "kind": "commit", "did": did, "cid": of.commit.to_string(), "rev": of.rev.to_string(),
+    });
+    let record = |(path, cid): (&String, &codec::Cid)| json!({ "kind": "record", "did": did, "path": path, "cid": cid.to_string() });
+    let proof = json!({ "kind": "proof", "did": did, "verified": 1 });
+    let records = of.records.iter().map(record);
+    [commit].into_iter().chain(records).chain([proof]).collect()
 }
 
 fn all_of(reader: &Reader) -> Vec<Value> {

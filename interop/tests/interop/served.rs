@@ -39,8 +39,17 @@ impl Served {
 
     /// The same with more options of the server.
     pub(crate) fn start_with(options: &[&str]) -> Self {
-        let spec = Spec { accounts: 6, records: 20, ..Spec::default() };
-        let sim = Simulation::start(spec).expect("ports for a small network");
+        Self::of(network(), options)
+    }
+
+    /// The same with an archive of all accounts before these events.
+    pub(crate) fn start_after_backfill(archive: &str) -> Self {
+        let sim = network();
+        backfill(&sim, archive);
+        Self::of(sim, &["--archive", archive])
+    }
+
+    fn of(sim: Simulation, options: &[&str]) -> Self {
         let initial = records_of(&sim);
         sim.write_commits(150);
         let folder = tempfile::tempdir().expect("a folder");
@@ -108,6 +117,24 @@ impl Drop for Served {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+fn network() -> Simulation {
+    let spec = Spec { accounts: 6, records: 20, ..Spec::default() };
+    Simulation::start(spec).expect("ports for a small network")
+}
+
+/// Archives the repositories of all accounts.
+fn backfill(sim: &Simulation, archive: &str) {
+    let hosts = tempfile::NamedTempFile::new().expect("a file");
+    let urls: Vec<String> =
+        (0..sim.spec().pds).map(|number| sim.url(Server::Pds(number))).collect();
+    std::fs::write(hosts.path(), urls.join("\n")).expect("a list of hosts");
+    let mut backfill = Command::new(wireproof());
+    backfill.env("XDG_CONFIG_HOME", "/nonexistent").args(["backfill", "--development", "--hosts"]);
+    backfill.arg(hosts.path()).args(["--plc", &sim.url(Server::Plc), "--to", archive]);
+    let ended = backfill.stdout(Stdio::null()).stderr(Stdio::null()).status().expect("the command");
+    assert!(ended.success(), "{ended}");
 }
 
 /// Starts a server, and waits until it accepts connections.

@@ -1,4 +1,4 @@
-//! The client of tap, unchanged, at the channel of `wireproof follow --to ws://…`.
+//! The client of tap, unchanged, at the channel of `wireproof follow --to ws://…` and of `wireproof serve`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,6 +13,7 @@ use wireproof_interop::program::free_port;
 use wireproof_interop::reader::Reader;
 
 use crate::activity::wireproof;
+use crate::served::Served;
 
 /// A `follow` whose clients connect to one address over all of its runs.
 struct Follow {
@@ -128,6 +129,35 @@ fn the_client_of_tap_ends_with_every_record_whichever_side_is_killed() {
         state.apply(&reader.next());
     }
     println!("{} events in {rounds} rounds", state.events);
+}
+
+#[test]
+fn the_client_of_tap_gets_every_record_at_the_port_of_serve_whichever_side_is_killed() {
+    let kit = kit!(Readers);
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    fs::write(&token, PASSWORD).unwrap();
+    let token = token.to_string_lossy().into_owned();
+    let mut served = Served::start_with(&["--ws-consumer", "tap", "--ws-token-file", &token]);
+    let service = served.http_url();
+    let client = || Reader::tap(&kit, &service, PASSWORD);
+    let mut state = State { records: served.initial.clone(), ..State::default() };
+    let mut reader = client();
+    for round in 0..4 {
+        served.sim.write_commits(40);
+        (0..round * 7).for_each(|_| state.apply(&reader.next()));
+        if round % 2 == 1 {
+            served.kill_and_restart();
+        }
+        reader.kill().iter().for_each(|event| state.apply(event));
+        reader = client();
+    }
+    state.receive_all(&served.sim, &reader);
+    let did = served.sim.account(2).did;
+    served.sim.set_account_status(2, AccountStatus::TakenDown);
+    while state.statuses.get(&did).map(String::as_str) != Some("takendown") {
+        state.apply(&reader.next());
+    }
 }
 
 const PASSWORD: &str = "password-of-a-test";

@@ -6,13 +6,15 @@
 //! | relay, `serve` frames | all PDSs at the same time | `subscribeRepos` |
 //! | Jetstream, `serve` JSON | a relay | `/subscribe` |
 //!
+//! Last, `serve` with one client and `follow --verify` read prepared commits as fast as they can, in turn.
+//!
 //! The network makes commits at a constant rate. Measured is the processor time of the server alone, while every client receives
 //! a number of messages, after a warm-up in which it looks up the keys of accounts.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::Value;
@@ -29,8 +31,9 @@ pub(crate) struct Options {
     /// Number of accounts.
     #[arg(long, default_value_t = 20_000)]
     accounts: u32,
-    /// Numbers of clients, with commits a second, and messages for every client.
-    #[arg(long, value_delimiter = ',', default_values = ["1:1000:20000", "100:300:4000", "1000:60:1000"])]
+    /// Numbers of clients, with commits a second, and messages for every client. The others are not measured with `:alone`.
+    #[arg(long, value_delimiter = ',')]
+    #[arg(default_values = ["1:1000:20000", "100:600:6000", "1000:60:1000", "1000:1000:8000:alone"])]
     loads: Vec<String>,
     /// Number of passes of each row.
     #[arg(long, default_value_t = 3)]
@@ -54,7 +57,8 @@ pub(super) fn measure(program: &str, options: &Options) -> Result<(), String> {
     let mut rows = Vec::new();
     for load in &options.loads {
         let load = Load::parse(load)?;
-        let mut costs = Server::ALL.map(|server| (server, Vec::new()));
+        let servers = Server::ALL.into_iter().filter(|of| !load.is_alone || of.is_ours());
+        let mut costs: Vec<_> = servers.map(|server| (server, Vec::new())).collect();
         for _ in 0..options.passes {
             for (server, passes) in &mut costs {
                 let pass = programs.pass(*server, &load, options)?;
@@ -64,7 +68,8 @@ pub(super) fn measure(program: &str, options: &Options) -> Result<(), String> {
         }
         rows.extend(costs.into_iter().map(|(server, passes)| Row { load, server, passes }));
     }
-    table::report("serve", &to_markdown(&rows), options.publish)
+    let intake = programs.intakes(options)?;
+    table::report("serve", &format!("{}\n{intake}", to_markdown(&rows)), options.publish)
 }
 
 /// How many clients receive how many messages, at a rate of commits.
@@ -73,14 +78,20 @@ struct Load {
     clients: u64,
     rate: u64,
     messages: u64,
+    /// Whether the other servers cannot keep up on this machine.
+    is_alone: bool,
 }
 
 impl Load {
     fn parse(text: &str) -> Result<Self, String> {
-        let numbers: Option<Vec<u64>> = text.split(':').map(|part| part.parse().ok()).collect();
+        let (numbers, is_alone) = match text.strip_suffix(":alone") {
+            Some(numbers) => (numbers, true),
+            None => (text, false),
+        };
+        let numbers: Option<Vec<u64>> = numbers.split(':').map(|part| part.parse().ok()).collect();
         match numbers.as_deref() {
-            Some(&[clients, rate, messages]) => Ok(Self { clients, rate, messages }),
-            _ => Err(format!("{text}: CLIENTS:RATE:MESSAGES")),
+            Some(&[clients, rate, messages]) => Ok(Self { clients, rate, messages, is_alone }),
+            _ => Err(format!("{text}: CLIENTS:RATE:MESSAGES or CLIENTS:RATE:MESSAGES:alone")),
         }
     }
 }
@@ -103,6 +114,10 @@ impl Server {
             Self::Jetstream => "Jetstream, JSON",
             Self::Json => "`serve`, JSON",
         }
+    }
+
+    fn is_ours(self) -> bool {
+        self.other().is_some()
     }
 
     /// The row that it is compared with.
@@ -140,9 +155,7 @@ struct Row {
 
 impl Row {
     fn median(&self, of: impl Fn(&Pass) -> f64) -> f64 {
-        let mut values: Vec<f64> = self.passes.iter().map(of).collect();
-        values.sort_unstable_by(f64::total_cmp);
-        values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+        median(self.passes.iter().map(of).collect())
     }
 }
 
@@ -188,6 +201,53 @@ impl Programs {
         process::terminate(&mut running.0)?;
         network.end()?;
         Ok(pass)
+    }
+
+    /// Events a second from the start of a process to the last of the prepared commits, in a table.
+    fn intakes(&self, options: &Options) -> Result<String, String> {
+        let (accounts, commits) = (options.accounts.to_string(), PREPARED.to_string());
+        let size =
+            ["--prepared", &commits, "--accounts", &accounts, "--records", "5", "--rate", "none"];
+        let network = Relay::start(&self.wireproof, &size)?;
+        let (mut follow, mut serve) = (Vec::new(), Vec::new());
+        for _ in 0..options.passes {
+            follow.push(self.follow_all(&network)?);
+            serve.push(self.serve_all(&network)?);
+            eprintln!("follow {follow:.0?}, serve {serve:.0?} events/s");
+        }
+        network.end()?;
+        let ratio = median(serve.clone()) / median(follow.clone());
+        let rows = [("`follow --verify`", follow, 1.0), ("`serve`", serve, ratio)];
+        let rows = rows.map(|(name, rates, ratio)| {
+            let rates: Vec<String> = rates.iter().map(|rate| format!("{rate:.0}")).collect();
+            format!("| {name} | {} | {ratio:.2} |\n", rates.join(", "))
+        });
+        Ok(format!("| intake | events/s per pass | ratio |\n|---|---:|---:|\n{}", rows.concat()))
+    }
+
+    fn follow_all(&self, network: &Relay) -> Result<f64, String> {
+        let mut follow = network.follow(&self.wireproof);
+        follow.args(["--cursor", "oldest"]).stdout(Stdio::piped()).stderr(Stdio::null());
+        let since = Instant::now();
+        let mut follow = Running(process::start(&mut follow)?);
+        let output = follow.0.stdout.take().ok_or("no pipe")?;
+        let lines = BufReader::new(output).split(b'\n').take(PREPARED as usize).count();
+        process::terminate(&mut follow.0)?;
+        rate(lines as u64, since)
+    }
+
+    fn serve_all(&self, network: &Relay) -> Result<f64, String> {
+        let (folder, address) = (process::empty_folder("speed")?, free_address()?.to_string());
+        let mut serve = self.serve(&address);
+        serve.args(["--host", &network.host, "--cursor", "oldest"]).current_dir(&folder);
+        network.add_directory(&mut serve);
+        let since = Instant::now();
+        let mut serve = Running(process::start(serve.stdout(Stdio::null()).stderr(Stdio::null()))?);
+        let path = format!("{}?cursor=0", Server::Frames.path());
+        let commits = PREPARED.to_string();
+        process::run(&mut process::command(&self.client, &[&address, &path, "1", &commits]))?;
+        process::terminate(&mut serve.0)?;
+        rate(PREPARED, since)
     }
 
     /// Runs the clients, and measures the server meanwhile.
@@ -269,13 +329,14 @@ impl Programs {
 /// The table in Markdown.
 fn to_markdown(rows: &[Row]) -> String {
     let mut text =
-        "| clients | server | processor seconds for 1,000,000 messages | ratio | memory at most, MiB | delay: median; 99 % within, ms |\n\
-         |---:|---|---:|---:|---:|---:|\n"
+        "| clients | commits a second | server | processor seconds for 1,000,000 messages | ratio | memory at most, MiB | delay: median; 99 % within, ms |\n\
+         |---:|---:|---|---:|---:|---:|---:|\n"
             .to_owned();
     for row in rows {
         let of = |server| rows.iter().find(|of| of.load == row.load && of.server == server);
         let cost = row.median(|pass| pass.cost);
-        let ratio = row.server.other().and_then(of).map(|other| {
+        let other = row.server.other().and_then(of);
+        let ratio = other.map(|other| {
             format!("{:.2} × {}", cost / other.median(|pass| pass.cost), other.server.name())
         });
         let delays = match row.server {
@@ -287,8 +348,9 @@ fn to_markdown(rows: &[Row]) -> String {
             ),
         };
         text += &format!(
-            "| {} | {} | {cost:.2} | {} | {:.0} | {delays} |\n",
+            "| {} | {} | {} | {cost:.2} | {} | {:.0} | {delays} |\n",
             row.load.clients,
+            row.load.rate,
             row.server.name(),
             ratio.unwrap_or_else(|| "–".to_owned()),
             row.median(|pass| (pass.peak_bytes >> 20) as f64),
@@ -296,6 +358,21 @@ fn to_markdown(rows: &[Row]) -> String {
     }
     text
 }
+
+fn rate(events: u64, since: Instant) -> Result<f64, String> {
+    if events < PREPARED {
+        return Err(format!("{events} of {PREPARED} events"));
+    }
+    Ok(events as f64 / since.elapsed().as_secs_f64())
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Number of commits that are read as fast as possible.
+const PREPARED: u64 = 200_000;
 
 /// Adds hosts to a database of the relay: DATABASE HOST…
 const INTRODUCE: &str = "\

@@ -113,6 +113,7 @@ impl ArchiveFollowArgs {
             admin: AdminArgs::default(),
             events: self.events,
             more_hosts: None,
+            gather_ms: 2,
             workers: self.workers,
         })
     }
