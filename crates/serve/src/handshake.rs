@@ -24,6 +24,7 @@ use crate::event::Wire;
 use crate::form::{Form, JetstreamForm};
 use crate::jetstream::request::{Cursor, StreamRequest};
 use crate::jetstream::text;
+use crate::page;
 use crate::seq::arrival_of;
 use crate::shared::Shared;
 use crate::xrpc::{self, XrpcError};
@@ -96,6 +97,9 @@ async fn answer(
     let query = request.uri().query().unwrap_or_default().to_owned();
     if request.method() == Method::POST && path == REQUEST_CRAWL {
         return Ok((request_crawl(shared, request).await?, None));
+    }
+    if path == "/" {
+        return Ok((page::respond(shared.options.page.as_ref(), request), None));
     }
     if request.method() != Method::GET {
         return Err(XrpcError::new(StatusCode::METHOD_NOT_ALLOWED, "InvalidRequest", "use GET"));

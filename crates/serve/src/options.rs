@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::crawl::Crawl;
 use crate::history::ServedArchive;
 use crate::log::Window;
+use crate::page::Page;
 
 /// Options of a [`Server`](crate::Server).
 #[derive(Clone, Debug)]
@@ -29,6 +30,8 @@ pub struct Options {
     pub crawl: Option<Arc<Crawl>>,
     /// The archive of the events that leave the window. Default: none.
     pub archive: Option<ServedArchive>,
+    /// The page at `/`, which verifies in a browser. Default: none.
+    pub page: Option<Page>,
     /// Time without an event taken after which a client gives way to another one that finds all places in use. Default: 60
     /// seconds.
     pub min_idle: Duration,
@@ -51,6 +54,7 @@ impl Options {
             origins: Vec::new(),
             crawl: None,
             archive: None,
+            page: None,
             min_idle: Duration::from_secs(60),
             handshake_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(60),

@@ -4,6 +4,7 @@ mod cursors;
 mod directory;
 mod history;
 mod jetstreams;
+mod page;
 mod slow;
 
 use std::collections::VecDeque;
