@@ -12,7 +12,7 @@ use words::Words;
 
 /// Writes the digest of every message. Up to [`ORDERED`] messages at a time are taken longest first, so that no long one is left
 /// alone at the end: eight messages of 250 to 1,300 bytes, of which the longest is the last but one, take 7.6 µs, and 10.6 in
-/// their order (Node 20, Zen 4).
+/// their order (Node 20, Zen 5).
 pub(super) fn digest_into(messages: &[&[u8]], digests: &mut [Digest]) {
     for (messages, digests) in messages.chunks(ORDERED).zip(digests.chunks_mut(ORDERED)) {
         let mut order = [0; ORDERED];
