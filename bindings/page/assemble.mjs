@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
 /** In the order of their imports. */
-export const PAGE = ["dom", "cid", "forms", "list", "hex", "work", "chain", "repository", "tree", "refusal", "verdict", "records", "views", "requests", "main"];
+export const PAGE = ["dom", "cid", "forms", "list", "hex", "work", "chain", "repository", "tree", "refusal", "verdict", "records", "views", "messages", "requests", "main"];
 export const WORKER = ["engine", "worker"];
 
 const here = dirname(fileURLToPath(import.meta.url));

@@ -247,10 +247,11 @@ const TABLE: [Crate; 43] = [
     row(13, "bench-cli", Uses::AllBelow),
     row(13, "cli", Uses::AllBelow),
     row(14, "js", Uses::AllBelow),
-    row(14, "page", Uses::AllBelow),
     row(14, "python", Uses::AllBelow),
     // For programs of others: none of ours uses it.
     row(14, "wireproof", Uses::AllBelow),
+    // It reads and writes the states of the npm package.
+    row(15, "page", Uses::AllBelow),
     // Outside the layers: tests may use all but the command, `mutants` and `xtask` nothing.
     row(10, "conformance", Uses::AllBelow),
     row(10, "fuzz", Uses::AllBelow),

@@ -32,6 +32,7 @@ export const TASKS = {
 		mixed: { checks: [], load: mixed },
 	},
 	repo: { total: { checks: repo.CHECKS, load: repository } },
+	commit: { full: { checks: frames.CHECKS, load: commits } },
 	hostile: {
 		repo: { checks: repo.CHECKS, load: hostileRepo },
 		frames: { checks: frames.CHECKS, load: hostileFrames },
@@ -187,6 +188,39 @@ function repository(files) {
 		bytes: file.length,
 		prove: async () => ({ counts: await repo.count(file, did, signingKey) }),
 		pass: () => repo.verifyInStages(file, did, signingKey, keep),
+	};
+}
+
+/**
+ * The task `commit`. The Firehose has no state of accounts, so it cannot tell the first commit of one from the others, or a gap
+ * before a commit: those counts are not given.
+ */
+function commits(files) {
+	const all = files.slice(0, -1).flatMap((file) => splitFrames(readFileSync(file)));
+	const judge = frames.judgeOf(JSON.parse(readFileSync(files.at(-1), 'utf8')));
+	const judgeAll = async (delivered, refused) => {
+		for (const frame of all) {
+			try {
+				delivered(await judge(frame));
+			} catch {
+				refused();
+			}
+		}
+	};
+	return {
+		units: all.length,
+		bytes: all.reduce((sum, frame) => sum + frame.length, 0),
+		prove: async () => {
+			const counts = { frames: all.length, commits: 0, refused: 0, ops: 0 };
+			const count = (refused, ops) => {
+				counts.commits += 1;
+				counts.refused += refused;
+				counts.ops += ops;
+			};
+			await judgeAll((events) => count(0, events.length), () => count(1, 0));
+			return { counts };
+		},
+		pass: () => judgeAll(keep, () => {}),
 	};
 }
 

@@ -49,13 +49,13 @@ export class Block {
 }
 
 /** Numbers that describe a block. */
-const FIELDS = 4;
+export const BLOCK_FIELDS = 4;
 
-/** The blocks whose places start at `from`, and whose data starts at `offsets` where that is another place. */
-export function blocksOf(bytes, places, from, offsets) {
-	const blocks = [];
-	for (let at = from; at < places.length; at += FIELDS) {
-		blocks.push(new Block(bytes, places, at, offsets?.[blocks.length]));
+/** The blocks whose places are from `from` to `to`, and whose data starts at `offsets` where that is another place. */
+export function blocksOf(bytes, places, from = 0, to = places.length, offsets = undefined) {
+	const blocks = new Array((to - from) / BLOCK_FIELDS);
+	for (let index = 0; index < blocks.length; index++) {
+		blocks[index] = new Block(bytes, places, from + BLOCK_FIELDS * index, offsets?.[index]);
 	}
 	return blocks;
 }

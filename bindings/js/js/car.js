@@ -67,7 +67,7 @@ async function pushNext(archive, input) {
 
 function taken(batch) {
 	try {
-		return blocksOf(batch.bytes(), batch.places(), 0, batch.offsets());
+		return blocksOf(batch.bytes(), batch.places(), 0, undefined, batch.offsets());
 	} finally {
 		batch.free();
 	}

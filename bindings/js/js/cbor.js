@@ -27,6 +27,10 @@ export function cborDecode(bytes) {
 
 /** Reads items that are known to be canonical. */
 export class Reader {
+	/** Text of the bytes from `windowAt` on, one character a byte: short texts that are ASCII are parts of it. */
+	window = '';
+	windowAt = 0;
+
 	constructor(bytes, at = 0) {
 		this.bytes = bytes;
 		this.at = at;
@@ -86,19 +90,27 @@ export class Reader {
 	byteString(length) {
 		const start = this.at;
 		this.at += length;
-		return this.bytes.subarray(start, this.at);
+		return viewOf(this.bytes, start, length);
 	}
 
 	text(length) {
-		const start = this.at;
-		this.at += length;
-		return textOf(this.bytes, start, this.at);
+		const { bytes, at: start } = this;
+		const end = start + length;
+		this.at = end;
+		if (length > MAX_SHORT_TEXT || !isAscii(bytes, start, end)) {
+			return longText(bytes, start, end);
+		}
+		if (start < this.windowAt || end > this.windowAt + this.window.length) {
+			this.windowAt = start;
+			this.window = characters(bytes, start, Math.min(bytes.length, start + WINDOW_LEN));
+		}
+		return this.window.slice(start - this.windowAt, end - this.windowAt);
 	}
 
 	/** A name of a map: nearly all are names that came before. */
 	key(length) {
 		const start = this.at;
-		if (length === 0 || length > MAX_SHORT_TEXT) {
+		if (length === 0 || length > MAX_NAME) {
 			return this.text(length);
 		}
 		const { bytes } = this;
@@ -108,7 +120,7 @@ export class Reader {
 		if (known !== undefined && isAt(known.bytes, bytes, start, length)) {
 			return known.text;
 		}
-		const text = textOf(bytes, start, this.at);
+		const text = longText(bytes, start, this.at);
 		NAMES[slot] = { bytes: bytes.slice(start, this.at), text };
 		return text;
 	}
@@ -122,8 +134,15 @@ export class Reader {
 	}
 
 	map(length) {
-		const map = {};
-		for (let at = 0; at < length; at++) {
+		if (length === 2 && isName(this.bytes, this.at, E)) {
+			return this.treeNode();
+		}
+		return (length === 4 ? this.treeEntry() : undefined) ?? this.entries({}, length);
+	}
+
+	/** Adds entries to a map. */
+	entries(map, count) {
+		for (let at = 0; at < count; at++) {
 			const head = this.bytes[this.at++];
 			const low = head & 31;
 			const key = this.key(low < 24 ? low : this.number(low));
@@ -135,6 +154,55 @@ export class Reader {
 			}
 		}
 		return map;
+	}
+
+	/** An entry of a tree, in its usual form; most maps of a frame are entries. The form is read without calls. */
+	treeEntry() {
+		const { bytes } = this;
+		let at = this.at;
+		if (!isName(bytes, at, K)) {
+			return undefined;
+		}
+		let length = bytes[at + 2] - 0x40;
+		at += 3;
+		if (length < 0 || length > 24) {
+			return undefined;
+		}
+		if (length === 24) {
+			length = bytes[at++];
+		}
+		const start = at;
+		at += length;
+		let p = bytes[at + 2];
+		if (!isName(bytes, at, P) || p > 24) {
+			return undefined;
+		}
+		at += 3;
+		if (p === 24) {
+			p = bytes[at++];
+		}
+		if (!isName(bytes, at, T)) {
+			return undefined;
+		}
+		const tree = at + 2;
+		at = bytes[tree] === NULL ? tree + 1 : tree + LINK_LEN;
+		if (!(at === tree + 1 || isLink(bytes, tree)) || !isName(bytes, at, V) || !isLink(bytes, at + 2)) {
+			return undefined;
+		}
+		this.at = at + 2 + LINK_LEN;
+		const t = at === tree + 1 ? null : linkAt(bytes, tree);
+		return { k: viewOf(bytes, start, length), p, t, v: linkAt(bytes, at + 2) };
+	}
+
+	/** A map of two entries, of which the first is `e`: a node of a tree. */
+	treeNode() {
+		this.at += 2;
+		const e = this.value();
+		if (!isName(this.bytes, this.at, L)) {
+			return this.entries({ e }, 1);
+		}
+		this.at += 2;
+		return { e, l: this.value() };
 	}
 
 	/** Tag 42 and a byte string of a zero and a CID. */
@@ -174,29 +242,59 @@ function isAt(name, bytes, start, length) {
 	return true;
 }
 
-/** Text that is known to be UTF-8: short ASCII without a call of the decoder. */
-function textOf(bytes, start, end) {
-	if (end - start > MAX_SHORT_TEXT) {
-		return longText(bytes, start, end);
-	}
-	let text = '';
-	for (let at = start; at < end; at++) {
-		if (bytes[at] > 0x7f) {
-			return longText(bytes, start, end);
-		}
-		text += String.fromCharCode(bytes[at]);
-	}
-	return text;
+/** Whether a name of one letter is at a place. */
+function isName(bytes, at, letter) {
+	return bytes[at] === 0x61 && bytes[at + 1] === letter;
 }
 
-/** Node.js decodes a part of an array without a view of it. */
+/** Whether a link to a block of version 1 with SHA-256 is at a place. */
+function isLink(bytes, at) {
+	return bytes[at] === 0xd8 && bytes[at + 2] === 0x58 && bytes[at + 3] === 37;
+}
+
+function linkAt(bytes, at) {
+	return new Cid(bytes, at + 5, at + LINK_LEN);
+}
+
+const [E, K, L, P, T, V] = [0x65, 0x6b, 0x6c, 0x70, 0x74, 0x76];
+const NULL = 0xf6;
+
+/** Tag 42, the head of 37 bytes, a zero and the CID. */
+const LINK_LEN = 41;
+
+/** A view of a part; `subarray` takes half as long again. */
+function viewOf(bytes, start, length) {
+	return new Uint8Array(bytes.buffer, bytes.byteOffset + start, length);
+}
+
+function isAscii(bytes, start, end) {
+	for (let at = start; at < end; at++) {
+		if (bytes[at] > 0x7f) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/** Text that is known to be UTF-8. Node.js decodes a part of an array without a view of it. */
 function longText(bytes, start, end) {
 	return UTF8_SLICE ? UTF8_SLICE.call(bytes, start, end) : DECODER.decode(bytes.subarray(start, end));
 }
 
+/** A character for each byte, of which those of ASCII are right. */
+function characters(bytes, start, end) {
+	return LATIN1_SLICE ? LATIN1_SLICE.call(bytes, start, end) : LATIN1.decode(bytes.subarray(start, end));
+}
+
 const UTF8_SLICE = globalThis.Buffer?.prototype.utf8Slice;
+const LATIN1_SLICE = globalThis.Buffer?.prototype.latin1Slice;
 const DECODER = new TextDecoder('utf-8', { ignoreBOM: true });
-const MAX_SHORT_TEXT = 24;
+const LATIN1 = new TextDecoder('latin1');
+
+/** A part of a text keeps the whole text in memory, so windows are short. */
+const WINDOW_LEN = 256;
+const MAX_SHORT_TEXT = 128;
+const MAX_NAME = 24;
 
 /** The last name of each slot: a cache, which changes no result. */
 const NAMES = new Array(512).fill(undefined);

@@ -94,6 +94,12 @@ pub fn verify_signature(message: &[u8], sig: &[u8], key: &str) -> Result<String>
     Ok(signature::verify(message, sig, key)?)
 }
 
+/// The memory of the module.
+#[wasm_bindgen]
+pub fn module_memory() -> JsValue {
+    wasm_bindgen::memory()
+}
+
 #[wasm_bindgen]
 pub fn check_cbor(bytes: &[u8]) -> Result<()> {
     Ok(format::check_cbor(bytes)?)
@@ -125,8 +131,14 @@ impl Frames {
         Self::default()
     }
 
-    pub fn places(&mut self, frame: &[u8]) -> Result<Vec<u32>> {
-        Ok(self.0.places(frame)?)
+    /// The place in [`module_memory`] where the caller writes a frame.
+    pub fn room(&mut self, len: u32) -> *mut u8 {
+        self.0.room(len as usize).as_mut_ptr()
+    }
+
+    /// The place in [`module_memory`] of the numbers of [`FrameReader::places`].
+    pub fn places(&mut self, len: u32) -> Result<*const u32> {
+        Ok(self.0.places(len as usize)?.as_ptr())
     }
 }
 

@@ -48,6 +48,12 @@ impl Fault {
         Details { code: "argument", message, rule, ..Details::default() }.into()
     }
 
+    /// The rule and its place, for a person.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
     /// The fields, without those that are not known.
     #[must_use]
     pub fn to_value(&self) -> Map<String, Value> {

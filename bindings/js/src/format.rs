@@ -48,39 +48,55 @@ pub(crate) fn flags_of(block: &Block<'_>) -> u32 {
 /// flags: whether the hash is proved, and whether the data is canonical DAG-CBOR.
 pub const BLOCK_FIELDS: usize = 4;
 
-/// Reads frames, and keeps its memory for the next ones.
+/// Reads frames that the caller writes into its memory, which it keeps for the next ones.
 #[derive(Debug)]
 pub struct FrameReader {
     decoder: Decoder,
+    input: Vec<u8>,
+    places: Vec<u32>,
 }
 
 impl Default for FrameReader {
     fn default() -> Self {
         let mut options = Options::default();
         options.values = Values::ValidateOnly;
-        Self { decoder: Decoder::new(options) }
+        Self { decoder: Decoder::new(options), input: Vec::new(), places: Vec::new() }
     }
 }
 
 impl FrameReader {
-    /// Checks a frame and the hashes of its blocks; returns the offset of its payload, then the places of its blocks as
-    /// [`car_places`] does.
+    /// Room for a frame of `len` bytes.
+    pub fn room(&mut self, len: usize) -> &mut [u8] {
+        if self.input.len() < len || self.input.len() > MAX_KEPT_BYTES {
+            // Nothing of the last frame is copied.
+            self.input = vec![0; len];
+        }
+        &mut self.input[..len]
+    }
+
+    /// Checks the frame in the room and the hashes of its blocks; returns the offset of its payload, the number of its blocks, and
+    /// [`BLOCK_FIELDS`] numbers a block.
     ///
     /// # Errors
     /// At the first part that breaks a rule, or does not match its hash.
-    pub fn places(&mut self, frame: &[u8]) -> Result<Vec<u32>, Fault> {
+    pub fn places(&mut self, len: usize) -> Result<&[u32], Fault> {
+        let Self { decoder, input, places } = self;
+        let frame = &input[..len.min(input.len())];
         let (_, payload_at) = peek(frame)?;
-        let event: &Event<'_> = &self.decoder.decode(frame)?;
+        let event: &Event<'_> = &decoder.decode(frame)?;
         let blocks = event.blocks();
-        let mut places = Vec::with_capacity(1 + BLOCK_FIELDS * blocks.len());
-        places.push(payload_at as u32);
+        places.clear();
+        places.extend([payload_at as u32, blocks.len() as u32]);
         for block in blocks {
             let cid = block.cid.as_bytes();
-            let flags =
-                u32::from(block.proof == HashProof::Checked) | u32::from(block.is_canonical) << 1;
+            let is_proved = u32::from(block.proof == HashProof::Checked);
+            let flags = is_proved | u32::from(block.is_canonical) << 1;
             let cid_at = place(frame, cid) as u32;
             places.extend([cid_at, cid.len() as u32, block.data.len() as u32, flags]);
         }
         Ok(places)
     }
 }
+
+/// Maximum size of the room that is kept for the next frame, in bytes.
+const MAX_KEPT_BYTES: usize = 1 << 20;

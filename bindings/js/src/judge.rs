@@ -3,19 +3,16 @@
 use std::collections::HashMap;
 
 use atproto::event::{Action, Event, RepoOp, Values, peek};
-use atproto::syntax::Tid;
-use codec::Cid;
 use codec::cbor::{KeyOrder, Reader};
 use crypto::{CompressedKey, SeededState};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use verify::InvalidRecord;
-use verify::sync::{
-    AccountState, Chain, Head, Judge, Judged, MemoryState, Outcome, Policy, SyncEffect, SyncState,
-};
+use verify::sync::{AccountState, Chain, Judge, Judged, MemoryState, Outcome, Policy, SyncEffect};
 
 use crate::fault::Fault;
 use crate::slice::place;
+use crate::state;
 
 /// The options of a judge, as JSON has them.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -158,99 +155,18 @@ impl FrameJudge {
         Value::Array(outcomes).to_string()
     }
 
-    /// The states of all accounts as JSON, in the order of their DIDs.
+    /// The states of all accounts, as [`state::export`].
     #[must_use]
     pub fn export_state(&self) -> String {
-        let mut accounts: Vec<(String, AccountState)> = self.state.iter().collect();
-        accounts.sort_by(|(a, _), (b, _)| a.cmp(b));
-        let accounts = accounts.into_iter().map(|(did, account)| StoredAccount::new(did, &account));
-        json!({ "version": STATE_VERSION, "accounts": accounts.collect::<Vec<_>>() }).to_string()
+        state::export(&self.state)
     }
 
-    /// Adds the states of a JSON text that [`export_state`](Self::export_state) made, all or none.
+    /// Adds states, as [`state::import`].
     ///
     /// # Errors
     /// If the text is of another form or version.
     pub fn import_state(&mut self, json: &str) -> Result<(), Fault> {
-        let wrong = |error: &dyn std::fmt::Display| Fault::argument("state", error);
-        let stored: StoredState = serde_json::from_str(json).map_err(|error| wrong(&error))?;
-        if stored.version != STATE_VERSION {
-            return Err(wrong(&format!("version {} is not {STATE_VERSION}", stored.version)));
-        }
-        let read = |account: StoredAccount| account.read().map_err(|error| wrong(&error));
-        let accounts = stored.accounts.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        for (did, account) in accounts {
-            self.state.put(&did, account);
-        }
-        Ok(())
-    }
-}
-
-/// The states of accounts in JSON.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StoredState {
-    version: u32,
-    accounts: Vec<StoredAccount>,
-}
-
-/// The state of an account in JSON.
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct StoredAccount {
-    did: String,
-    active: bool,
-    sync: StoredSync,
-    head: Option<StoredHead>,
-}
-
-#[derive(Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-enum StoredSync {
-    Synchronized,
-    Desynchronized,
-    InProgress,
-}
-
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct StoredHead {
-    rev: String,
-    data: String,
-    commit: String,
-}
-
-impl StoredAccount {
-    fn new(did: String, account: &AccountState) -> Self {
-        let sync = match account.sync {
-            SyncState::Synchronized => StoredSync::Synchronized,
-            SyncState::Desynchronized => StoredSync::Desynchronized,
-            SyncState::InProgress => StoredSync::InProgress,
-        };
-        let head = account.head.map(|head| StoredHead {
-            rev: head.rev.to_string(),
-            data: head.data.to_string(),
-            commit: head.commit.to_string(),
-        });
-        Self { did, active: account.is_active, sync, head }
-    }
-
-    fn read(self) -> Result<(String, AccountState), String> {
-        let sync = match self.sync {
-            StoredSync::Synchronized => SyncState::Synchronized,
-            StoredSync::Desynchronized => SyncState::Desynchronized,
-            StoredSync::InProgress => SyncState::InProgress,
-        };
-        let head = self.head.map(StoredHead::read).transpose()?;
-        Ok((self.did, AccountState { head, sync, is_active: self.active }))
-    }
-}
-
-impl StoredHead {
-    fn read(self) -> Result<Head, String> {
-        let cid = |text: &str| text.parse::<Cid>().map_err(|error| format!("{text:?}: {error}"));
-        let rev = Tid::parse(&self.rev).map_err(|error| format!("{:?}: {error}", self.rev))?;
-        Ok(Head { rev, data: cid(&self.data)?, commit: cid(&self.commit)? })
+        state::import(&mut self.state, json)
     }
 }
 
@@ -337,7 +253,8 @@ fn claims<'a>(event: Option<&Event<'a>>) -> (Option<&'a str>, Option<&'a str>, O
 }
 
 /// How a verified event continues the known chain of its account.
-fn chain(outcome: &Outcome<'_>) -> Option<&'static str> {
+#[must_use]
+pub fn chain(outcome: &Outcome<'_>) -> Option<&'static str> {
     Some(match outcome {
         Outcome::Commit(_, Chain::Intact) | Outcome::Sync(_, SyncEffect::Unchanged) => "intact",
         Outcome::Commit(_, Chain::FirstSeen) | Outcome::Sync(_, SyncEffect::FirstSeen) => {
@@ -378,6 +295,3 @@ const MAX_PART: usize = 512;
 
 /// Size of the cache of prepared keys in bytes.
 const KEY_CACHE_BYTES: usize = 8 << 20;
-
-/// The version of the exported state.
-const STATE_VERSION: u32 = 1;

@@ -4,7 +4,7 @@
 //! property. `exports` has the functions as WebAssembly calls them. The other modules are plain Rust, and the example
 //! `verdicts` calls them on this machine.
 
-#[cfg(target_family = "wasm")]
+#[cfg(all(target_family = "wasm", feature = "exports"))]
 mod exports;
 pub mod fault;
 pub mod format;
@@ -15,4 +15,5 @@ pub mod plc;
 pub mod repository;
 pub mod signature;
 pub mod slice;
+pub mod state;
 pub mod stream;

@@ -20,6 +20,7 @@ use nostr::canonical::{self as nostr_canonical, ControlChars};
 use nostr::{Arena, Limits};
 use serde_json::{Value, json};
 use simnet::hostile::{CaseSet, Spec};
+use verify::collections;
 use verify::repository::{self as whole, RepositoryRejection};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -31,7 +32,9 @@ fn main() -> Result<()> {
     inputs.repositories()?;
     inputs.broken_repositories()?;
     inputs.records()?;
+    inputs.ranges()?;
     inputs.frames()?;
+    inputs.chains()?;
     inputs.events()?;
     CaseSet::generate(&Spec::default()).write(&inputs.folder.join("hostile/hostile.json"))?;
     inputs.write_manifest()
@@ -239,6 +242,36 @@ impl Inputs {
         Ok(())
     }
 
+    /// Slices that prove all records of a collection.
+    fn ranges(&mut self) -> Result<()> {
+        let export = self.repository(240)?.export(Vec::new())?;
+        let repository = Repository::read(&export, &car::Options::default())?;
+        let collection = "app.bsky.graph.follow";
+        let options = verify::record::Options::default();
+        let did = self.did.to_string();
+        let proof = collections::verify(
+            &export,
+            &[collection.parse()?],
+            Some(&did),
+            &self.key(),
+            &options,
+        )?;
+        let mut blocks = vec![(repository.root(), repository.commit_block().to_vec())];
+        blocks.extend(proof.nodes().iter().map(|(cid, block)| (*cid, block.to_vec())));
+        blocks.extend(proof.records().iter().map(|record| (record.cid, record.bytes.to_vec())));
+        let expected = json!({
+            "title": "Collections proved",
+            "records": proof.records().len(),
+            "path": collection,
+        });
+        self.add("range.car", &archive(&blocks)?, expected)?;
+        // Records of the same content are one block.
+        let missing = blocks.pop().ok_or("a record")?.0;
+        blocks.retain(|(cid, _)| *cid != missing);
+        let expected = json!({ "code": "record/missing", "path": collection });
+        self.add("range-left-out.car", &archive(&blocks)?, expected)
+    }
+
     fn frames(&mut self) -> Result<()> {
         let mut writer = self.repository(240)?;
         for number in 240..243 {
@@ -274,6 +307,28 @@ impl Inputs {
         )
     }
 
+    /// Messages of one account in a row, each in a file, and all in one file.
+    fn chains(&mut self) -> Result<()> {
+        let mut writer = self.repository(240)?;
+        let mut frames = Vec::new();
+        for number in 0..3 {
+            let (path, record) = record(240 + number);
+            writer.create(&path, &record)?;
+            let rev = Tid::new(START_MICROS + 60_000_000 * (number as u64 + 1), 0);
+            let commit = writer.commit(rev, |message| self.secret.sign(message))?;
+            frames.push(commit.to_frame(41_240 + number as i64, "2024-03-09T16:05:00.000Z")?);
+        }
+        for (number, frame) in frames.iter().enumerate() {
+            let file = format!("chain-{number}.bin");
+            self.add(&file, frame, json!({ "title": "Verified" }))?;
+        }
+        self.add("chain.bin", &in_one_file(&frames), json!({ "title": "Verified" }))?;
+        let record = frames[2].windows(9).rposition(|bytes| bytes == b"createdAt");
+        frames[2][record.ok_or("a record")?] ^= 1;
+        let expected = json!({ "code": "car/hash", "title": "1 of 3 messages refused" });
+        self.add("chain-hash.bin", &in_one_file(&frames), expected)
+    }
+
     fn events(&mut self) -> Result<()> {
         let lines: Vec<String> = (0..300).map(event).collect::<Result<_>>()?;
         self.add("event.json", lines[0].as_bytes(), json!({ "title": "Verified" }))?;
@@ -287,6 +342,16 @@ impl Inputs {
             json!({ "code": "event/id", "offset": offset, "title": "2 of 300 events refused" });
         self.add("events-broken.jsonl", broken.join("\n").as_bytes(), expected)
     }
+}
+
+/// The number of frames, and each after its length.
+fn in_one_file(frames: &[Vec<u8>]) -> Vec<u8> {
+    let mut file = (frames.len() as u32).to_be_bytes().to_vec();
+    for frame in frames {
+        file.extend((frame.len() as u32).to_be_bytes());
+        file.extend(frame);
+    }
+    file
 }
 
 fn secret(seed: u8) -> SecretKey {

@@ -1,12 +1,12 @@
 // The form of an input, from its first bytes; and pasted text as bytes.
 
-/** `repository`, `frame`, `nostr`, `log`, `document` or `unknown`. The verification decides what it is. */
+/** `repository`, `frame`, `nostr`, `log`, `document`, `states` or `unknown`. The verification decides what it is. */
 export function formOf(bytes) {
   const start = bytes[0] === 0xef && bytes[1] === 0xbb ? 3 : 0;
   let at = start;
   while (at < bytes.length && at < start + 4096 && bytes[at] <= 0x20) at += 1;
   if (bytes[at] === 0x7b || bytes[at] === 0x5b) return formOfJson(textAt(bytes, at, 65536));
-  if (isFrame(bytes)) return "frame";
+  if (isFrame(bytes) || messagesIn(bytes).length > 0) return "frame";
   return isArchive(bytes) ? "repository" : "unknown";
 }
 
@@ -17,6 +17,21 @@ function isFrame(bytes) {
   return textAt(bytes, 0, 40).includes("bop") || textAt(bytes, 0, 40).includes("at");
 }
 
+/** Offset and length of every frame of a file with several: their number, and the length of each before it, in 4 bytes. */
+export function messagesIn(bytes) {
+  if (bytes.length < 12 || !isFrame(bytes.subarray(8, 48))) return [];
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  const count = view.getUint32(0);
+  const places = [];
+  let at = 4;
+  while (places.length < count && at + 4 <= bytes.length) {
+    const length = view.getUint32(at);
+    places.push([at + 4, length]);
+    at += 4 + length;
+  }
+  return at === bytes.length && places.length === count ? places : [];
+}
+
 /** An archive begins with the length of a map that has `roots` and `version`. */
 function isArchive(bytes) {
   const head = textAt(bytes, 0, 200);
@@ -24,6 +39,7 @@ function isArchive(bytes) {
 }
 
 function formOfJson(text) {
+  if (/^\{\s*"(accounts|version)"\s*:/.test(text)) return "states";
   if (/^\{[^]*"(verificationMethod|@context)"/.test(text)) return "document";
   if (/"(rotationKeys|plc_operation|plc_tombstone|recoveryKey|nullified)"/.test(text)) return "log";
   if (/"(pubkey|sig|kind|tags)"/.test(text)) return "nostr";
@@ -36,7 +52,7 @@ function textAt(bytes, from, length) {
 
 /** The name of a form. */
 export function nameOfForm(form) {
-  return { repository: "repository", record: "record proof", frame: "firehose frame", nostr: "Nostr events", log: "DID log", document: "DID document" }[form];
+  return { repository: "repository", record: "record proof", range: "proof of collections", frame: "firehose messages", states: "states of accounts", nostr: "Nostr events", log: "DID log", document: "DID document" }[form];
 }
 
 /** Pasted text as an input: `{name}` for a handle, DID or URI; `{bytes}` for data; `{}` otherwise. */

@@ -11,7 +11,7 @@ import { Tables } from "./repository.js";
 import { TreePicture, treeFacts } from "./tree.js";
 import { section, verdictCard } from "./verdict.js";
 
-const NOT_REACHED = "open";
+export const NOT_REACHED = "open";
 
 /** The stations of the identity: handle, DID and key. */
 export function identityStations({ did, identity, key }) {
@@ -26,7 +26,7 @@ export function identityStations({ did, identity, key }) {
 }
 
 /** Who signed, as far as it is known whose the key is. */
-function signer(did, identity) {
+export function signer(did, identity) {
   if (identity?.source === "log") return did;
   return identity ? `the key in the DID document of ${did}` : `the key that you gave, for ${did},`;
 }
@@ -58,12 +58,12 @@ export function repositoryView({ result, tables: parts, bytes, identity, key, to
 }
 
 /** The step that finds the key of an account. */
-function lookUpAction(did, lookUpKey) {
+export function lookUpAction(did, lookUpKey) {
   return /^did:(plc|web):/.test(did ?? "") ? { label: `Look up the key of ${shortened(did, 40)}`, act: () => lookUpKey(did) } : undefined;
 }
 
 /** A slice that was taken for a whole repository. */
-const SLICE_HINT = "If this is a slice that proves one record, enter the path of the record under “Account, key, record path, directory”, and verify again.";
+const SLICE_HINT = "If this is a slice that proves one record or collections, enter the path of the record or the names of the collections under “Account, key, record path or collections, directory”, and verify again.";
 
 /** A refused repository or record proof. */
 export function refusedView({ form, refusal, bytes, identity, key, did, took }) {
@@ -79,12 +79,12 @@ export function refusedView({ form, refusal, bytes, identity, key, did, took }) 
 }
 
 /** A text with a capital and a full stop. */
-function sentence(text) {
+export function sentence(text) {
   const shown = bounded(text, 400);
   return `${capitalized(shown)}${/[.!?…]$/.test(shown) ? "" : "."}`;
 }
 
-const capitalized = (text) => (text.startsWith("did:") ? text : `${text.charAt(0).toUpperCase()}${text.slice(1)}`);
+export const capitalized = (text) => (text.startsWith("did:") ? text : `${text.charAt(0).toUpperCase()}${text.slice(1)}`);
 
 /** A proved record, or its absence. */
 export async function recordView({ result, bytes, identity, key, took, ask }) {
@@ -105,47 +105,37 @@ export async function recordView({ result, bytes, identity, key, took, ask }) {
   return { cards, said: record ? `Record proved: ${path}` : `Absence proved: ${path}` };
 }
 
-/** A message of the firehose. */
-export function frameView({ result, bytes, identity, key, took, ask, lookUpKey }) {
-  const fields = Object.fromEntries(result.fields);
-  const did = fields.repo ?? fields.did;
-  const lacksKey = result.code === "signature/no-key";
-  const isRefused = result.verdict === "refused" && !lacksKey;
-  const isSigned = result.verdict === "verified";
-  const hasBlocks = ["commit", "sync"].includes(result.kind);
-  const stations = did ? identityStations({ did, identity, key }) : [];
-  stations.push({ head: "Message", sub: result.kind ? `#${bounded(result.kind, 40)}` : "unreadable", state: result.kind ? "proved" : "refused", word: result.kind ? "well formed" : result.code });
-  if (hasBlocks) stations.push({ head: "Signature", sub: fields.rev ? `rev ${fields.rev}` : undefined, state: isSigned ? "proved" : isRefused && /^(signature|commit)\//.test(result.code) ? "refused" : NOT_REACHED, word: lacksKey ? "not checked" : undefined });
-  if (result.kind === "commit") stations.push({ head: "Operations", sub: counted(result.ops.length, "operation"), state: isSigned ? "proved" : isRefused && !/^(signature|commit)\//.test(result.code) ? "refused" : NOT_REACHED, word: isSigned ? "match the signed tree" : undefined });
-  const [state, title, text] = isRefused ? ["refused", "Refused", sentence(result.refusal.rule)] : isSigned ? [result.invalid ? "partial" : "proved", "Verified", `${capitalized(signer(did, identity))} signed this change, and the operations are the whole change.`] : lacksKey ? ["partial", "Well formed; author not proved", `Every block has its hash. The key of ${did} is not known here, so that neither signature nor operations are proved.`] : ["partial", "Well formed", "Messages of this type have no signature: take it as a claim of the host."];
-  const facts = [[byteSize(bytes.length), "read"], [numeral(result.blocks.length), "blocks"], [`${numeral(Math.round(took))} ms`, "to verify here"]];
-  const cards = [verdictCard({ state, title, text, code: isRefused ? result.code : undefined, facts, action: lacksKey ? lookUpAction(did, lookUpKey) : undefined }), section("Chain of proof", chainPicture(stations))];
-  if (isRefused) cards.push(refusalCard(result.refusal, bytes));
-  if (result.invalid) cards.push(refusalCard(result.invalid, bytes, "Signed but invalid: a record of this change"));
-  if (result.fields.length > 0) cards.push(section("Message", el("table", { class: "plain" }, ...result.fields.map(([name, value]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", { class: "mono" }, bounded(value, 200)))))));
-  if (result.ops.length > 0) cards.push(section("Operations", operations(result, bytes, ask)));
-  return { cards, said: `${title}: ${result.kind || "frame"}${isRefused ? `, ${result.code}` : ""}` };
+/** All records of collections. */
+export function rangeView({ result, patterns, bytes, identity, key, took, ask }) {
+  const { summary, records } = result;
+  const names = bounded(patterns.join(", "), 200);
+  const invalid = summary.invalidRecords;
+  const stations = [...identityStations({ did: summary.did, identity, key }), { head: "Signature", sub: `rev ${summary.rev}`, state: "proved", word: "valid" }, { head: "Range", sub: counted(summary.nodes, "node"), state: "proved", word: "canonical, no gap" }, { head: "Records", sub: counted(records.length, "record"), state: invalid > 0 ? "claimed" : "proved", word: invalid > 0 ? `${numeral(invalid)} invalid` : "and no others" }];
+  const facts = [[numeral(records.length), records.length === 1 ? "record" : "records"], [numeral(summary.nodes), "nodes"], [byteSize(bytes.length), "read"], [`${numeral(Math.round(took))} ms`, "to verify here"]];
+  const text = `These are all records of ${names} in the repository that ${signer(summary.did, identity)} signed at revision ${summary.rev}.`;
+  const cards = [verdictCard({ state: invalid > 0 ? "partial" : "proved", title: "Collections proved", text, facts }), section("Chain of proof", chainPicture(stations))];
+  if (summary.firstInvalid) cards.push(refusalCard(summary.firstInvalid, bytes, `Signed but invalid: the first of ${counted(invalid, "record")}`));
+  const fillRow = (row, index) => row.append(el("span", { class: "name" }, bounded(records[index].path, 200)), el("span", { class: "size" }, byteSize(records[index].length)));
+  const onChoose = async (index) => {
+    const { path, offset, length } = records[index];
+    return [el("h3", {}, bounded(path, 300)), el("p", { class: "small soft mono" }, bounded(cidBefore(bytes, offset), 100)), await contentOf(bytes, offset, length, ask), bytesOf(bytes, offset, length)];
+  };
+  if (records.length > 0) cards.push(section("Records", listAndDetail({ label: "Records", count: records.length, fillRow, onChoose, hint: "Choose a record to see its content." }).element));
+  return { cards, said: `Collections proved: ${counted(records.length, "record")} of ${names}` };
+}
+
+/** The content of a block, as JSON. */
+export async function contentOf(bytes, at, length, ask) {
+  const { result: json, refusal } = await ask({ form: "block" }, bytes.slice(at, at + length));
+  return json === undefined ? el("p", {}, bounded(refusal.rule, 300)) : el("pre", { tabindex: 0, "aria-label": "Content of the record" }, indentedJson(json));
 }
 
 /** A list of items next to the detail of the chosen one. */
-function listAndDetail({ label, count, fillRow, onChoose, hint }) {
+export function listAndDetail({ label, count, fillRow, onChoose, hint }) {
   const detail = el("div", { class: "detail" }, el("p", { class: "empty" }, hint));
   const list = new VirtualList({ label, fillRow, onChoose: async (index) => detail.replaceChildren(...(await onChoose(index))) });
   list.show(count);
   return { element: el("div", { class: "split" }, el("div", {}, list.element), detail), list };
-}
-
-function operations(result, bytes, ask) {
-  const fillRow = (row, index) => row.append(el("span", { class: "size" }, result.ops[index].action), el("span", { class: "name" }, bounded(result.ops[index].path, 200)));
-  const onChoose = async (index) => {
-    const op = result.ops[index];
-    const head = [el("h3", {}, bounded(op.path, 300)), el("p", { class: "small soft" }, `${op.action} · `, el("span", { class: "mono" }, bounded(op.cid ?? "no record", 100)))];
-    if (!op.record) return head;
-    const { result: json, refusal } = await ask({ form: "block" }, bytes.slice(op.record[0], op.record[0] + op.record[1]));
-    const content = json === undefined ? el("p", {}, bounded(refusal.rule, 300)) : el("pre", { tabindex: 0, "aria-label": "Content of the record" }, indentedJson(json));
-    return [...head, content, bytesOf(bytes, ...op.record)];
-  };
-  return listAndDetail({ label: "Operations", count: result.ops.length, fillRow, onChoose, hint: "Choose an operation to see its record." }).element;
 }
 
 /** Nostr events. */
@@ -237,7 +227,7 @@ export function argumentView({ refusal, account, lookUpKey }) {
 /** An input of no known form. */
 export function unknownView({ bytes }) {
   const marked = Math.min(16, bytes.length);
-  const cards = [verdictCard({ state: "refused", title: "Not recognized", text: "Expected an archive (CAR), a firehose frame, Nostr events in JSON, a DID log or a DID document.", facts: [[byteSize(bytes.length), "read"]] })];
+  const cards = [verdictCard({ state: "refused", title: "Not recognized", text: "Expected an archive (CAR), firehose frames, Nostr events in JSON, a DID log, a DID document or saved states.", facts: [[byteSize(bytes.length), "read"]] })];
   if (bytes.length > 0) cards.push(section("Bytes", hexView(bytes, 0, marked)));
   return { cards, said: "Not recognized" };
 }

@@ -1,6 +1,8 @@
 //! One question and its answer: the whole interface between the page and this module.
 
-use atproto::syntax::RepoPath;
+use std::collections::HashMap;
+
+use atproto::syntax::{CollectionPatternBuf, RepoPath};
 use codec::json;
 use crypto::{CompressedKey, PublicKey};
 use serde::{Deserialize, Serialize};
@@ -19,6 +21,17 @@ pub struct Question {
     pub key: Option<String>,
     /// The path of the record that a slice proves.
     pub path: Option<String>,
+    /// The collections of which a slice proves all records.
+    #[serde(default)]
+    pub collections: Vec<String>,
+    /// Offset and length of every message in the input, if it has several.
+    #[serde(default)]
+    pub messages: Vec<(usize, usize)>,
+    /// The signing keys of the accounts of messages, in place of one key.
+    #[serde(default)]
+    pub keys: HashMap<String, String>,
+    /// The states of accounts before the first message.
+    pub states: Option<String>,
     /// Microseconds since 1970.
     #[serde(default)]
     pub now_micros: u64,
@@ -33,8 +46,12 @@ pub enum Form {
     Repository,
     /// A slice of a repository that proves a record.
     Record,
-    /// A message of `subscribeRepos`.
+    /// A slice of a repository that proves all records of collections.
+    Range,
+    /// Messages of `subscribeRepos`.
     Frame,
+    /// The states of accounts after messages.
+    States,
     /// Nostr events.
     Nostr,
     /// A DID log.
@@ -88,10 +105,9 @@ fn answer_to(question: &Question, input: &[u8], progress: impl FnMut(usize)) -> 
             }
         },
         Form::Record => of(proof(question, input, key.as_ref())),
-        Form::Frame => {
-            let key: Option<CompressedKey> = key.map(|key| *key.as_compressed());
-            of(Ok(frame::view(input, key, question.now_micros)))
-        }
+        Form::Range => of(range(question, input, key.as_ref())),
+        Form::Frame => of(messages(question, input, key.as_ref())),
+        Form::States => of(frame::read_states(input)),
         Form::Nostr => of(nostr::view(input)),
         Form::Log => of(identity::log(input, did)),
         Form::Document => of(identity::document(input, did)),
@@ -115,6 +131,34 @@ fn proof(question: &Question, input: &[u8], key: Option<&PublicKey>) -> Result<r
     let path = question.path.as_deref().unwrap_or_default();
     RepoPath::parse(path).map_err(|error| argument(format!("the record path: {error}")))?;
     record::view(input, path, question.did.as_deref(), key)
+}
+
+fn range(question: &Question, input: &[u8], key: Option<&PublicKey>) -> Result<record::Range> {
+    let key =
+        key.ok_or_else(|| argument("the proof of a collection needs the key of its account"))?;
+    let pattern = |name: &String| {
+        let parsed = name.parse::<CollectionPatternBuf>();
+        parsed.map_err(|error| argument(format!("the collection {name:?}: {error}")))
+    };
+    let patterns = question.collections.iter().map(pattern).collect::<Result<Vec<_>, _>>()?;
+    record::range(input, &patterns, question.did.as_deref(), key)
+}
+
+fn messages(question: &Question, input: &[u8], key: Option<&PublicKey>) -> Result<frame::Messages> {
+    let whole = [(0, input.len())];
+    let places = if question.messages.is_empty() { &whole[..] } else { &question.messages };
+    let is_inside =
+        |(at, len): &(usize, usize)| at.checked_add(*len).is_some_and(|end| end <= input.len());
+    if !places.iter().all(is_inside) {
+        return Err(argument("a message is not in the input").into());
+    }
+    let read = |(did, key): (&String, &String)| -> Result<(String, CompressedKey)> {
+        Ok((did.clone(), *read_key(key)?.as_compressed()))
+    };
+    let keys = question.keys.iter().map(read).collect::<Result<HashMap<_, _>>>()?;
+    let key = key.map(|key| *key.as_compressed());
+    let key_of = |did: &str| keys.get(did).copied().or(key);
+    frame::view(input, places, &key_of, question.states.as_deref(), question.now_micros)
 }
 
 /// The refusal of a question.
@@ -146,6 +190,10 @@ mod tests {
         assert_eq!(code("?"), "argument");
         assert_eq!(code(r#"{"form":"repository","key":"did:key:zzz"}"#), "argument");
         assert_eq!(code(r#"{"form":"record","path":"a.b.c/d"}"#), "argument");
+        assert_eq!(code(r#"{"form":"range","collections":["a.b.c"]}"#), "argument");
+        assert_eq!(code(r#"{"form":"frame","messages":[[0,1]]}"#), "argument");
+        assert_eq!(code(r#"{"form":"frame","states":"{}"}"#), "argument");
+        assert_eq!(code(r#"{"form":"states"}"#), "argument");
         let key = "did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme";
         let question = format!(r#"{{"form":"record","key":"{key}","path":"odd"}}"#);
         assert_eq!(code(&question), "argument");

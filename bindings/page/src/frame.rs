@@ -1,12 +1,33 @@
-//! A message of `com.atproto.sync.subscribeRepos`: its fields, its operations, and its verdict.
+//! Messages of `com.atproto.sync.subscribeRepos`: their fields, their operations, and their verdicts.
 
 use atproto::event::{Block, Event, RepoOp};
 use crypto::CompressedKey;
 use serde::Serialize;
 use verify::InvalidRecord;
-use verify::sync::{Chain, Judge, MemoryState, Outcome, SyncRejection};
+use verify::sync::{AccountState, Chain, Judge, Judged, MemoryState, Outcome, SyncRejection};
+use wireproof_js::state;
 
-use crate::{Refusal, find, offset_in};
+use crate::{Refusal, Result, find, offset_in};
+
+/// Messages in their order, and the states of their accounts after them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Messages {
+    /// The messages.
+    pub messages: Vec<View>,
+    /// The states.
+    pub states: States,
+}
+
+/// The states of accounts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct States {
+    /// The number of accounts.
+    pub accounts: usize,
+    /// The JSON that the npm package exports and imports.
+    pub json: String,
+}
 
 /// A message and its verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -24,6 +45,8 @@ pub struct View {
     pub verdict: String,
     /// Its code.
     pub code: String,
+    /// How a verified message continues the chain of its account.
+    pub chain: Option<&'static str>,
     /// The broken rule, unless the message is verified or has no proof.
     pub refusal: Option<Refusal>,
     /// The first record that is signed and invalid.
@@ -56,15 +79,59 @@ pub struct BlockPlace {
     pub length: usize,
 }
 
-/// Judges a frame as [`Judge`] does, at `now_micros` since 1970. The account's state is not known, so that a first valid event
-/// is accepted.
-pub fn view(frame: &[u8], key: Option<CompressedKey>, now_micros: u64) -> View {
-    let (mut judge, mut state) = (Judge::default(), MemoryState::default());
-    let keys = |_: &str| key;
-    let Ok(judged) = judge.judge(frame, &keys, &mut state, now_micros);
+/// Judges the messages at these places of the input as [`Judge`] does, at `now_micros` since 1970, each after the one before it.
+/// Without states, the first valid message of an account is accepted.
+///
+/// # Errors
+/// If the states are of another form.
+pub fn view(
+    input: &[u8],
+    places: &[(usize, usize)],
+    key_of: &dyn Fn(&str) -> Option<CompressedKey>,
+    states: Option<&str>,
+    now_micros: u64,
+) -> Result<Messages> {
+    let (mut judge, mut state) = (Judge::default(), read(states)?);
+    let mut messages = Vec::with_capacity(places.len());
+    for (at, len) in places {
+        let frame = &input[*at..at + len];
+        let Ok(judged) = judge.judge(frame, &key_of, &mut state, now_micros);
+        if let Outcome::Unjudged(Event::Account(event)) = &judged.outcome
+            // Nothing is kept for accounts without a key: anyone can invent them.
+            && key_of(event.did).is_some()
+        {
+            let account = AccountState { is_active: event.active, ..state.get(event.did) };
+            state.put(event.did, account);
+        }
+        messages.push(verdict(frame, &judged).shifted(*at));
+    }
+    Ok(Messages { messages, states: states_of(&state) })
+}
+
+/// Reads states that were saved.
+///
+/// # Errors
+/// If they are of another form.
+pub fn read_states(json: &[u8]) -> Result<States> {
+    Ok(states_of(&read(Some(&String::from_utf8_lossy(json)))?))
+}
+
+fn read(states: Option<&str>) -> Result<MemoryState> {
+    let mut state = MemoryState::default();
+    let read = states.map_or(Ok(()), |json| state::import(&mut state, json));
+    read.map_err(|fault| Refusal::new("argument", fault.message()))?;
+    Ok(state)
+}
+
+fn states_of(state: &MemoryState) -> States {
+    States { accounts: state.iter().count(), json: state::export(state) }
+}
+
+fn verdict(frame: &[u8], judged: &Judged<'_>) -> View {
     let mut view = judged.event.map(|event| fields(frame, event)).unwrap_or_default();
     view.verdict = judged.outcome.verdict().to_owned();
     view.code = judged.outcome.code().to_owned();
+    view.chain = wireproof_js::judge::chain(&judged.outcome);
     if let (true, Some(Event::Commit(commit))) = (judged.outcome.is_accepted(), judged.event) {
         view.invalid = commit.ops.iter().find_map(|op| invalid(frame, op));
     }
@@ -75,6 +142,18 @@ pub fn view(frame: &[u8], key: Option<CompressedKey>, now_micros: u64) -> View {
         _ => None,
     };
     view
+}
+
+impl View {
+    /// Counts every place from an earlier start.
+    fn shifted(mut self, by: usize) -> Self {
+        let records = self.ops.iter_mut().filter_map(|op| op.record.as_mut());
+        records.for_each(|(at, _)| *at += by);
+        self.blocks.iter_mut().for_each(|block| block.offset += by);
+        self.refusal = self.refusal.map(|refusal| refusal.shifted(by));
+        self.invalid = self.invalid.map(|refusal| refusal.shifted(by));
+        self
+    }
 }
 
 fn fields(frame: &[u8], event: &Event<'_>) -> View {

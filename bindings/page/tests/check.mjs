@@ -52,7 +52,7 @@ async function shoot() {
       const tab = await open(browser, file, inputs, { viewport: { width, height: 844 }, colorScheme });
       const shot = (name) => tab.page.screenshot({ path: join(shots, `${name}-${screen}-${colorScheme}.png`), fullPage: true });
       await shot("start");
-      for (const name of ["log.json", "repository.car", "tree-key.car", "signature.car", "events-broken.jsonl", "frame.bin", "record.car"].filter((name) => inputs.entry(name))) {
+      for (const name of ["log.json", "repository.car", "tree-key.car", "signature.car", "events-broken.jsonl", "frame.bin", "chain-hash.bin", "record.car", "range.car"].filter((name) => inputs.entry(name))) {
         await give(tab, name, name === "repository.car" ? { key: "" } : undefined);
         const row = tab.page.locator("[role=option]").nth(3);
         if (await row.count()) await row.click();

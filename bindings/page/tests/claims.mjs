@@ -161,7 +161,7 @@ export const claims = {
 
   "a slice that is taken for a whole repository gets a hint": async (tab) => {
     await give(tab, "record.car", { path: "" });
-    assert.match(await tab.page.textContent(".verdict"), /enter the path of the record/);
+    assert.match(await tab.page.textContent(".verdict"), /enter the path of the record or the names of the collections/);
   },
 
   "takes pasted text and dropped files": async ({ page, inputs }) => {
@@ -181,6 +181,63 @@ export const claims = {
     await page.fill("#name", inputs.bytes("frame.bin").toString("base64"));
     await page.keyboard.press("Enter");
     await page.locator(".verdict h2", { hasText: "author not proved" }).waitFor();
+  },
+
+  "messages in a row are judged as a chain": async (tab) => {
+    const chain = () => tab.page.getAttribute(".chain svg", "aria-label");
+    await give(tab, "chain-0.bin");
+    assert.match(await chain(), /Chain: the first one here/);
+    await give(tab, "chain-1.bin");
+    assert.match(await chain(), /Chain: continues the last/);
+    // The same again is judged from where it was judged before.
+    await give(tab, "chain-1.bin");
+    assert.match(await chain(), /Chain: continues the last/);
+    await give(tab, "chain-0.bin");
+    assert.equal(await title(tab.page), "Left out");
+    await tab.page.click("text=Forget them");
+    await give(tab, "chain-0.bin");
+    await give(tab, "chain-2.bin");
+    assert.equal(await title(tab.page), "Verified, after a gap");
+    assert.match(await chain(), /Chain: one before is missing/);
+  },
+
+  "several files with messages are opened as one after the other": async ({ page, inputs }) => {
+    await page.evaluate((key) => (document.getElementById("key").value = key), inputs.key);
+    await page.setInputFiles("#file", [2, 0, 1].map((number) => inputs.path(`chain-${number}.bin`)));
+    await page.locator(".verdict h2", { hasText: "Verified" }).waitFor();
+    assert.match(await page.getAttribute(".chain svg", "aria-label"), /Signatures: valid; Operations: match the signed trees; Chains: no gap/);
+    assert.equal(await page.locator("[role=option]").count(), 3);
+    await page.locator("[role=option]").nth(2).click();
+    await page.locator(".detail svg[aria-label*='Chain: continues the last']").waitFor();
+  },
+
+  "states are saved, and judged from after they are opened": async (tab) => {
+    const { page, inputs } = tab;
+    await give(tab, "chain.bin");
+    const download = page.waitForEvent("download");
+    await page.click("text=Save states");
+    const saved = await (await download).path();
+    const other = await open(page.context().browser(), fileOf(page), inputs);
+    await other.page.setInputFiles("#file", { name: "states.json", mimeType: "application/json", buffer: await readFile(saved) });
+    await other.page.locator(".verdict h2", { hasText: "States read" }).waitFor();
+    await give(other, "chain-2.bin");
+    assert.equal(await title(other.page), "Left out");
+    assert.deepEqual([other.said, other.asked], [[], []]);
+    await other.close();
+  },
+
+  "a collection is proved whole, record by record": async (tab) => {
+    const { page } = tab;
+    await give(tab, "range.car");
+    assert.match(await page.textContent(".verdict"), /These are all records of app\.bsky\.graph\.follow/);
+    await page.locator("[role=option]").nth(3).click();
+    await page.locator(".detail pre", { hasText: "app.bsky.graph.follow" }).waitFor();
+    await give(tab, "range.car", { path: "app.bsky.feed.*" });
+    assert.equal(await title(page), "Refused");
+    await give(tab, "repository.car", { path: "app.bsky.feed.*, app.bsky.actor.profile" });
+    assert.equal(await title(page), "Collections proved");
+    await give(tab, "range.car", { key: "" });
+    assert.equal(await title(page), "Check the options");
   },
 
   "stops, and verifies the next input": async (tab) => {
@@ -321,7 +378,7 @@ export const claims = {
     const { page } = tab;
     // Through the debugger: the policy of the page would not let it in.
     await page.evaluate(await readFile(axe, "utf8"));
-    for (const file of ["repository.car", "signature.car", "events-broken.jsonl", "log.json", "frame.bin", "record.car"]) {
+    for (const file of ["repository.car", "signature.car", "events-broken.jsonl", "log.json", "frame.bin", "chain-hash.bin", "record.car", "range.car"]) {
       await give(tab, file);
       for (const [colorScheme, width] of [["light", 1280], ["dark", 390]]) {
         await page.emulateMedia({ colorScheme });

@@ -43,7 +43,7 @@ async function withoutPolicy({ page, inputs }) {
   await checkHostileSet(tab).finally(tab.close);
 }
 
-/** Repositories, and frames that stand alone. */
+/** Repositories, and messages in their order. */
 async function checkHostileSet({ page, inputs }) {
   const { cases } = JSON.parse(inputs.bytes("hostile/hostile.json"));
   const asked = cases.map((entry) => toQuestion(entry, inputs.bytes(`hostile/${entry.file}`))).filter((question) => question !== null);
@@ -60,7 +60,8 @@ async function checkHostileSet({ page, inputs }) {
         worker.postMessage({ id, question: JSON.stringify(question), bytes });
       });
       const { result, refusal } = answer ? JSON.parse(answer.json) : { refusal: { code: error } };
-      const fault = refusal ?? result.refusal ?? result.firstInvalid ?? result.invalid;
+      const last = result?.messages?.at(-1) ?? result;
+      const fault = refusal ?? last.refusal ?? last.firstInvalid ?? last.invalid;
       const found = fault?.code ?? null;
       const isInside = !fault || fault.offset === undefined || fault.offset <= bytes.length;
       if (found !== code || !isInside) wrong.push(`${name}: ${found}, expected ${code}`);
@@ -73,7 +74,17 @@ async function checkHostileSet({ page, inputs }) {
 
 function toQuestion({ name, kind, code, did, signing_key: key, now }, bytes) {
   if (kind === "repo") return { name, code, question: { form: "repository", did, key }, base64: bytes.toString("base64") };
-  if (kind !== "frames" || bytes.readUInt32BE(0) !== 1) return null;
-  const question = { form: "frame", key, nowMicros: Date.parse(now) * 1000 };
-  return { name, code, question, base64: bytes.subarray(8).toString("base64") };
+  if (kind !== "frames") return null;
+  const question = { form: "frame", key, messages: placesIn(bytes), nowMicros: Date.parse(now) * 1000 };
+  return { name, code, question, base64: bytes.toString("base64") };
+}
+
+function placesIn(bytes) {
+  const places = [];
+  for (let at = 4; places.length < bytes.readUInt32BE(0); ) {
+    const length = bytes.readUInt32BE(at);
+    places.push([at + 4, length]);
+    at += 4 + length;
+  }
+  return places;
 }

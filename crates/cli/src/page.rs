@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
+use program::page::{PAGE, WITHOUT_PAGE};
 
 use crate::failure::Failure;
 use crate::files;
@@ -26,22 +27,13 @@ pub(crate) fn run(args: &PageArgs, output: Output) -> Result<(), Failure> {
 }
 
 fn write(page: Option<&[u8]>, out: &Path, output: Output) -> Result<(), Failure> {
-    let page = page.ok_or_else(|| Failure::Usage(NO_PAGE.to_owned()))?;
+    let page = page.ok_or_else(|| Failure::Usage(WITHOUT_PAGE.to_owned()))?;
     if files::is_standard_stream(out) {
         Ok(output.bytes().write_all(page)?)
     } else {
         files::write(out, page)
     }
 }
-
-/// The page, in a program that was built with one.
-#[cfg(has_page)]
-const PAGE: Option<&[u8]> = Some(include_bytes!(env!("WIREPROOF_PAGE_FILE")));
-#[cfg(not(has_page))]
-const PAGE: Option<&[u8]> = None;
-
-const NO_PAGE: &str = "this program was built without the page: take a released one, or run `cargo xtask page` in a checkout, which writes \
-                       target/page/wireproof.html";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -61,7 +53,7 @@ mod tests {
         write(Some(b"<!doctype html>"), &out, output).unwrap();
         assert_eq!(std::fs::read(&out).unwrap(), b"<!doctype html>");
         let failure = write(None, &folder.path().join("other.html"), output).unwrap_err();
-        assert_eq!((failure.code(), failure.message()), (2, Some(NO_PAGE)));
+        assert_eq!((failure.code(), failure.message()), (2, Some(WITHOUT_PAGE)));
         assert!(!folder.path().join("other.html").exists());
     }
 }

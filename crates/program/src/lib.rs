@@ -35,6 +35,7 @@ pub mod mirrored_accounts;
 pub mod names;
 pub mod network;
 pub mod output;
+pub mod page;
 pub mod programs;
 pub mod progress;
 pub mod stage;

@@ -25,6 +25,7 @@ use crate::event::Wire;
 use crate::form::{Form, JetstreamForm};
 use crate::jetstream::request::{Cursor, StreamRequest};
 use crate::jetstream::text;
+use crate::page;
 use crate::repositories::{self, CarBody};
 use crate::seq::arrival_of;
 use crate::shared::Shared;
@@ -107,6 +108,10 @@ async fn answer(
     if request.method() == Method::POST && path == REQUEST_CRAWL {
         let response = request_crawl(shared, request).await?.map(CarBody::Left);
         return Ok((response, None));
+    }
+    if path == "/" {
+        let response = page::respond(shared.options.page.as_ref(), request);
+        return Ok((response.map(CarBody::Left), None));
     }
     if request.method() != Method::GET {
         return Err(XrpcError::new(StatusCode::METHOD_NOT_ALLOWED, "InvalidRequest", "use GET"));

@@ -9,6 +9,7 @@ use crate::consumers::Consumers;
 use crate::crawl::Crawl;
 use crate::history::ServedArchive;
 use crate::log::Window;
+use crate::page::Page;
 
 /// Options of a [`Server`](crate::Server).
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub struct Options {
     pub archive: Option<ServedArchive>,
     /// Clients that acknowledge every event. Default: none.
     pub consumers: Option<Consumers>,
+    /// The page at `/`, which verifies in a browser. Default: none.
+    pub page: Option<Page>,
     /// Time without an event taken after which a client gives way to another one that finds all places in use. Default: 60
     /// seconds.
     pub min_idle: Duration,
@@ -55,6 +58,7 @@ impl Options {
             crawl: None,
             archive: None,
             consumers: None,
+            page: None,
             min_idle: Duration::from_secs(60),
             handshake_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(60),

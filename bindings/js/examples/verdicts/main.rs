@@ -87,7 +87,7 @@ fn judge(seed: &Seed, input: &[u8]) -> Result<Value, Fault> {
             judge.set_key(&seed.did, Some(&seed.key))?;
             parsed(Ok(judge.judge(&inputs::split_frames(input), seed.now_micros)))
         }
-        Kind::Frame => Ok(json!(FrameReader::default().places(input)?[1..])),
+        Kind::Frame => frame_places(input),
         Kind::Car => Ok(json!(format::car_places(input)?)),
         Kind::Cbor => {
             format::check_cbor(input)?;
@@ -127,3 +127,10 @@ fn report(seeds: &[Seed], cases: &[Value]) {
 }
 
 const SEED: u64 = 0x5eed;
+
+/// The places of a frame's blocks.
+fn frame_places(frame: &[u8]) -> Result<Value, Fault> {
+    let mut reader = FrameReader::default();
+    reader.room(frame.len()).copy_from_slice(frame);
+    Ok(json!(reader.places(frame.len())?[2..]))
+}

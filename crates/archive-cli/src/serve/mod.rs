@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::archive::Archive;
-use ::serve::{Consumers, Intake, Options, ServedArchive, Server, Window};
+use ::serve::{Consumers, Intake, Options, Page, ServedArchive, Server, Window};
 use clap::{Args, ValueHint};
 use follower::{AdminArgs, ConsumerArgs, FollowArgs, RecipientOptions, Run, Setup};
 use net::firehose::{MoreHosts, ServerStatuses, StopSignal};
+use program::page::PAGE;
 use serde::Serialize;
 
 use crate::erasure_key::ErasureKeyArgs;
@@ -29,8 +30,9 @@ use crawl::{CrawlArgs, Crawler};
 /// Every event of the source is verified and stored, and then served. At one address, clients find
 /// com.atproto.sync.subscribeRepos, the Jetstream protocol at /subscribe and
 /// /xrpc/network.bsky.jetstream.subscribeEvents, and listRepos, listReposByCollection, getRepoStatus, getLatestCommit,
-/// listHosts and getHostStatus; with an archive also getRepo, getRecord and getBlocks. Events that are not verified are not
-/// served. After a crash, a client continues at its cursor and misses nothing within the window.
+/// listHosts and getHostStatus; with an archive also getRepo, getRecord and getBlocks. At / is the page that `wireproof page`
+/// writes. Events that are not verified are not served. After a crash, a client continues at its cursor and misses nothing within
+/// the window.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
@@ -108,6 +110,7 @@ impl ServeArgs {
         options.max_clients_per_address = self.clients_per_address as usize;
         options.origins.clone_from(&self.origin);
         options.crawl = crawler.map(|crawler| crawler.crawl.clone());
+        options.page = PAGE.map(Page::new);
         options
     }
 

@@ -223,7 +223,7 @@ fn a_program_without_a_checkout_measures_itself_and_runs_no_peer_of_the_current_
     let [stdout, _] = printed(&mut command);
     assert!(stdout.contains("wireproof") && stdout.contains("commit: "), "{stdout}");
     let text = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    let missing = "not available go-atmos, go-indigo, python-wireproof, rust-jacquard, rust-shrike, ts-wireproof, zig-zat: no source";
+    let missing = "not available go-atmos, go-indigo, python-wireproof, rust-jacquard, rust-shrike, ts-atproto, ts-wireproof, zig-zat: no source";
     assert!(text.contains(missing), "{text}");
     assert!(text.contains("--runners"), "{text}");
     assert!(!dir.path().join("run").exists(), "{stdout}");

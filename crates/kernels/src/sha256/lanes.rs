@@ -60,7 +60,7 @@ impl<'m> Lane<'m> {
         Self { index: 0, whole: &[], padded: [[0; 64]; 2], next_padded: 0, padded_len: 0 };
 
     #[inline]
-    fn start<const N: usize, E: Engine<N>>(&mut self, index: usize, message: &'m [u8]) {
+    pub(super) fn start<const N: usize, E: Engine<N>>(&mut self, index: usize, message: &'m [u8]) {
         let (whole, tail) = message.as_chunks();
         self.index = index;
         self.whole = whole;

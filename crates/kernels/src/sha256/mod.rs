@@ -168,7 +168,7 @@ impl Backend {
         match self {
             Self::Portable => one_by_one(messages, digests, portable::digest),
             #[cfg(any(target_feature = "simd128", test))]
-            Self::Quad => lanes::run::<4, quad::Lanes>(messages, digests),
+            Self::Quad => quad::digest_into(messages, digests),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => lanes::run::<8, x86_avx2::Lanes>(messages, digests),
             #[cfg(target_arch = "x86_64")]

@@ -46,7 +46,7 @@ pub(super) fn to_digest(state: &[u32; 8]) -> Digest {
 }
 
 /// Folds one block into the state (FIPS 180-4 §6.2.2).
-fn compress(state: &mut [u32; 8], block: &Block) {
+pub(super) fn compress(state: &mut [u32; 8], block: &Block) {
     let schedule = schedule(block);
     let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = *state;
     for (constant, word) in ROUND.iter().zip(schedule) {

@@ -3,10 +3,55 @@
 //!
 //! Tests run it with arrays in place of the vectors: the compiler does not make vectors of them.
 
-use super::ROUND;
-use super::lanes::Engine;
-use super::portable::Block;
+use std::cmp::Reverse;
+
+use super::lanes::{self, Engine, Halfway, Lane, Source};
+use super::portable::{self, Block};
+use super::{Digest, ROUND};
 use words::Words;
+
+/// Writes the digest of every message. Up to [`ORDERED`] messages at a time are taken longest first, so that no long one is left
+/// alone at the end: eight messages of 250 to 1,300 bytes, of which the longest is the last but one, take 7.6 µs, and 10.6 in
+/// their order (Node 20, Zen 5).
+pub(super) fn digest_into(messages: &[&[u8]], digests: &mut [Digest]) {
+    for (messages, digests) in messages.chunks(ORDERED).zip(digests.chunks_mut(ORDERED)) {
+        let mut order = [0; ORDERED];
+        let order = &mut order[..messages.len()];
+        order.iter_mut().enumerate().for_each(|(at, index)| *index = at);
+        order.sort_unstable_by_key(|at| Reverse(messages[*at].len()));
+        lanes::drive::<4, Lanes>(LongestFirst { messages, order }, digests);
+    }
+}
+
+/// Messages in the order of their lengths.
+struct LongestFirst<'s, 'm> {
+    messages: &'s [&'m [u8]],
+    /// The messages that are left.
+    order: &'s [usize],
+}
+
+impl<'m> Source<'m> for LongestFirst<'_, 'm> {
+    #[inline]
+    fn start_next<const N: usize, E: Engine<N>>(
+        &mut self,
+        engine: &mut E,
+        at: usize,
+        lane: &mut Lane<'m>,
+    ) -> bool {
+        let Some((next, left)) = self.order.split_first() else { return false };
+        lane.start::<N, E>(*next, self.messages[*next]);
+        engine.begin(at);
+        self.order = left;
+        true
+    }
+
+    fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+}
+
+/// Maximum number of messages that are ordered together.
+const ORDERED: usize = 64;
 
 /// Four states, word by word.
 pub(super) struct Lanes {
@@ -50,6 +95,36 @@ impl Engine<4> for Lanes {
         for (words, after) in self.words.iter_mut().zip(state) {
             *words = Words::of(*words).plus(after).to_array();
         }
+    }
+
+    /// A message alone is twice as fast in plain words.
+    fn narrow_below() -> usize {
+        2
+    }
+
+    fn narrow(left: Halfway<'_, '_>, digests: &mut [Digest]) {
+        lanes::drive::<1, Single>(left, digests);
+    }
+}
+
+/// The state of one message, in plain words.
+struct Single([u32; 8]);
+
+impl Engine<1> for Single {
+    fn new() -> Self {
+        Self([0; 8])
+    }
+
+    fn set(&mut self, _lane: usize, state: &[u32; 8]) {
+        self.0 = *state;
+    }
+
+    fn get(&self, _lane: usize) -> [u32; 8] {
+        self.0
+    }
+
+    fn compress(&mut self, [block]: &[&Block; 1]) {
+        portable::compress(&mut self.0, block);
     }
 }
 

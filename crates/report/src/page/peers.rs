@@ -77,7 +77,7 @@ pub(super) fn call(peer: &str, path: &str) -> &'static str {
 /// A peer, the registry and name of the library whose version it states, and its repository.
 type Known = (&'static str, &'static str, &'static str, &'static str);
 
-const PEERS: [Known; 26] = [
+const PEERS: [Known; 27] = [
     ("wireproof", "", "", "github.com/wireproof/wireproof"),
     ("go-atmos", "pkg.go.dev", "github.com/jcalabro/atmos", "github.com/jcalabro/atmos"),
     (
@@ -111,6 +111,7 @@ const PEERS: [Known; 26] = [
     ("rust-sonic-rs", "crates.io", "sonic-rs", "github.com/cloudwego/sonic-rs"),
     ("ts-atcute", "npm", "@atcute/cbor", "github.com/mary-ext/atcute"),
     ("ts-atproto", "npm", "@atproto/crypto", "github.com/bluesky-social/atproto"),
+    ("ts-noble", "npm", "@noble/curves", "github.com/paulmillr/noble-curves"),
     ("ts-nostr-tools", "npm", "nostr-tools", "github.com/nbd-wtf/nostr-tools"),
     ("ts-wireproof", "", "", "github.com/wireproof/wireproof"),
     ("zig-zat", "", "", "tangled.org/zzstoatzz.io/zat"),

@@ -5,6 +5,7 @@ mod cursors;
 mod directory;
 mod history;
 mod jetstreams;
+mod page;
 mod repositories;
 mod slow;
 
