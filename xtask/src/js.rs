@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::process::{self, at};
-use crate::{browser, interop, left_out, zig};
+use crate::{browser, interop, js_measured, left_out, zig};
 
 /// What to run, and over how many inputs.
 #[derive(Args, Clone, Debug)]
@@ -15,6 +15,9 @@ pub(crate) struct Options {
     /// Build the package without testing it.
     #[arg(long)]
     build_only: bool,
+    /// Build the package, and measure it next to other packages by the benchmark that `cargo xtask stage build-all` built.
+    #[arg(long)]
+    measure: bool,
     /// Number of mutated inputs whose verdicts are compared.
     #[arg(long, default_value_t = 2_000)]
     inputs: u32,
@@ -23,7 +26,7 @@ pub(crate) struct Options {
 /// Builds and tests the package with the default options, where its target can be installed.
 pub(crate) fn test() -> Result<(), String> {
     match install_target() {
-        Ok(()) => run(&Options { build_only: false, inputs: 2_000 }),
+        Ok(()) => run(&Options { build_only: false, measure: false, inputs: 2_000 }),
         Err(fault) => left_out::note("js", &fault),
     }
 }
@@ -38,6 +41,9 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     let tools = process::target("js-tools");
     interop::packages(&source("tools"), &tools)?;
     let package = build(&tools)?;
+    if options.measure {
+        return js_measured::measure();
+    }
     if options.build_only {
         return Ok(());
     }

@@ -11,6 +11,7 @@ mod findings;
 mod fuzz;
 mod interop;
 mod js;
+mod js_measured;
 mod layers;
 mod left_out;
 mod mutants;
