@@ -178,10 +178,10 @@ async fn repositories_that_cannot_be_served_say_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_does_not_read_gives_way_and_sees_that_its_repository_is_incomplete() {
+async fn a_fifth_client_of_an_address_is_refused_and_a_broken_off_answer_is_incomplete() {
     let folder = tempfile::tempdir().unwrap();
     let (mut writer, serving) = (Writer::new(), serving(folder.path()).await);
-    writer.write(&serving, 12, 900_000).await;
+    writer.write(&serving, 20, 900_000).await;
     let path = format!("getRepo?did={DID}");
     let mut slow = Vec::new();
     for _ in 0..4 {
