@@ -33,7 +33,7 @@ fn table(run: &Value) -> Result<String, String> {
     let day = day.split('T').next().unwrap_or_default();
     let mut text = format!(
         "# The npm package next to others\n\n\
-         Written by `cargo xtask js --measure` from [its run](measured.json): {day}, one core of {cpu}, Node {node}.\n\
+         From [one run](measured.json) of the benchmark: {day}, one core of {cpu}, Node {node}. `cargo xtask js --measure` repeats it.\n\
          [BIAS](../../bench/BIAS.md) says how each package is called. They check less: the last column has the number of checks.\n\n\
          | work | package | units a second | slowest – fastest pass | wireproof is | checks |\n|---|---|---:|---:|---:|---:|\n"
     );

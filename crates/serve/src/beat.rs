@@ -44,7 +44,7 @@ impl Beat {
 const FEW_CLIENTS: u64 = 16;
 
 /// Time between beats, half of which an event waits on average. A write takes the kernel longer than the event takes us.
-const INTERVAL: Duration = Duration::from_millis(8);
+const INTERVAL: Duration = Duration::from_millis(12);
 
 #[cfg(test)]
 mod tests {

@@ -83,7 +83,12 @@ async fn a_client_of_tap_gets_every_record_once_it_acknowledges_also_over_restar
     }
     assert_eq!(distinct, all);
     // Acknowledgements of the last moment may be lost with the connection.
-    assert!(received.len() <= all.len() + expected.len() / 2, "{} of {}", received.len(), all.len());
+    assert!(
+        received.len() <= all.len() + expected.len() / 2,
+        "{} of {}",
+        received.len(),
+        all.len()
+    );
     server.stop().await;
 }
 
