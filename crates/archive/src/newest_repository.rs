@@ -421,5 +421,5 @@ impl LastCommit {
 /// The most bytes of records of commits after the stored repository, which are held in memory.
 const MAX_CHANGED_BYTES: usize = 256 << 20;
 
-/// Bytes of memory of a node beside its block.
+/// Bytes of memory of a node without its block.
 const NODE_OVERHEAD: usize = 96;
