@@ -8,7 +8,7 @@
 //! clients. One that the window and the archive have passed misses events, and a warning says so.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use archive::{ArchiveError, ArchivedEvent, WalReader};
 use base::StopSignal;
@@ -23,13 +23,25 @@ use crate::log::EventLog;
 
 /// Consumers of the events of a server.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Consumers {
     /// Their names. A new one begins with new events.
     pub names: Vec<String>,
     /// Options of the connections.
     pub options: WebSocketOptions,
-    /// Looks up the handles of accounts, for clients of tap.
+    /// Looks up the handles of accounts, for clients of tap. Default: none.
     pub resolver: Option<Resolver>,
+    /// Number of events in the outbox, at which further ones wait in the log. Default: 100,000.
+    pub max_events: u64,
+    /// Size of these in bytes. Default: 256 MiB.
+    pub max_bytes: u64,
+}
+
+impl Consumers {
+    /// Consumers of these names.
+    pub fn new(names: Vec<String>, options: WebSocketOptions) -> Self {
+        Self { names, options, resolver: None, max_events: 100_000, max_bytes: 256 << 20 }
+    }
 }
 
 /// The outbox of the consumers, and how far it has the events of the log.
@@ -65,7 +77,7 @@ impl ServedConsumers {
         log: &EventLog,
     ) -> Result<Self, ConsumersError> {
         let mut options = delivery::Options::default();
-        (options.max_events, options.max_bytes) = (MAX_EVENTS, MAX_BYTES);
+        (options.max_events, options.max_bytes) = (consumers.max_events, consumers.max_bytes);
         let outbox = Outbox::open(&folder.join("outbox.sqlite"), options)?;
         let cursor = FileCursors::open(folder.join("outbox.json"))?;
         let name = outbox.identity().to_string();
@@ -134,14 +146,20 @@ struct Feeder<'a> {
     position: i64,
     /// Number of events since the cursor was stored.
     unsaved: u64,
+    /// Why an event was not stored. The cursor stays before it.
+    failure: Failure,
 }
+
+/// The first failure of the outbox.
+type Failure = Arc<Mutex<Option<OutboxError>>>;
 
 impl<'a> Feeder<'a> {
     fn new(consumers: &'a ServedConsumers, log: &'a EventLog) -> Result<Self, ConsumersError> {
         let position = consumers.cursor.load(&consumers.name)?.unwrap_or_default();
         let position = i64::try_from(position).unwrap_or(i64::MAX);
         let (reader, lines) = (log.wal.reader(position), ArchivedLines::live());
-        Ok(Self { consumers, log, reader, lines, position, unsaved: 0 })
+        let failure = Failure::default();
+        Ok(Self { consumers, log, reader, lines, position, unsaved: 0, failure })
     }
 
     async fn run(&mut self, stop: &StopSignal) -> Result<(), ConsumersError> {
@@ -205,8 +223,15 @@ impl<'a> Feeder<'a> {
         self.position = event.arrival;
         self.unsaved += 1;
         match self.new_event(event) {
-            // A failure is that of the next flush.
-            Ok(new) => self.consumers.outbox.append(new, drop),
+            Ok(new) => {
+                let failure = self.failure.clone();
+                self.consumers.outbox.append(new, move |stored| {
+                    if let Err(error) = stored {
+                        let mut failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
+                        failure.get_or_insert(error);
+                    }
+                });
+            }
             Err(why) => {
                 tracing::warn!(target: "wireproof::serve", "consumers do not get an event: {why}");
             }
@@ -229,6 +254,10 @@ impl<'a> Feeder<'a> {
     fn save(&mut self) -> Result<(), ConsumersError> {
         if self.unsaved > 0 {
             self.consumers.outbox.flush()?;
+            if let Some(error) = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+            {
+                return Err(error.into());
+            }
             let cursor = (&*self.consumers.name, self.position.unsigned_abs());
             self.consumers.cursor.store(&[cursor])?;
             self.unsaved = 0;
@@ -236,10 +265,6 @@ impl<'a> Feeder<'a> {
         Ok(())
     }
 }
-
-/// Bounds of the outbox: further events wait in the log.
-const MAX_EVENTS: u64 = 100_000;
-const MAX_BYTES: u64 = 256 << 20;
 
 /// Number of events after which the cursor is stored. The outbox recognizes more events than these when they come again.
 const SAVE_EVENTS: u64 = 8_192;

@@ -123,8 +123,9 @@ impl ServeArgs {
         let mut options = self.consumers.options(self.listen, &self.state)?;
         options.origins.clone_from(&self.origin);
         options.stop_timeout = self.stream.stop_limit() / 10;
-        let names = self.ws_consumer.clone();
-        Ok(Some(Consumers { names, options, resolver: Some(network.resolver) }))
+        let mut consumers = Consumers::new(self.ws_consumer.clone(), options);
+        consumers.resolver = Some(network.resolver);
+        Ok(Some(consumers))
     }
 
     /// The archive, if there is one.

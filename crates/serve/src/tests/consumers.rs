@@ -13,12 +13,22 @@ use crate::consumers::Consumers;
 const TOKEN: &str = "a-token-of-these-tests";
 
 async fn serving(folder: &Path, names: &[&str]) -> Serving {
+    serving_with(folder, names, |_| ()).await
+}
+
+async fn serving_with(
+    folder: &Path,
+    names: &[&str],
+    change: impl FnOnce(&mut Consumers),
+) -> Serving {
     Serving::start(folder, |options| {
         let mut of_clients = WebSocketOptions::default();
         of_clients.token = Some(AccessToken::new(TOKEN).unwrap());
         of_clients.takeover_timeout = Duration::from_secs(20);
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        options.consumers = Some(Consumers { names, options: of_clients, resolver: None });
+        let mut consumers = Consumers::new(names, of_clients);
+        change(&mut consumers);
+        options.consumers = Some(consumers);
     })
     .await
 }
@@ -128,6 +138,30 @@ async fn a_consumer_that_acknowledges_nothing_delays_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stop_while_the_outbox_is_full_loses_no_event() {
+    let folder = tempfile::tempdir().unwrap();
+    let frames = commits();
+    let start =
+        async || serving_with(folder.path(), &["tap"], |consumers| consumers.max_events = 10).await;
+    let server = start().await;
+    server.store_all(&frames).await;
+    let is_full = || {
+        let status = server.shared.consumers.as_ref().unwrap().status();
+        status.reached.is_some()
+    };
+    while !is_full() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    server.stop().await;
+    let server = start().await;
+    let mut client = server.consumer("/channel").await;
+    let expected = paths(&frames);
+    let received = acknowledge(&mut client, expected.len()).await;
+    assert_eq!(received.into_iter().collect::<BTreeSet<_>>(), expected);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn consumers_need_a_token_and_a_name_that_the_server_has() {
     let folder = tempfile::tempdir().unwrap();
     let server = serving(folder.path(), &["a", "b"]).await;
@@ -164,11 +198,7 @@ async fn a_consumer_goes_on_with_events_that_the_window_has_deleted_and_the_arch
             let servers = Arc::new(archive::NoConfirmation);
             options.archive = Some(crate::history::ServedArchive { archive, servers });
             let of_clients = WebSocketOptions::default();
-            options.consumers = (!names.is_empty()).then_some(Consumers {
-                names,
-                options: of_clients,
-                resolver: None,
-            });
+            options.consumers = (!names.is_empty()).then(|| Consumers::new(names, of_clients));
         })
         .await
     };
