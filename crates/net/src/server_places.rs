@@ -245,7 +245,9 @@ const IPV6_NETWORK: u128 = !0 << 64;
 
 #[cfg(test)]
 mod tests {
+    use http_body_util::Full;
     use hyper::StatusCode;
+    use hyper::body::Bytes;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
     use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
