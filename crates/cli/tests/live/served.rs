@@ -298,7 +298,7 @@ fn repositories_are_served_whole_from_an_archive_with_the_commits_that_came_late
         let verified = verify.output().unwrap();
         assert!(verified.status.success(), "{}", stderr(&verified));
         let document: serde_json::Value = serde_json::from_slice(&verified.stdout).unwrap();
-        assert_eq!(document["rev"], account.rev.to_string(), "{document}");
+        assert_eq!(document["repository"]["rev"], account.rev.to_string(), "{document}");
     }
     running.signal("TERM");
     assert_eq!(running.wait_for_code(), Some(0));
