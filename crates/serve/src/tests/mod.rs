@@ -47,7 +47,7 @@ impl Serving {
         let mut options = Options::new("127.0.0.1:0".parse().unwrap(), folder.to_owned());
         options.max_clients_per_address = options.max_clients;
         change(&mut options);
-        let server = Server::bind(options).await.unwrap();
+        let server = bind(&options).await;
         let (shared, address, stop) = (server.shared(), server.address(), StopSignal::new());
         let of_run = stop.clone();
         let run = tokio::spawn(async move { server.run(of_run).await });
@@ -151,14 +151,20 @@ impl Serving {
         }
     }
 
-    /// Ends the server as the end of its process does: nothing uses the log any more.
     async fn stop(self) {
         self.stop.request();
         self.run.await.unwrap();
-        let log = Arc::downgrade(&self.shared.log);
-        drop(self.shared);
-        while log.strong_count() > 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Binds a server once the threads of the one before have let go of its files, as they have at the end of a process.
+async fn bind(options: &Options) -> Server {
+    loop {
+        match Server::bind(options.clone()).await {
+            Err(error) if format!("{error:?}").contains("InUse") => {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            bound => return bound.unwrap(),
         }
     }
 }
