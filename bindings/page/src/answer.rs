@@ -138,9 +138,10 @@ fn range(question: &Question, input: &[u8], key: Option<&PublicKey>) -> Result<r
         key.ok_or_else(|| argument("the proof of a collection needs the key of its account"))?;
     let pattern = |name: &String| {
         let parsed = name.parse::<CollectionPatternBuf>();
-        parsed.map_err(|error| argument(format!("the collection {name:?}: {error}")))
+        parsed.map_err(|error| format!("the collection {name:?}: {error}"))
     };
-    let patterns = question.collections.iter().map(pattern).collect::<Result<Vec<_>, _>>()?;
+    let patterns = question.collections.iter().map(pattern).collect::<Result<Vec<_>, _>>();
+    let patterns = patterns.map_err(argument)?;
     record::range(input, &patterns, question.did.as_deref(), key)
 }
 

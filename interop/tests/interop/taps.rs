@@ -153,11 +153,6 @@ fn the_client_of_tap_gets_every_record_at_the_port_of_serve_whichever_side_is_ki
         reader = client();
     }
     state.receive_all(&served.sim, &reader);
-    let did = served.sim.account(2).did;
-    served.sim.set_account_status(2, AccountStatus::TakenDown);
-    while state.statuses.get(&did).map(String::as_str) != Some("takendown") {
-        state.apply(&reader.next());
-    }
 }
 
 const PASSWORD: &str = "password-of-a-test";
