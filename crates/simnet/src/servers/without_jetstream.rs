@@ -10,7 +10,7 @@ use super::spec::Server;
 use super::streamer::StreamSetup;
 
 #[derive(Debug, Default)]
-pub(super) struct JetstreamState;
+pub(super) struct JetstreamState {}
 
 pub(super) fn stream(
     _network: &Arc<NetworkState>,
