@@ -86,7 +86,7 @@ impl HideList {
     }
 
     /// Whether single records of an account are hidden.
-    pub(crate) fn has_records_of(&self, did: &str) -> bool {
+    pub fn has_records_of(&self, did: &str) -> bool {
         self.records.get(did).is_some_and(|records| !records.is_empty())
     }
 

@@ -147,6 +147,12 @@ async fn find(
 impl Repositories {
     /// The repository of an account that is not inactive, as new as the directory knows it.
     async fn get(&self, shared: &Shared, did: &str) -> Result<Arc<NewestRepository>, XrpcError> {
+        // What was erased or hidden since can still be in memory.
+        let history = shared.log.history.as_ref().ok_or_else(failed)?;
+        let hidden = history.archive().hide_list().await?;
+        if hidden.has_account(did) || hidden.has_records_of(did) {
+            return Err(not_whole());
+        }
         // An account that no event named can be in the archive.
         let account = shared.directory.account(did)?;
         account.as_ref().map_or(Ok(()), check_active)?;
@@ -155,7 +161,6 @@ impl Repositories {
         if let Some(known) = self.known(did, &rev) {
             return Ok(known);
         }
-        let history = shared.log.history.as_ref().ok_or_else(failed)?;
         let later = unsealed(&shared.log, did)?;
         let found = history.archive().newest_repository(did, later).await?;
         let found = found.filter(|found| *found.rev() >= *rev).ok_or_else(not_whole)?;
