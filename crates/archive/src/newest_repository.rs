@@ -68,7 +68,7 @@ impl Archive {
         if hidden.has_account(did) || hidden.has_records_of(did) {
             return Ok(None);
         }
-        let mut growing = Growing::open(self, did).await?;
+        let mut growing = GrowingRepository::open(self, did).await?;
         growing.add_stored().await?;
         for event in later {
             growing.add_frame(&event.frame, event.key.as_deref()).await?;
@@ -167,7 +167,7 @@ pub(crate) fn push_block(car: &mut Vec<u8>, cid: &Cid, block: &[u8]) {
 }
 
 /// A repository to which commits are added, as far as they continue it.
-struct Growing<'a> {
+struct GrowingRepository<'a> {
     archive: &'a Archive,
     did: &'a str,
     snapshot: Option<Row<SnapshotColumns>>,
@@ -209,7 +209,7 @@ struct NewCommit<'c> {
     records: Vec<(String, Option<&'c [u8]>)>,
 }
 
-impl<'a> Growing<'a> {
+impl<'a> GrowingRepository<'a> {
     async fn open(archive: &'a Archive, did: &'a str) -> Result<Self, ArchiveError> {
         let selection = Selection { did: Some(did.to_owned()), ..Selection::default() };
         Ok(Self {

@@ -91,7 +91,7 @@ impl RecordTrees {
         (did, rev): (&str, &str),
         first: RowRange<RecordColumns>,
     ) -> Result<RecordTree, ArchiveError> {
-        let mut tree = Growing::new();
+        let mut tree = GrowingTree::new();
         tree.add(first);
         while let Some(rows) = self.records.next_of_place().await? {
             if rows.revision() != Some((did, rev)) {
@@ -107,7 +107,7 @@ impl RecordTrees {
 }
 
 /// A tree that grows by records in order.
-struct Growing {
+struct GrowingTree {
     builder: Builder,
     records: i64,
     fault: Option<String>,
@@ -118,7 +118,7 @@ struct Growing {
     waiting_records: usize,
 }
 
-impl Growing {
+impl GrowingTree {
     fn new() -> Self {
         Self {
             builder: Builder::new(),

@@ -130,7 +130,8 @@ impl Server {
         let folder = shared.options.folder.clone();
         let (maintained, listed) = (maintain(shared), keep_directory(shared, &folder, &stop));
         let (sealed, fed) = (seal(shared), feed_consumers(shared, &stop));
-        let beaten = shared.beat.run(shared.log.stored(), || shared.metrics.open_clients());
+        let (clients, events) = (|| shared.metrics.open_clients(), || shared.log.tail.count());
+        let beaten = shared.beat.run(shared.log.stored(), clients, events);
         tokio::pin!(maintained, listed, sealed, fed, beaten);
         let (mut is_listed, mut is_fed) = (false, false);
         loop {

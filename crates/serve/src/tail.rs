@@ -16,6 +16,8 @@ pub(crate) struct Tail {
 struct Events {
     events: VecDeque<Arc<ServedEvent>>,
     bytes: usize,
+    /// Number of events so far.
+    count: u64,
     /// The last arrival before these events.
     before: i64,
 }
@@ -34,7 +36,7 @@ pub(crate) enum TailRead {
 impl Tail {
     /// No events yet, after this arrival.
     pub(crate) fn new(max_bytes: usize, before: i64) -> Self {
-        let events = Events { events: VecDeque::new(), bytes: 0, before };
+        let events = Events { events: VecDeque::new(), bytes: 0, count: 0, before };
         Self { max_bytes, events: RwLock::new(events) }
     }
 
@@ -42,6 +44,7 @@ impl Tail {
     pub(crate) fn push(&self, event: ServedEvent) {
         let mut state = self.events.write().unwrap_or_else(PoisonError::into_inner);
         state.bytes += event.len();
+        state.count += 1;
         state.events.push_back(Arc::new(event));
         while state.bytes > self.max_bytes && state.events.len() > 1 {
             if let Some(oldest) = state.events.pop_front() {
@@ -62,6 +65,11 @@ impl Tail {
             events if events.is_empty() => TailRead::UpToDate,
             events => TailRead::Events(events),
         }
+    }
+
+    /// Number of events that were added.
+    pub(crate) fn count(&self) -> u64 {
+        self.events.read().unwrap_or_else(PoisonError::into_inner).count
     }
 
     /// The last arrival before the events in memory.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use archive::{Archive, NoConfirmation};
+use archive::{Archive, NoConfirmation, Subject};
 use atproto::repo::RepositoryWriter;
 use atproto::syntax::{Did, Tid};
 use codec::car;
@@ -174,6 +174,37 @@ async fn repositories_that_cannot_be_served_say_why() {
     serving.is_listed(arrival).await;
     let (code, body) = serving.query(&format!("com.atproto.sync.getRepo?did={DID}")).await;
     assert_eq!((code, body["error"].as_str()), (403, Some("RepoTakendown")));
+    serving.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_served_of_an_account_that_is_hidden_after_its_repository_was_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut writer, serving) = (Writer::new(), serving(folder.path()).await);
+    writer.write(&serving, 3, 100).await;
+    let whole = format!("getRepo?did={DID}");
+    let cid =
+        car::read(&serving.car(&whole).await, &car::Options::default()).unwrap().blocks[0].cid;
+    let parts = [
+        whole.clone(),
+        format!("getRecord?did={DID}&collection=app.test.post&rkey=000001"),
+        format!("getBlocks?did={DID}&cids={cid}"),
+    ];
+    let archive = Archive::open(&folder.path().join("archive").display().to_string()).unwrap();
+    let record = Subject::Record {
+        did: DID.to_owned(),
+        collection: "app.test.post".to_owned(),
+        rkey: "000001".to_owned(),
+    };
+    for subject in [Subject::Account(DID.to_owned()), record] {
+        archive.hide(&subject, "", NOW).await.unwrap();
+        for path in &parts {
+            let (code, body) = serving.query(&format!("com.atproto.sync.{path}")).await;
+            assert_eq!((code, body["error"].as_str()), (404, Some("RepoNotFound")), "{path}");
+        }
+        archive.unhide(&subject, "", NOW).await.unwrap();
+        writer.verify(&serving.car(&whole).await);
+    }
     serving.stop().await;
 }
 
