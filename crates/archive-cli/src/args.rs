@@ -5,6 +5,7 @@ use program::args::{EXIT_CODES, GlobalArgs};
 
 use crate::archive::ArchiveCommand;
 use crate::backfill::BackfillArgs;
+use crate::blobs::BlobsCommand;
 use crate::serve::ServeArgs;
 
 /// Archives of verified events and repositories, the backfill into them, and the server of verified streams.
@@ -22,6 +23,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Archive(ArchiveCommand),
     Backfill(Box<BackfillArgs>),
+    #[command(subcommand)]
+    Blobs(BlobsCommand),
     Serve(Box<ServeArgs>),
 }
 

@@ -7,6 +7,7 @@
 mod archive;
 mod args;
 mod backfill;
+mod blobs;
 mod erasure_key;
 mod follow;
 mod serve;
@@ -35,6 +36,7 @@ fn execute(args: Args) -> Result<(), Failure> {
     match args.command {
         Command::Archive(command) => archive::run(command, output),
         Command::Backfill(args) => backfill::run(&args, output),
+        Command::Blobs(command) => blobs::run(&command, output),
         Command::Serve(args) => serve::run(*args, output),
     }
 }

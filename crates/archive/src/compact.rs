@@ -7,6 +7,7 @@ use arrow_array::RecordBatch;
 use jiff::civil::Date;
 
 use crate::archive::Archive;
+use crate::blob_rows::BlobColumns;
 use crate::delta::Add;
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::hidden::HiddenColumns;
@@ -54,6 +55,7 @@ impl Archive {
         self.merge_days::<RecordColumns>(last, &mut compacted).await?;
         self.merge_days::<HiddenColumns>(last, &mut compacted).await?;
         self.merge_days::<PlcColumns>(last, &mut compacted).await?;
+        self.merge_days::<BlobColumns>(last, &mut compacted).await?;
         self.sweep().await?;
         Ok(compacted)
     }

@@ -23,6 +23,8 @@ pub struct Erased {
     pub files: u64,
     /// Number of rows of ledgers of backfills that named the account, and were rewritten without it.
     pub ledger_rows: u64,
+    /// Number of blobs that no other account has, which were deleted.
+    pub blobs: u64,
     /// Bytes that the archive is smaller by.
     pub bytes: u64,
     /// Number of files in the tables' folders that no log names: from a writer that is at work or has ended, or put
@@ -58,6 +60,7 @@ impl Archive {
         self.check_logs().await?;
         self.mark_erased(did, reason, now_micros).await?;
         let mut erased = Erased::default();
+        self.erase_blobs(did, &mut erased).await?;
         for table in Table::ALL {
             self.erase_from(table, did, &mut erased).await?;
         }

@@ -8,7 +8,7 @@
 //!                 Archive::verify, replay, events, rows <─────────────┘
 //! ```
 //!
-//! An [`Archive`] is a folder or a prefix of an object store with six [tables](Table). Their files are Parquet under a log of the
+//! An [`Archive`] is a folder or a prefix of an object store with nine [tables](Table). Their files are Parquet under a log of the
 //! Delta Lake protocol, so other programs read them as they are; `docs/formats/archive.md` describes every column. A frame is
 //! stored as it came, with its verdict and the key under which it was verified. [`Archive::verify`] compares every file with its
 //! name, judges every verified event and every repository again, and compares its key with the history of the account's keys, if
@@ -51,7 +51,10 @@
 
 #![forbid(unsafe_code)]
 
+mod accounts;
 mod archive;
+mod blob_rows;
+mod blobs;
 mod chain;
 mod collections;
 mod compact;
@@ -125,7 +128,9 @@ mod verify_layout;
 mod wal;
 mod walk;
 
+pub use accounts::Accounts;
 pub use archive::{Archive, TableStats};
+pub use blobs::{BlobFault, BlobFile, StoredBlob};
 pub use collections::Collections;
 pub use compact::Compacted;
 pub use decode_limits::DecodeLimit;

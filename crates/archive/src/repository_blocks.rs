@@ -79,6 +79,23 @@ impl<'r> RepositoryBlocks<'r> {
         Ok(Some(car))
     }
 
+    /// The path and the bytes of the next record; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`next_part`](Self::next_part).
+    pub async fn next_record(&mut self) -> Result<Option<(String, Vec<u8>)>, ArchiveError> {
+        loop {
+            let Some(step) = self.walk.next() else { return Ok(None) };
+            if let Step::Record { key, value } =
+                step.map_err(|error| self.repository.damaged(&error))?
+            {
+                let cid = value.to_cid().ok_or_else(|| self.repository.damaged(&NO_CID))?;
+                let path = String::from_utf8_lossy(key).into_owned();
+                return Ok(Some((path, self.stored.record(key, &cid).await?)));
+            }
+        }
+    }
+
     /// The next block, of the wanted ones if some are.
     async fn next_block(
         &mut self,
@@ -94,9 +111,7 @@ impl<'r> RepositoryBlocks<'r> {
                 }
                 Step::Node { .. } => {}
                 Step::Record { key, value } => {
-                    let cid = value.to_cid().ok_or_else(|| {
-                        self.repository.damaged(&"a record has no CID of the protocol")
-                    })?;
+                    let cid = value.to_cid().ok_or_else(|| self.repository.damaged(&NO_CID))?;
                     if is_wanted(&cid) && self.seen.insert(cid) {
                         let record = self.stored.record(key, &cid).await?;
                         return Ok(Some((cid, record)));
@@ -168,6 +183,8 @@ impl<'r> StoredRecords<'r> {
         Ok(None)
     }
 }
+
+const NO_CID: &str = "a record has no CID of the protocol";
 
 /// Size in bytes from which a part is not longer.
 const PART_BYTES: usize = 64 << 10;

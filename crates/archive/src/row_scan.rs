@@ -41,8 +41,8 @@ pub struct RowSelection {
     pub columns: Option<Vec<String>>,
     /// The account.
     pub did: Option<String>,
-    /// The first time, in microseconds since 1970: of `received` in `events`, `arrival` in `ops`, `fetched` in `snapshots` and
-    /// `plc_ops`, `at` in `hidden`, and `fetched` of the snapshot in `records`.
+    /// The first time, in microseconds since 1970: of `received` in `events`, `arrival` in `ops`, `fetched` in `snapshots`,
+    /// `plc_ops` and `blobs`, `at` in `hidden`, and `fetched` of the snapshot in `records`.
     pub since: Option<i64>,
     /// The end of the times, in microseconds since 1970: the first one that is not read.
     pub until: Option<i64>,
@@ -425,7 +425,7 @@ impl Filter {
         match self.table {
             Table::Events => Some("received"),
             Table::Ops => Some("arrival"),
-            Table::Snapshots | Table::Parts | Table::PlcOps => Some("fetched"),
+            Table::Snapshots | Table::Parts | Table::PlcOps | Table::Blobs => Some("fetched"),
             Table::Hidden => Some("at"),
             Table::Records | Table::PartRecords => None,
         }

@@ -38,6 +38,8 @@ pub(crate) enum Rule {
     Value,
     /// A history of keys is one of its account.
     History,
+    /// A blob has the bytes that its CID says.
+    Blob,
     /// An account had the key under which it signed.
     Key,
     /// An operation that gave an account its key stayed in force.
@@ -63,6 +65,7 @@ impl Rule {
             Self::Signature => "signature/wrong",
             Self::Value => "archive/value",
             Self::History => "archive/history",
+            Self::Blob => "archive/blob",
             Self::Key => "archive/key",
             Self::NullifiedKey => "archive/key-nullified",
         }

@@ -238,6 +238,7 @@ fn within(table: Table, batch: &RecordBatch, row: usize) -> Vec<u8> {
     match table {
         Table::Ops => order(column("idx").as_primitive::<Int16Type>().value(row).into()),
         Table::PlcOps => order(column("seq").as_primitive::<Int64Type>().value(row)),
+        Table::Blobs => column("cid").as_binary::<i32>().value(row).to_vec(),
         Table::Records | Table::PartRecords => {
             let text = |name: &str| column(name).as_string::<i32>().value(row).as_bytes().to_vec();
             [text("collection"), b"/".to_vec(), text("rkey")].concat()

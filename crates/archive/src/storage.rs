@@ -313,11 +313,8 @@ impl Storage {
         })
     }
 
-    /// The content of a file of at most `max_bytes`; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// If it cannot be read, or is larger.
-    pub async fn fetch(&self, path: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, ArchiveError> {
+    /// The size of a file in bytes; `None` if it does not exist.
+    pub(crate) async fn size(&self, path: &str) -> Result<Option<u64>, ArchiveError> {
         let size = retried(path, || {
             let objects = self.objects.clone();
             let object = self.object(path);
@@ -328,7 +325,15 @@ impl Storage {
                 }
             }
         });
-        let Some(size) = size.await? else { return Ok(None) };
+        size.await
+    }
+
+    /// The content of a file of at most `max_bytes`; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is larger.
+    pub async fn fetch(&self, path: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, ArchiveError> {
+        let Some(size) = self.size(path).await? else { return Ok(None) };
         let mut parts = std::pin::pin!(self.read(path));
         let mut content = Vec::new();
         let too_large = |len: u64| {

@@ -25,8 +25,8 @@ pub(crate) struct OtherFiles {
 
 impl Archive {
     /// Deletes the leftovers of processes that ended early: files that the logs have removed, and files that were
-    /// announced a day ago and never committed. Returns the number of files in the tables' folders that no log names,
-    /// which stay.
+    /// announced a day ago and never committed. Returns the number of files in the tables' folders that no log names, and
+    /// of blobs that no row names, which stay.
     pub(crate) async fn sweep(&self) -> Result<u64, ArchiveError> {
         let mut unnamed = 0;
         for table in Table::ALL {
@@ -37,6 +37,7 @@ impl Archive {
             }
             unnamed += others.unnamed.len() as u64;
         }
+        unnamed += self.sweep_blobs().await?;
         match self.storage().staging() {
             Some(folder) => sweep_folder(&folder)
                 .map_err(ArchiveError::at::<io::Error>(self.storage().address()))?,

@@ -25,11 +25,13 @@ pub enum Table {
     Hidden,
     /// The operations of did:plc accounts, which decide about their keys.
     PlcOps,
+    /// The blobs that are stored for accounts.
+    Blobs,
 }
 
 impl Table {
     /// All tables.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Events,
         Self::Ops,
         Self::Snapshots,
@@ -38,6 +40,7 @@ impl Table {
         Self::PartRecords,
         Self::Hidden,
         Self::PlcOps,
+        Self::Blobs,
     ];
 
     /// The name, and the folder within the archive.
@@ -51,6 +54,7 @@ impl Table {
             Self::PartRecords => "part_records",
             Self::Hidden => "hidden",
             Self::PlcOps => "plc_ops",
+            Self::Blobs => "blobs",
         }
     }
 
@@ -72,6 +76,7 @@ impl Table {
             Self::Parts | Self::PartRecords => &["did", "rev", "collections"],
             Self::Hidden => &["at", "did"],
             Self::PlcOps => &["did", "fetched", "seq"],
+            Self::Blobs => &["did", "fetched", "cid"],
         }
     }
 
@@ -169,6 +174,13 @@ impl Table {
                 required("created", time()),
                 required("nullified", DataType::Boolean),
                 required("op", DataType::Binary),
+            ],
+            Self::Blobs => vec![
+                required("did", DataType::Utf8),
+                required("fetched", time()),
+                required("cid", DataType::Binary),
+                required("size", DataType::Int64),
+                required("host", DataType::Utf8),
             ],
         }
     }

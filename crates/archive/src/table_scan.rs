@@ -10,6 +10,7 @@ use futures_util::TryStreamExt;
 use parquet::errors::ParquetError;
 
 use crate::archive::Archive;
+use crate::blob_rows::BlobColumns;
 use crate::content_hash::content_hash;
 use crate::delta::Add;
 use crate::error::ArchiveError;
@@ -145,6 +146,7 @@ impl Archive {
             Table::PartRecords => self.reordered::<PartRecordColumns>(add).await,
             Table::Hidden => self.reordered::<HiddenColumns>(add).await,
             Table::PlcOps => self.reordered::<PlcColumns>(add).await,
+            Table::Blobs => self.reordered::<BlobColumns>(add).await,
         }
     }
 

@@ -76,6 +76,10 @@ pub struct VerifyReport {
     pub proved_parts: u64,
     /// Number of histories of keys.
     pub key_histories: u64,
+    /// Number of blobs, once for every account that has one.
+    pub blobs: u64,
+    /// Number of blobs whose bytes were hashed again.
+    pub proved_blobs: u64,
     /// Number of verified events, snapshots and parts whose key was compared with the stored history of the account's keys.
     pub compared_keys: u64,
     /// Number of proved commits that do not continue the one before.

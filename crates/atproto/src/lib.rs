@@ -2,6 +2,7 @@
 //!
 //! | module | content |
 //! |---|---|
+//! | [`blob`] | the blobs that records name |
 //! | [`commit`] | commit objects and their signed bytes |
 //! | [`data_model`] | checking records against the data model |
 //! | [`did_document`] | handle, key and host of an account in its DID document |
@@ -30,6 +31,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod blob;
 pub mod commit;
 pub mod corpus;
 pub mod data_model;

@@ -1,4 +1,4 @@
-//! The repositories of all accounts of hosts, verified, into an archive.
+//! The repositories of all accounts of hosts, verified, into an archive; and the blobs that their records name.
 //!
 //! ```text
 //! hosts ── lists.rs: pages of accounts ── account.rs: key, host, download ── repository_batch.rs: proof, tables ── ledger
@@ -14,6 +14,7 @@
 
 mod account;
 mod backfill_run;
+mod blobs;
 mod holder;
 mod identities;
 mod lease;
@@ -29,6 +30,7 @@ mod summary;
 mod sweeps;
 
 pub use account::class_of;
+pub use blobs::{BlobFetch, BlobFetchOptions, BlobFinding, BlobSummary, check_blobs};
 pub use identities::{Identities, Identity};
 pub use lists::{read_hosts, relay_hosts};
 pub use options::{Backfill, BackfillOptions};

@@ -21,6 +21,8 @@ pub struct Account {
     /// The clock identifier in its TIDs.
     clock_id: u16,
     joined_micros: u64,
+    /// Whether there are the blobs that its records name.
+    has_blobs: bool,
 }
 
 /// The records that an account has when it joins the stream.
@@ -40,7 +42,7 @@ impl Account {
         let clock_id = random.below(32) as u16;
         let curve = if random.chance(1, 10) { Curve::P256 } else { Curve::K256 };
         let key = SigningKey::generate(curve, &mut random);
-        Self { seed, did, key, history, clock_id, joined_micros }
+        Self { seed, did, key, history, clock_id, joined_micros, has_blobs: false }
     }
 
     /// The same account with another signing key from now on.
@@ -51,6 +53,11 @@ impl Account {
     /// The same account under another DID. It must not have written anything yet.
     pub fn with_did(self, did: String) -> Self {
         Self { did, ..self }
+    }
+
+    /// The same account with the blobs that its records name. It must not have written anything yet.
+    pub fn with_blobs(self) -> Self {
+        Self { has_blobs: true, ..self }
     }
 
     /// The DID.
@@ -97,7 +104,18 @@ impl Account {
 
     /// Writes its record at `path` after `version` updates.
     pub(crate) fn write_record(&self, path: RecordPath, version: u64) -> UnhashedBlock {
-        record::write(&self.seed, &self.did, path, version)
+        self.write_blobs(path, version).0
+    }
+
+    /// Writes its record at `path` after `version` updates, and the contents of its blobs, if there are such.
+    pub(crate) fn write_blobs(
+        &self,
+        path: RecordPath,
+        version: u64,
+    ) -> (UnhashedBlock, Vec<Vec<u8>>) {
+        let mut blobs = Vec::new();
+        let out = self.has_blobs.then_some(&mut blobs);
+        (record::write_with(&self.seed, &self.did, path, version, out), blobs)
     }
 }
 

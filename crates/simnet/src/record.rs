@@ -84,8 +84,19 @@ impl RecordPath {
     }
 }
 
-/// Writes the record at `path` of the account with this seed and DID, after `version` updates.
+/// Writes the record at `path` of the account with this seed and DID, after `version` updates. Nobody has the blobs that it names.
 pub fn write(seed: &Seed, did: &str, path: RecordPath, version: u64) -> UnhashedBlock {
+    write_with(seed, did, path, version, None)
+}
+
+/// The same; the contents of its blobs are added to `blobs`, if there are such.
+pub(crate) fn write_with(
+    seed: &Seed,
+    did: &str,
+    path: RecordPath,
+    version: u64,
+    blobs: Option<&mut Vec<Vec<u8>>>,
+) -> UnhashedBlock {
     let mut random = seed.stream(path.tid.as_u64());
     (0..version).for_each(|_| random = Seed::new(random.next_u64(), "update").stream(version));
     let mut record = Record {
@@ -95,6 +106,7 @@ pub fn write(seed: &Seed, did: &str, path: RecordPath, version: u64) -> Unhashed
         did,
         path,
         created_at: datetime(path.tid.micros()),
+        blobs,
     };
     match path.collection {
         Collection::Profile => record.profile(),
@@ -118,6 +130,8 @@ struct Record<'a> {
     did: &'a str,
     path: RecordPath,
     created_at: String,
+    /// The contents of its blobs, if there are such.
+    blobs: Option<&'a mut Vec<Vec<u8>>>,
 }
 
 impl Record<'_> {
@@ -217,9 +231,17 @@ impl Record<'_> {
     }
 
     fn blob(&mut self, mime_type: &str) {
-        let bytes = Cid::from_digest(Codec::Raw, &self.random.bytes32());
-        let size = self.random.between(40_000, 980_000) as i64;
-        self.out.map(4).text("ref").link(bytes.as_cid_ref()).text("size").integer(size);
+        let (number, size) = (self.random.bytes32(), self.random.between(40_000, 980_000));
+        let (cid, size) = match &mut self.blobs {
+            None => (Cid::from_digest(Codec::Raw, &number), size),
+            Some(blobs) => {
+                let content = number.repeat(1 + size as usize % MAX_BLOB_PARTS);
+                let (cid, size) = (Cid::of(Codec::Raw, &content), content.len() as u64);
+                blobs.push(content);
+                (cid, size)
+            }
+        };
+        self.out.map(4).text("ref").link(cid.as_cid_ref()).text("size").integer(size as i64);
         self.out.text("$type").text("blob").text("mimeType").text(mime_type);
     }
 
@@ -317,6 +339,9 @@ pub fn did_plc(random: &mut Random) -> String {
     kernels::base32::encode_into(&digest[..15], &mut did);
     did
 }
+
+/// Number of parts of 32 bytes up to which a blob has content.
+const MAX_BLOB_PARTS: usize = 64;
 
 /// The share of likes and reposts with a `via` field, per mille.
 const VIA_PER_MILLE: u64 = 190;

@@ -219,6 +219,15 @@ impl Repository {
         let version = self.versions.get(&path).copied().unwrap_or(0);
         self.account.write_record(path, version).data
     }
+
+    /// The content of a blob that one of the records names, of an account that has blobs.
+    pub fn blob(&self, cid: &Cid) -> Option<Vec<u8>> {
+        let contents = self.paths.values().flat_map(|path| {
+            let version = self.versions.get(path).copied().unwrap_or(0);
+            self.account.write_blobs(*path, version).1
+        });
+        contents.into_iter().find(|content| Cid::of(Codec::Raw, content) == *cid)
+    }
 }
 
 impl NewCommit {

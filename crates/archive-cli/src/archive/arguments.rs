@@ -9,18 +9,18 @@ use crate::failure::Failure;
 
 /// The archive.
 #[derive(Debug, Args)]
-pub(super) struct AddressArgs {
+pub(crate) struct AddressArgs {
     /// The archive: a folder, file:///FOLDER, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX. Object stores
     /// take their options from the environment: AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, AWS_REGION and so on.
     #[arg(value_name = "ARCHIVE", env = "WIREPROOF_ARCHIVE")]
-    pub(super) archive: String,
+    pub(crate) archive: String,
     #[command(flatten)]
-    pub(super) erasure_key: ErasureKeyArgs,
+    pub(crate) erasure_key: ErasureKeyArgs,
 }
 
 impl AddressArgs {
     /// Opens an archive that is there.
-    pub(super) async fn open(&self) -> Result<Archive, Failure> {
+    pub(crate) async fn open(&self) -> Result<Archive, Failure> {
         self.erasure_key.add_to(Archive::open_existing(&self.archive).await?)
     }
 }

@@ -54,7 +54,7 @@ struct SubjectArgs {
 /// Erase an account.
 ///
 /// Readers leave the account out immediately, its rows are removed from every table, and the files that held them are
-/// deleted. Only a hash of the DID under the secret of --erasure-key remains, with reason and time. Events of the
+/// deleted, and so are blobs that no other account has. Only a hash of the DID under the secret of --erasure-key remains, with reason and time. Events of the
 /// account that arrive again are dropped when the write-ahead log is sealed, until a later event arrives and the
 /// account's own server confirms to `archive follow` that the account is active. Keep the secret: without it, nothing
 /// more can be stored in the archive. A write-ahead log has the account's events until it is sealed: by the run within
@@ -149,6 +149,7 @@ pub(super) async fn erase(args: &EraseArgs, output: Output) -> Result<(), Failur
     let summary = EraseSummary {
         row_count: erased.rows,
         file_count: erased.files,
+        blob_count: erased.blobs,
         bytes: erased.bytes,
         ledger_row_count: erased.ledger_rows,
         uncommitted_file_count: erased.uncommitted_files,
@@ -178,6 +179,8 @@ impl HideSummary<'_> {
 struct EraseSummary {
     row_count: u64,
     file_count: u64,
+    /// Blobs that no other account has.
+    blob_count: u64,
     bytes: u64,
     /// Rows of ledgers of backfills that named the account.
     ledger_row_count: u64,
@@ -196,8 +199,8 @@ impl EraseSummary {
             ),
         };
         format!(
-            "{} rows erased ({}): {} files rewritten, {} bytes less\n{uncommitted}",
-            self.row_count, self.reason, self.file_count, self.bytes
+            "{} rows erased ({}): {} files rewritten, {} blobs deleted, {} bytes less\n{uncommitted}",
+            self.row_count, self.reason, self.file_count, self.blob_count, self.bytes
         )
     }
 }

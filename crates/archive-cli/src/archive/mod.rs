@@ -1,6 +1,6 @@
 //! `wireproof archive`: verified history in open tables, which can be proved again.
 
-mod arguments;
+pub(crate) mod arguments;
 mod compact;
 mod hide;
 mod import;

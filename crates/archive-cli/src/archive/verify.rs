@@ -19,7 +19,7 @@ use program::clock::now_micros;
 /// Prove an archive again.
 ///
 /// Every file must match the hash in its name. Every verified event is judged again under the key that is stored with
-/// it: signature, tree and operations; and the key is compared with the account's history of keys, if `archive import
+/// it: signature, tree and operations; blobs are hashed again; and the key is compared with the account's history of keys, if `archive import
 /// --plc-log` has stored it. Exit code 1 if anything is refused.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -129,6 +129,8 @@ struct VerifySummary {
     proved_snapshot_count: u64,
     part_count: u64,
     proved_part_count: u64,
+    blob_count: u64,
+    proved_blob_count: u64,
     /// Histories of the keys of did:plc accounts.
     key_history_count: u64,
     /// Keys that were compared with the history of their account.
@@ -156,6 +158,8 @@ impl VerifySummary {
             proved_snapshot_count: report.proved_snapshots,
             part_count: report.parts,
             proved_part_count: report.proved_parts,
+            blob_count: report.blobs,
+            proved_blob_count: report.proved_blobs,
             key_history_count: report.key_histories,
             compared_key_count: report.compared_keys,
             refused_count: report.refused.values().sum(),
@@ -180,7 +184,7 @@ impl VerifySummary {
         rewritten
             + &format!(
                 "{} versions, {} files{}, {} events: {} proved again ({} in compact form), {} after a gap, {unverified} stored as not verified\n{}\
-             {} repositories: {} proved again\n{} parts of repositories: {} proved again\n{} keys compared with {} histories of keys\n{} refused\n{}",
+             {} repositories: {} proved again\n{} parts of repositories: {} proved again\n{} blobs: {} proved again\n{} keys compared with {} histories of keys\n{} refused\n{}",
                 self.version_count,
                 self.file_count,
                 match self.unnamed_file_count {
@@ -196,6 +200,8 @@ impl VerifySummary {
                 self.proved_snapshot_count,
                 self.part_count,
                 self.proved_part_count,
+                self.blob_count,
+                self.proved_blob_count,
                 self.compared_key_count,
                 self.key_history_count,
                 self.refused_count,

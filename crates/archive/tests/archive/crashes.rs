@@ -3,17 +3,25 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::mpsc;
 
 use atproto::repo::RepositoryWriter;
 use atproto::syntax::{Did, Tid};
+use codec::Cid;
+use codec::cid::Codec;
 use crypto::{Curve, SecretKey};
-use wireproof_archive::{Archive, ArchivedEvent, Table, VerifyOptions, Wal, WalOptions, WorkId};
+use wireproof_archive::{
+    Archive, ArchivedEvent, StoredBlob, Table, VerifyOptions, Wal, WalOptions, WorkId,
+};
 
 /// The points, with the passage at which the process ends.
-const POINTS: [(&str, u64); 16] = [
+const POINTS: [(&str, u64); 19] = [
+    ("archive/blob-stored", 1),
+    ("archive/blob-stored", 2),
+    ("archive/blobs-sealed", 1),
     ("archive/wal-written", 1),
     ("archive/wal-written", 3),
     ("archive/wal-synced", 1),
@@ -125,8 +133,30 @@ async fn run(folder: &Path) {
     }
     wal.close_segment().await;
     seal_closed(&wal, &archive).await;
+    store_blobs(&archive).await;
     archive.thin(i64::MAX).await.unwrap();
 }
+
+/// Stores a blob of both accounts, and one of the first.
+async fn store_blobs(archive: &Archive) {
+    let mut rows = Vec::new();
+    for (did, text) in [(ALICE, "shared"), (BOB, "shared"), (ALICE, "own")] {
+        let cid = Cid::of(Codec::Raw, text.as_bytes());
+        if archive.blob_size(&cid).await.unwrap().is_none() {
+            let mut content = archive.stage_blob().unwrap();
+            content.write_all(text.as_bytes()).unwrap();
+            assert!(archive.put_blob(&cid, content).await.unwrap());
+        }
+        if !archive.blobs_of(did).await.unwrap().contains_key(&cid) {
+            let (did, host, size) = (did.to_owned(), String::new(), text.len() as u64);
+            rows.push(StoredBlob { did, cid, size, host, fetched: RECEIVED });
+        }
+    }
+    archive.seal_blobs(rows).await.unwrap();
+}
+
+const ALICE: &str = "did:web:alice.test";
+const BOB: &str = "did:web:bob.test";
 
 /// A commit of one of two accounts.
 struct Commit {
@@ -200,6 +230,7 @@ async fn digest(folder: &Path) -> Vec<(Option<String>, Option<i64>, Vec<u8>)> {
     let report = archive.verify(&VerifyOptions::default(), &mut |_| ()).await.unwrap();
     assert!(!report.is_refused(), "{report:?}");
     assert_eq!(report.compact, EVENTS as u64);
+    assert_eq!((report.blobs, report.proved_blobs), (3, 3));
     assert_eq!(archive.table_stats(Table::Ops).await.unwrap().rows, EVENTS as u64);
     rows
 }

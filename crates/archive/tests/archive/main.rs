@@ -1,5 +1,6 @@
 //! Tests of archives as a whole, in one program: a program for each would link Parquet and Arrow fourteen times.
 
+mod blobs;
 mod common;
 mod compact_form;
 mod crashes;

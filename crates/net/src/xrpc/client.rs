@@ -9,7 +9,7 @@ use reqwest::Url;
 use serde::de::DeserializeOwned;
 
 use super::error::{XrpcError, XrpcFault};
-use super::request::{Request, Response, Transport, method_url};
+use super::request::{GET_BLOB, Request, Response, Transport, method_url};
 use super::response::{
     DidsResponse, FetchError, FetchedRepo, HostsResponse, LatestCommit, ListPage, ListResponse,
     ListedHost, ListedRepo, PageOptions, Pages, RepoStatus, RepoStream, ReposResponse,
@@ -90,6 +90,25 @@ impl Client {
         limits: &Limits,
     ) -> Result<FetchedRepo, FetchError> {
         self.get_repo(host, did, None, limits).await?.write_to(writer).await
+    }
+
+    /// `getBlob`: the blob of this CID, written to `writer` as it is received. The bytes are not verified.
+    ///
+    /// # Errors
+    /// As [`fetch_repo`](Self::fetch_repo).
+    pub async fn fetch_blob(
+        &self,
+        host: &Url,
+        did: Did<'_>,
+        cid: &Cid,
+        writer: &mut (impl Write + ?Sized),
+        limits: &Limits,
+    ) -> Result<FetchedRepo, FetchError> {
+        let request = Request { method: GET_BLOB, limits, coding: Coding::Identity };
+        let cid = cid.to_string();
+        let parameters = [("did", did.as_str()), ("cid", &*cid)];
+        let response = self.send(&request, host, &parameters).await?;
+        RepoStream::new(request.method, response).write_to(writer).await
     }
 
     /// `getRecord`: an archive that proves a record, or its absence.

@@ -137,12 +137,13 @@ impl Request<'_> {
         target.ok_or_else(|| self.error(host, XrpcFault::Location(body.status())))
     }
 
-    /// The response of a method. A `text/` body, such as an HTML page, is rejected, unless it is an archive: some servers state the
-    /// wrong type.
+    /// The response of a method. A `text/` body, such as an HTML page, is rejected, unless it is an archive, as some servers state the
+    /// wrong type, or a blob, which can be of every type.
     async fn response(&self, url: &Url, mut body: ResponseBody) -> Result<Response, XrpcError> {
         let host: Box<str> = authority(url).into();
         let stated = body.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        if let Some(stated) = stated.filter(|stated| stated.starts_with("text/")) {
+        let is_refused = |stated: &&str| self.method != GET_BLOB && stated.starts_with("text/");
+        if let Some(stated) = stated.filter(is_refused) {
             let content_type = sanitize(stated, MAX_TYPE_CHARS).into();
             let start = body.peek(ARCHIVE_START).await;
             if !is_archive(start.map_err(|error| self.http_error(&host, error))?) {
@@ -194,6 +195,9 @@ struct ErrorBody {
     #[serde(default, deserialize_with = "usable")]
     message: Option<Box<str>>,
 }
+
+/// The method whose answer is a blob.
+pub(super) const GET_BLOB: &str = "getBlob";
 
 /// Bytes of an archive that have the length of its header and the beginning of the header.
 const ARCHIVE_START: usize = 4;

@@ -20,6 +20,9 @@ use crate::block::{IN_MEMORY, archive};
 /// The content type of an archive.
 pub(super) const CAR: &str = "application/vnd.ipld.car";
 
+/// The content type of a blob.
+pub(super) const BLOB: &str = "image/jpeg";
+
 type Pieces = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 
 /// The coding of an archive on the wire.
@@ -81,6 +84,13 @@ pub(super) fn slow_endless_response(archive: Bytes) -> HttpResponse {
     let zeros = std::iter::repeat_with(|| Bytes::from_static(&[0; SLOW_PIECE_LEN]));
     let pieces = split(archive, SLOW_PIECE_LEN).chain(zeros);
     http::streamed(CAR, paced(pieces, SLOW_HOST_PAUSE))
+}
+
+/// The response whose connection ends before the last byte of a content.
+pub(super) fn cut_response(content: Vec<u8>) -> HttpResponse {
+    let cut = stream::once(async { Err(io::ErrorKind::ConnectionReset.into()) });
+    let content = Bytes::from(content);
+    http::streamed(BLOB, at_once(beginning(&content, u64::MAX)).chain(cut))
 }
 
 /// A gzip stream of the archive and then this many MiB of zeros, a thousandth of that in size.

@@ -112,6 +112,12 @@ faults! {
     BombRepo "bomb-repo" Repository 4096..=4096,
     /// A repository has one more commit, correctly signed, whose revision is the amount of days ahead.
     FutureRepo "future-repo" Repository 365..=3650,
+    /// The server does not have a blob.
+    WithheldBlob "withheld-blob" Blob 0..=0,
+    /// A byte of a blob is another.
+    AlteredBlob "altered-blob" Blob 0..=0,
+    /// The connection ends within a blob.
+    CutBlob "cut-blob" Blob 0..=0,
     /// A record of an account is missing in the archive.
     WithheldRecord "withheld-record" History 0..=0,
     /// A record of an account has another value in the archive.
@@ -161,6 +167,8 @@ pub enum InjectionPoint {
     Request,
     /// A request for a repository, or for blocks of it.
     Repository,
+    /// A request for a blob.
+    Blob,
     /// A request for a DID document.
     Document,
     /// A request for the DID of a handle.
@@ -179,7 +187,7 @@ impl InjectionPoint {
         match self {
             Self::Connection | Self::Request => true,
             Self::Upgrade | Self::Frame => server != Server::Plc,
-            Self::Repository | Self::Handle => matches!(server, Server::Pds(_)),
+            Self::Repository | Self::Blob | Self::Handle => matches!(server, Server::Pds(_)),
             Self::Document => server == Server::Plc,
             Self::History | Self::Segment | Self::Plan => matches!(server, Server::Jetstream(_)),
         }

@@ -147,7 +147,7 @@ impl NewAccount {
         let seed = Seed::new(seed, &format!("member {number}"));
         let mut random = seed.stream(WRITES_STREAM);
         let rotation_key = SigningKey::generate(Curve::K256, &mut random);
-        let account = Account::new(seed, AccountHistory::Full(records.max(1)), micros);
+        let account = Account::new(seed, AccountHistory::Full(records.max(1)), micros).with_blobs();
         let handle = handle(number);
         let data = AccountData {
             rotation_keys: vec![rotation_key.did_key()],

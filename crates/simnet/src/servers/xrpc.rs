@@ -106,6 +106,7 @@ fn method_response(
         (Server::Pds(_), "com.atproto.sync.getRepo") => endpoints.repository(query, coding),
         (Server::Pds(_), "com.atproto.sync.getRecord") => endpoints.record(query),
         (Server::Pds(_), "com.atproto.sync.getBlocks") => endpoints.blocks(query),
+        (Server::Pds(_), "com.atproto.sync.getBlob") => endpoints.blob(query),
         (Server::Relay(_), "com.atproto.sync.getRepo") => endpoints.repository_elsewhere(query),
         (Server::Relay(_), "com.atproto.sync.listReposByCollection") => {
             endpoints.list_by_collection(query)
@@ -280,6 +281,23 @@ impl Endpoints<'_> {
         }
         let missing = |cid| error(400, "BlockNotFound", &format!("Could not find cid: {cid}"));
         Ok(http::bytes(200, archive_stream::CAR, account.blocks(&names).map_err(missing)?))
+    }
+
+    fn blob(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
+        let cid = query.required("cid")?.parse::<Cid>();
+        let cid = cid.map_err(|_| error(400, "InvalidRequest", "cid must be a CID"))?;
+        let account = self.find(query)?;
+        let found = active(lock(&account))?.repository.get().blob(&cid);
+        let is_injected = |fault| self.network.faults.inject(self.server, fault).is_some();
+        let found = found.filter(|_| !is_injected(Fault::WithheldBlob));
+        let mut content = found.ok_or_else(|| error(400, "BlobNotFound", "Blob not found"))?;
+        if is_injected(Fault::AlteredBlob) {
+            content[0] ^= 1;
+        }
+        if is_injected(Fault::CutBlob) {
+            return Ok(archive_stream::cut_response(content));
+        }
+        Ok(http::bytes(200, archive_stream::BLOB, content))
     }
 
     fn hosts(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
