@@ -38,11 +38,16 @@ impl Http {
         self.send(Method::POST, url, Some(token), None).await
     }
 
-    /// Posts a CAR.
-    pub(crate) async fn post_archive(&self, url: &str, token: &str, archive: Vec<u8>) -> Value {
+    /// Posts a file of this media type.
+    pub(crate) async fn post_file(
+        &self,
+        url: &str,
+        token: &str,
+        media_type: &str,
+        file: Vec<u8>,
+    ) -> Value {
         let request = self.request(Method::POST, url, Some(token), None);
-        json_response(url, request.header("content-type", "application/vnd.ipld.car").body(archive))
-            .await
+        json_response(url, request.header("content-type", media_type).body(file)).await
     }
 
     /// The bytes of the response to GET.

@@ -224,7 +224,18 @@ impl Pds {
     /// If the PDS refuses.
     pub async fn import_repo(&self, account: &Account, archive: Vec<u8>) {
         let url = self.method("com.atproto.repo.importRepo");
-        self.http.post_archive(&url, &account.authorization, archive).await;
+        let media_type = "application/vnd.ipld.car";
+        self.http.post_file(&url, &account.authorization, media_type, archive).await;
+    }
+
+    /// Uploads a blob, and returns the reference for a record.
+    ///
+    /// # Panics
+    /// If the PDS refuses.
+    pub async fn upload(&self, account: &Account, media_type: &str, blob: Vec<u8>) -> Value {
+        let url = self.method("com.atproto.repo.uploadBlob");
+        let token = &account.authorization;
+        self.http.post_file(&url, token, media_type, blob).await["blob"].clone()
     }
 
     /// The repository of the account, a CAR.

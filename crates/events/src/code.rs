@@ -230,6 +230,7 @@ codes! {
     ArchiveRecords = "archive/records",
     ArchiveValue = "archive/value",
     ArchiveHistory = "archive/history",
+    ArchiveBlob = "archive/blob",
     ArchiveKey = "archive/key",
     ArchiveKeyNullified = "archive/key-nullified",
 

@@ -43,7 +43,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens a session: `events`, `ops`, `snapshots`, `records`, `hidden` and `plc_ops` with the columns in `docs/formats/archive.md`
+    /// Opens a session: `events`, `ops`, `snapshots`, `records`, `hidden`, `plc_ops` and `blobs` with the columns in `docs/formats/archive.md`
     /// and `day`; the view `current_records`; and a view per lexicon.
     ///
     /// # Errors

@@ -33,6 +33,7 @@
 mod activity;
 mod archives;
 mod arroba;
+mod blobs;
 mod certificates;
 mod client;
 mod delivery;
