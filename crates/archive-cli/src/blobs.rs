@@ -55,6 +55,9 @@ pub(crate) struct FetchArgs {
     /// Maximum size of a blob in bytes [default: 256 MiB].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_blob_bytes: Option<u64>,
+    /// Maximum bytes of the blobs that are fetched for one account [default: 64 GiB].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_account_bytes: Option<u64>,
     #[command(flatten)]
     contact: ContactArgs,
 }
@@ -103,6 +106,7 @@ fn fetch(args: &FetchArgs, output: Output) -> Result<(), Failure> {
     options.max_rate = args.max_rate;
     options.concurrent_blobs = args.concurrent_blobs;
     options.hashes = args.hash;
+    options.max_account_bytes = args.max_account_bytes.unwrap_or(options.max_account_bytes);
     let max_bytes = args.max_blob_bytes.unwrap_or(options.limits.max_bytes);
     options.limits = Limits { max_bytes, ..options.limits };
     options.contact = args.contact.clone();

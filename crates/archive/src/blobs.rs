@@ -242,7 +242,8 @@ impl Archive {
         let mut later = 0;
         for (cid, announced_ms) in announced {
             let is_unnamed = unnamed.contains(&cid);
-            if is_unnamed && now_ms().saturating_sub(announced_ms) <= MAX_UPLOAD.as_millis() as i64 {
+            if is_unnamed && now_ms().saturating_sub(announced_ms) <= MAX_UPLOAD.as_millis() as i64
+            {
                 later += 1;
                 continue;
             }

@@ -152,6 +152,19 @@ fn a_blob_beyond_the_limit_is_not_stored() {
 }
 
 #[test]
+fn no_more_blobs_of_an_account_are_fetched_than_its_limit_of_bytes() {
+    let (network, folder) = (network(), tempfile::tempdir().unwrap());
+    let archive = open(folder.path());
+    let mut options = options(&network, &[&network.account(0).did]);
+    options.max_account_bytes = 1;
+    let (summary, found) = fetch(&archive, options);
+    // Some are under way when the first one has arrived.
+    assert!((1..=4).contains(&summary.fetched_count), "{summary:?}");
+    assert_eq!(summary.fetched_count + summary.missing_count, summary.blob_count);
+    assert_eq!(codes(&found), ["blob/account-limit"]);
+}
+
+#[test]
 fn damage_of_a_stored_blob_is_reported_by_record_and_a_deleted_one_is_fetched_again() {
     let (network, folder) = (network(), tempfile::tempdir().unwrap());
     let archive = open(folder.path());

@@ -26,7 +26,9 @@ use crate::functions::{bytes, texts};
 pub(crate) fn place_columns(table: Table) -> Option<&'static [&'static str]> {
     match table {
         Table::Hidden => None,
-        Table::Events | Table::Snapshots | Table::Parts | Table::PlcOps | Table::Blobs => Some(&["did"]),
+        Table::Events | Table::Snapshots | Table::Parts | Table::PlcOps | Table::Blobs => {
+            Some(&["did"])
+        }
         Table::Ops | Table::Records | Table::PartRecords => Some(&["did", "collection", "rkey"]),
     }
 }

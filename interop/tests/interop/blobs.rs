@@ -29,7 +29,10 @@ async fn blobs_of_the_reference_pds_are_fetched_by_the_records_that_name_them_an
     let port = pds.port().to_string();
     let run = |args: &[&str]| -> Output {
         let mut command = Command::new(wireproof());
-        command.args(args).env("XDG_CONFIG_HOME", folder.path()).env("XDG_DATA_HOME", folder.path());
+        command
+            .args(args)
+            .env("XDG_CONFIG_HOME", folder.path())
+            .env("XDG_DATA_HOME", folder.path());
         command.env("WIREPROOF_PLC", plc.url()).env("WIREPROOF_DEVELOPMENT_PORT", &port);
         block_in_place(|| command.output()).expect("the command runs")
     };

@@ -121,7 +121,10 @@ async fn an_erasure_deletes_the_blobs_that_no_other_account_has() {
     assert!(archive.blobs_of(ALICE).await.unwrap().is_empty());
     assert_eq!(findings(&archive, &VerifyOptions::default()).await, (2, vec![]));
     archive.erase(BOB, "deleted", NOW).await.unwrap();
-    assert_eq!(fs::read_dir(folder.path().join("blob_files")).unwrap().flatten().filter(has_file).count(), 0);
+    assert_eq!(
+        fs::read_dir(folder.path().join("blob_files")).unwrap().flatten().filter(has_file).count(),
+        0
+    );
 }
 
 fn has_file(folder: &fs::DirEntry) -> bool {

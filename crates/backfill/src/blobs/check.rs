@@ -14,8 +14,7 @@ pub(super) async fn check(
     hashes: bool,
     on_finding: impl FnMut(BlobFinding),
 ) -> Result<BlobSummary, Failure> {
-    let mut check =
-        Check { archive, hashes, summary: BlobSummary::default(), on_finding };
+    let mut check = Check { archive, hashes, summary: BlobSummary::default(), on_finding };
     if !accounts.is_empty() {
         for did in &accounts {
             check.account(did.as_str()).await?;
@@ -48,8 +47,12 @@ impl<F: FnMut(BlobFinding)> Check<'_, F> {
             (self.on_finding)(BlobFinding::of_account(did, message));
             return Ok(());
         };
+        if named.has_more {
+            self.summary.missing_count += 1;
+            (self.on_finding)(BlobFinding::of_many(did));
+        }
         let stored = self.archive.blobs_of(did).await?;
-        for (cid, record) in named {
+        for (cid, record) in named.records {
             self.summary.blob_count += 1;
             match self.problem(&cid, stored.get(&cid).copied()).await? {
                 None => self.summary.present_count += 1,

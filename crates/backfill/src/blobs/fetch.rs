@@ -1,7 +1,8 @@
 //! Fetches the blobs that records name, a few at a time, and stores those whose bytes have the hash in their CID.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive::{Accounts, Archive, HideList, StoredBlob};
@@ -17,7 +18,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 use tokio::task::spawn_blocking;
 
-use super::named::named_blobs;
+use super::named::{NamedBlobs, named_blobs};
 use super::report::{BlobFinding, BlobProblem, BlobSummary};
 use super::repository::store_repository;
 use crate::identities::{Identities, Identity};
@@ -36,6 +37,8 @@ pub struct BlobFetchOptions {
     pub concurrent_blobs: u16,
     /// Whether stored blobs are hashed, and fetched again if they have other bytes. `false`.
     pub hashes: bool,
+    /// Maximum bytes of the blobs that are fetched for one account. 64 GiB.
+    pub max_account_bytes: u64,
     /// Limits of one blob. 256 MiB; otherwise as of repositories.
     pub limits: Limits,
     /// A contact for the operators of the hosts. Required for public hosts.
@@ -52,6 +55,7 @@ impl Default for BlobFetchOptions {
             max_rate: 10.0,
             concurrent_blobs: 8,
             hashes: false,
+            max_account_bytes: 64 << 30,
             limits: Limits { max_bytes: 256 << 20, ..Limits::REPOSITORY },
             contact: ContactArgs::default(),
             network: NetworkArgs::default(),
@@ -99,6 +103,7 @@ impl BlobFetch {
             client: PacedClient::new(network.xrpc, &pace),
             limits: options.limits,
             hashes: options.hashes,
+            max_account_bytes: options.max_account_bytes,
             places: Semaphore::new(options.concurrent_blobs.max(1).into()),
             archive,
             unsealed: AsyncMutex::default(),
@@ -116,6 +121,7 @@ struct Run {
     client: PacedClient,
     limits: Limits,
     hashes: bool,
+    max_account_bytes: u64,
     /// Places for blobs that are being fetched.
     places: Semaphore,
     archive: Archive,
@@ -123,6 +129,14 @@ struct Run {
     unsealed: AsyncMutex<Vec<StoredBlob>>,
     summary: Mutex<BlobSummary>,
     on_finding: Mutex<Box<dyn FnMut(BlobFinding) + Send>>,
+}
+
+/// An account whose blobs are being fetched.
+struct FetchedAccount<'a> {
+    did: Did<'a>,
+    host: Url,
+    /// Bytes that were fetched for it.
+    bytes: AtomicU64,
 }
 
 impl Run {
@@ -136,9 +150,10 @@ impl Run {
         let run = &self;
         let shown = dids.try_filter(|did| std::future::ready(is_shown(&hidden, did.as_did())));
         shown
-            .try_for_each_concurrent(MAX_ACCOUNTS, |did| async move {
-                run.account(did.as_did()).await
-            })
+            .try_for_each_concurrent(
+                MAX_ACCOUNTS,
+                |did| async move { run.account(did.as_did()).await },
+            )
             .await?;
         self.seal(0).await
     }
@@ -154,9 +169,13 @@ impl Run {
             }
         };
         let stored = self.archive.blobs_of(did.as_str()).await?;
-        self.lock().blob_count += named.len() as u64;
+        self.lock().blob_count += named.records.len() as u64;
+        if named.has_more {
+            self.lock().missing_count += 1;
+            self.report(BlobFinding::of_many(did.as_str()));
+        }
         let mut missing = Vec::new();
-        for (cid, record) in named {
+        for (cid, record) in named.records {
             match self.size(&cid).await? {
                 Some(size) => {
                     self.lock().present_count += 1;
@@ -178,11 +197,12 @@ impl Run {
                 return Ok(());
             }
         };
+        let account = FetchedAccount { did, host, bytes: AtomicU64::new(0) };
         let fetches = stream::iter(missing).map(Ok);
         fetches
             .try_for_each_concurrent(MAX_OF_ACCOUNT, |(cid, record, is_new)| {
-                let (run, host) = (self, &host);
-                async move { run.blob(did, host, cid, &record, is_new).await }
+                let (run, account) = (self, &account);
+                async move { run.blob(account, cid, &record, is_new).await }
             })
             .await
     }
@@ -197,10 +217,7 @@ impl Run {
     }
 
     /// The blobs that the records of an account name; the error says why they are not known.
-    async fn named(
-        self: &Arc<Self>,
-        did: Did<'_>,
-    ) -> Result<Result<BTreeMap<Cid, String>, String>, Failure> {
+    async fn named(self: &Arc<Self>, did: Did<'_>) -> Result<Result<NamedBlobs, String>, Failure> {
         if let Some(named) = self.stored_names(did).await? {
             return Ok(Ok(named));
         }
@@ -218,10 +235,7 @@ impl Run {
     }
 
     /// The same from the archive, on a thread of its own: it takes processor time.
-    async fn stored_names(
-        self: &Arc<Self>,
-        did: Did<'_>,
-    ) -> Result<Option<BTreeMap<Cid, String>>, Failure> {
+    async fn stored_names(self: &Arc<Self>, did: Did<'_>) -> Result<Option<NamedBlobs>, Failure> {
         let (run, did, runtime) = (self.clone(), did.as_str().to_owned(), Handle::current());
         let named = spawn_blocking(move || runtime.block_on(named_blobs(&run.archive, &did)));
         Ok(named.await.map_err(crate::backfill_run::ended_early)??)
@@ -242,14 +256,15 @@ impl Run {
     /// Fetches a blob, and stores it.
     async fn blob(
         &self,
-        did: Did<'_>,
-        host: &Url,
+        account: &FetchedAccount<'_>,
         cid: Cid,
         record: &str,
         is_new: bool,
     ) -> Result<(), Failure> {
-        match self.download(did, host, &cid).await? {
+        let did = account.did;
+        match self.download(account, &cid).await? {
             Ok((size, from)) => {
+                account.bytes.fetch_add(size, Relaxed);
                 {
                     let mut summary = self.lock();
                     summary.fetched_count += 1;
@@ -273,10 +288,13 @@ impl Run {
     /// The size of a stored blob and the origin that sent it, or what is wrong with the answer.
     async fn download(
         &self,
-        did: Did<'_>,
-        host: &Url,
+        account: &FetchedAccount<'_>,
         cid: &Cid,
     ) -> Result<Result<(u64, Box<str>), BlobProblem>, Failure> {
+        let (did, host) = (account.did, &account.host);
+        if account.bytes.load(Relaxed) >= self.max_account_bytes {
+            return Ok(Err(BlobProblem::AccountLimit(self.max_account_bytes)));
+        }
         let _place = self.places.acquire().await;
         let (archive, limits) = (&self.archive, &self.limits);
         let received = self.client.request(host, "getBlob", async |client| {

@@ -8,8 +8,8 @@
 mod check;
 mod fetch;
 mod named;
-mod repository;
 mod report;
+mod repository;
 
 pub use fetch::{BlobFetch, BlobFetchOptions};
 pub use report::{BlobFinding, BlobSummary};

@@ -6,6 +6,8 @@ use net::xrpc::XrpcError;
 use program::failure::Failure;
 use serde::Serialize;
 
+use super::named::MAX_NAMED;
+
 /// A blob that is not there, or an account whose blobs are not known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -60,6 +62,11 @@ impl BlobFinding {
     pub(super) fn of_account(did: &str, message: String) -> Self {
         Self { did: did.to_owned(), record: None, cid: None, code: NO_REPOSITORY, message }
     }
+
+    pub(super) fn of_many(did: &str) -> Self {
+        let message = format!("it names more than {MAX_NAMED} blobs; the rest is left out");
+        Self { code: ACCOUNT_LIMIT, ..Self::of_account(did, message) }
+    }
 }
 
 impl std::fmt::Display for BlobFinding {
@@ -83,6 +90,8 @@ pub(super) enum BlobProblem {
     OtherBytesStored,
     #[error("it has {0} bytes, and its row says otherwise")]
     OtherSize(u64),
+    #[error("the blobs of the account have more than {0} bytes")]
+    AccountLimit(u64),
     #[error("{0}")]
     NotSent(XrpcErrorText),
 }
@@ -113,6 +122,7 @@ impl BlobProblem {
         match self {
             Self::NotStored => "blob/missing",
             Self::OtherBytesSent(_) | Self::OtherBytesStored | Self::OtherSize(_) => "blob/bytes",
+            Self::AccountLimit(_) => ACCOUNT_LIMIT,
             Self::NotSent(error) if error.class == "not-found" => "blob/not-found",
             Self::NotSent(error) if error.class == "too-large" => "blob/too-large",
             Self::NotSent(_) => "blob/unanswered",
@@ -160,6 +170,9 @@ impl BlobSummary {
         )
     }
 }
+
+/// The code of an account with too many blobs, or too large ones.
+const ACCOUNT_LIMIT: &str = "blob/account-limit";
 
 /// The code of an account whose records are not known.
 const NO_REPOSITORY: &str = "blob/no-repository";
