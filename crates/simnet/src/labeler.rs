@@ -167,6 +167,11 @@ impl Labeler {
         label.with_signature(&signature)
     }
 
+    /// The signature of these bytes under the present key.
+    pub fn sign_bytes(&self, bytes: &[u8]) -> [u8; 64] {
+        lock(&self.shared.state).key.sign(bytes)
+    }
+
     /// The present key as a `did:key`.
     pub fn did_key(&self) -> String {
         lock(&self.shared.state).key.did_key()
