@@ -91,6 +91,7 @@ const CRATES: [&str; 16] = [
     "delivery",
     "follower",
     "kernels",
+    "label-follower",
     "net",
     "nostr",
     "nostr-files",

@@ -2,6 +2,7 @@
 //
 //	verify DID KEY REPOSITORY.car FRAME...
 //	verify consume SERVICE DIRECTORY CURSOR
+//	verify labels
 //
 // KEY is a did:key. Frames are the account's `#commit` events in order, from its first on; the repository is its export after the last
 // one. Prints "ok", or the first fault and exits with 1. Of a service, prints each verified event as a line of JSON, and the fault that
@@ -30,6 +31,13 @@ func main() {
 			_ = write(event{Kind: "error", Message: fmt.Sprint(err)})
 		}
 		os.Exit(1)
+	}
+	if args := os.Args[1:]; len(args) == 1 && args[0] == "labels" {
+		if err := judgeLabels(os.Stdin); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
 	}
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -8,6 +8,7 @@
 //! | [`rainbow`] | rainbow of `indigo`, which serves the events of a relay to clients |
 //! | [`postgres`] | a server of PostgreSQL |
 //! | [`kafka`] | a broker of Apache Kafka |
+//! | [`labeler`] | the labeler of Skyware |
 //! | [`nats`] | a server of NATS JetStream |
 //! | [`nostr`] | the Nostr relay of rust-nostr |
 //! | [`s3`] | a server of S3 with atomic conditional puts |
@@ -26,6 +27,7 @@ pub mod azure;
 pub mod faults;
 mod http;
 pub mod kafka;
+pub mod labeler;
 pub mod nats;
 pub mod nats_users;
 pub mod nostr;

@@ -37,6 +37,8 @@ pub enum Part {
     Relay,
     /// The readers, which need Node.
     Readers,
+    /// The labeler of Skyware, which needs Node.
+    Labeler,
     /// PostgreSQL, a package of Node.
     Postgres,
     /// The server of NATS, which needs Go.
@@ -69,6 +71,7 @@ impl Part {
             Self::Arroba => "arroba/venv/bin/python",
             Self::Relay => "relay/verify",
             Self::Readers => "readers/node_modules",
+            Self::Labeler => "labeler/node_modules",
             Self::Postgres => "postgres/node_modules",
             Self::Nats => "nats/nats-server",
             Self::S3 => "s3/versitygw",
@@ -86,7 +89,9 @@ impl Part {
     /// The toolchain without which it is left out, although it may have been installed before.
     fn toolchain(self) -> Option<&'static str> {
         match self {
-            Self::Pds | Self::Readers | Self::Postgres | Self::Azure => Some("node"),
+            Self::Pds | Self::Readers | Self::Labeler | Self::Postgres | Self::Azure => {
+                Some("node")
+            }
             Self::Arroba => Some("python"),
             Self::Kafka => Some("java"),
             Self::Jetstream | Self::SdkPython => Some("python"),

@@ -45,6 +45,22 @@ impl Reader {
         Self::start_python(kit, "frames", &[service, &cursor.to_string()])
     }
 
+    /// `@atcute/firehose`, which follows the labeler at `service` and validates messages against the lexicon.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn atcute_labels(kit: &Kit, service: &str) -> Self {
+        Self::start(kit, "atcute-labels", &[service, "0"])
+    }
+
+    /// `atproto` of Python, which follows the labeler at `service` and validates messages against its models.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn labels_of_python(kit: &Kit, service: &str) -> Self {
+        Self::start_python(kit, "labels", &[service, "0"])
+    }
+
     /// A reader of frames or of a Jetstream that is made from a crate: `jacquard-frames`, `jacquard-jetstream`, `shrike-frames` or
     /// `shrike-jetstream`. A reader of jacquard ends with its connection.
     ///

@@ -79,7 +79,7 @@ fn sets_variables(command: &str) -> bool {
 
 /// Whether a command serves until it is terminated.
 fn serves(command: &str) -> bool {
-    let servers = [" sim serve", " sim nostr"];
+    let servers = [" sim serve", " sim nostr", " sim labeler"];
     servers.iter().any(|server| command.contains(server)) && !command.contains("--help")
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn set_up(without: &Without) -> Result<(), String> {
     cargo_program("nostr", "nostr-relay")?;
     cargo_program("sdk-rust", "sdk-rust")?;
     if without.has(Toolchain::Node) {
-        for part in ["pds", "readers", "postgres", "azure"] {
+        for part in ["pds", "readers", "labeler", "postgres", "azure"] {
             packages(&source(part), &folder().join(part))?;
         }
     }

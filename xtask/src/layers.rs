@@ -117,7 +117,7 @@ const fn row(layer: u8, name: &'static str, uses: Uses) -> Crate {
     Crate { name, layer, uses }
 }
 
-const TABLE: [Crate; 43] = [
+const TABLE: [Crate; 44] = [
     row(1, "base", Uses::Only(&[])),
     row(1, "kernels", Uses::Only(&[])),
     row(2, "codec", Uses::Only(&["kernels"])),
@@ -214,6 +214,14 @@ const TABLE: [Crate; 43] = [
         Uses::Only(&[
             "archive", "atproto", "backfill", "codec", "crypto", "kernels", "mapping", "net",
             "program", "simnet", "verify",
+        ]),
+    ),
+    row(
+        12,
+        "label-follower",
+        Uses::Only(&[
+            "atproto", "base", "codec", "crypto", "delivery", "events", "follower", "kernels",
+            "net", "program", "simnet", "store", "verify",
         ]),
     ),
     row(

@@ -52,5 +52,5 @@ impl Drop for Server {
     }
 }
 
-/// The last line that `sim serve` and `sim nostr` print before they wait.
+/// The last line that `sim serve`, `sim nostr` and `sim labeler` print before they wait.
 const READY: &str = "Ctrl-C ends";

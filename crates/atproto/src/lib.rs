@@ -7,6 +7,7 @@
 //! | [`data_model`] | checking records against the data model |
 //! | [`did_document`] | handle, key and host of an account in its DID document |
 //! | [`event`] | frames of the firehose |
+//! | [`label`] | labels and their signed bytes |
 //! | [`mst`] | Merkle search trees: the records of a repository under one hash |
 //! | [`repo`] | repositories: reading, writing and exporting |
 //! | [`corpus`] | files of frames |
@@ -37,6 +38,7 @@ pub mod corpus;
 pub mod data_model;
 pub mod did_document;
 pub mod event;
+pub mod label;
 pub mod mst;
 mod node_shape;
 pub mod plc;
@@ -54,6 +56,9 @@ const _: () = {
     is_error::<did_document::DidDocumentError>();
     is_error::<event::FrameError>();
     is_error::<event::FrameFault>();
+    is_error::<label::LabelError>();
+    is_error::<label::LabelFault>();
+    is_error::<label::LabelPageError>();
     is_error::<mst::TreeError>();
     is_error::<mst::TreeFault>();
     is_error::<mst::Limit>();

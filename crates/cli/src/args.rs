@@ -15,6 +15,7 @@ use crate::frames::FramesCommand;
 use crate::get::GetArgs;
 use crate::inspect::InspectArgs;
 use crate::key::KeyArgs;
+use crate::labels::LabelsCommand;
 use crate::nostr::NostrCommand;
 use crate::page::PageArgs;
 use crate::plc::PlcCommand;
@@ -52,6 +53,8 @@ pub(crate) enum Command {
     Frames(FramesCommand),
     #[command(subcommand)]
     Plc(PlcCommand),
+    #[command(subcommand)]
+    Labels(LabelsCommand),
     #[command(subcommand)]
     Nostr(NostrCommand),
     Follow(Box<FollowArgs>),

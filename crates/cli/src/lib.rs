@@ -14,6 +14,7 @@ mod frames;
 mod get;
 mod inspect;
 mod key;
+mod labels;
 mod nostr;
 mod page;
 mod plc;
@@ -65,6 +66,7 @@ fn execute(args: Args) -> Result<(), Failure> {
         Command::Repo(command) => repo::run(&command, output),
         Command::Frames(command) => frames::run(&command, output),
         Command::Plc(command) => plc::run(&command, output),
+        Command::Labels(command) => labels::run(&command, output),
         Command::Nostr(command) => nostr::run(&command, output),
         Command::Follow(args) => follower::run(*args),
         Command::Delivery(command) => delivery::run(&command, output),

@@ -46,6 +46,12 @@ impl EventId {
         Self(hex::encode(id).into())
     }
 
+    /// The id of a label, by its place in the stream of a service: `DID/host#seq/index`.
+    pub fn of_label(service: &str, host: &str, seq: u64, index: u64) -> Self {
+        let Self(message) = Self::of_message(service, host, seq);
+        Self(format!("{message}/{index}").into())
+    }
+
     /// An id that was stored.
     pub(crate) fn stored(id: &str) -> Self {
         Self(id.into())

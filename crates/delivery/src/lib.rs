@@ -159,6 +159,7 @@ mod files;
 #[cfg(feature = "kafka")]
 mod kafka;
 mod known_records;
+mod label_rows;
 mod letter_files;
 mod line_form;
 #[cfg(feature = "nats")]

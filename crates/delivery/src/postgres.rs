@@ -11,13 +11,15 @@
 //! | `live`, `active`, `complete` | `boolean` |
 //! | all others | `text`, in which U+0000 is replaced by U+FFFD |
 //!
-//! Of Nostr events ([`TableContent::NostrEvents`]), `tags` is `json`, and `number` and `created_at` are `bigint`.
+//! Of Nostr events ([`TableContent::NostrEvents`]), `tags` is `json`, and `number` and `created_at` are `bigint`. Of labels
+//! ([`TableContent::Labels`]), `neg` is `boolean`, and `subject`, the SHA-256 of `uri`, is in the key.
 //!
 //! A batch is one transaction: its rows go as arrays, so that it takes some ten statements however many events it has. If
 //! the result of a commit is unknown, the next transaction reads the stored position first. An advisory lock keeps other
 //! processes out for as long as the connection exists.
 
 mod address;
+mod labels;
 mod nostr_events;
 mod tables;
 
@@ -37,12 +39,14 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::database::OutboxIdentity;
 use crate::event::Event;
+use crate::label_rows::{last_rows, parse_labels};
 use crate::opening::open_in_time;
 use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
 use crate::sink_address::{OpenFailure, SinkAddress, consumer_name};
 use crate::sink_options::SinkOptions;
 use crate::tables::{MalformedEvent, TableContent, parse_lines, parse_nostr_events};
 use crate::tls::{self, Verification};
+use labels::UpsertStatement;
 use nostr_events::InsertStatement;
 use tables::{CursorStatements, Layout, Statements};
 
@@ -132,6 +136,7 @@ struct Connection {
 enum TableStatements {
     Records(Box<Statements>),
     NostrEvents(InsertStatement),
+    Labels(UpsertStatement),
 }
 
 impl PostgresSink {
@@ -264,6 +269,10 @@ impl Shared {
                 let insert = InsertStatement::prepare(&client).await.map_err(failed)?;
                 TableStatements::NostrEvents(insert)
             }
+            TableContent::Labels => {
+                let upsert = UpsertStatement::prepare(&client).await.map_err(failed)?;
+                TableStatements::Labels(upsert)
+            }
         };
         self.is_open.store(true, Relaxed);
         Ok(Connection { client, cursor, tables, _driver: driver })
@@ -350,6 +359,14 @@ impl Shared {
                 }
                 (batch.events.len(), batch.malformed)
             }
+            TableStatements::Labels(upsert) => {
+                let batch = parse_labels(new);
+                let last = last_rows(&batch.events);
+                if !last.is_empty() {
+                    rows = upsert.run(&transaction, &last).await?;
+                }
+                (batch.events.len(), batch.malformed)
+            }
         };
         let Some(last) = new[..count].last() else {
             transaction.rollback().await?;
@@ -404,6 +421,7 @@ fn layout_of(content: TableContent) -> &'static Layout {
     match content {
         TableContent::Records => &tables::LAYOUT,
         TableContent::NostrEvents => &nostr_events::LAYOUT,
+        TableContent::Labels => &labels::LAYOUT,
     }
 }
 

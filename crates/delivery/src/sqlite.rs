@@ -23,7 +23,16 @@
 //! | table | row |
 //! |---|---|
 //! | `event` | an event, once: `number`, in the order in which they came; `id`, `pubkey`, `created_at`, `kind`, `tags` as JSON, `content`, `sig` |
+//!
+//! With [`TableContent::Labels`] the payloads are lines of `wireproof labels follow`, and the file has `cursor` and this table:
+//!
+//! | table | row |
+//! |---|---|
+//! | `label_state` | the last label of a source, subject and value: `src`, `uri`, `val`, `cid`, `neg`, `cts`, `exp`; `created` and `expires` in microseconds since 1970; `service` and `seq`, where it came from; `sig` and `key`, its proof |
+//!
+//! The view `label` has the labels in force now: no negations, and no expired ones.
 
+mod labels;
 mod nostr_events;
 mod tables;
 
@@ -40,6 +49,7 @@ use store::{StoreError, StoreFault};
 
 use crate::database::OutboxIdentity;
 use crate::event::Event;
+use crate::label_rows::{last_rows, parse_labels};
 use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
 use crate::sink_address::{OpenFailure, SinkAddress, local_path, path_consumer};
 use crate::sink_options::SinkOptions;
@@ -213,6 +223,11 @@ impl Tables {
                 let rows = nostr_events::apply(&transaction, &batch.events)?;
                 (batch.events.len(), rows, batch.malformed)
             }
+            TableContent::Labels => {
+                let batch = parse_labels(new);
+                let rows = labels::apply(&transaction, &last_rows(&batch.events))?;
+                (batch.events.len(), rows, batch.malformed)
+            }
         };
         if let Some(last) = new[..count].last() {
             tables::set_position(&transaction, self.outbox, last.position())?;
@@ -248,6 +263,7 @@ fn format_of(content: TableContent) -> &'static FileFormat {
     match content {
         TableContent::Records => &tables::FORMAT,
         TableContent::NostrEvents => &nostr_events::FORMAT,
+        TableContent::Labels => &labels::FORMAT,
     }
 }
 

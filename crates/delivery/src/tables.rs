@@ -32,6 +32,8 @@ pub enum TableContent {
     Records,
     /// Nostr events as JSON, as `wireproof nostr follow --to` delivers them: a row an event, once.
     NostrEvents,
+    /// Lines of `wireproof labels follow --to`: the last label of every source, subject and value.
+    Labels,
 }
 
 impl TableContent {
@@ -40,6 +42,7 @@ impl TableContent {
         match self {
             Self::Records => "fetch the history of the accounts (`follow --backfill`)",
             Self::NostrEvents => "follow the relays from the start, with another --state",
+            Self::Labels => "follow the labelers from the start, with another --state",
         }
     }
 }
@@ -92,7 +95,7 @@ pub(crate) fn parse_nostr_events(events: &[Event]) -> ParsedBatch<NostrEvent<'_>
     parse_batch(events, |event| NostrEvent::parse(event.payload()))
 }
 
-fn parse_batch<'e, T>(
+pub(crate) fn parse_batch<'e, T>(
     events: &'e [Event],
     parse: impl Fn(&'e Event) -> Result<T, LineError>,
 ) -> ParsedBatch<T> {

@@ -174,6 +174,19 @@ codes! {
     PlcCreatedAt = "plc/created-at",
     PlcNullified = "plc/nullified",
 
+    // Labels
+    VerifiedNegation = "verified/negation",
+    VerifiedExpired = "verified/expired",
+    LabelCbor = "label/cbor",
+    LabelField = "label/field",
+    LabelMissing = "label/missing",
+    LabelVersion = "label/version",
+    LabelUnsigned = "label/unsigned",
+    LabelSignatureLength = "label/signature-length",
+    LabelValue = "label/value",
+    LabelSource = "label/source",
+    LabelEarlierKey = "label/earlier-key",
+
     // Nostr events
     EventUnreadable = "event/unreadable",
     EventId = "event/id",

@@ -45,6 +45,13 @@ impl LineError {
         "line/malformed"
     }
 
+    /// The error of a text that lacks a key, or has no well-formed value there.
+    #[cold]
+    pub fn missing(key: &str, text: &[u8]) -> Self {
+        let fault = LineFault::Value(format!("no well-formed `{key}`").into());
+        Self { offset: text.len(), fault }
+    }
+
     /// The error of bytes that are no text.
     #[cold]
     pub(crate) fn of_utf8(error: Utf8Error) -> Self {

@@ -1,7 +1,7 @@
 //! The line of JSON of an event, as a type: `wireproof follow` prints it, and sinks and other programs read it.
 //!
 //! [`Line`] is a line by its kind. [`Line::parse`] borrows from the text and copies no record; [`Line::append`] writes the
-//! same bytes again, and [`LineWriter`] writes them from records in memory. [`NostrEvent`] is an event as `wireproof nostr follow` delivers it. `docs/formats/follow-lines.md` lists
+//! same bytes again, and [`LineWriter`] writes them from records in memory. [`NostrEvent`] is an event as `wireproof nostr follow` delivers it, [`LabelLine`] a line of `wireproof labels`. `docs/formats/follow-lines.md` lists
 //! the keys, and `docs/formats/schemas/follow` has a JSON Schema of every kind, generated from these types.
 //!
 //! A text that is no line is a [`LineError`], with the place and the key. Keys that are not known are skipped, as later
@@ -24,6 +24,7 @@ mod claims;
 mod code;
 mod error;
 mod fields;
+mod label;
 mod line;
 mod nostr;
 mod operation;
@@ -40,6 +41,7 @@ mod writer;
 pub use atproto::event::Action;
 pub use code::Code;
 pub use error::{LineError, LineFault};
+pub use label::LabelLine;
 pub use line::{
     AccountClaims, Body, Claims, CommitClaims, EventBody, IdentityClaims, Line, MessageClaims,
     Operation, Proof, Resync, Status, SyncClaims,

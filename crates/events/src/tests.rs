@@ -211,3 +211,17 @@ fn a_line_about_a_relay_is_read_and_written_with_the_keys_of_its_schema() {
     let read: Map<String, Value> = serde_json::from_str(text).unwrap();
     assert!(read.keys().eq(schema["properties"].as_object().unwrap().keys()));
 }
+
+#[test]
+fn a_line_of_a_label_is_read_and_written_with_the_keys_of_its_schema() {
+    let text = r#"{"v":1,"kind":"label","service":"did:web:a","host":"https://a","seq":7,"index":0,"verdict":"verified","code":"verified/negation","message":"m","src":"did:web:a","uri":"did:web:b","cid":"c","val":"x","neg":true,"cts":"t","exp":"u","sig":"s","key":"did:key:z"}"#;
+    let line = LabelLine::parse(text.as_bytes()).unwrap();
+    let mut written = Vec::new();
+    line.append(&mut written);
+    assert_eq!(str::from_utf8(&written), Ok(text));
+    assert!(line.is_verified_label() && line.code == Some(Code::VerifiedNegation));
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats/schemas/labels.json");
+    let schema: Value = serde_json::from_str(&fs::read_to_string(page).unwrap()).unwrap();
+    let read: Map<String, Value> = serde_json::from_str(text).unwrap();
+    assert!(read.keys().eq(schema["properties"].as_object().unwrap().keys()));
+}

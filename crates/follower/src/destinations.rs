@@ -126,6 +126,7 @@ impl Destinations {
                     "the tables have no event of this outbox: earlier events are missing in them";
                 let cure = match self.content {
                     TableContent::NostrEvents => "another --state begins with all stored events",
+                    TableContent::Labels => "another --state begins with all labels",
                     _ => "--backfill delivers the records",
                 };
                 let text = format!("{consumer}: {text}; {cure}");

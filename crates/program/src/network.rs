@@ -136,6 +136,20 @@ impl Network {
         Self::open_with(args, named, options, Ok)
     }
 
+    /// As [`open`](Self::open), with at least this time between two forced lookups of one DID.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with_refresh(
+        args: &NetworkArgs,
+        named: &[Url],
+        min_refresh_interval: Duration,
+    ) -> Result<Self, Failure> {
+        let mut options = identity::Options::default();
+        options.min_refresh_interval = min_refresh_interval;
+        Self::open_with(args, named, options, Ok)
+    }
+
     /// As [`open`](Self::open), for many requests to public hosts.
     ///
     /// # Errors

@@ -17,6 +17,8 @@
 //! | [`schnorr_events`] | Nostr events for the verification of signatures |
 //! | [`nostr_events`] | Nostr events as a relay receives them |
 //! | [`unsigned_commits`] | unsigned commits of many operations, for tables of operations |
+//! | `hostile_labels` | malformed labels, and unusual valid ones (feature `servers`) |
+//! | `labeler` | a labeler on loopback (feature `servers`) |
 //! | `nostr_relay` | a Nostr relay on loopback (feature `servers`) |
 //! | `jetstream_segment` | segments of hosted Jetstream archives (feature `jetstream`) |
 //! | [`nostr_sampling`] | classes and samples of Nostr events |
@@ -49,9 +51,13 @@ pub mod corpus;
 pub mod firehose;
 mod history;
 pub mod hostile;
+#[cfg(feature = "servers")]
+pub mod hostile_labels;
 #[cfg(feature = "jetstream")]
 pub mod jetstream_segment;
 pub mod keys;
+#[cfg(feature = "servers")]
+pub mod labeler;
 pub mod nostr_events;
 #[cfg(feature = "servers")]
 pub mod nostr_relay;

@@ -5,6 +5,7 @@
 //! | [`collections`] | a slice of a repository that proves all records of some collections |
 //! | [`commit`] | a commit object against the key of its account |
 //! | [`identity`] | nothing by itself: the signing keys of accounts, from DID documents and key files |
+//! | [`labels`] | labels against the keys of their sources |
 //! | [`plc`] | a log of `did:plc` operations, and the account's data that it states now |
 //! | [`record`] | a slice of a repository that proves a record or its absence |
 //! | [`repository`] | an export: the whole repository that its account signed |
@@ -44,6 +45,7 @@ pub mod commit;
 mod flagged;
 pub mod identity;
 mod invalid;
+pub mod labels;
 pub mod plc;
 pub mod record;
 pub mod repository;
@@ -85,6 +87,8 @@ const _: fn() = || {
     is_error::<commit::CommitRejection<'static>>();
     is_error::<RecordError>();
     is_error::<identity::AccountKeysError>();
+    is_error::<labels::LabelRejection<'static>>();
+    is_error::<labels::SetFull>();
     is_error::<plc::PlcFault>();
     is_error::<plc::PlcRejection>();
     is_error::<repository::RepositoryFault>();

@@ -20,6 +20,7 @@
 //! | `delivery` | a durable outbox with acknowledgements; sinks: files, webhooks, databases; a WebSocket server | `delivery` |
 //! | `follower` | a follower of streams, from hosts to destinations, as a library call | `follower` |
 //! | `nostr_follower` | the same for Nostr relays | `nostr-follower` |
+//! | `label_follower` | the same for labelers | `label-follower` |
 //! | `archive` | verified history in open tables, which can be proved again | `archive` |
 //! | `backfill` | the repositories of all accounts of hosts, into an archive | `backfill` |
 //! | `query` | SQL over archives | `query` |
@@ -46,6 +47,7 @@
 //! | `postgres`, `kafka`, `nats` | | `delivery`, and this sink |
 //! | `follower` | | a follower of streams with destinations, as the command has it |
 //! | `nostr-follower` | | `follower`, and the same for Nostr relays |
+//! | `label-follower` | | `follower`, and the same for labelers |
 //! | `archive` | | archives |
 //! | `object-stores` | | archives at `s3://`, `gs://` and `az://` |
 //! | `archive-serve` | | archives, and a server of their events with cursors |
@@ -211,6 +213,8 @@ pub use base::StopSignal;
 pub use delivery;
 #[cfg(feature = "follower")]
 pub use follower;
+#[cfg(feature = "label-follower")]
+pub use label_follower;
 #[cfg(feature = "identity")]
 pub use net;
 #[cfg(feature = "nostr-files")]

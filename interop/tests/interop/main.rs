@@ -8,6 +8,7 @@
 //! | `printed_state` | the lines of `follow --resync` give the records of all accounts, through every failure |
 //! | `postgres` | the tables that `follow --to` writes in PostgreSQL, through kills of both sides; refusals |
 //! | `kafka` | a topic of Kafka that `follow --to` fills, through kills of both sides and a rebalance of its readers; refusals |
+//! | `labels` | `labels follow` and the labeler of Skyware, through kills of both; the hostile labels that other readers accept |
 //! | `nats` | a stream of NATS JetStream that `follow --to` fills, through kills of both sides; refusals |
 //! | `nostr_deliveries` | PostgreSQL and NATS, which `nostr follow --to` fills from the relay of rust-nostr, through kills |
 //! | `nostr_relays` | `nostr follow` and the relay of rust-nostr: pages, filters, new events, a kill, comparison of ids, limits, authentication |
@@ -42,6 +43,7 @@ mod follows;
 mod jetstream_archives;
 mod kafka;
 mod kafka_logins;
+mod labels;
 mod nats;
 mod nostr_databases;
 mod nostr_deliveries;

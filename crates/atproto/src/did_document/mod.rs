@@ -6,6 +6,8 @@
 //! | handle | the first of `alsoKnownAs` that is `at://` and a handle |
 //! | signing key | the first of `verificationMethod` with the id `#atproto`, controlled by the DID itself |
 //! | host | the first of `service` with the id `#atproto_pds` and the type `AtprotoPersonalDataServer` |
+//! | key of labels | as the signing key, with the id `#atproto_label` |
+//! | labeler | as the host, with the id `#atproto_labeler` and the type `AtprotoLabeler` |
 //!
 //! An id may have the DID before its `#`. Entries of another shape or purpose are ignored; but a document
 //! that repeats one of these fields at its top level is rejected, because readers would differ.
@@ -44,6 +46,8 @@ pub struct DidDocument {
     handle: Option<HandleBuf>,
     signing_key: Option<SigningKey>,
     host: Option<Box<str>>,
+    label_key: Option<SigningKey>,
+    labeler: Option<Box<str>>,
 }
 
 /// The key of a verification method, as text.
@@ -111,8 +115,16 @@ impl DidDocument {
         let did: DidBuf = fields.id.parse().map_err(|_| DidDocumentError::Id)?;
         Ok(Self {
             handle: first_handle(fields.also_known_as.items()).map(Handle::to_buf),
-            signing_key: signing_key(did.as_did(), fields.verification_method),
-            host: host(did.as_did(), fields.service, options),
+            signing_key: key(did.as_did(), &fields.verification_method, "#atproto"),
+            host: service(did.as_did(), &fields.service, "#atproto_pds", HOST_TYPE, options),
+            label_key: key(did.as_did(), &fields.verification_method, "#atproto_label"),
+            labeler: service(
+                did.as_did(),
+                &fields.service,
+                "#atproto_labeler",
+                LABELER_TYPE,
+                options,
+            ),
             did,
         })
     }
@@ -153,6 +165,16 @@ impl DidDocument {
     pub fn host(&self) -> Option<&str> {
         self.host.as_deref()
     }
+
+    /// The key that signs the account's labels. A document without one is not of a labeler.
+    pub fn label_key(&self) -> Option<&SigningKey> {
+        self.label_key.as_ref()
+    }
+
+    /// The server that sends the account's labels, in the form of [`host`](Self::host).
+    pub fn labeler(&self) -> Option<&str> {
+        self.labeler.as_deref()
+    }
 }
 
 /// The first handle among `names`: after `at://`, a valid handle.
@@ -160,25 +182,31 @@ pub(crate) fn first_handle<'a>(mut names: impl Iterator<Item = &'a String>) -> O
     names.find_map(|name| Handle::parse(name.strip_prefix("at://")?).ok())
 }
 
-/// The key of the first repository entry that the DID itself controls; later entries are ignored.
-fn signing_key(did: Did<'_>, methods: Lenient<Vec<Lenient<Method>>>) -> Option<SigningKey> {
-    let is_ours = |method: &Method| is_id(&method.id, did, "#atproto") && did == *method.controller;
-    let method = methods.into_items().find(is_ours)?;
+/// The key of the first entry with this fragment that the DID itself controls; later entries are ignored.
+fn key(
+    did: Did<'_>,
+    methods: &Lenient<Vec<Lenient<Method>>>,
+    fragment: &str,
+) -> Option<SigningKey> {
+    let is_ours = |method: &&Method| is_id(&method.id, did, fragment) && did == *method.controller;
+    let Method { kind, public_key_multibase, .. } = methods.items().find(is_ours)?;
     KEY_TYPES
-        .contains(&&*method.kind)
-        .then_some(SigningKey { kind: method.kind, multibase: method.public_key_multibase })
+        .contains(&&**kind)
+        .then(|| SigningKey { kind: kind.clone(), multibase: public_key_multibase.clone() })
 }
 
-fn host(
+/// The address of the first entry with this fragment and type.
+fn service(
     did: Did<'_>,
-    services: Lenient<Vec<Lenient<Service>>>,
+    services: &Lenient<Vec<Lenient<Service>>>,
+    fragment: &str,
+    kind: &str,
     options: &Options,
 ) -> Option<Box<str>> {
-    let is_host_entry =
-        |service: &Service| is_id(&service.id, did, "#atproto_pds") && service.kind == HOST_TYPE;
-    let endpoint = services.into_items().find(is_host_entry)?.service_endpoint;
-    let development = || development_host(&endpoint).filter(|_| options.allow_development_hosts);
-    host_of(&endpoint).or_else(development).map(Box::from)
+    let is_entry = |service: &&Service| is_id(&service.id, did, fragment) && service.kind == kind;
+    let endpoint = &services.items().find(is_entry)?.service_endpoint;
+    let development = || development_host(endpoint).filter(|_| options.allow_development_hosts);
+    host_of(endpoint).or_else(development).map(Box::from)
 }
 
 /// Whether `id` is the fragment, alone or after the DID.
@@ -232,6 +260,9 @@ fn is_port(port: &str) -> bool {
 /// The type of the service that hosts an account.
 pub(crate) const HOST_TYPE: &str = "AtprotoPersonalDataServer";
 
+/// The type of the service that sends labels.
+const LABELER_TYPE: &str = "AtprotoLabeler";
+
 const KEY_TYPES: [&str; 3] =
     ["Multikey", "EcdsaSecp256k1VerificationKey2019", "EcdsaSecp256r1VerificationKey2019"];
 
@@ -275,10 +306,6 @@ enum Lenient<T> {
 }
 
 impl<T> Lenient<T> {
-    fn into_read(self) -> Option<T> {
-        if let Self::Read(read) = self { Some(read) } else { None }
-    }
-
     fn as_read(&self) -> Option<&T> {
         if let Self::Read(read) = self { Some(read) } else { None }
     }
@@ -293,9 +320,5 @@ impl<T> Default for Lenient<T> {
 impl<T> Lenient<Vec<Lenient<T>>> {
     fn items(&self) -> impl Iterator<Item = &T> {
         self.as_read().into_iter().flatten().filter_map(Lenient::as_read)
-    }
-
-    fn into_items(self) -> impl Iterator<Item = T> {
-        self.into_read().into_iter().flatten().filter_map(Lenient::into_read)
     }
 }

@@ -153,3 +153,38 @@ fn what_is_not_json_or_repeats_a_field_is_rejected() {
     assert_eq!(at(r#"{"id":"did:web:a"} x"#), (1, 20));
     at(&format!(r#"{{"id":"did:web:a","x":{}"#, "[".repeat(100_000)));
 }
+
+#[test]
+fn a_labeler_has_a_key_and_an_address_of_its_own() {
+    let methods = json!([
+        method("#atproto", "Multikey", DID, "z1"),
+        method("#atproto_label", "Multikey", DID, "z2"),
+    ]);
+    let services = json!([
+        service("#atproto_pds", HOST_TYPE, "https://pds.test"),
+        service("#atproto_labeler", "AtprotoLabeler", "https://labels.test/"),
+    ]);
+    let document =
+        parse(&json!({ "id": DID, "verificationMethod": methods, "service": services })).unwrap();
+    assert_eq!(document.label_key().unwrap().multibase, "z2");
+    assert_eq!(document.signing_key().unwrap().multibase, "z1");
+    assert_eq!(document.labeler(), Some("https://labels.test"));
+    assert_eq!(document.host(), Some("https://pds.test"));
+}
+
+#[test]
+fn no_other_key_or_service_stands_in_for_those_of_a_labeler() {
+    let document = with("verificationMethod", json!([method("#atproto", "Multikey", DID, "z1")]));
+    assert_eq!(document.label_key(), None);
+    let others = [
+        service("#atproto_pds", "AtprotoLabeler", "https://a.test"),
+        service("#atproto_labeler", HOST_TYPE, "https://a.test"),
+        service("#atproto_labeler", "AtprotoLabeler", "https://a.test/labels"),
+    ];
+    assert!(
+        others
+            .map(|other| with("service", json!([other])))
+            .iter()
+            .all(|document| document.labeler().is_none())
+    );
+}

@@ -38,6 +38,9 @@ pub enum FrameFault {
     /// The commit has more operations than the limit.
     #[error("more operations than the limit of {0}")]
     OpsLimit(usize),
+    /// The message has more labels than the limit.
+    #[error("more labels than the limit of {0}")]
+    LabelsLimit(usize),
     /// A record is longer than the limit.
     #[error("a record over the limit of {0} bytes")]
     RecordLimit(usize),

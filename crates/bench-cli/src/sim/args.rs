@@ -9,9 +9,10 @@ use simnet::servers::{
     WriteRate,
 };
 
+use super::labeler::LabelerArgs;
 use super::nostr::NostrRelayArgs;
 
-/// Serve a simulated network of accounts and servers, or a Nostr relay.
+/// Serve a simulated network of accounts and servers, a labeler, or a Nostr relay.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SimCommand {
     /// Serve a PLC directory, PDSs, relays and Jetstreams on this machine until Ctrl-C.
@@ -21,6 +22,10 @@ pub(crate) enum SimCommand {
     /// requests to every server, its answers, and its largest number of requests in a second.
     #[command(after_help = examples())]
     Serve(Box<ServeArgs>),
+    /// Serve a labeler on this machine until Ctrl-C, with keys and labels from a seed.
+    ///
+    /// It serves its DID document, its stream of labels and queries, and listens on 127.0.0.1.
+    Labeler(LabelerArgs),
     /// Serve a Nostr relay on this machine until Ctrl-C, with events from a seed.
     ///
     /// It answers requests (NIP-01) and compares ids (NIP-77), and listens on 127.0.0.1.

@@ -1,6 +1,7 @@
 //! `wireproof sim serve`: serves a simulated network until SIGINT or SIGTERM.
 
 mod args;
+mod labeler;
 mod nostr;
 mod summary;
 
@@ -26,6 +27,7 @@ pub(crate) use args::SimCommand;
 pub(crate) fn run(command: &SimCommand, output: Output) -> Result<(), Failure> {
     match command {
         SimCommand::Serve(args) => serve_network(args, output),
+        SimCommand::Labeler(args) => labeler::run(args, output),
         SimCommand::Nostr(args) => nostr::run(args, output),
     }
 }

@@ -9,6 +9,7 @@
 //! | `backfill_network` | `backfill` of a network whose hosts and accounts misbehave and change, killed at random times |
 //! | `conditions` | `follow --where` |
 //! | `line_proofs` | `follow --proof`, and `frames verify-lines` |
+//! | `labels` | `labels follow`, `query` and `verify`: honest and hostile labelers, kills, key rotation |
 //! | `lines` | the lines of events of every kind and verdict |
 //! | `jetstream` | the lines of `follow --jetstream` |
 //! | `jetstream_archives` | `archive import-jetstream`, its lines and its archive |
@@ -56,6 +57,7 @@ mod histories;
 mod jetstream;
 #[cfg(feature = "full")]
 mod jetstream_archives;
+mod labels;
 mod line_proofs;
 mod lines;
 mod log;

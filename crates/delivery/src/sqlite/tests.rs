@@ -532,3 +532,56 @@ async fn a_file_has_records_or_nostr_events_and_not_both() {
     let reason = open_for_nostr(&nostr).unwrap_err().reason;
     assert!(reason.contains("follow the relays from the start, with another --state"), "{reason}");
 }
+
+fn open_for_labels(dir: &TempDir) -> SqliteSink {
+    let options = SqliteOptions { content: TableContent::Labels, ..SqliteOptions::default() };
+    SqliteSink::open(&dir.path().join("events.db"), OUTBOX, options).unwrap()
+}
+
+/// The line of a verified label at a position, which is its sequence number.
+fn label(position: u64, uri: &str, cts: &str, rest: &str) -> Event {
+    let json = format!(
+        r#"{{"v":1,"kind":"label","service":"did:web:l","host":"https://l","seq":{position},"index":0,"verdict":"verified","code":"verified","src":"did:web:l","uri":"{uri}","val":"spam","cts":"{cts}",{rest}"sig":"cw","key":"did:key:z"}}"#
+    );
+    let id = EventId::of_label("did:web:l", "https://l", position, 0);
+    Event::stored(position, &NewEvent::new(id, "did:web:l", json).unwrap())
+}
+
+#[tokio::test]
+async fn of_labels_about_the_same_the_last_one_counts_and_the_view_has_those_in_force() {
+    let dir = tempfile::tempdir().unwrap();
+    let sink = open_for_labels(&dir);
+    let (old, new) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
+    let events = [
+        label(1, "did:web:a", old, ""),
+        label(2, "did:web:b", new, ""),
+        label(3, "did:web:b", old, r#""neg":true,"#),
+        label(4, "did:web:c", old, r#""exp":"2001-01-01T00:00:00Z","#),
+        label(5, "did:web:d", old, r#""exp":"9001-01-01T00:00:00Z","neg":false,"#),
+        label(6, "did:web:e", old, ""),
+        label(7, "did:web:e", old, r#""neg":true,"#),
+    ];
+    sink.send(&events[..3]).await.unwrap();
+    sink.send(&events[3..]).await.unwrap();
+    let mut fixture = Fixture { dir, sink, position: 7 };
+    let in_force = "SELECT uri FROM label ORDER BY uri";
+    assert_eq!(fixture.rows(in_force), ["did:web:a", "did:web:b", "did:web:d"]);
+    // A negation, and an older label that comes again after it.
+    fixture.sink.send(&[label(8, "did:web:a", new, r#""neg":true,"#)]).await.unwrap();
+    fixture.sink.send(&[label(9, "did:web:a", old, "")]).await.unwrap();
+    assert_eq!(fixture.rows(in_force), ["did:web:b", "did:web:d"]);
+    assert_eq!(fixture.rows("SELECT count(*) FROM label_state"), ["5"]);
+    // Lines of refused labels and of messages change nothing; a line without a field is refused.
+    let refused = r#"{"v":1,"kind":"label","verdict":"refused","code":"label/cbor"}"#;
+    let malformed =
+        r#"{"v":1,"kind":"label","verdict":"verified","code":"verified","src":"did:web:l"}"#;
+    let other = |position, json: &str| {
+        let id = EventId::of_label("did:web:l", "https://l", position, 0);
+        Event::stored(position, &NewEvent::new(id, "did:web:l", json.to_owned()).unwrap())
+    };
+    fixture.sink.send(&[other(10, refused)]).await.unwrap();
+    let error = fixture.sink.send(&[other(11, malformed)]).await.unwrap_err();
+    assert!(error.reason.contains("no well-formed `uri`"), "{error}");
+    fixture.position = 10;
+    assert_eq!(fixture.sink.position().unwrap(), Some(10));
+}

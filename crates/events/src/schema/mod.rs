@@ -11,6 +11,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::label::LabelLine;
 use crate::line::{
     AccountClaims, CommitClaims, EventBody, IdentityClaims, Line, MessageClaims, Operation, Resync,
     Status, SyncClaims,
@@ -28,6 +29,7 @@ fn files() -> Vec<(String, String)> {
         kinds(types).map(|(kind, about)| of_kind(types, kind, &about)).collect();
     files.push(of_any_line(types));
     files.push(of_relay_line(types));
+    files.push(of_label_line(types));
     files.push(of_types(types));
     files
 }
@@ -99,6 +101,11 @@ fn of_relay_line(types: &mut SchemaGenerator) -> (String, String) {
         .referring_to("follow/types.json");
     let title = "A line of nostr follow --json";
     document("nostr-follow.json", title, None, &object)
+}
+
+fn of_label_line(types: &mut SchemaGenerator) -> (String, String) {
+    let object = Object::of::<LabelLine<'_>>(types).referring_to("follow/types.json");
+    document("labels.json", "A line of labels", None, &object)
 }
 
 /// The types that other schemas refer to by their names.

@@ -282,6 +282,7 @@ impl From<FrameError> for SyncRejection<'_> {
             FrameFault::FrameLimit(_)
             | FrameFault::BlocksLimit(_)
             | FrameFault::OpsLimit(_)
+            | FrameFault::LabelsLimit(_)
             | FrameFault::RecordLimit(_) => Self::Limit(error),
             FrameFault::Car(_) => Self::Archive(error),
             _ => Self::Frame(error),
@@ -296,7 +297,9 @@ fn frame_code(error: &FrameError) -> &'static str {
             "frame/field"
         }
         FrameFault::FrameLimit(_) => "frame/limit",
-        FrameFault::BlocksLimit(_) | FrameFault::OpsLimit(_) => "event/limit",
+        FrameFault::BlocksLimit(_) | FrameFault::OpsLimit(_) | FrameFault::LabelsLimit(_) => {
+            "event/limit"
+        }
         FrameFault::RecordLimit(_) => "record/size",
         FrameFault::Car(fault) => fault.code(),
         _ => "frame/cbor",

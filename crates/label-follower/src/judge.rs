@@ -1,0 +1,260 @@
+//! The verdicts on a batch of messages of one labeler, and their lines.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use atproto::label::{Label, LabelMessage, Labels};
+use base::now_micros;
+use bytes::Bytes;
+use codec::printable::escape_json;
+use delivery::EventId;
+use events::{LabelLine, Verdict};
+use kernels::sha256;
+use tokio::time::Instant;
+use verify::labels::{LabelJudge, LabelOutcome, ReceivedLabel, message_code};
+
+use crate::client::ClientItem;
+use crate::counts::Counts;
+use crate::gather::Batch;
+use crate::key_table::{BatchKeys, KeyTable};
+use crate::labeler::Labeler;
+use crate::lines::label_line;
+
+/// Judges the messages of one labeler.
+pub(crate) struct Judge {
+    pub(crate) labeler: Labeler,
+    pub(crate) keys: Arc<KeyTable>,
+    /// Lent to a thread while it judges.
+    judge: Option<Box<LabelJudge>>,
+}
+
+/// Lines, and the cursors after them.
+#[derive(Default)]
+pub(crate) struct JudgedBatch {
+    /// The lines, one after the other.
+    pub(crate) lines: Vec<u8>,
+    pub(crate) items: Vec<JudgedItem>,
+    pub(crate) counts: Counts,
+    /// Warnings about refused labels and unreadable messages: code and text.
+    pub(crate) warnings: Vec<(&'static str, String)>,
+}
+
+/// A line.
+pub(crate) struct JudgedItem {
+    /// The end of the line in the lines of the batch.
+    pub(crate) end: usize,
+    /// The id and the digest of a label.
+    pub(crate) label: Option<(EventId, sha256::Digest)>,
+    /// The cursor after this line; absent before the last label of a message.
+    pub(crate) seq: Option<u64>,
+}
+
+impl Judge {
+    pub(crate) fn new(labeler: Labeler, keys: Arc<KeyTable>, accept_earlier_keys: bool) -> Self {
+        let seed = sha256::digest(format!("{:?}", std::time::SystemTime::now()).as_bytes());
+        let seed = seed[..16].try_into().expect("16 of 32 bytes");
+        let judge = Some(Box::new(LabelJudge::new(seed, accept_earlier_keys)));
+        Self { labeler, keys, judge }
+    }
+
+    /// Judges a batch that is received. If a label does not prove, its source is looked up again.
+    pub(crate) async fn judge(&mut self, batch: Batch) -> JudgedBatch {
+        let received = Instant::now();
+        let batch = Arc::new(batch);
+        loop {
+            let (judged, unproved) = self.judge_once(&batch).await;
+            let service = self.labeler.did.as_did();
+            if unproved.is_empty() || !self.keys.refresh(service, &unproved, received).await {
+                return judged;
+            }
+        }
+    }
+
+    /// The lines, and the sources whose labels do not prove.
+    async fn judge_once(&mut self, batch: &Arc<Batch>) -> (JudgedBatch, BTreeSet<Box<str>>) {
+        let messages: Vec<LabelMessage<'_>> = batch.messages().collect();
+        let labels = messages.iter().filter_map(labels_of).flat_map(|labels| &labels.labels);
+        let parsed = labels.filter_map(|label| Label::parse(label).ok());
+        let sources = parsed.map(|label| label.fields.src).collect();
+        let keys = self.keys.of_batch(self.labeler.did.as_did(), sources).await;
+        let mut judge = self.judge.take().expect("it is lent to one thread at a time");
+        let (batch, labeler) = (batch.clone(), self.labeler.clone());
+        let judged = tokio::task::spawn_blocking(move || {
+            let result = judge_items(&batch, &labeler, &mut judge, &keys);
+            (judge, result)
+        });
+        let (judge, result) = judged.await.expect("a judge does not panic");
+        self.judge = Some(judge);
+        result
+    }
+}
+
+fn labels_of<'m, 'a>(message: &'m LabelMessage<'a>) -> Option<&'m Labels<'a>> {
+    match message {
+        LabelMessage::Labels(labels) => Some(labels),
+        _ => None,
+    }
+}
+
+fn judge_items(
+    batch: &Batch,
+    labeler: &Labeler,
+    judge: &mut LabelJudge,
+    keys: &BatchKeys,
+) -> (JudgedBatch, BTreeSet<Box<str>>) {
+    let messages: Vec<LabelMessage<'_>> = batch.messages().collect();
+    let service = Some(labeler.did.as_str());
+    let received: Vec<ReceivedLabel<'_>> = { messages.iter().filter_map(labels_of) }
+        .flat_map(|labels| &labels.labels)
+        .map(|bytes| ReceivedLabel { bytes, service })
+        .collect();
+    let now = i64::try_from(now_micros()).unwrap_or(i64::MAX);
+    let outcomes = judge.judge(&received, keys, now);
+    let unproved = unproved(&received, &outcomes);
+    let mut writer = Writer {
+        labeler,
+        host: labeler.origin(),
+        judged: JudgedBatch::default(),
+        judged_labels: received.iter().copied().zip(outcomes).collect::<Vec<_>>().into_iter(),
+    };
+    let mut messages = messages.iter();
+    for item in &batch.items {
+        match item {
+            ClientItem::Message(bytes) => match LabelMessage::decode(bytes) {
+                Ok(_) => writer.message(messages.next().expect("it is decoded again")),
+                Err(error) => writer.unreadable(bytes, message_code(&error), &error.to_string()),
+            },
+            ClientItem::Text => writer.unreadable(&Bytes::new(), "frame/cbor", "a text"),
+            ClientItem::Notice(..) | ClientItem::Reset => {}
+        }
+    }
+    (writer.judged, unproved)
+}
+
+/// The sources of labels.
+pub(crate) fn sources<'a>(labels: &[ReceivedLabel<'a>]) -> BTreeSet<&'a str> {
+    let parsed = labels.iter().filter_map(|label| Label::parse(label.bytes).ok());
+    parsed.map(|label| label.fields.src).collect()
+}
+
+/// The sources of labels that do not prove.
+pub(crate) fn unproved(
+    labels: &[ReceivedLabel<'_>],
+    outcomes: &[LabelOutcome<'_>],
+) -> BTreeSet<Box<str>> {
+    let unproved = labels.iter().zip(outcomes).filter_map(|(received, outcome)| {
+        let is_unproved = outcome.is_err_and(|why| NOT_PROVED.contains(&why.code()));
+        let label = Label::parse(received.bytes).ok().filter(|_| is_unproved)?;
+        Some(Box::from(label.fields.src))
+    });
+    unproved.collect()
+}
+
+/// The codes of labels whose proof another key could be.
+const NOT_PROVED: [&str; 4] =
+    ["signature/wrong", "signature/no-key", "label/source", "label/earlier-key"];
+
+/// Writes lines.
+struct Writer<'a> {
+    labeler: &'a Labeler,
+    host: String,
+    judged: JudgedBatch,
+    /// The labels of all messages, in order.
+    judged_labels: std::vec::IntoIter<(ReceivedLabel<'a>, LabelOutcome<'a>)>,
+}
+
+impl Writer<'_> {
+    fn message(&mut self, message: &LabelMessage<'_>) {
+        match message {
+            LabelMessage::Labels(labels) => self.labels(labels),
+            LabelMessage::Info(info) => self.notice("info", info.name, info.message),
+            LabelMessage::Error(error) => self.notice("error", error.error, error.message),
+            LabelMessage::Unknown(unknown) => {
+                self.notice("unknown", unknown.header.kind.unwrap_or_default(), None);
+            }
+        }
+    }
+
+    fn labels(&mut self, labels: &Labels<'_>) {
+        let seq = u64::try_from(labels.seq).unwrap_or_default();
+        for index in 0..labels.labels.len() as u64 {
+            let (received, outcome) = self.judged_labels.next().expect("a verdict for each label");
+            self.count(&outcome);
+            let line = LabelLine {
+                host: Some(self.host.as_str().into()),
+                seq: Some(seq),
+                index: Some(index),
+                ..label_line(received, &outcome)
+            };
+            append(&mut self.judged.lines, &line);
+            let id = EventId::of_label(self.labeler.did.as_str(), &self.host, seq, index);
+            let label = Some((id, sha256::digest(received.bytes)));
+            let is_last = index + 1 == labels.labels.len() as u64;
+            self.end(label, is_last.then_some(seq));
+        }
+        if labels.labels.is_empty() {
+            self.end(None, Some(seq));
+        }
+    }
+
+    fn count(&mut self, outcome: &LabelOutcome<'_>) {
+        let counts = &mut self.judged.counts;
+        counts.received += 1;
+        match outcome {
+            Ok(judged) => {
+                counts.verified += 1;
+                counts.negations += u64::from(judged.label.fields.is_negation());
+            }
+            Err(why) => {
+                counts.refused += 1;
+                let text = format!("{}: a label is refused: {why} ({})", self.host, why.code());
+                self.judged.warnings.push((why.code(), text));
+            }
+        }
+    }
+
+    fn notice(&mut self, kind: &'static str, name: &str, message: Option<&str>) {
+        let text = match message {
+            Some(message) => format!("{name}: {message}"),
+            None => name.to_owned(),
+        };
+        self.judged.warnings.push((kind, format!("{}: {kind}: {text}", self.host)));
+        self.line_about(kind, None, &text);
+    }
+
+    fn unreadable(&mut self, _message: &Bytes, code: &'static str, rule: &str) {
+        self.judged.counts.unreadable += 1;
+        let text = format!("{}: a message that cannot be read: {rule} ({code})", self.host);
+        self.judged.warnings.push((code, text));
+        self.line_about("undecodable", Some(code), rule);
+    }
+
+    fn line_about(&mut self, kind: &str, code: Option<&str>, message: &str) {
+        let line = LabelLine {
+            v: 1,
+            kind: kind.into(),
+            service: Some(self.labeler.did.as_str().into()),
+            host: Some(self.host.as_str().into()),
+            verdict: code.map(|_| Verdict::Refused),
+            code: code.map(Into::into),
+            message: Some(message.into()),
+            ..LabelLine::default()
+        };
+        let mut text = Vec::new();
+        append(&mut text, &line);
+        self.judged.lines.extend_from_slice(&text);
+        self.end(None, None);
+    }
+
+    fn end(&mut self, label: Option<(EventId, sha256::Digest)>, seq: Option<u64>) {
+        let end = self.judged.lines.len();
+        self.judged.items.push(JudgedItem { end, label, seq });
+    }
+}
+
+fn append(lines: &mut Vec<u8>, line: &LabelLine<'_>) {
+    let start = lines.len();
+    line.append(lines);
+    escape_json(lines, start);
+    lines.push(b'\n');
+}
