@@ -171,7 +171,9 @@ async fn the_published_table_shows_which_hostile_labels_each_reader_accepts() {
     let (labeler, other) =
         (SimulatedLabeler::start(3).unwrap(), SimulatedLabeler::start(33).unwrap());
     let cases = cases(&labeler, &other);
-    cases.iter().for_each(|case| drop(labeler.publish(std::slice::from_ref(&case.label))));
+    for case in &cases {
+        labeler.publish(std::slice::from_ref(&case.label));
+    }
     let last = labeler.publish(&[labeler.label("did:web:a.test", "last", 1)]);
     let service = labeler.url().replace("http://", "ws://");
     let (atcute, python) =

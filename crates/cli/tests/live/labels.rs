@@ -48,8 +48,9 @@ fn uri(number: u64) -> String {
 }
 
 fn publish(labeler: &Labeler, numbers: std::ops::Range<u64>) {
-    numbers
-        .for_each(|number| drop(labeler.publish(&[labeler.label(&uri(number), "spam", number)])));
+    for number in numbers {
+        labeler.publish(&[labeler.label(&uri(number), "spam", number)]);
+    }
 }
 
 #[test]
@@ -57,7 +58,9 @@ fn each_hostile_label_is_refused_with_its_code_and_hides_no_valid_one() {
     let (labeler, other) = (Labeler::start(3).unwrap(), Labeler::start(33).unwrap());
     let dir = tempfile::tempdir().unwrap();
     let cases = cases(&labeler, &other);
-    cases.iter().for_each(|case| drop(labeler.publish(std::slice::from_ref(&case.label))));
+    for case in &cases {
+        labeler.publish(std::slice::from_ref(&case.label));
+    }
     let count = cases.len().to_string();
     let output = follow(&labeler, dir.path(), &["--events", &count]).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
@@ -88,10 +91,10 @@ fn each_hostile_label_is_refused_with_its_code_and_hides_no_valid_one() {
     let text = fs::read_to_string(file).unwrap().replace("\"spam\"", "\"spax\"");
     fs::write(file, text).unwrap();
     let output = command(&["verify", file, "--line-keys"], dir.path()).output().unwrap();
-    assert_eq!(
-        (output.status.code(), codes(&lines(&output))),
-        (Some(1), vec!["signature/wrong"; 3])
-    );
+    let found = lines(&output);
+    let wrong = codes(&found).iter().filter(|code| **code == "signature/wrong").count();
+    // A line that names its service and another source is refused for the source.
+    assert_eq!((output.status.code(), wrong, found.len()), (Some(1), 6, 7));
 }
 
 #[test]
@@ -102,7 +105,7 @@ fn after_kills_at_any_moment_the_table_has_the_labels_in_force() {
     let (mut number, mut expected) = (0, BTreeSet::new());
     for round in 0..12_u64 {
         publish(&labeler, number..number + 200);
-        (number..number + 200).for_each(|number| drop(expected.insert(uri(number))));
+        expected.extend((number..number + 200).map(uri));
         number += 200;
         for old in (round * 7..number).step_by(31) {
             labeler.publish(&[labeler.negation(&uri(old), "spam", 1_000_000 + round)]);
