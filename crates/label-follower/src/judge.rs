@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use atproto::label::{Label, LabelMessage, Labels};
 use base::now_micros;
-use bytes::Bytes;
 use codec::printable::escape_json;
 use delivery::EventId;
 use events::{LabelLine, Verdict};
@@ -122,9 +121,9 @@ fn judge_items(
         match item {
             ClientItem::Message(bytes) => match LabelMessage::decode(bytes) {
                 Ok(_) => writer.message(messages.next().expect("it is decoded again")),
-                Err(error) => writer.unreadable(bytes, message_code(&error), &error.to_string()),
+                Err(error) => writer.unreadable(message_code(&error), &error.to_string()),
             },
-            ClientItem::Text => writer.unreadable(&Bytes::new(), "frame/cbor", "a text"),
+            ClientItem::Text => writer.unreadable("frame/cbor", "a text"),
             ClientItem::Notice(..) | ClientItem::Reset => {}
         }
     }
@@ -222,7 +221,7 @@ impl Writer<'_> {
         self.line_about(kind, None, &text);
     }
 
-    fn unreadable(&mut self, _message: &Bytes, code: &'static str, rule: &str) {
+    fn unreadable(&mut self, code: &'static str, rule: &str) {
         self.judged.counts.unreadable += 1;
         let text = format!("{}: a message that cannot be read: {rule} ({code})", self.host);
         self.judged.warnings.push((code, text));
@@ -240,9 +239,7 @@ impl Writer<'_> {
             message: Some(message.into()),
             ..LabelLine::default()
         };
-        let mut text = Vec::new();
-        append(&mut text, &line);
-        self.judged.lines.extend_from_slice(&text);
+        append(&mut self.judged.lines, &line);
         self.end(None, None);
     }
 

@@ -13,7 +13,7 @@ use atproto::syntax::Did;
 use crypto::CompressedKey;
 use follower::Status;
 use futures_util::future::join_all;
-use net::identity::{IdentityError, Resolver};
+use net::identity::{IdentityError, IdentityFault, Resolver};
 use program::failure::Failure;
 use program::files;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -139,7 +139,9 @@ impl KeyTable {
         };
         let current = match account {
             Ok(account) => label_key(&account.document).ok().flatten(),
-            Err(error) if error.is_outage() => return Err(error),
+            Err(error) if error.fault == IdentityFault::Deleted => None,
+            // Its labels would be lost. A document of its own host can be missing for a moment.
+            Err(error) if error.is_outage() || self.is_followed(did) => return Err(error),
             Err(_) => None,
         };
         let current = current.map(|key| *key.as_compressed());
@@ -160,6 +162,10 @@ impl KeyTable {
         }
         self.is_changed.fetch_or(entry.is_followed, Relaxed);
         Ok(true)
+    }
+
+    fn is_followed(&self, did: Did<'_>) -> bool {
+        self.lock().get(did.as_str()).is_some_and(|entry| entry.is_followed)
     }
 
     /// Stores the keys of a labeler that is followed, from now on.
