@@ -107,6 +107,25 @@ async fn a_rotated_key_is_looked_up_before_a_label_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn keys_that_change_again_and_again_during_a_run_refuse_no_label() {
+    let labeler = Arc::new(labeler(2));
+    let rotating = labeler.clone();
+    let task = tokio::task::spawn_blocking(move || {
+        while rotating.connection_count() == 0 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        for number in 2..4 {
+            std::thread::sleep(Duration::from_millis(1200));
+            rotating.rotate_key();
+            publish(&rotating, number);
+        }
+    });
+    let lines = lines(builder(&labeler), 8).await;
+    task.await.unwrap();
+    assert_eq!(codes(&lines), ["verified"; 8]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_label_of_another_labeler_counts_if_it_proves() {
     let (labeler, other) = (labeler(0), Labeler::start(2).unwrap());
     let genuine = other.label(SUBJECT, "spam", 1);
