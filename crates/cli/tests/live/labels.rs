@@ -175,6 +175,37 @@ fn after_kills_standard_output_has_each_label_at_least_once_and_the_cursor_passe
 }
 
 #[test]
+fn files_of_labels_prove_again_with_the_keys_of_their_time() {
+    let (labeler, dir) = (Labeler::start(8).unwrap(), tempfile::tempdir().unwrap());
+    let folder = dir.path().join("labels");
+    let to = format!("file:{}", folder.display());
+    for round in 0..3_u64 {
+        publish(&labeler, round * 100..round * 100 + 100);
+        let output =
+            follow(&labeler, dir.path(), &["--to", &to, "--events", "100"]).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        labeler.rotate_key();
+    }
+    let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let files: Vec<String> = files
+        .filter(|path| path.extension().is_some_and(|of| of == "ndjson" || of == "part"))
+        .map(|path| path.to_str().unwrap().to_owned())
+        .collect();
+    let args: Vec<&str> = files.iter().map(String::as_str).collect();
+    let verify = |more: &[&str]| {
+        command(&[&["verify"], &args[..], more].concat(), dir.path()).output().unwrap()
+    };
+    let proved = verify(&["--line-keys"]);
+    assert!(proved.status.success(), "{}", stderr(&proved));
+    assert_eq!(codes(&lines(&proved)), ["verified"; 300]);
+    let keys: BTreeSet<String> = { lines(&proved).iter() }
+        .map(|line| line["key"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(keys.len(), 3);
+    assert_eq!(verify(&[]).status.code(), Some(1), "the present key signed none of them");
+}
+
+#[test]
 fn a_query_proves_each_label_of_its_subjects_page_by_page() {
     let (labeler, dir) = (Labeler::start(6).unwrap(), tempfile::tempdir().unwrap());
     publish(&labeler, 0..600);
