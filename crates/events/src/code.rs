@@ -336,7 +336,7 @@ mod tests {
         }
         assert_eq!(Code::from("event/later"), Code::Other("event/later".into()));
         let verified: Vec<_> = Code::ALL.iter().filter(|code| code.is_verified()).collect();
-        assert_eq!(verified.len(), 4, "{verified:?}");
+        assert_eq!(verified.len(), 6, "{verified:?}");
         assert!(Code::from("verified/later").is_verified());
         assert!(!Code::from("verifiedly").is_verified());
     }

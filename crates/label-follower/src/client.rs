@@ -20,8 +20,13 @@ pub(crate) struct Client {
 /// A message of a labeler, or about it.
 #[derive(Debug)]
 pub(crate) enum ClientItem {
-    /// A binary message.
-    Message(Bytes),
+    /// A binary message, and its number of labels.
+    Message {
+        /// The message.
+        bytes: Bytes,
+        /// Number of its labels; 0 if it cannot be decoded.
+        labels: usize,
+    },
     /// A text, which labelers do not send.
     Text,
     /// What happened to the connection.
@@ -94,17 +99,16 @@ impl Client {
     }
 
     fn receive(&mut self, bytes: Bytes) -> ClientItem {
-        match LabelMessage::decode(&bytes) {
+        let labels = match LabelMessage::decode(&bytes) {
             Ok(LabelMessage::Error(error)) if error.error == FUTURE_CURSOR => return self.reset(),
-            Ok(message) => {
-                if let Some(seq) = message.seq().and_then(|seq| u64::try_from(seq).ok()) {
-                    self.socket.record_progress();
-                    self.cursor = Some(seq);
-                }
+            Ok(LabelMessage::Labels(labels)) => {
+                self.socket.record_progress();
+                self.cursor = u64::try_from(labels.seq).ok();
+                labels.labels.len()
             }
-            Err(_) => {}
-        }
-        ClientItem::Message(bytes)
+            _ => 0,
+        };
+        ClientItem::Message { bytes, labels }
     }
 
     fn reset(&mut self) -> ClientItem {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use atproto::event::FrameError;
 use atproto::label::LabelMessage;
-use bytes::Bytes;
 use net::websocket::DialError;
 use tokio::time::{Instant, timeout_at};
 
@@ -14,6 +14,7 @@ use crate::client::{Client, ClientItem};
 pub(crate) struct Batch {
     pub(crate) items: Vec<ClientItem>,
     bytes: usize,
+    labels: usize,
 }
 
 impl Batch {
@@ -31,7 +32,7 @@ impl Batch {
         };
         batch.push(first?);
         let deadline = Instant::now() + max_gather;
-        while batch.bytes < BATCH_BYTES && batch.items.len() < BATCH_ITEMS {
+        while batch.has_room() {
             match timeout_at(deadline, client.next()).await {
                 Ok(Ok(item)) => batch.push(item),
                 // The error is returned again.
@@ -41,20 +42,27 @@ impl Batch {
         Ok(batch)
     }
 
+    fn has_room(&self) -> bool {
+        self.items.len() < BATCH_ITEMS
+            && self.bytes < BATCH_BYTES
+            && self.labels < BATCH_LABELS
+    }
+
     fn push(&mut self, item: ClientItem) {
-        if let ClientItem::Message(bytes) = &item {
+        if let ClientItem::Message { bytes, labels } = &item {
             self.bytes += bytes.len();
+            self.labels += labels;
         }
         self.items.push(item);
     }
 
-    /// The messages that can be decoded.
-    pub(crate) fn messages(&self) -> impl Iterator<Item = LabelMessage<'_>> {
-        let bytes = self.items.iter().filter_map(|item| match item {
-            ClientItem::Message(bytes) => Some(bytes),
-            _ => None,
-        });
-        bytes.filter_map(|bytes: &Bytes| LabelMessage::decode(bytes).ok())
+    /// The messages of the items, decoded; of items that are none, `None`.
+    pub(crate) fn decode(&self) -> Vec<Option<Result<LabelMessage<'_>, FrameError>>> {
+        let decode = |item| match item {
+            ClientItem::Message { bytes, .. } => Some(LabelMessage::decode(bytes)),
+            ClientItem::Text | ClientItem::Notice(..) | ClientItem::Reset => None,
+        };
+        self.items.iter().map(decode).collect()
     }
 }
 
@@ -65,3 +73,6 @@ const BATCH_ITEMS: usize = 2048;
 
 /// Size of the messages in bytes with which a batch is full.
 const BATCH_BYTES: usize = 4 << 20;
+
+/// Number of labels with which a batch is full: the last message may have more.
+const BATCH_LABELS: usize = 16_384;

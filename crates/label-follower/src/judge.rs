@@ -1,11 +1,12 @@
 //! The verdicts on a batch of messages of one labeler, and their lines.
 
 use std::collections::BTreeSet;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
+use atproto::event::FrameError;
 use atproto::label::{Label, LabelMessage, Labels};
 use base::now_micros;
-use bytes::Bytes;
 use codec::printable::escape_json;
 use delivery::EventId;
 use events::{LabelLine, Verdict};
@@ -51,8 +52,8 @@ pub(crate) struct JudgedItem {
 
 impl Judge {
     pub(crate) fn new(labeler: Labeler, keys: Arc<KeyTable>, accept_earlier_keys: bool) -> Self {
-        let seed = sha256::digest(format!("{:?}", std::time::SystemTime::now()).as_bytes());
-        let seed = seed[..16].try_into().expect("16 of 32 bytes");
+        let random = || RandomState::new().build_hasher().finish().to_le_bytes();
+        let seed = [random(), random()].concat().try_into().expect("twice eight bytes");
         let judge = Some(Box::new(LabelJudge::new(seed, accept_earlier_keys)));
         Self { labeler, keys, judge }
     }
@@ -72,10 +73,8 @@ impl Judge {
 
     /// The lines, and the sources whose labels do not prove.
     async fn judge_once(&mut self, batch: &Arc<Batch>) -> (JudgedBatch, BTreeSet<Box<str>>) {
-        let messages: Vec<LabelMessage<'_>> = batch.messages().collect();
-        let labels = messages.iter().filter_map(labels_of).flat_map(|labels| &labels.labels);
-        let parsed = labels.filter_map(|label| Label::parse(label).ok());
-        let sources = parsed.map(|label| label.fields.src).collect();
+        let messages = batch.decode();
+        let sources = sources(&received(&messages, None));
         let keys = self.keys.of_batch(self.labeler.did.as_did(), sources).await;
         let mut judge = self.judge.take().expect("it is lent to one thread at a time");
         let (batch, labeler) = (batch.clone(), self.labeler.clone());
@@ -89,11 +88,16 @@ impl Judge {
     }
 }
 
-fn labels_of<'m, 'a>(message: &'m LabelMessage<'a>) -> Option<&'m Labels<'a>> {
-    match message {
-        LabelMessage::Labels(labels) => Some(labels),
+/// A message of a batch, if an item is one.
+type Decoded<'a> = Option<Result<LabelMessage<'a>, FrameError>>;
+
+/// The labels of messages, in order.
+fn received<'a>(messages: &[Decoded<'a>], service: Option<&'a str>) -> Vec<ReceivedLabel<'a>> {
+    let labels = messages.iter().filter_map(|message| match message {
+        Some(Ok(LabelMessage::Labels(labels))) => Some(&labels.labels),
         _ => None,
-    }
+    });
+    labels.flatten().map(|bytes| ReceivedLabel { bytes, service }).collect()
 }
 
 fn judge_items(
@@ -102,12 +106,8 @@ fn judge_items(
     judge: &mut LabelJudge,
     keys: &BatchKeys,
 ) -> (JudgedBatch, BTreeSet<Box<str>>) {
-    let messages: Vec<LabelMessage<'_>> = batch.messages().collect();
-    let service = Some(labeler.did.as_str());
-    let received: Vec<ReceivedLabel<'_>> = { messages.iter().filter_map(labels_of) }
-        .flat_map(|labels| &labels.labels)
-        .map(|bytes| ReceivedLabel { bytes, service })
-        .collect();
+    let messages = batch.decode();
+    let received = received(&messages, Some(labeler.did.as_str()));
     let now = i64::try_from(now_micros()).unwrap_or(i64::MAX);
     let outcomes = judge.judge(&received, keys, now);
     let unproved = unproved(&received, &outcomes);
@@ -117,15 +117,12 @@ fn judge_items(
         judged: JudgedBatch::default(),
         judged_labels: received.iter().copied().zip(outcomes).collect::<Vec<_>>().into_iter(),
     };
-    let mut messages = messages.iter();
-    for item in &batch.items {
-        match item {
-            ClientItem::Message(bytes) => match LabelMessage::decode(bytes) {
-                Ok(_) => writer.message(messages.next().expect("it is decoded again")),
-                Err(error) => writer.unreadable(bytes, message_code(&error), &error.to_string()),
-            },
-            ClientItem::Text => writer.unreadable(&Bytes::new(), "frame/cbor", "a text"),
-            ClientItem::Notice(..) | ClientItem::Reset => {}
+    for (item, message) in batch.items.iter().zip(&messages) {
+        match (item, message) {
+            (_, Some(Ok(message))) => writer.message(message),
+            (_, Some(Err(error))) => writer.unreadable(message_code(error), &error.to_string()),
+            (ClientItem::Text, None) => writer.unreadable("frame/cbor", "a text"),
+            (_, None) => {}
         }
     }
     (writer.judged, unproved)
@@ -222,7 +219,7 @@ impl Writer<'_> {
         self.line_about(kind, None, &text);
     }
 
-    fn unreadable(&mut self, _message: &Bytes, code: &'static str, rule: &str) {
+    fn unreadable(&mut self, code: &'static str, rule: &str) {
         self.judged.counts.unreadable += 1;
         let text = format!("{}: a message that cannot be read: {rule} ({code})", self.host);
         self.judged.warnings.push((code, text));
@@ -240,9 +237,7 @@ impl Writer<'_> {
             message: Some(message.into()),
             ..LabelLine::default()
         };
-        let mut text = Vec::new();
-        append(&mut text, &line);
-        self.judged.lines.extend_from_slice(&text);
+        append(&mut self.judged.lines, &line);
         self.end(None, None);
     }
 

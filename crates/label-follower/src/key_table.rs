@@ -13,7 +13,7 @@ use atproto::syntax::Did;
 use crypto::CompressedKey;
 use follower::Status;
 use futures_util::future::join_all;
-use net::identity::{IdentityError, Resolver};
+use net::identity::{IdentityError, IdentityFault, Resolver};
 use program::failure::Failure;
 use program::files;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -36,7 +36,9 @@ struct Entry {
     keys: SourceKeys,
     /// Whether its keys are stored.
     is_followed: bool,
-    /// The start of the last lookup.
+    /// The time of the last answer.
+    answered: Option<Instant>,
+    /// The start of the last lookup that used no earlier answer.
     looked_up: Option<Instant>,
 }
 
@@ -65,7 +67,7 @@ impl KeyTable {
                 })?;
                 let current = (!keys.is_empty()).then(|| keys.remove(0));
                 let keys = SourceKeys { current, earlier: keys };
-                entries.insert(did.into(), Entry { keys, is_followed: true, looked_up: None });
+                entries.insert(did.into(), Entry { keys, is_followed: true, ..Entry::default() });
             }
         }
         let (entries, is_changed) = (Mutex::new(entries), AtomicBool::new(false));
@@ -75,7 +77,7 @@ impl KeyTable {
     /// The keys of the sources of a batch. Waits while the document of `service` cannot be had.
     pub(crate) async fn of_batch(&self, service: Did<'_>, sources: BTreeSet<&str>) -> BatchKeys {
         let is_new =
-            |src: &&&str| !self.lock().get(**src).is_some_and(|entry| entry.looked_up.is_some());
+            |src: &&&str| !self.lock().get(**src).is_some_and(|entry| entry.answered.is_some());
         let new: Vec<Did<'_>> =
             sources.iter().filter(is_new).filter_map(|src| Did::parse(src).ok()).collect();
         if new.contains(&service) {
@@ -99,13 +101,15 @@ impl KeyTable {
     ) -> bool {
         let mut has_changed = false;
         for src in sources.iter().filter_map(|src| Did::parse(src).ok()) {
-            let looked_up = self.lock().get(src.as_str()).and_then(|entry| entry.looked_up);
+            let entry = self.lock().get(src.as_str()).cloned().unwrap_or_default();
             if src == service {
-                if looked_up.is_none_or(|looked_up| looked_up <= received) {
-                    sleep_until(looked_up.unwrap_or(received) + self.min_refresh).await;
+                if entry.looked_up.is_none_or(|looked_up| looked_up <= received) {
+                    if let Some(looked_up) = entry.looked_up {
+                        sleep_until(looked_up + self.min_refresh).await;
+                    }
                     has_changed |= self.look_up_service(src, true).await;
                 }
-            } else if looked_up.is_some_and(|looked_up| looked_up.elapsed() > FOREIGN_REFRESH) {
+            } else if entry.answered.is_some_and(|answered| answered.elapsed() > FOREIGN_REFRESH) {
                 has_changed |= self.look_up(src, true).await.unwrap_or(false);
             }
         }
@@ -139,7 +143,9 @@ impl KeyTable {
         };
         let current = match account {
             Ok(account) => label_key(&account.document).ok().flatten(),
-            Err(error) if error.is_outage() => return Err(error),
+            Err(error) if error.fault == IdentityFault::Deleted => None,
+            // Its labels would be lost. A document of its own host can be missing for a moment.
+            Err(error) if error.is_outage() || self.is_followed(did) => return Err(error),
             Err(_) => None,
         };
         let current = current.map(|key| *key.as_compressed());
@@ -148,7 +154,10 @@ impl KeyTable {
             return Ok(false);
         }
         let entry = entries.entry(did.as_str().into()).or_default();
-        entry.looked_up = Some(start);
+        entry.answered = Some(Instant::now());
+        if is_forced {
+            entry.looked_up = Some(start);
+        }
         let before = std::mem::replace(&mut entry.keys.current, current);
         if before == current {
             return Ok(false);
@@ -160,6 +169,10 @@ impl KeyTable {
         }
         self.is_changed.fetch_or(entry.is_followed, Relaxed);
         Ok(true)
+    }
+
+    fn is_followed(&self, did: Did<'_>) -> bool {
+        self.lock().get(did.as_str()).is_some_and(|entry| entry.is_followed)
     }
 
     /// Stores the keys of a labeler that is followed, from now on.

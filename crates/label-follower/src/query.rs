@@ -62,9 +62,8 @@ impl Query {
                 .iter()
                 .map(|bytes| ReceivedLabel { bytes, service: Some(labeler.did.as_str()) })
                 .collect();
-            for (label, outcome) in
-                labels.iter().zip(judged(&keys, &mut judge, labeler, &labels, received).await)
-            {
+            let outcomes = judged(&keys, &mut judge, labeler, &labels, received).await;
+            for (label, outcome) in labels.iter().zip(outcomes) {
                 end.counts.received += 1;
                 end.counts.verified += u64::from(outcome.is_ok());
                 end.counts.refused += u64::from(outcome.is_err());

@@ -60,7 +60,7 @@ impl<'a> Run<'a> {
         stop: StopSignal,
     ) -> Result<Self, Failure> {
         options.check()?;
-        let network = Network::open_with_refresh(&options.network, &[], options.min_refresh)?;
+        let network = Network::open_with_refresh(&options.network, &[], options.min_refresh / 2)?;
         let mut labelers: Vec<Labeler> = Vec::new();
         for who in &options.labelers {
             let labeler = find(&network, who.as_at_identifier(), options, &stop).await?;
@@ -226,7 +226,7 @@ impl Source {
                 ClientItem::Reset => status.warn("reset", || {
                     format!("{name}: its sequence has begun again: its labels are received from the oldest one on")
                 }),
-                ClientItem::Message(_) | ClientItem::Text => {}
+                ClientItem::Message { .. } | ClientItem::Text => {}
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use atproto::label::UnsignedLabel;
 use serde_json::Value;
 use simnet::labeler::{Labeler, LabelerFault};
 use wireproof_label_follower::{LabelFollower, LabelFollowerBuilder, Start};
@@ -106,17 +107,36 @@ async fn a_rotated_key_is_looked_up_before_a_label_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn keys_that_change_again_and_again_during_a_run_refuse_no_label() {
+    let labeler = Arc::new(labeler(2));
+    let rotating = labeler.clone();
+    let task = tokio::task::spawn_blocking(move || {
+        while rotating.connection_count() == 0 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        for number in 2..4 {
+            std::thread::sleep(Duration::from_millis(1200));
+            rotating.rotate_key();
+            publish(&rotating, number);
+        }
+    });
+    let lines = lines(builder(&labeler), 8).await;
+    task.await.unwrap();
+    assert_eq!(codes(&lines), ["verified"; 8]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_label_of_another_labeler_counts_if_it_proves() {
     let (labeler, other) = (labeler(0), Labeler::start(2).unwrap());
     let genuine = other.label(SUBJECT, "spam", 1);
-    let forged = labeler.sign(&atproto::label::UnsignedLabel {
+    let forged = labeler.sign(&UnsignedLabel {
         src: other.did(),
         uri: SUBJECT,
         val: "spam",
         cts: "2026-01-01T00:00:00Z",
         ..Default::default()
     });
-    let unknown = labeler.sign(&atproto::label::UnsignedLabel {
+    let unknown = labeler.sign(&UnsignedLabel {
         src: "did:web:localhost%3A1",
         uri: SUBJECT,
         val: "spam",
@@ -127,6 +147,22 @@ async fn a_label_of_another_labeler_counts_if_it_proves() {
     let lines = lines(builder(&labeler), 3).await;
     assert_eq!(codes(&lines), ["verified", "label/source", "label/source"]);
     assert_eq!(lines[0]["src"], other.did());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn labels_of_many_sources_that_cannot_be_looked_up_hold_up_no_other_label() {
+    let labeler = labeler(0);
+    let foreign = |port: usize| {
+        let src = format!("did:web:localhost%3A{port}");
+        let (cts, val) = ("2026-01-01T00:00:00Z", "spam");
+        let label = UnsignedLabel { src: &src, uri: SUBJECT, val, cts, ..Default::default() };
+        labeler.sign(&label)
+    };
+    labeler.publish(&(1..=200).map(foreign).collect::<Vec<_>>());
+    publish(&labeler, 1);
+    let lines = lines(builder(&labeler), 202).await;
+    let expected = [&["label/source"; 200][..], &["verified"; 2]].concat();
+    assert_eq!(codes(&lines), expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]

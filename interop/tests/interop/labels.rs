@@ -18,6 +18,7 @@ use tokio::task::block_in_place;
 use tokio::time::sleep;
 use wireproof_interop::kit;
 use wireproof_interop::labeler::Labeler;
+use wireproof_interop::postgres::Postgres;
 use wireproof_interop::program::Kit;
 use wireproof_interop::reader::Reader;
 
@@ -127,6 +128,67 @@ async fn each_label_of_skyware_is_verified_through_kills_of_both_sides() {
     assert!(str::from_utf8(&forged.stdout).unwrap().contains("signature/wrong"));
 }
 
+/// The rows of `label_state` that both databases have, as text.
+const ROWS: &str = "SELECT concat_ws(' ', uri, val, coalesce(cid, '-'), CASE WHEN neg THEN 'yes' ELSE 'no' END, cts, created, \
+    coalesce(expires, 0), service, seq, sig, key) FROM label_state";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_labels_give_the_same_tables_in_postgresql_and_sqlite() {
+    let kit = kit!(Postgres);
+    let postgres = Postgres::start(&kit, &[]).await;
+    postgres.create_database("labels").await;
+    let (labeler, dir) = (SimulatedLabeler::start(8).unwrap(), tempfile::tempdir().unwrap());
+    let long = format!("at://did:web:a.test/a.b.c/{}", "k".repeat(8_000));
+    for number in 0..400_u32 {
+        let (subject, at) = (uri(number % 90), u64::from(number * 37 % 400));
+        let label = match number % 6 {
+            0 => labeler.negation(&subject, "spam", at),
+            1 => labeler.label(&long, "spam", at),
+            _ => labeler.label(&subject, "spam", at),
+        };
+        labeler.publish(&[label]);
+    }
+    let last = labeler.publish(&[labeler.label("did:web:last.test", "last", 1)]);
+    let sqlite = format!("sqlite:{}", dir.path().join("labels.db").display());
+    let to = ["--to", &sqlite, "--to", &postgres.uri("labels")];
+    for round in 0..4 {
+        let args = [&["follow", labeler.did()], &to[..]].concat();
+        let mut run = labels(&args, dir.path()).spawn().unwrap();
+        sleep(round_time(round)).await;
+        run.kill().unwrap();
+        block_in_place(|| run.wait().unwrap());
+    }
+    let args = [&["follow", labeler.did()], &to[..]].concat();
+    let mut run = labels(&args, dir.path()).spawn().unwrap();
+    let client = postgres.connect("labels").await;
+    let read = async |query: &str| -> Option<BTreeSet<String>> {
+        let rows = client.query(query, &[]).await.ok()?;
+        Some(rows.iter().map(|row| row.get::<_, String>(0)).collect())
+    };
+    let is_whole = |rows: &Option<BTreeSet<String>>| {
+        rows.as_ref().is_some_and(|rows| rows.iter().any(|row| row.contains("did:web:last.test")))
+    };
+    let (mut in_sqlite, mut in_postgres) = (None, None);
+    for _ in 0..200 {
+        sleep(Duration::from_millis(100)).await;
+        (in_sqlite, in_postgres) = (rows(dir.path(), ROWS), read(ROWS).await);
+        if is_whole(&in_sqlite) && is_whole(&in_postgres) {
+            break;
+        }
+    }
+    run.kill().unwrap();
+    block_in_place(|| run.wait().unwrap());
+    let (in_sqlite, in_postgres) = (in_sqlite.unwrap(), in_postgres.unwrap());
+    assert!(
+        in_sqlite.len() == 92 && in_sqlite == in_postgres,
+        "{last}: {} and {}",
+        in_sqlite.len(),
+        in_postgres.len()
+    );
+    let in_force = "SELECT uri FROM label";
+    assert_eq!(rows(dir.path(), in_force), read(in_force).await);
+}
+
 /// The numbers of the messages that a reader yields.
 fn accepted_by(reader: &Reader) -> BTreeSet<u64> {
     let messages = block_in_place(|| reader.rest());
@@ -171,7 +233,9 @@ async fn the_published_table_shows_which_hostile_labels_each_reader_accepts() {
     let (labeler, other) =
         (SimulatedLabeler::start(3).unwrap(), SimulatedLabeler::start(33).unwrap());
     let cases = cases(&labeler, &other);
-    cases.iter().for_each(|case| drop(labeler.publish(std::slice::from_ref(&case.label))));
+    for case in &cases {
+        labeler.publish(std::slice::from_ref(&case.label));
+    }
     let last = labeler.publish(&[labeler.label("did:web:a.test", "last", 1)]);
     let service = labeler.url().replace("http://", "ws://");
     let (atcute, python) =

@@ -104,7 +104,9 @@ fn of_relay_line(types: &mut SchemaGenerator) -> (String, String) {
 }
 
 fn of_label_line(types: &mut SchemaGenerator) -> (String, String) {
-    let object = Object::of::<LabelLine<'_>>(types).referring_to("follow/types.json");
+    let object = Object::of::<LabelLine<'_>>(types)
+        .with_key("cid", &described("string", "The version of the subject."))
+        .referring_to("follow/types.json");
     document("labels.json", "A line of labels", None, &object)
 }
 
