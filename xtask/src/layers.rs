@@ -117,7 +117,7 @@ const fn row(layer: u8, name: &'static str, uses: Uses) -> Crate {
     Crate { name, layer, uses }
 }
 
-const TABLE: [Crate; 43] = [
+const TABLE: [Crate; 44] = [
     row(1, "base", Uses::Only(&[])),
     row(1, "kernels", Uses::Only(&[])),
     row(2, "codec", Uses::Only(&["kernels"])),
@@ -132,6 +132,13 @@ const TABLE: [Crate; 43] = [
     row(5, "simnet", Uses::AllBelow),
     row(5, "allocator", Uses::Only(&[])),
     row(5, "mapping", Uses::Only(&[])),
+    row(
+        6,
+        "directory",
+        Uses::Only(&[
+            "atproto", "base", "codec", "crypto", "kernels", "net", "simnet", "store", "verify",
+        ]),
+    ),
     row(6, "delivery", Uses::Only(&["atproto", "base", "events", "net", "store", "kernels"])),
     row(
         6,

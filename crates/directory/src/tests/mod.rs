@@ -1,0 +1,5 @@
+//! Tests of the directory as a whole: against recorded answers of the reference server, and over sockets.
+
+mod reference;
+mod sockets;
+mod support;
