@@ -2,6 +2,7 @@
 //!
 //! | part | content |
 //! |---|---|
+//! | [`MirrorRun`] | fills a mirror from the pages and the stream of a directory |
 //! | [`Server`] | answers documents, logs and exports as the reference server does |
 
 #![forbid(unsafe_code)]
@@ -9,6 +10,7 @@
 mod answer;
 mod document;
 mod lines;
+mod mirror_run;
 mod readers;
 mod route;
 mod server;
@@ -16,6 +18,7 @@ mod stream;
 mod time;
 
 pub use answer::Answer;
+pub use mirror_run::{MirrorCounts, MirrorError, MirrorNews, MirrorOptions, MirrorRun};
 pub use server::{Options, Server, ServerError};
 
 #[cfg(test)]

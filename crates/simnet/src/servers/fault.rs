@@ -177,8 +177,7 @@ impl InjectionPoint {
     /// Whether `server` has this injection point.
     pub fn exists_on(self, server: Server) -> bool {
         match self {
-            Self::Connection | Self::Request => true,
-            Self::Upgrade | Self::Frame => server != Server::Plc,
+            Self::Connection | Self::Request | Self::Upgrade | Self::Frame => true,
             Self::Repository | Self::Handle => matches!(server, Server::Pds(_)),
             Self::Document => server == Server::Plc,
             Self::History | Self::Segment | Self::Plan => matches!(server, Server::Jetstream(_)),

@@ -29,6 +29,7 @@ use super::http::{self, HttpRequest, HttpResponse, QueryParams, XrpcError, error
 use super::network::{NetworkState, now};
 use super::request_limits::BeyondLimit;
 use super::spec::Server;
+use super::plc_stream::ExportStream;
 use super::streamer::{self, StreamSetup};
 use super::{attack, jetstream, plc, subscribe_repos, xrpc};
 
@@ -214,15 +215,20 @@ impl ServerContext {
     }
 
     /// The stream at this path; `None` if there is none.
-    fn stream(&self, path: &str, request: &HttpRequest) -> Option<Result<StreamSetup, XrpcError>> {
+    fn stream(&self, path: &str, request: &HttpRequest) -> Option<Result<Stream, XrpcError>> {
         let (network, server) = (&self.network, self.server);
-        match (server, path) {
+        let events = match (server, path) {
             (Server::Pds(_) | Server::Relay(_), "/xrpc/com.atproto.sync.subscribeRepos") => {
                 Some(subscribe_repos::stream(network, server, &QueryParams::of(request)))
             }
             (Server::Jetstream(_), _) => jetstream::stream(network, server, request),
+            (Server::Plc, "/export/stream") => {
+                let export = ExportStream::of(network, request);
+                return Some(export.map(Stream::Export));
+            }
             _ => None,
-        }
+        };
+        events.map(|setup| setup.map(Stream::Events))
     }
 
     fn document(&self, request: &HttpRequest) -> HttpResponse {
@@ -279,7 +285,7 @@ impl ServerContext {
     fn upgrade(
         &self,
         request: &mut HttpRequest,
-        setup: StreamSetup,
+        setup: Stream,
         limit: &Arc<WriteLimit>,
     ) -> Result<HttpResponse, XrpcError> {
         let key = request.headers().get(SEC_WEBSOCKET_KEY).map(|key| key.as_bytes().to_vec());
@@ -307,7 +313,7 @@ impl ServerContext {
     async fn run_stream(
         mut self,
         io: TokioIo<hyper::upgrade::Upgraded>,
-        setup: StreamSetup,
+        setup: Stream,
         limit: &WriteLimit,
     ) {
         if let Some(bytes) = self.network.faults.due(self.server, Fault::Cut) {
@@ -315,8 +321,14 @@ impl ServerContext {
         }
         let config = WebSocketConfig::default().max_message_size(Some(MAX_READER_MESSAGE));
         let mut socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
+        let run = async {
+            match setup {
+                Stream::Events(setup) => streamer::run(&mut socket, setup).await,
+                Stream::Export(export) => export.run(&mut socket).await,
+            }
+        };
         tokio::select! {
-            () = streamer::run(&mut socket, setup) => {}
+            () = run => {}
             _ = self.closed.changed() => {}
         }
         // Before the connection ends with the socket, so that a reader that sees the end sees the count.
@@ -324,6 +336,13 @@ impl ServerContext {
             self.network.faults.count(self.server, Fault::Cut);
         }
     }
+}
+
+/// A stream to a reader.
+enum Stream {
+    Events(StreamSetup),
+    /// The operations of the directory.
+    Export(ExportStream),
 }
 
 /// A 429 response that does not say for how long.

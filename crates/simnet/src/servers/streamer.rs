@@ -227,7 +227,7 @@ const BATCH_LEN: usize = 64;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Injects the enabled faults into the frames of one reader.
-struct FaultInjector<'n> {
+pub(super) struct FaultInjector<'n> {
     faults: &'n Faults,
     server: Server,
     random: Random,
@@ -239,7 +239,7 @@ struct FaultInjector<'n> {
 
 /// The state of the stream after a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+pub(super) enum Outcome {
     /// The stream continues.
     Continue,
     /// It ends with a close frame.
@@ -249,13 +249,13 @@ enum Outcome {
 }
 
 impl<'n> FaultInjector<'n> {
-    fn new(network: &'n NetworkState, server: Server) -> Self {
+    pub(super) fn new(network: &'n NetworkState, server: Server) -> Self {
         let random = Seed::new(network.spec.seed, "mischief").stream(0);
         Self { faults: &network.faults, server, random, frames: 0, delayed: Vec::new() }
     }
 
     /// Applies the enabled faults to the messages of one event.
-    fn inject(&mut self, encoding: &dyn Encoding, messages: &mut Vec<Message>) -> Outcome {
+    pub(super) fn inject(&mut self, encoding: &dyn Encoding, messages: &mut Vec<Message>) -> Outcome {
         if messages.is_empty() || (self.faults.none_enabled() && self.delayed.is_empty()) {
             return Outcome::Continue;
         }
