@@ -3,11 +3,16 @@
 //! | part | content |
 //! |---|---|
 //! | [`MirrorRun`] | fills a mirror from the pages and the stream of a directory |
+//! | [`MirrorTree`] | the tree of a mirror after any of its operations, for checkpoints and proofs |
+//! | [`diff`] | histories that differ between two mirrors |
 //! | [`Server`] | answers documents, logs and exports as the reference server does |
 
 #![forbid(unsafe_code)]
 
+mod accounts;
 mod answer;
+mod checkpoint;
+mod diff;
 mod document;
 mod lines;
 mod mirror_run;
@@ -18,6 +23,8 @@ mod stream;
 mod time;
 
 pub use answer::Answer;
+pub use checkpoint::MirrorTree;
+pub use diff::{DiffCounts, Difference, DifferenceKind, diff};
 pub use mirror_run::{MirrorCounts, MirrorError, MirrorNews, MirrorOptions, MirrorRun};
 pub use server::{Options, Server, ServerError};
 

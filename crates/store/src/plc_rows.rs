@@ -68,23 +68,26 @@ impl PlcMirrorReader {
         self.select(SELECT_AFTER_TIME, &[&micros, &limit(count)])
     }
 
-    /// Gives `visit` all operations, in the order of the DIDs and then of the histories.
+    /// The operations after a place in the order of the DIDs and then of the histories, at most `count`.
     ///
     /// # Errors
-    /// If they cannot be read, a row is damaged, or `visit` fails.
-    pub fn for_each_operation<E: From<StoreError>>(
+    /// If they cannot be read, or a row is damaged.
+    pub fn operations_after_place(
         &self,
-        mut visit: impl FnMut(MirroredOperation) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let at = |fault: StoreFault| StoreError::new(&self.path, fault);
-        let mut select =
-            self.connection.prepare_cached(SELECT_ALL).map_err(|error| at(error.into()))?;
-        let mut rows = select.query([]).map_err(|error| at(error.into()))?;
-        while let Some(row) = rows.next().map_err(|error| at(error.into()))? {
-            let operation = RawOperation::read(row).and_then(|raw| owned(&raw)).map_err(at)?;
-            visit(operation)?;
-        }
-        Ok(())
+        did: &str,
+        number: u64,
+        count: usize,
+    ) -> Result<Vec<MirroredOperation>, StoreError> {
+        self.select(SELECT_AFTER_PLACE, &[&did, &number.cast_signed(), &limit(count)])
+    }
+
+    /// The newest time of an operation, in microseconds since 1970.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn newest_time(&self) -> Result<Option<i64>, StoreError> {
+        let newest = self.connection.query_row(SELECT_NEWEST_TIME, [], |row| row.get(0));
+        newest.map_err(|error| StoreError::new(&self.path, StoreFault::from(error)))
     }
 
     fn select(
@@ -142,4 +145,6 @@ const SELECT_LAST: &str =
     select!("WHERE did = ?1 AND nullified = 0 ORDER BY number DESC LIMIT 1");
 const SELECT_AFTER_NUMBER: &str = select!("WHERE seq > ?1 ORDER BY seq LIMIT ?2");
 const SELECT_AFTER_TIME: &str = select!("WHERE created > ?1 ORDER BY created, cid LIMIT ?2");
-const SELECT_ALL: &str = select!("ORDER BY did, number");
+const SELECT_AFTER_PLACE: &str =
+    select!("WHERE (did, number) > (?1, ?2) ORDER BY did, number LIMIT ?3");
+const SELECT_NEWEST_TIME: &str = "SELECT max(created) FROM operation";
