@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base::StopSignal;
 use clap::{Args, ValueHint};
-use directory::{MirrorNews, MirrorOptions, MirrorRun};
+use directory::{MirrorError, MirrorNews, MirrorOptions, MirrorRun};
 use net::http::Url;
 use serde::Serialize;
 use store::{PlcMirror, RefusedOperation};
@@ -83,7 +83,7 @@ async fn catch_up(run: &mut MirrorRun) -> Result<(), Failure> {
         })
         .await;
     progress.end();
-    Ok(ended?)
+    ended.map_err(failure)
 }
 
 /// Stores new operations until a signal.
@@ -95,10 +95,18 @@ async fn follow(run: &mut MirrorRun) -> Result<(), Failure> {
         MirrorNews::Stored { refused, .. } => report_refused(refused, &mut named),
         other => report(&other),
     });
-    ended.await?;
+    ended.await.map_err(failure)?;
     // A run that follows ends by a signal only: both are an orderly end.
     let _ = shutdown.result();
     Ok(())
+}
+
+fn failure(error: MirrorError) -> Failure {
+    match error {
+        MirrorError::Export(error) => error.into(),
+        MirrorError::Store(error) => error.into(),
+        other => Failure::Local(other.to_string()),
+    }
 }
 
 /// Names the first refused operations; the mirror has all of them.
