@@ -68,6 +68,20 @@ impl PlcMirrorReader {
         self.select(SELECT_AFTER_TIME, &[&micros, &limit(count)])
     }
 
+    /// The operations after a time and a CID, in the order of [`operations_after_time`](Self::operations_after_time), at most
+    /// `count`.
+    ///
+    /// # Errors
+    /// If they cannot be read, or a row is damaged.
+    pub fn operations_after_moment(
+        &self,
+        micros: i64,
+        cid: &str,
+        count: usize,
+    ) -> Result<Vec<MirroredOperation>, StoreError> {
+        self.select(SELECT_AFTER_MOMENT, &[&micros, &cid, &limit(count)])
+    }
+
     /// The operations after a place in the order of the DIDs and then of the histories, at most `count`.
     ///
     /// # Errors
@@ -145,6 +159,9 @@ const SELECT_LAST: &str =
     select!("WHERE did = ?1 AND nullified = 0 ORDER BY number DESC LIMIT 1");
 const SELECT_AFTER_NUMBER: &str = select!("WHERE seq > ?1 ORDER BY seq LIMIT ?2");
 const SELECT_AFTER_TIME: &str = select!("WHERE created > ?1 ORDER BY created, cid LIMIT ?2");
+const SELECT_AFTER_MOMENT: &str = select!(
+    "WHERE created >= ?1 AND (created > ?1 OR cid > ?2) ORDER BY created, cid LIMIT ?3"
+);
 const SELECT_AFTER_PLACE: &str =
     select!("WHERE (did, number) > (?1, ?2) ORDER BY did, number LIMIT ?3");
 const SELECT_NEWEST_TIME: &str = "SELECT max(created) FROM operation";

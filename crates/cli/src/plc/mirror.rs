@@ -91,11 +91,11 @@ async fn follow(run: &mut MirrorRun) -> Result<(), Failure> {
     let stop = StopSignal::new();
     let shutdown = Shutdown::listen(stop.clone(), STOP_LIMIT, || ())?;
     let mut named = 0;
-    let ended = run.follow(&stop, &mut |news| match news {
+    let mut told = |news: MirrorNews<'_>| match news {
         MirrorNews::Stored { refused, .. } => report_refused(refused, &mut named),
         other => report(&other),
-    });
-    ended.await.map_err(failure)?;
+    };
+    run.follow(&stop, &mut told).await.map_err(failure)?;
     // A run that follows ends by a signal only: both are an orderly end.
     let _ = shutdown.result();
     Ok(())

@@ -1,5 +1,6 @@
 //! `wireproof plc`: histories of did:plc identities, one at a time, or of a whole directory.
 
+mod bundles;
 mod checkpoint;
 mod diff;
 mod lookup;
@@ -22,6 +23,8 @@ pub(crate) enum PlcCommand {
     Checkpoint(checkpoint::CheckpointArgs),
     Prove(checkpoint::ProveArgs),
     Diff(diff::DiffArgs),
+    Import(bundles::ImportArgs),
+    Export(bundles::ExportArgs),
 }
 
 pub(crate) fn run(command: &PlcCommand, output: Output) -> Result<(), Failure> {
@@ -33,5 +36,7 @@ pub(crate) fn run(command: &PlcCommand, output: Output) -> Result<(), Failure> {
         PlcCommand::Checkpoint(args) => checkpoint::run(args, output),
         PlcCommand::Prove(args) => checkpoint::prove(args, output),
         PlcCommand::Diff(args) => diff::run(args, output),
+        PlcCommand::Import(args) => bundles::import(args, output),
+        PlcCommand::Export(args) => bundles::export(args, output),
     }
 }

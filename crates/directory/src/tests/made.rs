@@ -67,6 +67,18 @@ impl Maker {
         }
     }
 
+    /// The first operations of so many accounts.
+    pub(super) fn accounts(count: usize) -> Vec<ExportLine> {
+        let mut maker = Self::new(1);
+        for _ in 0..count {
+            maker.seq += 1;
+            maker.hours += 1;
+            let operation = maker.operation(None, &[0], 0, false);
+            maker.push(&operation.did().unwrap(), &operation, maker.hours, true);
+        }
+        maker.lines
+    }
+
     /// Makes one operation more.
     pub(super) fn make(&mut self) {
         self.seq += 1 + u64::from(self.random.below(9) == 0);
