@@ -74,7 +74,10 @@ pub(crate) fn answer(mirror: &PlcMirrorReader, route: &Route) -> Result<Answer, 
         Route::Stream(Ok(_)) => Ok(Answer::message(426, "upgrade required")),
         Route::Health => {
             mirror.totals()?;
-            Ok(Answer::json(200, concat!(r#"{"version":""#, env!("CARGO_PKG_VERSION"), r#""}"#).to_owned()))
+            Ok(Answer::json(
+                200,
+                concat!(r#"{"version":""#, env!("CARGO_PKG_VERSION"), r#""}"#).to_owned(),
+            ))
         }
         Route::Home => Ok(Answer {
             status: 302,
@@ -93,8 +96,12 @@ fn account(mirror: &PlcMirrorReader, did: &str, view: View) -> Result<Answer, St
         View::Document | View::Data | View::Last => match mirror.last_operation(did)? {
             None => Ok(not_registered(did)),
             Some(last) if view == View::Last => Ok(Answer::json(200, last.json)),
-            Some(last) => of_data(&last, view)
-                .ok_or_else(|| StoreError::new(mirror.path(), StoreFault::Damaged(format!("the last operation of {did}")))),
+            Some(last) => of_data(&last, view).ok_or_else(|| {
+                StoreError::new(
+                    mirror.path(),
+                    StoreFault::Damaged(format!("the last operation of {did}")),
+                )
+            }),
         },
         View::Log | View::Audit => {
             let mut operations = mirror.operations(did)?;
@@ -118,7 +125,9 @@ fn of_data(last: &MirroredOperation, view: View) -> Option<Answer> {
         return Some(Answer::message(404, &format!("DID not available: {did}")));
     };
     Some(match view {
-        View::Document => Answer { status: 200, content_type: DOCUMENT, body: document(did, &data) },
+        View::Document => {
+            Answer { status: 200, content_type: DOCUMENT, body: document(did, &data) }
+        }
         _ => Answer::json(200, AccountData::to_json(&data, did)),
     })
 }

@@ -114,12 +114,18 @@ impl BundleFolder {
         for (bundle, expected) in index.bundles.iter().zip(1..) {
             let fault = |rule| Err(BundleError::Bundle { number: bundle.bundle_number, rule });
             match () {
-                () if bundle.bundle_number != expected => return fault("the numbers do not follow each other"),
-                () if bundle.parent != parent => return fault("`parent` is not the hash of the bundle before"),
+                () if bundle.bundle_number != expected => {
+                    return fault("the numbers do not follow each other");
+                }
+                () if bundle.parent != parent => {
+                    return fault("`parent` is not the hash of the bundle before");
+                }
                 () if bundle.hash != chain_hash(parent, &bundle.content_hash) => {
                     return fault("`hash` is not the hash of the chain");
                 }
-                () if bundle.operation_count > MAX_OPERATIONS => return fault("more than 10,000 operations"),
+                () if bundle.operation_count > MAX_OPERATIONS => {
+                    return fault("more than 10,000 operations");
+                }
                 () => parent = &bundle.hash,
             }
         }
@@ -188,7 +194,10 @@ pub fn write_bundles(
     fs::create_dir_all(folder).map_err(|error| BundleError::File(folder.to_owned(), error))?;
     let path = folder.join(INDEX);
     if path.exists() {
-        return Err(BundleError::Index(path, "the folder has bundles: choose another one".to_owned()));
+        return Err(BundleError::Index(
+            path,
+            "the folder has bundles: choose another one".to_owned(),
+        ));
     }
     let now = iso(now_micros);
     let mut index = Index {
@@ -204,7 +213,8 @@ pub fn write_bundles(
     loop {
         let operations =
             mirror.operations_after_moment(last.0, &last.1, MAX_OPERATIONS as usize)?;
-        let Some(newest) = operations.last().filter(|_| operations.len() as u64 == MAX_OPERATIONS) else {
+        let Some(newest) = operations.last().filter(|_| operations.len() as u64 == MAX_OPERATIONS)
+        else {
             break;
         };
         last = (newest.created_at_micros, newest.cid.clone());
@@ -239,7 +249,9 @@ fn write_bundle(
     fs::write(&path, &compressed).map_err(|error| BundleError::File(path, error))?;
     let parent = before.map_or_else(String::new, |before| before.hash.clone());
     let content_hash = hash_text(content.as_bytes());
-    let time = |of: Option<&MirroredOperation>| of.map_or_else(String::new, |of| iso(of.created_at_micros));
+    let time = |of: Option<&MirroredOperation>| {
+        of.map_or_else(String::new, |of| iso(of.created_at_micros))
+    };
     let dids: BTreeSet<&str> = operations.iter().map(|of| of.did.as_str()).collect();
     Ok(Metadata {
         bundle_number: number,

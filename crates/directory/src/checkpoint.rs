@@ -104,9 +104,8 @@ fn fold(
     }
     while let Some(current) = next {
         next = next_entry()?;
-        let is_before_next = |did: Did<'_>| {
-            next.as_ref().is_none_or(|next| did.as_str() < next.did.as_str())
-        };
+        let is_before_next =
+            |did: Did<'_>| next.as_ref().is_none_or(|next| did.as_str() < next.did.as_str());
         let mut watches_next = false;
         match did {
             Some(did) if did == current.did.as_did() => {
@@ -137,7 +136,8 @@ fn entry_of(
     cursor: u64,
 ) -> Result<Option<(Entry, u64)>, StoreError> {
     let Account { did, mut operations } = account;
-    let damaged = || StoreError::new(mirror.path(), StoreFault::Damaged(format!("history of {did}")));
+    let damaged =
+        || StoreError::new(mirror.path(), StoreFault::Damaged(format!("history of {did}")));
     let all = operations.len();
     operations.retain(|operation| operation.seq <= cursor);
     if operations.is_empty() {

@@ -11,8 +11,8 @@
 //! Mirrors of one directory have seen an operation if its number is not above their cursors. Mirrors of different directories have
 //! seen it if it is older than their newest operation by a minute.
 
-use std::collections::BTreeSet;
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use store::{MirroredOperation, PlcMirrorReader, StoreError};
 
@@ -141,9 +141,9 @@ impl Horizon {
 /// The difference between the histories of one account; `None` if they are equal.
 fn compare(pair: &[Option<Account>; 2], horizons: &[Horizon; 2]) -> Option<Difference> {
     let did = pair.iter().flatten().next()?.did.clone();
-    let [a, b] = pair.each_ref().map(|account| {
-        account.as_ref().map_or(&[][..], |account| account.operations.as_slice())
-    });
+    let [a, b] = pair
+        .each_ref()
+        .map(|account| account.as_ref().map_or(&[][..], |account| account.operations.as_slice()));
     let common = a.iter().zip(b).take_while(|(a, b)| a.cid == b.cid).count();
     let (rest_a, rest_b) = (&a[common..], &b[common..]);
     let redated =

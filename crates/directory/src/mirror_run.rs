@@ -304,7 +304,8 @@ impl MirrorRun {
             match self.export.page(self.cursor()).await {
                 Ok(lines) => return Ok(lines),
                 Err(error)
-                    if error.is_retryable() && attempts.is_none_or(|attempts| attempt < attempts) =>
+                    if error.is_retryable()
+                        && attempts.is_none_or(|attempts| attempt < attempts) =>
                 {
                     let delay = backoff.next();
                     news(MirrorNews::PageFailed(&error, delay));

@@ -72,7 +72,9 @@ pub(crate) fn parse_iso(text: &str) -> Option<i64> {
 /// The microseconds of a time of day, less its offset.
 fn micros_of_day(text: &str) -> Option<i64> {
     let (time, offset) = match text.find(['Z', '+', '-']) {
-        Some(at) if text[at..].starts_with('Z') => (&text[..at], number_of_offset(&text[at + 1..])?),
+        Some(at) if text[at..].starts_with('Z') => {
+            (&text[..at], number_of_offset(&text[at + 1..])?)
+        }
         Some(at) => {
             let (hours, minutes) = text[at + 1..].split_once(':')?;
             let minutes = 60 * number(hours, 2)? + number(minutes, 2)?;
@@ -149,15 +151,26 @@ mod tests {
     #[test]
     fn the_forms_of_ecmascript_are_read_and_no_others() {
         let day = Some(1_672_531_200_000_000);
-        for text in ["2023", "2023-01", "2023-01-01", "2023-01-01T00:00", "2023-01-01T01:00+01:00"] {
+        for text in ["2023", "2023-01", "2023-01-01", "2023-01-01T00:00", "2023-01-01T01:00+01:00"]
+        {
             assert_eq!(parse_iso(text), day, "{text}");
         }
         assert_eq!(parse_iso("2022-12-31T24:00:00Z"), day);
         assert_eq!(parse_iso("2023-01-01T00:00:00.0009Z"), day);
         for text in [
-            "", "x", "2023-13", "2023-01-32", "2023-01-01T24:01", "2023-01-01T00", "2023-1-1",
-            "2023-01-01T00:00:00.Z", "2023-01-01T00:00:60Z", "2023-01-01T00:00Zx", "-1",
-            "2023-01-01T00:00+1", "2023-01-01-01",
+            "",
+            "x",
+            "2023-13",
+            "2023-01-32",
+            "2023-01-01T24:01",
+            "2023-01-01T00",
+            "2023-1-1",
+            "2023-01-01T00:00:00.Z",
+            "2023-01-01T00:00:60Z",
+            "2023-01-01T00:00Zx",
+            "-1",
+            "2023-01-01T00:00+1",
+            "2023-01-01-01",
         ] {
             assert_eq!(parse_iso(text), None, "{text}");
         }

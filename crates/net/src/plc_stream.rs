@@ -153,9 +153,8 @@ fn is_operation(json: &[u8]) -> bool {
         kind: Option<String>,
     }
     // A message that is malformed is reported by the parser of lines.
-    serde_json::from_slice(json).map_or(true, |Kind { kind }| {
-        kind.is_none_or(|kind| kind == "sequenced_op")
-    })
+    serde_json::from_slice(json)
+        .map_or(true, |Kind { kind }| kind.is_none_or(|kind| kind == "sequenced_op"))
 }
 
 /// Maximum time of the wait for a message after which a stream is compared with the export: a directory of the network

@@ -370,8 +370,7 @@ fn read_operation(
         created_at_micros: Some(raw.created_at_micros),
         nullified: raw.nullified,
     };
-    Ok((accepted.cid.to_string() == raw.cid)
-        .then_some(StoredOperation { seq: raw.seq, accepted }))
+    Ok((accepted.cid.to_string() == raw.cid).then_some(StoredOperation { seq: raw.seq, accepted }))
 }
 
 fn write_operation(
@@ -588,14 +587,12 @@ mod tests {
 
     /// A mirror of version 1 with one row, whose JSON has the order of keys of that version.
     fn earlier(path: &Path) -> (DidBuf, Operation) {
-        let genesis = UnsignedOperation::Update(Update { data: AccountData::default(), prev: None });
+        let genesis =
+            UnsignedOperation::Update(Update { data: AccountData::default(), prev: None });
         let operation = genesis.with_signature([7; 64]);
         let did = operation.did().unwrap();
-        let json = operation.to_json().replacen(
-            "{\"sig\":",
-            "{\"type\":\"plc_operation\",\"sig\":",
-            1,
-        );
+        let json =
+            operation.to_json().replacen("{\"sig\":", "{\"type\":\"plc_operation\",\"sig\":", 1);
         let json = json.replacen(",\"type\":\"plc_operation\"", "", 1);
         let accepted = AcceptedOperation {
             cid: operation.cid(),

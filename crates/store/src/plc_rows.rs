@@ -155,13 +155,11 @@ macro_rules! select {
 }
 
 const SELECT_OF_ACCOUNT: &str = select!("WHERE did = ?1 ORDER BY number");
-const SELECT_LAST: &str =
-    select!("WHERE did = ?1 AND nullified = 0 ORDER BY number DESC LIMIT 1");
+const SELECT_LAST: &str = select!("WHERE did = ?1 AND nullified = 0 ORDER BY number DESC LIMIT 1");
 const SELECT_AFTER_NUMBER: &str = select!("WHERE seq > ?1 ORDER BY seq LIMIT ?2");
 const SELECT_AFTER_TIME: &str = select!("WHERE created > ?1 ORDER BY created, cid LIMIT ?2");
-const SELECT_AFTER_MOMENT: &str = select!(
-    "WHERE created >= ?1 AND (created > ?1 OR cid > ?2) ORDER BY created, cid LIMIT ?3"
-);
+const SELECT_AFTER_MOMENT: &str =
+    select!("WHERE created >= ?1 AND (created > ?1 OR cid > ?2) ORDER BY created, cid LIMIT ?3");
 const SELECT_AFTER_PLACE: &str =
     select!("WHERE (did, number) > (?1, ?2) ORDER BY did, number LIMIT ?3");
 const SELECT_NEWEST_TIME: &str = "SELECT max(created) FROM operation";

@@ -45,7 +45,10 @@ pub(super) fn import(args: &ImportArgs, output: Output) -> Result<(), Failure> {
             let applied = mirror.apply(lines)?;
             accepted += applied.accepted;
             for of in applied.refused.iter().take(NAMED_REFUSALS.saturating_sub(refused)) {
-                let text = format!("{}: operation {} is refused ({}): {}", of.did, of.seq, of.code, of.message);
+                let text = format!(
+                    "{}: operation {} is refused ({}): {}",
+                    of.did, of.seq, of.code, of.message
+                );
                 progress.suspend(|| drop(log::print(Level::Warning, &text)));
             }
             refused += applied.refused.len();
@@ -77,7 +80,9 @@ struct ImportSummary {
 impl ImportSummary {
     fn to_text(&self) -> String {
         let Self { origin, bundle_count, accepted_count, refused_count } = self;
-        format!("{bundle_count} bundles of {origin}: {accepted_count} operations accepted, {refused_count} refused\n")
+        format!(
+            "{bundle_count} bundles of {origin}: {accepted_count} operations accepted, {refused_count} refused\n"
+        )
     }
 }
 
@@ -97,7 +102,8 @@ pub(crate) struct ExportArgs {
 
 pub(super) fn export(args: &ExportArgs, output: Output) -> Result<(), Failure> {
     let mirror = PlcMirrorReader::open(&args.from)?;
-    let written = write_bundles(&mirror, &args.folder, now_micros().cast_signed()).map_err(failure)?;
+    let written =
+        write_bundles(&mirror, &args.folder, now_micros().cast_signed()).map_err(failure)?;
     output.text(&format!("{written} bundles\n"))
 }
 

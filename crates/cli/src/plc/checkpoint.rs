@@ -65,9 +65,8 @@ impl ExpectedArgs {
             expected.key = Some(crate::key::parse_option("--checkpoint-key", key, None)?);
         }
         let json = files::read_at_most(file, MAX_CHECKPOINT_BYTES)?;
-        checkpoint::verify(&json, &expected).map_err(|why| {
-            Failure::refused(file, format_args!("refused ({}): {why}", why.code()))
-        })
+        checkpoint::verify(&json, &expected)
+            .map_err(|why| Failure::refused(file, format_args!("refused ({}): {why}", why.code())))
     }
 }
 
@@ -104,10 +103,13 @@ fn signed(mirror: &PlcMirrorReader, key: &SecretKey) -> Result<Checkpoint, Failu
 
 fn secret_key(file: &std::path::Path) -> Result<SecretKey, Failure> {
     let text = files::read_at_most(file, 1024)?;
-    let bytes: Option<[u8; 32]> =
-        HEXLOWER.decode(&text.trim_ascii().to_ascii_lowercase()).ok().and_then(|bytes| bytes.try_into().ok());
+    let bytes: Option<[u8; 32]> = HEXLOWER
+        .decode(&text.trim_ascii().to_ascii_lowercase())
+        .ok()
+        .and_then(|bytes| bytes.try_into().ok());
     let key = bytes.and_then(|bytes| SecretKey::from_bytes(Curve::K256, &bytes).ok());
-    let rule = "a secret key on K-256 has 64 hexadecimal digits; make one with `openssl rand -hex 32`";
+    let rule =
+        "a secret key on K-256 has 64 hexadecimal digits; make one with `openssl rand -hex 32`";
     key.ok_or_else(|| Failure::Usage(format!("--key-file {}: {rule}", file.display())))
 }
 
@@ -133,7 +135,9 @@ fn compare(
     if totals.cursor < content.cursor {
         let (at, of) = (totals.cursor, content.cursor);
         let name = files::name(&args.from);
-        return Err(Failure::Local(format!("{name}: the mirror is at {at}, and the checkpoint at {of}")));
+        return Err(Failure::Local(format!(
+            "{name}: the mirror is at {at}, and the checkpoint at {of}"
+        )));
     }
     let tree = MirrorTree::of(mirror, content.cursor)?;
     let summary = Comparison {
@@ -150,7 +154,9 @@ fn compare(
     output.document(&summary, args.json, Comparison::to_text)?;
     match summary.is_equal {
         true => Ok(()),
-        false => Err(Failure::Refused("the mirror has other histories than the checkpoint".to_owned())),
+        false => {
+            Err(Failure::Refused("the mirror has other histories than the checkpoint".to_owned()))
+        }
     }
 }
 
@@ -208,7 +214,9 @@ pub(super) fn prove(args: &ProveArgs, output: Output) -> Result<(), Failure> {
     let (tree, proof) = MirrorTree::with_proof(&mirror, content.cursor, args.did.as_did())?;
     if tree.root != content.root {
         let name = files::name(&args.from);
-        return Err(Failure::Refused(format!("{name}: the mirror has other histories than the checkpoint")));
+        return Err(Failure::Refused(format!(
+            "{name}: the mirror has other histories than the checkpoint"
+        )));
     }
     write(&args.out, &proof.to_json(), output)
 }

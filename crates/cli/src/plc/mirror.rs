@@ -127,10 +127,13 @@ fn report(news: &MirrorNews<'_>) {
         MirrorNews::StreamStalled => {
             (Level::Warning, "the stream was silent while the export had operations".to_owned())
         }
-        MirrorNews::LeftOut(count) => {
-            (Level::Warning, format!("the stream left {count} operations out so far, which the export had"))
+        MirrorNews::LeftOut(count) => (
+            Level::Warning,
+            format!("the stream left {count} operations out so far, which the export had"),
+        ),
+        MirrorNews::NoStream(error) => {
+            (Level::Info, format!("no stream, so pages are read: {error}"))
         }
-        MirrorNews::NoStream(error) => (Level::Info, format!("no stream, so pages are read: {error}")),
         MirrorNews::PageFailed(error, delay) => {
             (Level::Warning, format!("{error}; again in {} s", delay.as_secs()))
         }

@@ -27,7 +27,12 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE", env = "WIREPROOF_PLC_MIRROR", value_hint = ValueHint::FilePath)]
     from: PathBuf,
     /// The address to listen on.
-    #[arg(long, value_name = "ADDRESS:PORT", env = "WIREPROOF_PLC_LISTEN", default_value = "127.0.0.1:2582")]
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        env = "WIREPROOF_PLC_LISTEN",
+        default_value = "127.0.0.1:2582"
+    )]
     listen: SocketAddr,
     /// Maximum number of open connections without a stream.
     #[arg(long, value_name = "N", default_value_t = 1_024)]

@@ -257,7 +257,8 @@ fn origin(endpoint: &str) -> String {
     Url::parse(endpoint).map_or_else(|_| endpoint.to_owned(), |url| network::origin(&url))
 }
 
-const WITHOUT_DID: &str = "without a log, --did names the account that the checkpoint must not have";
+const WITHOUT_DID: &str =
+    "without a log, --did names the account that the checkpoint must not have";
 
 /// Maximum length of a proof that is read, in bytes.
 const MAX_PROOF_BYTES: usize = 64 << 10;

@@ -124,7 +124,8 @@ fn a_follower_ends_in_order_at_a_signal_and_says_what_it_did() {
     let (sim, dir) = (network(5), tempfile::tempdir().unwrap());
     let file = path(&dir, "plc.sqlite");
     let mut command = mirror(&sim.url(Server::Plc), &file);
-    let child = command.arg("--follow").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child =
+        command.arg("--follow").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for(&file, 10);
     sim.add_account();
     wait_for(&file, 12);
@@ -218,7 +219,8 @@ fn a_proof_holds_for_the_log_of_its_day_although_the_mirror_goes_on() {
     };
     assert!(prove(&did).status.success());
     let verify = |log: &[&str]| {
-        let mut command = plc(&["verify", "--json", "--checkpoint", text(&made), "--proof", text(&proof)]);
+        let mut command =
+            plc(&["verify", "--json", "--checkpoint", text(&made), "--proof", text(&proof)]);
         let output = command.args(log).output().unwrap();
         (document("plc-verify", &output), output.status.code())
     };
@@ -246,7 +248,8 @@ fn a_checkpoint_is_compared_with_a_mirror_that_is_further() {
     sim.rotate_key(4);
     mirror(&sim.url(Server::Plc), &file).output().unwrap();
     let check = |extra: &[&str]| {
-        let mut command = plc(&["checkpoint", "--json", "--from", text(&file), "--check", text(&made)]);
+        let mut command =
+            plc(&["checkpoint", "--json", "--from", text(&file), "--check", text(&made)]);
         command.args(extra).output().unwrap()
     };
     let output = check(&[]);
@@ -285,7 +288,10 @@ fn a_mirror_that_lacks_an_operation_is_named_by_diff() {
     let (report, code) = diff(&whole, &less);
     let found = &report["differences"][0];
     assert_eq!((code, &report["contradiction_count"]), (Some(1), &1.into()));
-    assert_eq!((&found["did"], &found["kind"], &found["index"]), (&did.into(), &"withheld".into(), &1.into()));
+    assert_eq!(
+        (&found["did"], &found["kind"], &found["index"]),
+        (&did.into(), &"withheld".into(), &1.into())
+    );
     assert!(found["first"].is_string() && found["second"].is_null());
 
     sim.rotate_key(1);

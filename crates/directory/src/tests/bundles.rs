@@ -50,7 +50,8 @@ fn bundles_that_are_written_are_read_again_and_give_the_same_histories() {
     assert!(matches!(error, BundleError::Index(..)), "{error}");
 
     // A changed index or file is refused, with the rule.
-    let (index, file) = (folder.path().join("plc_bundles.json"), folder.path().join("000001.jsonl.zst"));
+    let (index, file) =
+        (folder.path().join("plc_bundles.json"), folder.path().join("000001.jsonl.zst"));
     let whole = fs::read_to_string(&index).unwrap();
     let changes = [
         ("\"content_hash\": \"", "\"content_hash\": \"0", "hash of the chain"),

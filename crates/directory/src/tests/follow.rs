@@ -55,7 +55,11 @@ async fn change(sim: &Simulation, rounds: usize) {
 }
 
 /// Follows while accounts change, until the mirror has the whole export; the numbers of the run and what it reported.
-async fn follow(sim: &Simulation, mirror: &TestMirror, rounds: usize) -> (MirrorCounts, Vec<String>) {
+async fn follow(
+    sim: &Simulation,
+    mirror: &TestMirror,
+    rounds: usize,
+) -> (MirrorCounts, Vec<String>) {
     let (mut follower, stop) = (run(sim, mirror), StopSignal::new());
     let (mut reports, reader) = (Vec::new(), mirror.reader());
     let changes = async {

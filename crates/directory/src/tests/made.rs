@@ -115,7 +115,8 @@ impl Maker {
             6..=8 => Some(self.random.below(history.len())),
             _ => None,
         };
-        let prev_cid = prev.map_or(Cid::of(codec::cid::Codec::DagCbor, b"nobody"), |at| history[at].cid);
+        let prev_cid =
+            prev.map_or(Cid::of(codec::cid::Codec::DagCbor, b"nobody"), |at| history[at].cid);
         let candidates = prev.map_or(vec![0], |at| history[at].keys.clone());
         let signer = match self.random.below(6) {
             0 => self.random.below(KEYS),
@@ -198,12 +199,7 @@ impl Maker {
 }
 
 /// The places of the operations that an operation nullifies; `None` if it must be refused.
-fn verdict(
-    history: &[Made],
-    prev: Option<usize>,
-    signer: usize,
-    hours: i64,
-) -> Option<Vec<usize>> {
+fn verdict(history: &[Made], prev: Option<usize>, signer: usize, hours: i64) -> Option<Vec<usize>> {
     let prev = prev?;
     let before = &history[prev];
     let priority = before.keys.iter().position(|key| *key == signer)?;
@@ -254,5 +250,8 @@ fn verdicts_on_made_operations_are_those_of_the_oracle() {
         (made, valid) = (made + maker.lines.len(), valid + accepted.len());
     }
     assert_eq!(made, 3_000);
-    assert!((800..2_600).contains(&valid) && nullified > 40, "{valid} valid, {nullified} nullified");
+    assert!(
+        (800..2_600).contains(&valid) && nullified > 40,
+        "{valid} valid, {nullified} nullified"
+    );
 }

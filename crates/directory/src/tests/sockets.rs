@@ -59,7 +59,9 @@ impl TestServer {
         while messages.len() < count {
             match socket.next().await.unwrap().unwrap() {
                 Message::Text(text) => messages.push(text.to_string()),
-                Message::Close(frame) => return (messages, Some(frame.unwrap().reason.to_string())),
+                Message::Close(frame) => {
+                    return (messages, Some(frame.unwrap().reason.to_string()));
+                }
                 _ => {}
             }
         }
@@ -90,7 +92,10 @@ async fn a_connection_serves_many_requests_with_the_headers_of_the_reference_ser
     assert_eq!(header(document, "access-control-allow-origin"), "*");
     assert_eq!(header(head, "content-length"), document.body().len().to_string());
     assert!(head.body().is_empty());
-    assert_eq!((home.status(), header(home, "location")), (302.try_into().unwrap(), crate::answer::HOME));
+    assert_eq!(
+        (home.status(), header(home, "location")),
+        (302.try_into().unwrap(), crate::answer::HOME)
+    );
     let tag = header(document, "etag");
     let again = server.ask(&[("GET", &path, Some(tag)), ("GET", &path, Some("\"x\""))]).await;
     assert_eq!(again.iter().map(|of| of.status().as_u16()).collect::<Vec<_>>(), [304, 200]);

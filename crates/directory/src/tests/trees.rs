@@ -164,7 +164,8 @@ fn a_withheld_or_redated_operation_is_named_with_its_account_and_place() {
                 let changed = mirror_of(&lines, DIRECTORY);
                 let (found, _) = differences(&whole.reader(), &changed.reader());
                 let expected = (did.clone(), DifferenceKind::Redated, number);
-                let found: Vec<_> = found.into_iter().map(|of| (of.did, of.kind, of.index)).collect();
+                let found: Vec<_> =
+                    found.into_iter().map(|of| (of.did, of.kind, of.index)).collect();
                 if !later {
                     assert_eq!(found, [expected]);
                 }

@@ -27,9 +27,9 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use super::fault::Fault;
 use super::http::{self, HttpRequest, HttpResponse, QueryParams, XrpcError, error, into_response};
 use super::network::{NetworkState, now};
+use super::plc_stream::ExportStream;
 use super::request_limits::BeyondLimit;
 use super::spec::Server;
-use super::plc_stream::ExportStream;
 use super::streamer::{self, StreamSetup};
 use super::{attack, jetstream, plc, subscribe_repos, xrpc};
 

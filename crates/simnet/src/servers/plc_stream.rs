@@ -72,8 +72,8 @@ impl ExportStream {
 async fn close(socket: &mut Socket, reason: &'static str) {
     let frame = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::from_static(reason) };
     let _ = socket.close(Some(frame)).await;
-    let _ = tokio::time::timeout(CLOSE_TIMEOUT, async { while socket.next().await.is_some() {} })
-        .await;
+    let _ =
+        tokio::time::timeout(CLOSE_TIMEOUT, async { while socket.next().await.is_some() {} }).await;
 }
 
 /// One message, one line.

@@ -255,7 +255,11 @@ impl<'n> FaultInjector<'n> {
     }
 
     /// Applies the enabled faults to the messages of one event.
-    pub(super) fn inject(&mut self, encoding: &dyn Encoding, messages: &mut Vec<Message>) -> Outcome {
+    pub(super) fn inject(
+        &mut self,
+        encoding: &dyn Encoding,
+        messages: &mut Vec<Message>,
+    ) -> Outcome {
         if messages.is_empty() || (self.faults.none_enabled() && self.delayed.is_empty()) {
             return Outcome::Continue;
         }

@@ -112,7 +112,8 @@ pub fn verify(
 ) -> Result<Verified<Checkpoint>, CheckpointRejection> {
     let checkpoint = Checkpoint::parse(json)?;
     let UnsignedCheckpoint { key, created_at, .. } = &checkpoint.unsigned;
-    let of_checkpoint = PublicKey::from_did_key(key).map_err(|_| CheckpointRejection::Field("key"))?;
+    let of_checkpoint =
+        PublicKey::from_did_key(key).map_err(|_| CheckpointRejection::Field("key"))?;
     if expected.key.as_ref().is_some_and(|expected| *expected != of_checkpoint) {
         return Err(CheckpointRejection::Key(key.clone()));
     }

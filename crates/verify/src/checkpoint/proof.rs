@@ -103,8 +103,8 @@ fn check_absent(
     for Neighbour { did, history, inclusion } in before.into_iter().chain(after) {
         check_entry(checkpoint, did.as_did(), history, inclusion)?;
     }
-    let is_empty_root = checkpoint.accounts() > 0
-        || checkpoint.content().root == kernels::sha256::digest(&[]);
+    let is_empty_root =
+        checkpoint.accounts() > 0 || checkpoint.content().root == kernels::sha256::digest(&[]);
     if is_empty_root { Ok(()) } else { Err(CheckpointRejection::Root) }
 }
 

@@ -222,7 +222,9 @@ fn an_account_is_absent_between_its_neighbours_only() {
                 let mut forged = neighbour(at);
                 forged.history[0] ^= 1;
                 let subject = match before {
-                    Some(_) => ProofSubject::Absent { before: Some(forged), after: after.map(neighbour) },
+                    Some(_) => {
+                        ProofSubject::Absent { before: Some(forged), after: after.map(neighbour) }
+                    }
                     None => ProofSubject::Absent { before: None, after: Some(forged) },
                 };
                 let forged = Proof { did: did.clone(), subject };
