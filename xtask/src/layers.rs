@@ -132,6 +132,13 @@ const TABLE: [Crate; 44] = [
     row(5, "simnet", Uses::AllBelow),
     row(5, "allocator", Uses::Only(&[])),
     row(5, "mapping", Uses::Only(&[])),
+    row(
+        6,
+        "directory",
+        Uses::Only(&[
+            "atproto", "base", "codec", "crypto", "kernels", "net", "simnet", "store", "verify",
+        ]),
+    ),
     row(6, "delivery", Uses::Only(&["atproto", "base", "events", "net", "store", "kernels"])),
     row(
         6,

@@ -187,6 +187,18 @@ codes! {
     LabelSource = "label/source",
     LabelEarlierKey = "label/earlier-key",
 
+    // Checkpoints of directories
+    CheckpointJson = "checkpoint/json",
+    CheckpointField = "checkpoint/field",
+    CheckpointLength = "checkpoint/length",
+    CheckpointKey = "checkpoint/key",
+    CheckpointFuture = "checkpoint/future",
+    CheckpointOld = "checkpoint/old",
+    CheckpointDid = "checkpoint/did",
+    CheckpointPosition = "checkpoint/position",
+    CheckpointRoot = "checkpoint/root",
+    CheckpointNeighbours = "checkpoint/neighbours",
+
     // Nostr events
     EventUnreadable = "event/unreadable",
     EventId = "event/id",

@@ -10,6 +10,7 @@
 //! | [`concurrency`] | limits on concurrent requests per host and in total |
 //! | [`identity`] | DIDs and handles |
 //! | [`plc_export`] | the export of a did:plc directory |
+//! | [`plc_stream`] | its stream of new operations |
 //! | [`host_pacer`] | a rate of requests per host that adapts to it |
 //! | [`xrpc`] | repositories, records and lists of servers |
 //! | [`websocket`] | a WebSocket client with limits |
@@ -84,6 +85,8 @@ pub mod jetstream;
 mod loopback_server;
 mod part_turn;
 pub mod plc_export;
+#[cfg(feature = "firehose")]
+pub mod plc_stream;
 pub mod rate_limit;
 #[cfg(feature = "firehose")]
 #[doc(hidden)]

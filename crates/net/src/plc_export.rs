@@ -251,7 +251,7 @@ pub const PAGE_LINES: usize = 1000;
 pub const MAX_STEP: u64 = 10_000_000;
 
 /// Maximum length of a line in bytes: an operation has at most 7,500 in DAG-CBOR, and escapes in JSON take six for one.
-const MAX_LINE_BYTES: usize = 64 << 10;
+pub(crate) const MAX_LINE_BYTES: usize = 64 << 10;
 
 /// Maximum wait for the limit of the directory.
 const MAX_WAIT: Duration = Duration::from_secs(3600);

@@ -327,6 +327,17 @@ pub enum StoreFault {
         /// The version that this program writes.
         known: i64,
     },
+    /// A mirror of an earlier version, which can be read once it was opened for writing.
+    #[error(
+        "mirror of version {found}: the next run of `wireproof plc mirror` with this file brings it to version {known}, \
+         which this command reads"
+    )]
+    EarlierMirror {
+        /// The version in the file.
+        found: i64,
+        /// The version that this program writes.
+        known: i64,
+    },
     /// The mirror is of another directory.
     #[error("the file is a mirror of {0}: choose another file, or that directory")]
     OtherDirectory(String),

@@ -39,6 +39,7 @@ pub mod files;
 mod keys;
 mod overlay;
 mod plc_mirror;
+mod plc_rows;
 mod reader;
 #[doc(hidden)]
 pub mod sqlite_file;
@@ -51,6 +52,7 @@ mod writer;
 pub use database::{StoreError, StoreFault};
 pub use keys::StoredKey;
 pub use plc_mirror::{AppliedPage, MirrorTotals, PlcMirror, PlcMirrorReader, RefusedOperation};
+pub use plc_rows::MirroredOperation;
 pub use reader::StateReader;
 pub use store::{Options, Store, StoreState};
 

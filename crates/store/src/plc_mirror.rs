@@ -3,12 +3,15 @@
 //! | table | row |
 //! |---|---|
 //! | `mirror` | one: the directory, the number of the last operation that was read, how many were accepted and refused |
-//! | `operation` | an accepted operation: its DID, its place in the history of the account, its number in the directory, when the directory accepted it, the rotation key that signed it, whether it was nullified, its JSON |
+//! | `operation` | an accepted operation: its DID, its place in the history of the account, its number in the directory, when the directory accepted it, the rotation key that signed it, whether it was nullified, its CID, its JSON |
 //! | `refused` | an operation that breaks a rule: its number, its DID, the code of the rule, and a message |
 //!
 //! The operations of a page and its last number are stored in one transaction. So after any end of the process the
 //! mirror continues after the last page that was stored: without a gap, and without a repetition. Every row of
 //! `operation` has a checksum, as SQLite has none.
+//!
+//! Rows of version 1 have no CID and no indexes by number and time; the next process that opens the file for writing adds
+//! them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -82,12 +85,15 @@ impl PlcMirror {
         create_if_missing(path, directory)?;
         let connection = sqlite_file::open_writer(path)?;
         let prepare = || {
-            FORMAT.version_of(&connection)?;
+            let version = FORMAT.version_of(&connection)?;
             if fs::metadata(path)?.len() <= MAX_CHECKED_BYTES {
                 sqlite_file::check_pages(&connection)?;
             }
             sqlite_file::sync_commits(&connection, None)?;
             sqlite_file::use_log(&connection)?;
+            if version < FORMAT.version {
+                upgrade(&connection)?;
+            }
             let totals = read_totals(&connection)?;
             if totals.directory == directory {
                 Ok(totals)
@@ -189,8 +195,65 @@ fn append(history: &mut GrowingHistory<'_>, line: &ExportLine) -> Result<Vec<usi
 /// A mirror that is read, even while another process writes it.
 #[derive(Debug)]
 pub struct PlcMirrorReader {
-    path: Box<Path>,
-    connection: Connection,
+    pub(crate) path: Box<Path>,
+    pub(crate) connection: Connection,
+}
+
+/// Refuses a file of an earlier version, which lacks what readers need.
+fn check_version(connection: &Connection) -> Result<(), StoreFault> {
+    let (found, known) = (FORMAT.version_of(connection)?, FORMAT.version);
+    if found == known { Ok(()) } else { Err(StoreFault::EarlierMirror { found, known }) }
+}
+
+/// Brings a file of version 1 to the current one, in one transaction.
+fn upgrade(connection: &Connection) -> Result<(), StoreFault> {
+    let transaction = connection.unchecked_transaction()?;
+    transaction.execute_batch("ALTER TABLE operation RENAME TO earlier")?;
+    transaction.execute_batch(CREATE_OPERATION)?;
+    {
+        let mut select = transaction.prepare(SELECT_EARLIER)?;
+        let mut rows = select.query([])?;
+        while let Some(row) = rows.next()? {
+            let (did, number): (String, i64) = (row.get(0)?, row.get(1)?);
+            let damaged = || StoreFault::Damaged(format!("operation {number} of {did}"));
+            let (stored, json) = read_earlier(row).ok_or_else(damaged)?;
+            let sum = earlier_checksum(&did, number.cast_unsigned(), &stored, &json);
+            if sum != row.get::<_, i64>(7)? {
+                return Err(damaged());
+            }
+            write_operation(&transaction, &did, number as usize, stored.seq, &stored.accepted)?;
+        }
+    }
+    transaction.execute_batch("DROP TABLE earlier")?;
+    transaction.pragma_update(None, "user_version", FORMAT.version)?;
+    Ok(transaction.commit()?)
+}
+
+/// A row of version 1, and its JSON; `None` if it is damaged.
+fn read_earlier(row: &Row<'_>) -> Option<(StoredOperation, String)> {
+    let json: String = row.get(6).ok()?;
+    let operation = Operation::parse(json.as_bytes()).ok()?;
+    let accepted = AcceptedOperation {
+        cid: operation.cid(),
+        operation,
+        signer: row.get::<_, u32>(4).ok()? as usize,
+        created_at_micros: Some(row.get(3).ok()?),
+        nullified: row.get(5).ok()?,
+    };
+    Some((StoredOperation { seq: row.get::<_, i64>(2).ok()?.cast_unsigned(), accepted }, json))
+}
+
+fn earlier_checksum(did: &str, number: u64, stored: &StoredOperation, json: &str) -> i64 {
+    let StoredOperation { seq, accepted } = stored;
+    Checksum::of("operation")
+        .bytes(Some(did.as_bytes()))
+        .number(number)
+        .number(*seq)
+        .number(accepted.created_at_micros.unwrap_or_default().cast_unsigned())
+        .number(accepted.signer as u64)
+        .number(u64::from(accepted.nullified))
+        .bytes(Some(json.as_bytes()))
+        .to_integer()
 }
 
 impl PlcMirrorReader {
@@ -201,7 +264,7 @@ impl PlcMirrorReader {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         files::check_not_empty(path)?;
         let connection = sqlite_file::open_reader(path)?;
-        FORMAT.version_of(&connection).map_err(StoreError::at(path))?;
+        check_version(&connection).map_err(StoreError::at(path))?;
         Ok(Self { path: path.into(), connection })
     }
 
@@ -211,6 +274,11 @@ impl PlcMirrorReader {
     /// If it cannot be read.
     pub fn totals(&self) -> Result<MirrorTotals, StoreError> {
         read_totals(&self.connection).map_err(StoreError::at(&self.path))
+    }
+
+    /// The path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The history of an account, verified as a whole again; `None` if the mirror has no operation of it.
@@ -289,20 +357,20 @@ fn read_operation(
     did: &str,
     number: usize,
 ) -> Result<Option<StoredOperation>, StoreFault> {
-    let (seq, created): (i64, i64) = (row.get(1)?, row.get(2)?);
-    let (signer, nullified, json): (u32, bool, String) = (row.get(3)?, row.get(4)?, row.get(5)?);
-    let is_next = usize::try_from(row.get::<_, i64>(0)?) == Ok(number);
-    let Ok(operation) = Operation::parse(json.as_bytes()) else { return Ok(None) };
+    let raw = RawOperation::read(row)?;
+    let is_next = usize::try_from(raw.number) == Ok(number) && raw.did == did;
+    if !is_next || !raw.is_intact() {
+        return Ok(None);
+    }
+    let Ok(operation) = Operation::parse(raw.json.as_bytes()) else { return Ok(None) };
     let accepted = AcceptedOperation {
         cid: operation.cid(),
         operation,
-        signer: signer as usize,
-        created_at_micros: Some(created),
-        nullified,
+        signer: raw.signer as usize,
+        created_at_micros: Some(raw.created_at_micros),
+        nullified: raw.nullified,
     };
-    let sum = checksum(did, number, seq.cast_unsigned(), &accepted, &json);
-    let is_intact = is_next && sum == row.get::<_, i64>(6)?;
-    Ok(is_intact.then_some(StoredOperation { seq: seq.cast_unsigned(), accepted }))
+    Ok((accepted.cid.to_string() == raw.cid).then_some(StoredOperation { seq: raw.seq, accepted }))
 }
 
 fn write_operation(
@@ -312,34 +380,80 @@ fn write_operation(
     seq: u64,
     accepted: &AcceptedOperation,
 ) -> Result<(), StoreFault> {
-    let json = accepted.operation.to_json();
-    let sum = checksum(did, number, seq, accepted, &json);
-    let created = accepted.created_at_micros.unwrap_or_default();
+    let (json, cid) = (accepted.operation.to_json(), accepted.cid.to_string());
+    let raw = RawOperation {
+        did,
+        number: number as u64,
+        seq,
+        created_at_micros: accepted.created_at_micros.unwrap_or_default(),
+        signer: accepted.signer as u32,
+        nullified: accepted.nullified,
+        cid: &cid,
+        json: &json,
+        checksum: 0,
+    };
     let mut upsert = transaction.prepare_cached(UPSERT_OPERATION)?;
     upsert.execute(params![
-        did,
-        number as i64,
-        seq.cast_signed(),
-        created,
-        accepted.signer as i64,
-        accepted.nullified,
-        json,
-        sum
+        raw.did,
+        raw.number.cast_signed(),
+        raw.seq.cast_signed(),
+        raw.created_at_micros,
+        raw.signer,
+        raw.nullified,
+        raw.cid,
+        raw.json,
+        raw.sum()
     ])?;
     Ok(())
 }
 
-fn checksum(did: &str, number: usize, seq: u64, accepted: &AcceptedOperation, json: &str) -> i64 {
-    let created = accepted.created_at_micros.unwrap_or_default();
-    Checksum::of("operation")
-        .bytes(Some(did.as_bytes()))
-        .number(number as u64)
-        .number(seq)
-        .number(created.cast_unsigned())
-        .number(accepted.signer as u64)
-        .number(u64::from(accepted.nullified))
-        .bytes(Some(json.as_bytes()))
-        .to_integer()
+/// The columns of a row of `operation`, in the order of [`COLUMNS`].
+pub(crate) struct RawOperation<'r> {
+    pub(crate) did: &'r str,
+    pub(crate) number: u64,
+    pub(crate) seq: u64,
+    pub(crate) created_at_micros: i64,
+    pub(crate) signer: u32,
+    pub(crate) nullified: bool,
+    pub(crate) cid: &'r str,
+    pub(crate) json: &'r str,
+    checksum: i64,
+}
+
+impl<'r> RawOperation<'r> {
+    /// A row as it is stored, which may be damaged.
+    pub(crate) fn read(row: &'r Row<'_>) -> Result<Self, StoreFault> {
+        let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
+        Ok(Self {
+            did: text(0)?,
+            number: row.get::<_, i64>(1)?.cast_unsigned(),
+            seq: row.get::<_, i64>(2)?.cast_unsigned(),
+            created_at_micros: row.get(3)?,
+            signer: row.get(4)?,
+            nullified: row.get(5)?,
+            cid: text(6)?,
+            json: text(7)?,
+            checksum: row.get(8)?,
+        })
+    }
+
+    /// Whether the row is as it was written.
+    pub(crate) fn is_intact(&self) -> bool {
+        self.sum() == self.checksum
+    }
+
+    fn sum(&self) -> i64 {
+        Checksum::of("operation")
+            .bytes(Some(self.did.as_bytes()))
+            .number(self.number)
+            .number(self.seq)
+            .number(self.created_at_micros.cast_unsigned())
+            .number(u64::from(self.signer))
+            .number(u64::from(self.nullified))
+            .bytes(Some(self.cid.as_bytes()))
+            .bytes(Some(self.json.as_bytes()))
+            .to_integer()
+    }
 }
 
 fn insert_refused(transaction: &Connection, refused: &RefusedOperation) -> Result<(), StoreFault> {
@@ -387,15 +501,9 @@ fn create_if_missing(path: &Path, directory: &str) -> Result<(), StoreError> {
     fs::rename(&temporary, path).map_err(StoreError::at(path))
 }
 
-const SCHEMA: &str = "
-CREATE TABLE mirror (
-    id INTEGER PRIMARY KEY NOT NULL,
-    directory TEXT NOT NULL,
-    cursor INTEGER NOT NULL,
-    operations INTEGER NOT NULL,
-    refused INTEGER NOT NULL
-) STRICT;
-
+macro_rules! operation_table {
+    () => {
+        "
 CREATE TABLE operation (
     did TEXT NOT NULL,
     number INTEGER NOT NULL,
@@ -403,11 +511,33 @@ CREATE TABLE operation (
     created INTEGER NOT NULL,
     signer INTEGER NOT NULL,
     nullified INTEGER NOT NULL,
+    cid TEXT NOT NULL,
     json TEXT NOT NULL,
     checksum INTEGER NOT NULL,
     PRIMARY KEY (did, number)
 ) STRICT;
 
+CREATE UNIQUE INDEX operation_seq ON operation (seq);
+
+CREATE INDEX operation_created ON operation (created);
+"
+    };
+}
+
+const CREATE_OPERATION: &str = operation_table!();
+
+const SCHEMA: &str = concat!(
+    "
+CREATE TABLE mirror (
+    id INTEGER PRIMARY KEY NOT NULL,
+    directory TEXT NOT NULL,
+    cursor INTEGER NOT NULL,
+    operations INTEGER NOT NULL,
+    refused INTEGER NOT NULL
+) STRICT;
+",
+    operation_table!(),
+    "
 CREATE TABLE refused (
     seq INTEGER PRIMARY KEY NOT NULL,
     did TEXT NOT NULL,
@@ -416,10 +546,14 @@ CREATE TABLE refused (
 ) STRICT;
 
 CREATE INDEX refused_did ON refused (did);
-";
+"
+);
 
 /// Application id: `WPpl`.
-const FORMAT: FileFormat = FileFormat { application_id: 0x5750_706c, version: 1, schema: SCHEMA };
+const FORMAT: FileFormat = FileFormat { application_id: 0x5750_706c, version: 2, schema: SCHEMA };
+
+const SELECT_EARLIER: &str = "
+SELECT did, number, seq, created, signer, nullified, json, checksum FROM earlier";
 
 const SELECT_TOTALS: &str =
     "SELECT directory, cursor, operations, refused FROM mirror WHERE id = 0";
@@ -431,16 +565,89 @@ const UPDATE_TOTALS: &str = "
 UPDATE mirror SET cursor = ?1, operations = operations + ?2, refused = refused + ?3 WHERE id = 0";
 
 const SELECT_OPERATIONS: &str = "
-SELECT number, seq, created, signer, nullified, json, checksum FROM operation WHERE did = ?1
+SELECT did, number, seq, created, signer, nullified, cid, json, checksum FROM operation WHERE did = ?1
 ORDER BY number";
 
 const UPSERT_OPERATION: &str = "
-INSERT INTO operation (did, number, seq, created, signer, nullified, json, checksum)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+INSERT INTO operation (did, number, seq, created, signer, nullified, cid, json, checksum)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
 ON CONFLICT (did, number)
-DO UPDATE SET seq = ?3, created = ?4, signer = ?5, nullified = ?6, json = ?7, checksum = ?8";
+DO UPDATE SET seq = ?3, created = ?4, signer = ?5, nullified = ?6, cid = ?7, json = ?8, checksum = ?9";
 
 const INSERT_REFUSED: &str =
     "INSERT OR REPLACE INTO refused (seq, did, code, message) VALUES (?1, ?2, ?3, ?4)";
 
 const SELECT_REFUSED: &str = "SELECT seq, code, message FROM refused WHERE did = ?1 ORDER BY seq";
+
+#[cfg(test)]
+mod tests {
+    use atproto::plc::{AccountData, UnsignedOperation, Update};
+
+    use super::*;
+
+    /// A mirror of version 1 with one row, whose JSON has the order of keys of that version.
+    fn earlier(path: &Path) -> (DidBuf, Operation) {
+        let genesis =
+            UnsignedOperation::Update(Update { data: AccountData::default(), prev: None });
+        let operation = genesis.with_signature([7; 64]);
+        let did = operation.did().unwrap();
+        let json =
+            operation.to_json().replacen("{\"sig\":", "{\"type\":\"plc_operation\",\"sig\":", 1);
+        let json = json.replacen(",\"type\":\"plc_operation\"", "", 1);
+        let accepted = AcceptedOperation {
+            cid: operation.cid(),
+            operation: operation.clone(),
+            signer: 0,
+            created_at_micros: Some(5),
+            nullified: false,
+        };
+        let stored = StoredOperation { seq: 9, accepted };
+        let sum = earlier_checksum(did.as_str(), 0, &stored, &json);
+        let fill = |connection: &Connection| {
+            connection.execute(INSERT_TOTALS, ["https://plc.directory"])?;
+            connection.execute_batch(
+                "DROP TABLE operation; CREATE TABLE operation (did TEXT NOT NULL, number INTEGER NOT NULL, seq INTEGER \
+                 NOT NULL, created INTEGER NOT NULL, signer INTEGER NOT NULL, nullified INTEGER NOT NULL, json TEXT NOT \
+                 NULL, checksum INTEGER NOT NULL, PRIMARY KEY (did, number)) STRICT",
+            )?;
+            connection.execute(
+                "INSERT INTO operation VALUES (?1, 0, 9, 5, 0, 0, ?2, ?3)",
+                params![did.as_str(), json, sum],
+            )?;
+            Ok(())
+        };
+        let temporary = FileFormat { version: 1, ..FORMAT }.create_temporary(path, fill).unwrap();
+        fs::rename(temporary, path).unwrap();
+        (did, operation)
+    }
+
+    #[test]
+    fn a_mirror_of_version_1_is_brought_to_the_current_one_by_a_writer_and_refused_to_readers() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plc.sqlite");
+        let (did, operation) = earlier(&path);
+        let fault = PlcMirrorReader::open(&path).unwrap_err().fault;
+        assert_eq!(fault, StoreFault::EarlierMirror { found: 1, known: 2 });
+        drop(PlcMirror::open(&path, "https://plc.directory").unwrap());
+        let reader = PlcMirrorReader::open(&path).unwrap();
+        let [row] = &reader.operations(did.as_str()).unwrap()[..] else { panic!("one row") };
+        assert_eq!((row.seq, &row.cid), (9, &operation.cid().to_string()));
+        assert_eq!(row.json, operation.to_json());
+        assert_eq!(reader.operations_after_time(4, 9).unwrap(), [row.clone()]);
+        assert_eq!(reader.operations_after_place("", 0, 9).unwrap(), [row.clone()]);
+    }
+
+    #[test]
+    fn a_damaged_row_of_version_1_stops_the_upgrade_which_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plc.sqlite");
+        earlier(&path);
+        let damage = sqlite_file::open_writer(&path).unwrap();
+        damage.execute("UPDATE operation SET created = 6", []).unwrap();
+        drop(damage);
+        for _ in 0..2 {
+            let fault = PlcMirror::open(&path, "https://plc.directory").unwrap_err().fault;
+            assert!(matches!(fault, StoreFault::Damaged(_)), "{fault}");
+        }
+    }
+}

@@ -2,6 +2,7 @@
 //!
 //! | module | verifies |
 //! |---|---|
+//! | [`checkpoint`] | a signed root over all histories of a did:plc directory, and proofs of single ones |
 //! | [`collections`] | a slice of a repository that proves all records of some collections |
 //! | [`commit`] | a commit object against the key of its account |
 //! | [`identity`] | nothing by itself: the signing keys of accounts, from DID documents and key files |
@@ -40,6 +41,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod checkpoint;
 pub mod collections;
 pub mod commit;
 mod flagged;

@@ -59,13 +59,26 @@ impl ExportLine {
     pub fn parse(json: &[u8]) -> Result<Self, OperationFault> {
         let fields: LineFields<'_> = serde_json::from_slice(json)?;
         let seq = fields.seq.ok_or(OperationFault::Missing("seq"))?;
-        let did = fields.did.as_deref().ok_or(OperationFault::Missing("did"))?;
-        let did: DidBuf = did.parse().map_err(|_| OperationFault::Field("did"))?;
-        Ok(Self { seq, stated: fields.stated(&did), did })
+        fields.numbered(seq)
+    }
+
+    /// Reads a line of an export by time, which has no number, and gives it this one.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_unnumbered(json: &[u8], seq: u64) -> Result<Self, OperationFault> {
+        let fields: LineFields<'_> = serde_json::from_slice(json)?;
+        fields.numbered(seq)
     }
 }
 
 impl LineFields<'_> {
+    fn numbered(&self, seq: u64) -> Result<ExportLine, OperationFault> {
+        let did = self.did.as_deref().ok_or(OperationFault::Missing("did"))?;
+        let did: DidBuf = did.parse().map_err(|_| OperationFault::Field("did"))?;
+        Ok(ExportLine { seq, stated: self.stated(&did), did })
+    }
+
     fn stated(&self, did: &DidBuf) -> Result<StatedOperation, OperationFault> {
         let operation = self.operation.ok_or(OperationFault::Missing("operation"))?;
         let cid = self.cid.as_deref().ok_or(OperationFault::Missing("cid"))?;

@@ -1,4 +1,8 @@
 //! Operations as JSON: one struct has the fields of all types, all optional, so that every field is accounted for.
+//!
+//! A directory keeps operations as `jsonb` of PostgreSQL, which orders keys by their length and then by their bytes, as DAG-CBOR
+//! does; its JavaScript moves keys that are numbers to the front. The same order is written here, so that the text of an
+//! operation is the directory's.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,16 +11,22 @@ use std::marker::PhantomData;
 use codec::Cid;
 use data_encoding::BASE64URL_NOPAD;
 use serde::de::{Error, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{
     AccountData, LegacyCreate, Operation, OperationFault, Service, UnsignedOperation, Update,
 };
+use crate::syntax::Did;
 
 /// The fields of an operation: all present ones have their kinds, and none is repeated.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Fields {
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    sig: Option<String>,
+    /// The outer is `None` if the field is missing, the inner if it is null.
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    prev: Option<Option<String>>,
     #[serde(
         rename = "type",
         deserialize_with = "present",
@@ -24,11 +34,9 @@ pub(super) struct Fields {
     )]
     kind: Option<String>,
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    rotation_keys: Option<Vec<String>>,
+    handle: Option<String>,
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    verification_methods: Option<Entries<String>>,
-    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    also_known_as: Option<Vec<String>>,
+    service: Option<String>,
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     services: Option<Entries<Service>>,
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
@@ -36,14 +44,11 @@ pub(super) struct Fields {
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     recovery_key: Option<String>,
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    handle: Option<String>,
+    also_known_as: Option<Vec<String>>,
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    service: Option<String>,
-    /// The outer is `None` if the field is missing, the inner if it is null.
+    rotation_keys: Option<Vec<String>>,
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    prev: Option<Option<String>>,
-    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    sig: Option<String>,
+    verification_methods: Option<Entries<String>>,
 }
 
 /// Reads a field that is present: null is not the same as missing.
@@ -61,9 +66,54 @@ impl Operation {
         serde_json::from_slice::<Fields>(json)?.try_into()
     }
 
-    /// The JSON, on one line.
+    /// The JSON, on one line, with the text and the order of keys of a directory.
     pub fn to_json(&self) -> String {
         serde_json::to_string(&Fields::from(self)).expect("text, lists and maps of text have JSON")
+    }
+}
+
+impl AccountData {
+    /// The JSON of the data of an account, as a directory answers `/data`.
+    pub fn to_json(&self, did: Did<'_>) -> String {
+        let data = Data {
+            did: did.as_str(),
+            verification_methods: Ordered(&self.verification_methods),
+            rotation_keys: &self.rotation_keys,
+            also_known_as: &self.also_known_as,
+            services: Ordered(&self.services),
+        };
+        serde_json::to_string(&data).expect("text, lists and maps of text have JSON")
+    }
+
+    /// The account's keys in the order of a directory.
+    pub fn ordered_verification_methods(&self) -> impl Iterator<Item = (&str, &str)> {
+        let entries = in_directory_order(&self.verification_methods).into_iter();
+        entries.map(|(id, key)| (id.as_str(), key.as_str()))
+    }
+
+    /// The account's services in the order of a directory.
+    pub fn ordered_services(&self) -> impl Iterator<Item = (&str, &Service)> {
+        in_directory_order(&self.services).into_iter().map(|(id, service)| (id.as_str(), service))
+    }
+}
+
+/// The fields of the data of an account.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Data<'d> {
+    did: &'d str,
+    verification_methods: Ordered<'d, String>,
+    rotation_keys: &'d [String],
+    also_known_as: &'d [String],
+    services: Ordered<'d, Service>,
+}
+
+/// A map that is written in the order of a directory.
+struct Ordered<'m, V>(&'m BTreeMap<String, V>);
+
+impl<V: Serialize> Serialize for Ordered<'_, V> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(in_directory_order(self.0))
     }
 }
 
@@ -176,8 +226,26 @@ impl From<&Operation> for Fields {
 }
 
 /// A map without repeated keys.
-#[derive(Serialize)]
 struct Entries<V>(BTreeMap<String, V>);
+
+impl<V: Serialize> Serialize for Entries<V> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        Ordered(&self.0).serialize(to)
+    }
+}
+
+/// The entries of a map in the order of a directory.
+fn in_directory_order<V>(map: &BTreeMap<String, V>) -> Vec<(&String, &V)> {
+    let mut entries: Vec<_> = map.iter().collect();
+    entries.sort_by_cached_key(|(key, _)| (array_index(key).unwrap_or(u32::MAX), key.len()));
+    entries
+}
+
+/// The number that JavaScript takes a key for: 0 to 2³² − 2, in its only form.
+fn array_index(key: &str) -> Option<u32> {
+    let is_number = key == "0" || !key.starts_with(['0', '+']);
+    key.parse().ok().filter(|number| is_number && *number < u32::MAX)
+}
 
 impl<'de, V: Deserialize<'de>> Deserialize<'de> for Entries<V> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {

@@ -1,17 +1,17 @@
-//! `wireproof plc mirror`: reads the export of a directory, and verifies and stores every operation.
+//! `wireproof plc mirror`: reads the export and the stream of a directory, and verifies and stores every operation.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use atproto::plc::ExportLine;
+use base::StopSignal;
 use clap::{Args, ValueHint};
+use directory::{MirrorError, MirrorNews, MirrorOptions, MirrorRun};
 use net::http::Url;
-use net::plc_export::{ExportError, PAGE_LINES, PlcExport};
 use serde::Serialize;
 use store::{PlcMirror, RefusedOperation};
-use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::failure::Failure;
+use crate::interrupt::Shutdown;
 use crate::log::{self, Level};
 use crate::network::{self, ContactArgs, Network, NetworkArgs};
 use crate::output::Output;
@@ -32,6 +32,10 @@ pub(crate) struct MirrorArgs {
     /// The directory whose export is read [default: the directory of --plc].
     #[arg(long, value_name = "URL")]
     url: Option<Url>,
+    /// Do not end: read the directory's stream, /export/stream, and store new operations until Ctrl-C or SIGTERM. Pages of the
+    /// export are read where the stream ends, is missing, is silent or skips a number.
+    #[arg(long)]
+    follow: bool,
     /// Maximum number of requests per second.
     #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = network::rate)]
     max_rate: f64,
@@ -49,79 +53,93 @@ pub(super) fn run(args: &MirrorArgs, output: Output) -> Result<(), Failure> {
     let network = Network::open_with_contact(&args.network, &args.contact, &named)?;
     let directory = args.url.clone().unwrap_or(network.directory);
     let mirror = PlcMirror::open(&args.to, &network::origin(&directory))?;
-    let export = PlcExport::new(network.http, directory);
-    let mut run = MirrorRun { export, mirror, requests: 0, accepted: 0, refused: 0 };
-    let from = run.mirror.totals().cursor;
-    let mut progress = ProgressLine::new();
-    let ended = network::runtime()?.block_on(run.run(args.max_rate, &mut progress));
-    progress.end();
-    ended?;
+    let mut options = MirrorOptions::default();
+    options.max_rate = args.max_rate;
+    let from = mirror.totals().cursor;
+    let ended = network::runtime()?.block_on(async {
+        let mut run = MirrorRun::new(network.http, directory, mirror, options);
+        let ended = if args.follow { follow(&mut run).await } else { catch_up(&mut run).await };
+        ended.map(|()| run)
+    });
+    let run = ended?;
     output.document(&MirrorSummary::new(&run, from), args.json, MirrorSummary::to_text)?;
-    match run.refused {
+    match run.counts().refused {
         0 => Ok(()),
         count => Err(Failure::Refused(format!("{count} operations were refused"))),
     }
 }
 
-/// A run that reads pages.
-struct MirrorRun {
-    export: PlcExport,
-    mirror: PlcMirror,
-    requests: u64,
-    accepted: u64,
-    refused: u64,
+/// Reads pages up to the last one.
+async fn catch_up(run: &mut MirrorRun) -> Result<(), Failure> {
+    let mut progress = ProgressLine::new();
+    let mut named = 0;
+    let ended = run
+        .catch_up(&mut |news| match news {
+            MirrorNews::Stored { cursor, counts, refused } => {
+                progress.step(format!("{} operations, at {cursor}", counts.accepted));
+                progress.suspend(|| report_refused(refused, &mut named));
+            }
+            other => progress.suspend(|| report(&other)),
+        })
+        .await;
+    progress.end();
+    ended.map_err(failure)
 }
 
-impl MirrorRun {
-    /// Reads pages up to the last one.
-    async fn run(&mut self, max_rate: f64, progress: &mut ProgressLine) -> Result<(), Failure> {
-        let mut turns = interval(Duration::from_secs_f64(1.0 / max_rate));
-        turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let from = self.mirror.totals().cursor;
-        loop {
-            turns.tick().await;
-            let cursor = self.mirror.totals().cursor;
-            progress.step(format!("{} operations, at {cursor}", self.accepted));
-            let lines = progress.during(self.page(cursor)).await?;
-            if lines.is_empty() && cursor == from {
-                turns.tick().await;
-                self.requests += 1;
-                return Ok(self.export.check_reaches(cursor).await?);
-            }
-            let applied = self.mirror.apply(&lines)?;
-            self.accepted += applied.accepted;
-            progress.suspend(|| self.report(&applied.refused));
-            self.refused += applied.refused.len() as u64;
-            if lines.len() < PAGE_LINES {
-                return Ok(());
-            }
-        }
-    }
+/// Stores new operations until a signal.
+async fn follow(run: &mut MirrorRun) -> Result<(), Failure> {
+    let stop = StopSignal::new();
+    let shutdown = Shutdown::listen(stop.clone(), STOP_LIMIT, || ())?;
+    let mut named = 0;
+    let mut told = |news: MirrorNews<'_>| match news {
+        MirrorNews::Stored { refused, .. } => report_refused(refused, &mut named),
+        other => report(&other),
+    };
+    run.follow(&stop, &mut told).await.map_err(failure)?;
+    // A run that follows ends by a signal only: both are an orderly end.
+    let _ = shutdown.result();
+    Ok(())
+}
 
-    /// The page after a number. An outage is passed over some times.
-    async fn page(&mut self, after: u64) -> Result<Vec<ExportLine>, ExportError> {
-        let mut delay = FIRST_RETRY;
-        for _ in 1..ATTEMPTS {
-            self.requests += 1;
-            match self.export.page(after).await {
-                Err(error) if error.is_retryable() => sleep(delay).await,
-                result => return result,
-            }
-            delay = MAX_RETRY.min(2 * delay);
-        }
-        self.requests += 1;
-        self.export.page(after).await
+fn failure(error: MirrorError) -> Failure {
+    match error {
+        MirrorError::Export(error) => error.into(),
+        MirrorError::Store(error) => error.into(),
+        other => Failure::Local(other.to_string()),
     }
+}
 
-    /// Names the first refused operations; the mirror has all of them.
-    fn report(&self, refused: &[RefusedOperation]) {
-        let left = NAMED_REFUSALS.saturating_sub(self.refused) as usize;
-        for RefusedOperation { seq, did, code, message } in refused.iter().take(left) {
-            let text = format!("{did}: operation {seq} is refused ({code}): {message}");
-            // If standard error is closed, the exit code remains.
-            let _ = log::print(Level::Warning, &text);
-        }
+/// Names the first refused operations; the mirror has all of them.
+fn report_refused(refused: &[RefusedOperation], named: &mut usize) {
+    let left = NAMED_REFUSALS.saturating_sub(*named);
+    *named += refused.len();
+    for RefusedOperation { seq, did, code, message } in refused.iter().take(left) {
+        let text = format!("{did}: operation {seq} is refused ({code}): {message}");
+        // If standard error is closed, the exit code remains.
+        let _ = log::print(Level::Warning, &text);
     }
+}
+
+fn report(news: &MirrorNews<'_>) {
+    let (level, text) = match news {
+        MirrorNews::Streaming(cursor) => (Level::Info, format!("streaming after {cursor}")),
+        MirrorNews::StreamEnded(fault) => (Level::Info, format!("the stream ended: {fault}")),
+        MirrorNews::StreamStalled => {
+            (Level::Warning, "the stream was silent while the export had operations".to_owned())
+        }
+        MirrorNews::LeftOut(count) => (
+            Level::Warning,
+            format!("the stream left {count} operations out so far, which the export had"),
+        ),
+        MirrorNews::NoStream(error) => {
+            (Level::Info, format!("no stream, so pages are read: {error}"))
+        }
+        MirrorNews::PageFailed(error, delay) => {
+            (Level::Warning, format!("{error}; again in {} s", delay.as_secs()))
+        }
+        _ => return,
+    };
+    let _ = log::print(level, &text);
 }
 
 /// The report, as JSON and text, of a run.
@@ -132,8 +150,11 @@ struct MirrorSummary {
     from: u64,
     cursor: u64,
     request_count: u64,
+    stream_count: u64,
     accepted_count: u64,
     refused_count: u64,
+    /// Operations that a stream left out and the export had.
+    left_out_count: u64,
     /// Operations of all runs.
     stored_accepted_count: u64,
     stored_refused_count: u64,
@@ -141,14 +162,16 @@ struct MirrorSummary {
 
 impl MirrorSummary {
     fn new(run: &MirrorRun, from: u64) -> Self {
-        let totals = run.mirror.totals();
+        let (totals, counts) = (run.mirror().totals(), run.counts());
         Self {
             directory: totals.directory.clone(),
             from,
             cursor: totals.cursor,
-            request_count: run.requests,
-            accepted_count: run.accepted,
-            refused_count: run.refused,
+            request_count: counts.requests,
+            stream_count: counts.streams,
+            accepted_count: counts.accepted,
+            refused_count: counts.refused,
+            left_out_count: counts.left_out,
             stored_accepted_count: totals.operations,
             stored_refused_count: totals.refused,
         }
@@ -168,15 +191,14 @@ impl MirrorSummary {
     }
 }
 
-/// Attempts at a page, and the delays between them, which double: two minutes in all.
-const ATTEMPTS: u32 = 8;
-const FIRST_RETRY: Duration = Duration::from_secs(1);
-const MAX_RETRY: Duration = Duration::from_secs(60);
-
 /// Refused operations that a run names.
-const NAMED_REFUSALS: u64 = 100;
+const NAMED_REFUSALS: usize = 100;
+
+/// Maximum time from a signal to the end.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 const EXAMPLES: &str = "\
 Examples:
   wireproof plc mirror --to plc.sqlite --contact ops@example.com
+  wireproof plc mirror --to plc.sqlite --contact ops@example.com --follow
   wireproof plc mirror --to plc.sqlite --url http://localhost:2582 --development";

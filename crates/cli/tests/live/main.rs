@@ -23,6 +23,7 @@
 //! | `nostr_relays` | `nostr follow`, honest and hostile relays |
 //! | `metrics` | the endpoints: metrics, health, readiness |
 //! | `packaging` | the systemd unit and the compose file |
+//! | `plc_directories` | mirrors that follow, served mirrors, checkpoints and differences |
 //! | `plc_mirrors` | `plc mirror`, and the answers from its file |
 //! | `readme` | the tasks of the README, as printed |
 //! | `reload` | SIGHUP |
@@ -67,6 +68,7 @@ mod nostr_deliveries;
 mod nostr_relays;
 mod operations;
 mod packaging;
+mod plc_directories;
 mod plc_mirrors;
 #[cfg(feature = "full")]
 mod queries;

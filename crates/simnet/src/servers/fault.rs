@@ -263,8 +263,7 @@ impl InjectionPoint {
     /// Whether `server` has this injection point.
     pub fn exists_on(self, server: Server) -> bool {
         match self {
-            Self::Connection | Self::Request => true,
-            Self::Upgrade | Self::Frame => server != Server::Plc,
+            Self::Connection | Self::Request | Self::Upgrade | Self::Frame => true,
             Self::Event => matches!(server, Server::Pds(_) | Server::Relay(_)),
             Self::Repository | Self::Blob | Self::Handle => matches!(server, Server::Pds(_)),
             Self::Document => server == Server::Plc,

@@ -28,6 +28,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use super::fault::Fault;
 use super::http::{self, HttpRequest, HttpResponse, QueryParams, XrpcError, error, into_response};
 use super::network::{NetworkState, now};
+use super::plc_stream::ExportStream;
 use super::request_limits::BeyondLimit;
 use super::spec::Server;
 use super::streamer::{self, StreamSetup};
@@ -227,15 +228,20 @@ impl ServerContext {
     }
 
     /// The stream at this path; `None` if there is none.
-    fn stream(&self, path: &str, request: &HttpRequest) -> Option<Result<StreamSetup, XrpcError>> {
+    fn stream(&self, path: &str, request: &HttpRequest) -> Option<Result<Stream, XrpcError>> {
         let (network, server) = (&self.network, self.server);
-        match (server, path) {
+        let events = match (server, path) {
             (Server::Pds(_) | Server::Relay(_), "/xrpc/com.atproto.sync.subscribeRepos") => {
                 Some(subscribe_repos::stream(network, server, &QueryParams::of(request)))
             }
             (Server::Jetstream(_), _) => jetstream::stream(network, server, request),
+            (Server::Plc, "/export/stream") => {
+                let export = ExportStream::of(network, request);
+                return Some(export.map(Stream::Export));
+            }
             _ => None,
-        }
+        };
+        events.map(|setup| setup.map(Stream::Events))
     }
 
     fn document(&self, request: &HttpRequest) -> HttpResponse {
@@ -292,7 +298,7 @@ impl ServerContext {
     fn upgrade(
         &self,
         request: &mut HttpRequest,
-        setup: StreamSetup,
+        setup: Stream,
         limit: &Arc<WriteLimit>,
     ) -> Result<HttpResponse, XrpcError> {
         let key = request.headers().get(SEC_WEBSOCKET_KEY).map(|key| key.as_bytes().to_vec());
@@ -320,7 +326,7 @@ impl ServerContext {
     async fn run_stream(
         mut self,
         io: TokioIo<hyper::upgrade::Upgraded>,
-        setup: StreamSetup,
+        setup: Stream,
         limit: &WriteLimit,
     ) {
         if let Some(bytes) = self.network.faults.due(self.server, Fault::Cut) {
@@ -328,8 +334,14 @@ impl ServerContext {
         }
         let config = WebSocketConfig::default().max_message_size(Some(MAX_READER_MESSAGE));
         let mut socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
+        let run = async {
+            match setup {
+                Stream::Events(setup) => streamer::run(&mut socket, setup).await,
+                Stream::Export(export) => export.run(&mut socket).await,
+            }
+        };
         tokio::select! {
-            () = streamer::run(&mut socket, setup) => {}
+            () = run => {}
             _ = self.closed.changed() => {}
         }
         // Before the connection ends with the socket, so that a reader that sees the end sees the count.
@@ -337,6 +349,13 @@ impl ServerContext {
             self.network.faults.count(self.server, Fault::Cut);
         }
     }
+}
+
+/// A stream to a reader.
+enum Stream {
+    Events(StreamSetup),
+    /// The operations of the directory.
+    Export(ExportStream),
 }
 
 /// A 429 response that does not say for how long.

@@ -56,6 +56,7 @@ mod network;
 mod odd_list;
 mod plc;
 mod plc_export;
+mod plc_stream;
 mod population;
 mod repository_host;
 mod request_limits;

@@ -1,4 +1,4 @@
-//! The PLC directory: `/{did}`, `/{did}/data`, `/{did}/log`, `/{did}/log/audit`, `/{did}/log/last`, `/export`.
+//! The PLC directory: `/{did}`, `/{did}/data`, `/{did}/log`, `/{did}/log/audit`, `/{did}/log/last`, `/export`, `/export/stream`.
 //!
 //! Operations are signed and DIDs are the hashes of genesis operations, so the logs verify like the live directory's.
 

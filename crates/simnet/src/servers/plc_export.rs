@@ -21,6 +21,8 @@ pub(super) struct ExportLog {
     numbered: HashMap<usize, usize>,
     /// Lines that were added and have no number yet.
     added: Vec<Value>,
+    /// Streams after a lower number are refused.
+    stream_begins: u64,
 }
 
 #[derive(Debug)]
@@ -41,6 +43,11 @@ impl ExportLog {
     /// Adds a line, which gets its number unless it has one.
     pub(super) fn add(&mut self, line: Value) {
         self.added.push(line);
+    }
+
+    /// Lets streams begin after this number or a later one.
+    pub(super) fn begin_streams(&mut self, seq: u64) {
+        self.stream_begins = seq;
     }
 
     /// Forgets all numbers and the lines that were added.
@@ -77,6 +84,22 @@ impl ExportLog {
         };
         self.entries.push(ExportEntry { seq, content });
     }
+}
+
+/// The lines of the stream after a number, at most `count`, with their numbers.
+pub(super) fn lines_after(network: &NetworkState, after: u64, count: usize) -> Vec<(u64, String)> {
+    let mut log = network.export.lock().expect(super::fault::UNPOISONED);
+    log.update(network);
+    let first = log.entries.partition_point(|entry| entry.seq <= after);
+    let entries = log.entries[first..].iter().take(count);
+    entries.map(|entry| (entry.seq, line(network, entry).to_string())).collect()
+}
+
+/// The numbers between which a stream may begin: that of the oldest operation that it may have, and of the newest.
+pub(super) fn stream_range(network: &NetworkState) -> (u64, u64) {
+    let mut log = network.export.lock().expect(super::fault::UNPOISONED);
+    log.update(network);
+    (log.stream_begins, log.entries.last().map_or(0, |entry| entry.seq))
 }
 
 /// The response to `/export`.

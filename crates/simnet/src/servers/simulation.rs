@@ -348,6 +348,11 @@ impl Simulation {
         self.network.export.lock().expect(UNPOISONED).add(line);
     }
 
+    /// Lets streams of the directory begin after this number or a later one only; earlier cursors are outdated.
+    pub fn begin_export_streams(&self, seq: u64) {
+        self.network.export.lock().expect(UNPOISONED).begin_streams(seq);
+    }
+
     /// Begins the numbers of the export again, without the lines that were added to it.
     pub fn restart_export(&self) {
         self.network.export.lock().expect(UNPOISONED).restart();

@@ -230,7 +230,7 @@ const BATCH_LEN: usize = 64;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Injects the enabled faults into the frames of one reader.
-struct FaultInjector<'n> {
+pub(super) struct FaultInjector<'n> {
     faults: &'n Faults,
     server: Server,
     random: Random,
@@ -246,7 +246,7 @@ struct FaultInjector<'n> {
 
 /// The state of the stream after a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+pub(super) enum Outcome {
     /// The stream continues.
     Continue,
     /// It ends with a close frame.
@@ -256,14 +256,18 @@ enum Outcome {
 }
 
 impl<'n> FaultInjector<'n> {
-    fn new(network: &'n NetworkState, server: Server, has_cursor: bool) -> Self {
+    pub(super) fn new(network: &'n NetworkState, server: Server, has_cursor: bool) -> Self {
         let random = Seed::new(network.spec.seed, "mischief").stream(0);
         let (faults, delayed) = (&network.faults, Vec::new());
         Self { faults, server, random, frames: 0, delayed, has_cursor, last_seq: 0 }
     }
 
     /// Applies the enabled faults to the messages of one event.
-    fn inject(&mut self, encoding: &dyn Encoding, messages: &mut Vec<Message>) -> Outcome {
+    pub(super) fn inject(
+        &mut self,
+        encoding: &dyn Encoding,
+        messages: &mut Vec<Message>,
+    ) -> Outcome {
         if messages.is_empty() || (self.faults.none_enabled() && self.delayed.is_empty()) {
             return Outcome::Continue;
         }
