@@ -13,6 +13,7 @@ mod http_body;
 mod jetstream;
 mod json;
 mod judge;
+mod labels;
 mod loopback;
 mod negentropy;
 mod nostr;
@@ -58,6 +59,7 @@ pub const TARGETS: &[Target] = &[
     Target::new("jetstream", jetstream::run),
     Target::new("json", json::run),
     Target::new("judge", judge::run),
+    Target::new("labels", labels::run),
     Target::new("negentropy", negentropy::run),
     Target::new("nostr_relay", nostr_relay::run),
     Target::new("plc", plc::run),

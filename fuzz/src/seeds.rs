@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use ::nostr::example;
+use atproto::label::{Labels, UnsignedLabel};
 use simnet::hostile::{CaseSet, InputKind, Spec};
 
 use crate::driver::MAX_INPUT_BYTES;
@@ -33,6 +34,7 @@ fn made(target: &str) -> Vec<Vec<u8>> {
     match target {
         "frame" | "judge" => frames(),
         "car" | "repository" => cases(InputKind::Repo),
+        "labels" => vec![labels()],
         "http_body" => (0..4).map(|framing| [&[framing][..], RESPONSE].concat()).collect(),
         "jetstream" => vec![jetstream(0, JETSTREAM_1), jetstream(3, JETSTREAM_2)],
         "websocket" => vec![b"\0\x82\x05hello\x88\0".to_vec(), b"\xff\x05\x02hello\0\0".to_vec()],
@@ -47,6 +49,20 @@ fn made(target: &str) -> Vec<Vec<u8>> {
         _ if target.starts_with("nostr_") => vec![example::JSON.as_bytes().to_vec()],
         _ => Vec::new(),
     }
+}
+
+/// A message of two labels.
+fn labels() -> Vec<u8> {
+    let label = UnsignedLabel {
+        src: "did:web:a.test",
+        uri: "did:web:b.test",
+        val: "spam",
+        cts: "2026-01-01T00:00:00Z",
+        ..UnsignedLabel::default()
+    };
+    let negation = UnsignedLabel { neg: Some(true), exp: Some("2026-02-01T00:00:00Z"), ..label };
+    let labels = [label, negation].map(|label| label.with_signature(&[7; 64]));
+    Labels { seq: 7, labels: labels.iter().map(Vec::as_slice).collect() }.to_frame()
 }
 
 /// The last frame of every hostile case.

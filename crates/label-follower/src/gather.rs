@@ -58,11 +58,11 @@ impl Batch {
 
     /// The messages of the items, decoded; of items that are none, `None`.
     pub(crate) fn decode(&self) -> Vec<Option<Result<LabelMessage<'_>, FrameError>>> {
-        let decode = |item| match item {
+        let decoded = self.items.iter().map(|item| match item {
             ClientItem::Message { bytes, .. } => Some(LabelMessage::decode(bytes)),
             ClientItem::Text | ClientItem::Notice(..) | ClientItem::Reset => None,
-        };
-        self.items.iter().map(decode).collect()
+        });
+        decoded.collect()
     }
 }
 

@@ -97,7 +97,7 @@ fn received<'a>(messages: &[Decoded<'a>], service: Option<&'a str>) -> Vec<Recei
         Some(Ok(LabelMessage::Labels(labels))) => Some(&labels.labels),
         _ => None,
     });
-    labels.flatten().map(|bytes| ReceivedLabel { bytes, service }).collect()
+    labels.flatten().copied().map(|bytes| ReceivedLabel { bytes, service }).collect()
 }
 
 fn judge_items(

@@ -117,7 +117,7 @@ impl KeyTable {
     }
 
     /// Looks up the keys of a labeler that is followed, until there is an answer. Whether its key has changed.
-    async fn look_up_service(&self, did: Did<'_>, is_forced: bool) -> bool {
+    async fn look_up_service(&self, did: Did<'_>, mut is_forced: bool) -> bool {
         let mut delay = self.min_refresh;
         loop {
             match self.look_up(did, is_forced).await {
@@ -126,6 +126,8 @@ impl KeyTable {
                     self.status.warn("keys", || format!("the keys of a labeler: {error}"));
                 }
             }
+            // The failure is cached.
+            is_forced = true;
             sleep(delay).await;
             delay = (delay * 2).min(MAX_RETRY_DELAY);
         }
@@ -162,11 +164,10 @@ impl KeyTable {
         if before == current {
             return Ok(false);
         }
-        if let Some(before) = before {
-            entry.keys.earlier.retain(|key| Some(*key) != current && *key != before);
-            entry.keys.earlier.insert(0, before);
-            entry.keys.earlier.truncate(MAX_EARLIER_KEYS);
-        }
+        let earlier = &mut entry.keys.earlier;
+        earlier.retain(|key| Some(*key) != current && Some(*key) != before);
+        earlier.splice(..0, before);
+        earlier.truncate(MAX_EARLIER_KEYS);
         self.is_changed.fetch_or(entry.is_followed, Relaxed);
         Ok(true)
     }
