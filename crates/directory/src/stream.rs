@@ -1,4 +1,4 @@
-//! `/export/stream`: new operations to WebSockets, after those that a client has missed.
+//! `/export/stream`: operations to WebSockets: the missed ones of a client, then new ones.
 //!
 //! One task looks for new operations in the mirror and encodes them once for all clients. A client that is further behind reads
 //! the mirror page by page, so a slow one delays nobody and needs no memory.
