@@ -108,7 +108,9 @@ impl Tail {
             }
         }
         let page = self.readers.with(|mirror| mirror.operations_after(seq, PAGE))?;
-        let upto = page.last().map_or(seq, |last| last.seq);
+        let last = page.last().map_or(seq, |last| last.seq);
+        // The numbers after the last line of a page that is not full are of refused operations.
+        let upto = if page.len() < PAGE { last.max(newest) } else { last };
         Ok((page.iter().map(line).collect(), upto))
     }
 
