@@ -12,6 +12,7 @@
 
 mod accounts;
 mod answer;
+mod body;
 mod bundles;
 mod checkpoint;
 mod diff;

@@ -8,7 +8,6 @@ use std::time::Duration;
 use base::{StopSignal, now_micros};
 use bytes::Bytes;
 use data_encoding::BASE64URL_NOPAD;
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW, CONTENT_TYPE, ETAG,
@@ -23,9 +22,11 @@ use net::server_places::{Connections, PeerAddress, Place, accept_tcp};
 use net::websocket_server::{switching, upgrade_key};
 use store::StoreError;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::answer::{Answer, HOME, answer};
+use crate::body::AnswerBody;
 use crate::readers::Readers;
 use crate::route::Route;
 use crate::stream::{self, Start, Tail};
@@ -44,6 +45,8 @@ pub struct Options {
     pub max_streams: usize,
     /// Maximum number of streams of one address. Default: 100.
     pub max_streams_per_address: usize,
+    /// Maximum number of answers of more than 256 KiB that clients take at a time. Default: 64.
+    pub max_large_answers: usize,
     /// Age of the oldest operation that a stream begins with, as at the reference server. Default: 7 days.
     pub stream_window: Duration,
 }
@@ -57,6 +60,7 @@ impl Options {
             max_connections: 1024,
             max_streams: 1_000,
             max_streams_per_address: 100,
+            max_large_answers: 64,
             stream_window: Duration::from_secs(7 * 86_400),
         }
     }
@@ -90,6 +94,9 @@ struct Shared {
     readers: Arc<Readers>,
     tail: Tail,
     streams: Arc<ClientPlaces>,
+    large_answers: Arc<ClientPlaces>,
+    /// Pages that are read at a time: a page takes a thread and a reader of the mirror.
+    pages: Semaphore,
 }
 
 impl Server {
@@ -106,7 +113,11 @@ impl Server {
         let address = listener.local_addr().map_err(failed)?;
         let (max, of_address) = (options.max_streams, options.max_streams_per_address);
         let streams = ClientPlaces::with_address_limit(max, of_address, MIN_IDLE);
-        let shared = Shared { options, directory, readers, tail, streams };
+        let max = options.max_large_answers;
+        let large_answers = ClientPlaces::with_address_limit(max, max.div_ceil(8), RESPONSE_LIMIT);
+        let pages = Semaphore::new(MAX_PAGES);
+        let shared =
+            Shared { options, directory, readers, tail, streams, large_answers, pages };
         Ok(Self { listener, address, shared: Arc::new(shared) })
     }
 
@@ -170,7 +181,7 @@ async fn respond(
     shared: &Arc<Shared>,
     mut request: Request<Incoming>,
     address: PeerAddress,
-) -> (Response<Full<Bytes>>, Option<Opened>) {
+) -> (Response<AnswerBody>, Option<Opened>) {
     let route = Route::of(request.uri().path(), request.uri().query());
     if let Some(refused) = refused_method(shared, request.method()) {
         return (refused, None);
@@ -180,21 +191,34 @@ async fn respond(
         return match opened {
             Ok((place, start)) => {
                 let upgrade = hyper::upgrade::on(&mut request);
-                (switching(&key), Some(Opened { upgrade, place, start }))
+                let switching = switching(&key).map(|_| AnswerBody::default());
+                (switching, Some(Opened { upgrade, place, start }))
             }
-            Err(answer) => (response(answer, None), None),
+            Err(answer) => (response(answer, None, None), None),
         };
     }
-    let condition = request.headers().get(IF_NONE_MATCH);
     let answered = match route {
-        // A page is a thousand rows, so it gets a thread.
-        Route::Export(_) => {
-            let shared = shared.clone();
-            spawn_blocking(move || read(&shared, &route)).await.unwrap_or_else(|_| Answer::failed())
-        }
+        Route::Export(_) => page(shared, route).await,
         _ => read(shared, &route),
     };
-    (response(answered, condition), None)
+    let place = match answered.body.len() {
+        LARGE_BYTES.. => shared.large_answers.take(address).map(Some),
+        _ => Some(None),
+    };
+    let condition = request.headers().get(IF_NONE_MATCH);
+    let response = match place {
+        Some(place) => response(answered, condition, place),
+        None => response(Answer::message(503, "all places for large answers are in use"), None, None),
+    };
+    (response, None)
+}
+
+/// A page of the export, which is a thousand rows, so it gets a thread.
+async fn page(shared: &Arc<Shared>, route: Route) -> Answer {
+    // The semaphore is never closed.
+    let _permit = shared.pages.acquire().await;
+    let shared = shared.clone();
+    spawn_blocking(move || read(&shared, &route)).await.unwrap_or_else(|_| Answer::failed())
 }
 
 /// The answer from the mirror.
@@ -221,11 +245,11 @@ fn open_stream(
 }
 
 /// The response to a request that reads nothing, by its method.
-fn refused_method(shared: &Shared, method: &Method) -> Option<Response<Full<Bytes>>> {
+fn refused_method(shared: &Shared, method: &Method) -> Option<Response<AnswerBody>> {
     match *method {
         Method::GET | Method::HEAD => None,
         Method::OPTIONS => {
-            let mut response = response(Answer::json(204, String::new()), None);
+            let mut response = response(Answer::json(204, String::new()), None, None);
             let headers = response.headers_mut();
             headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET,HEAD"));
             Some(response)
@@ -235,18 +259,23 @@ fn refused_method(shared: &Shared, method: &Method) -> Option<Response<Full<Byte
                 "this is a mirror, which takes no operations: send them to {}",
                 shared.directory
             );
-            let mut response = response(Answer::message(405, &message), None);
+            let mut response = response(Answer::message(405, &message), None, None);
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
             Some(response)
         }
     }
 }
 
-fn response(answer: Answer, condition: Option<&HeaderValue>) -> Response<Full<Bytes>> {
+fn response(
+    answer: Answer,
+    condition: Option<&HeaderValue>,
+    place: Option<ClientPlace>,
+) -> Response<AnswerBody> {
     let Answer { status, content_type, body } = answer;
     let tag = entity_tag(&body);
     let is_known = status == 200 && condition.is_some_and(|condition| matches(condition, &tag));
-    let mut response = Response::new(Full::new(if is_known { Bytes::new() } else { body.into() }));
+    let bytes = if is_known { Bytes::new() } else { body.into() };
+    let mut response = Response::new(AnswerBody::new(bytes, place));
     let status = if is_known { 304 } else { status };
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
     let headers = response.headers_mut();
@@ -285,6 +314,12 @@ const IDLE_LIMIT: Duration = Duration::from_secs(15);
 
 /// Maximum time from an answer to the end of the next one.
 const RESPONSE_LIMIT: Duration = Duration::from_secs(60);
+
+/// Size in bytes from which an answer is large.
+const LARGE_BYTES: usize = 256 << 10;
+
+/// Maximum number of pages that are read at a time.
+const MAX_PAGES: usize = 16;
 
 /// Maximum size of the headers of a request in bytes.
 const MAX_HEADER_BYTES: usize = 16 << 10;

@@ -1,4 +1,4 @@
-//! `/export/stream`: new operations to WebSockets, after those that a client has missed.
+//! `/export/stream`: operations to WebSockets: the missed ones of a client, then new ones.
 //!
 //! One task looks for new operations in the mirror and encodes them once for all clients. A client that is further behind reads
 //! the mirror page by page, so a slow one delays nobody and needs no memory.
@@ -108,7 +108,9 @@ impl Tail {
             }
         }
         let page = self.readers.with(|mirror| mirror.operations_after(seq, PAGE))?;
-        let upto = page.last().map_or(seq, |last| last.seq);
+        let last = page.last().map_or(seq, |last| last.seq);
+        // The numbers after the last line of a page that is not full are of refused operations.
+        let upto = if page.len() < PAGE { last.max(newest) } else { last };
         Ok((page.iter().map(line).collect(), upto))
     }
 

@@ -1,6 +1,5 @@
 //! `plc mirror --follow`, `plc serve`, `plc checkpoint`, `plc prove` and `plc diff` with the directory of a simulated network.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -71,11 +70,10 @@ impl Running {
         self.0.wait().unwrap();
     }
 
-    /// The first line of its output.
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        BufReader::new(self.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        line
+    /// The first document of its output.
+    fn document(&mut self) -> Value {
+        let documents = serde_json::Deserializer::from_reader(self.0.stdout.take().unwrap());
+        documents.into_iter::<Value>().next().unwrap().unwrap()
     }
 }
 
@@ -143,7 +141,7 @@ fn serve(file: &Path) -> (Running, String) {
         plc(&["serve", "--json", "--stream-days", "36500", "--listen", "127.0.0.1:0", "--from"])
             .arg(file),
     );
-    let document: Value = serde_json::from_str(&server.line()).unwrap();
+    let document = server.document();
     schemas::check("plc-serve", &document);
     let url = document["url"].as_str().unwrap().replace("127.0.0.1", "localhost");
     (server, url)

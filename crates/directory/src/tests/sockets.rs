@@ -145,6 +145,34 @@ async fn a_stream_has_the_missed_operations_and_then_the_new_ones_without_a_gap(
 }
 
 #[tokio::test]
+async fn a_cursor_before_refused_operations_gets_the_next_one_at_once() {
+    let whole = reference::mirror(1000);
+    let all = crate::Answer::to(&whole.reader(), "/export", Some("after=0")).unwrap();
+    let lines = parse_lines(&all.body);
+    let (mirror, next) = (TestMirror::new(), &lines[22..23]);
+    mirror.apply(&lines[..5]);
+    let refused = lines[5..9].iter().map(|line| atproto::plc::ExportLine {
+        stated: Err(atproto::plc::OperationFault::Type),
+        ..line.clone()
+    });
+    let refused: Vec<_> = refused.collect();
+    let mut writer = store::PlcMirror::open(&mirror.path(), "https://plc.directory").unwrap();
+    assert_eq!(writer.apply(&refused).unwrap().refused.len(), 4);
+    drop(writer);
+    let server =
+        TestServer::start(&mirror, |options| options.stream_window = Duration::from_secs(1 << 40))
+            .await;
+    let cursor = format!("?cursor={}", lines[6].seq);
+    let add = async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        mirror.apply(next);
+    };
+    let stream = tokio::time::timeout(Duration::from_secs(5), server.stream(&cursor, 1));
+    let (streamed, ()) = tokio::join!(stream, add);
+    assert_eq!(parse_lines(&streamed.expect("at once").0[0]), next);
+}
+
+#[tokio::test]
 async fn cursors_of_the_future_and_of_long_ago_are_refused_by_name() {
     let mirror = reference::mirror(1000);
     let server = TestServer::start(&mirror, |_| {}).await;

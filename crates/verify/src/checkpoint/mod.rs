@@ -12,7 +12,6 @@
 //! other operations; it fixes what its operator saw.
 //!
 //! ```
-//! use wireproof::atproto::syntax::DidBuf;
 //! use wireproof::crypto::{Curve, SecretKey};
 //! use wireproof::verify::checkpoint::{Expected, MerkleTree, UnsignedCheckpoint};
 //!
