@@ -43,9 +43,7 @@ impl Batch {
     }
 
     fn has_room(&self) -> bool {
-        self.items.len() < BATCH_ITEMS
-            && self.bytes < BATCH_BYTES
-            && self.labels < BATCH_LABELS
+        self.items.len() < BATCH_ITEMS && self.bytes < BATCH_BYTES && self.labels < BATCH_LABELS
     }
 
     fn push(&mut self, item: ClientItem) {

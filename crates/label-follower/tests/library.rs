@@ -152,8 +152,8 @@ async fn a_label_of_another_labeler_counts_if_it_proves() {
 #[tokio::test(flavor = "multi_thread")]
 async fn labels_of_many_sources_that_cannot_be_looked_up_hold_up_no_other_label() {
     let labeler = labeler(0);
-    let foreign = |port: usize| {
-        let src = format!("did:web:localhost%3A{port}");
+    let foreign = |number: usize| {
+        let src = format!("did:web:labels{number}.test");
         let (cts, val) = ("2026-01-01T00:00:00Z", "spam");
         let label = UnsignedLabel { src: &src, uri: SUBJECT, val, cts, ..Default::default() };
         labeler.sign(&label)

@@ -197,10 +197,9 @@ fn files_of_labels_prove_again_with_the_keys_of_their_time() {
     };
     let proved = verify(&["--line-keys"]);
     assert!(proved.status.success(), "{}", stderr(&proved));
-    assert_eq!(codes(&lines(&proved)), ["verified"; 300]);
-    let keys: BTreeSet<String> = { lines(&proved).iter() }
-        .map(|line| line["key"].as_str().unwrap().to_owned())
-        .collect();
+    let proved = lines(&proved);
+    assert_eq!(codes(&proved), ["verified"; 300]);
+    let keys: BTreeSet<&str> = proved.iter().map(|line| line["key"].as_str().unwrap()).collect();
     assert_eq!(keys.len(), 3);
     assert_eq!(verify(&[]).status.code(), Some(1), "the present key signed none of them");
 }
