@@ -91,6 +91,8 @@ pub enum MirrorNews<'n> {
     StreamEnded(&'n PlcStreamFault),
     /// The stream was silent while the directory had operations.
     StreamStalled,
+    /// The stream skipped numbers up to this one, which the export does not have yet: pages are read until it has.
+    ExportBehind(u64),
     /// The stream left operations out, so many by now.
     LeftOut(u64),
     /// The directory has no stream at the moment.
@@ -235,8 +237,11 @@ impl MirrorRun {
             let (lines, end) = gather(&mut stream, first).await;
             for run in lines.chunk_by(|line, next| next.seq == line.seq + 1) {
                 let begins = run.first().map_or(expected, |line| line.seq);
-                if begins > expected.saturating_add(1) && begins > self.cursor() {
-                    self.compare(begins, news).await?;
+                let is_skipped = begins > expected.saturating_add(1) && begins > self.cursor();
+                if is_skipped && !self.compare(begins, news).await? {
+                    news(MirrorNews::ExportBehind(begins));
+                    stream.close().await;
+                    return Ok(StreamEnd::Stalled);
                 }
                 self.apply(run, news)?;
                 expected = run.last().map_or(expected, |line| line.seq);
@@ -247,27 +252,30 @@ impl MirrorRun {
         }
     }
 
-    /// Stores the operations before a number that a stream has skipped to, if the export has some.
+    /// Stores the operations before a number that a stream has skipped to, if the export has some. Whether the export reaches the
+    /// number: one that is behind the stream cannot say.
     async fn compare(
         &mut self,
         until: u64,
         news: &mut impl FnMut(MirrorNews<'_>),
-    ) -> Result<(), MirrorError> {
-        while self.cursor() < until - 1 {
+    ) -> Result<bool, MirrorError> {
+        let mut attempts = COMPARISONS;
+        while attempts > 0 {
             let lines = self.request(news, None).await?;
             let left_out: Vec<ExportLine> =
                 lines.iter().filter(|line| line.seq < until).cloned().collect();
             if left_out.is_empty() {
-                return Ok(());
+                attempts -= 1;
+            } else {
+                self.apply(&left_out, news)?;
+                self.counts.left_out += left_out.len() as u64;
+                news(MirrorNews::LeftOut(self.counts.left_out));
             }
-            self.apply(&left_out, news)?;
-            self.counts.left_out += left_out.len() as u64;
-            news(MirrorNews::LeftOut(self.counts.left_out));
-            if left_out.len() < lines.len() || lines.len() < PAGE_LINES {
-                return Ok(());
+            if lines.last().is_some_and(|last| last.seq >= until) {
+                return Ok(true);
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Reads pages up to the last one.
@@ -391,6 +399,9 @@ impl Backoff {
 const ATTEMPTS: u32 = 8;
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const MAX_RETRY: Duration = Duration::from_secs(60);
+
+/// Number of pages without news that are read for a number that a stream has skipped to.
+const COMPARISONS: u32 = 3;
 
 /// Maximum delay that a directory can request.
 const MAX_REQUESTED_DELAY: Duration = Duration::from_secs(3600);

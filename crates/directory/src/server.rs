@@ -116,8 +116,7 @@ impl Server {
         let max = options.max_large_answers;
         let large_answers = ClientPlaces::with_address_limit(max, max.div_ceil(8), RESPONSE_LIMIT);
         let pages = Semaphore::new(MAX_PAGES);
-        let shared =
-            Shared { options, directory, readers, tail, streams, large_answers, pages };
+        let shared = Shared { options, directory, readers, tail, streams, large_answers, pages };
         Ok(Self { listener, address, shared: Arc::new(shared) })
     }
 
@@ -208,7 +207,9 @@ async fn respond(
     let condition = request.headers().get(IF_NONE_MATCH);
     let response = match place {
         Some(place) => response(answered, condition, place),
-        None => response(Answer::message(503, "all places for large answers are in use"), None, None),
+        None => {
+            response(Answer::message(503, "all places for large answers are in use"), None, None)
+        }
     };
     (response, None)
 }

@@ -127,6 +127,10 @@ fn report(news: &MirrorNews<'_>) {
         MirrorNews::StreamStalled => {
             (Level::Warning, "the stream was silent while the export had operations".to_owned())
         }
+        MirrorNews::ExportBehind(seq) => (
+            Level::Info,
+            format!("the stream skipped to {seq}, which the export does not have yet"),
+        ),
         MirrorNews::LeftOut(count) => (
             Level::Warning,
             format!("the stream left {count} operations out so far, which the export had"),
