@@ -92,6 +92,24 @@ faults! {
     OldRev "old-rev" Request 1..=30,
     /// A page of a list has entries that name no account or host, and others with optional values of no use.
     OddEntries "odd-entries" Request 0..=0,
+    /// A page of a list has its first entry twice.
+    ListRepeats "list-repeats" Request 0..=0,
+    /// The cursor of the next page of a list is the cursor of the page, or the first one.
+    ListStuck "list-stuck" Request 0..=0,
+    /// A list has an account that nobody has.
+    ListUnserved "list-unserved" Request 0..=0,
+    /// A list lacks its first entry.
+    ListOmits "list-omits" Request 0..=0,
+    /// A list states revisions that are the amount of days older than the current ones.
+    ListOldRev "list-old-rev" Request 1..=30,
+    /// A list states inactive accounts as active.
+    ListActive "list-active" Request 0..=0,
+    /// The status of an account is answered for another account.
+    StatusOther "status-other" Request 0..=0,
+    /// An account that the host does not have is active.
+    UnknownActive "unknown-active" Request 0..=0,
+    /// The headers of an answer leave more requests than their limit has.
+    RateHeaders "rate-headers" Request 0..=0,
     /// A request is redirected to an address of a private network.
     PrivateRedirect "private-redirect" Request 0..=0,
     /// The server has no `getBlocks`.
@@ -112,6 +130,64 @@ faults! {
     BombRepo "bomb-repo" Repository 4096..=4096,
     /// A repository has one more commit, correctly signed, whose revision is the amount of days ahead.
     FutureRepo "future-repo" Repository 365..=3650,
+    /// A repository has a commit that is the amount of days older than the newest one, correctly signed.
+    OldRepo "old-repo" Repository 1..=30,
+    /// The commit of a repository is signed with a key of nobody.
+    ForeignRepo "foreign-repo" Repository 0..=0,
+    /// The tree of a repository has a root without records, correctly signed.
+    OddTree "odd-tree" Repository 0..=0,
+    /// A repository lacks its last record.
+    RepoWithoutRecord "repo-without-record" Repository 0..=0,
+    /// A byte of the last block of a repository is wrong.
+    DamagedRepo "damaged-repo" Repository 0..=0,
+    /// The repositories of inactive accounts are served.
+    ServesInactive "serves-inactive" Repository 0..=0,
+    /// The repository of an active account is refused.
+    RefusesRepo "refuses-repo" Repository 0..=0,
+    /// The proof of a record lacks the root of the tree.
+    RecordWithoutNode "record-without-node" Repository 0..=0,
+    /// A record is said to be missing.
+    RecordDenied "record-denied" Repository 0..=0,
+    /// A `#commit` lacks `prevData`.
+    NoPrevData "no-prev-data" Event 0..=0,
+    /// A `#commit` has the `prevData` of another tree.
+    WrongPrevData "wrong-prev-data" Event 0..=0,
+    /// A `#commit` names another preceding revision.
+    WrongSince "wrong-since" Event 0..=0,
+    /// An update or a deletion of a `#commit` does not name the replaced record.
+    OpWithoutPrev "op-without-prev" Event 0..=0,
+    /// A `#commit` lacks its last operation.
+    HiddenOp "hidden-op" Event 0..=0,
+    /// A `#commit` lacks the root of its tree.
+    EventWithoutNode "event-without-node" Event 0..=0,
+    /// A `#commit` lacks the record of a create or an update.
+    EventWithoutRecord "event-without-record" Event 0..=0,
+    /// A byte of a block of a `#commit` is wrong.
+    WrongHash "wrong-hash" Event 0..=0,
+    /// A `#commit` is marked `tooBig`.
+    TooBig "too-big" Event 0..=0,
+    /// The time of a `#commit` is not a datetime.
+    WrongTime "wrong-time" Event 0..=0,
+    /// A `#commit` is sent again as the next event.
+    RepeatedCommit "repeated-commit" Event 0..=0,
+    /// The handle of an `#identity` is not a handle.
+    MalformedHandle "malformed-handle" Event 0..=0,
+    /// A `#sync` has the amount of bytes of blocks that it does not need.
+    LargeSync "large-sync" Event 10_000..=20_000,
+    /// An `#account` of an active account has the status `takendown`.
+    ContradictoryAccount "contradictory-account" Event 0..=0,
+    /// An `#account` says the opposite.
+    OppositeAccount "opposite-account" Event 0..=0,
+    /// A stream with a cursor starts with the next event.
+    IgnoredCursor "ignored-cursor" Upgrade 0..=0,
+    /// A stream with a cursor is told that the cursor is outdated.
+    FalseOutdated "false-outdated" Upgrade 0..=0,
+    /// A frame of a stream with a cursor has another time than it had at first.
+    AlteredReplay "altered-replay" Frame 0..=0,
+    /// A frame of a stream with a cursor is skipped.
+    MissingReplay "missing-replay" Frame 0..=0,
+    /// A frame has the sequence number of the frame before it.
+    ReusedSeq "reused-seq" Frame 0..=0,
     /// A record of an account is missing in the archive.
     WithheldRecord "withheld-record" History 0..=0,
     /// A record of an account has another value in the archive.
@@ -157,6 +233,8 @@ pub enum InjectionPoint {
     Upgrade,
     /// A frame of a stream.
     Frame,
+    /// An event of a kind that the fault alters, when a server adds it to its log.
+    Event,
     /// A request for anything but a stream.
     Request,
     /// A request for a repository, or for blocks of it.
@@ -179,6 +257,7 @@ impl InjectionPoint {
         match self {
             Self::Connection | Self::Request => true,
             Self::Upgrade | Self::Frame => server != Server::Plc,
+            Self::Event => matches!(server, Server::Pds(_) | Server::Relay(_)),
             Self::Repository | Self::Handle => matches!(server, Server::Pds(_)),
             Self::Document => server == Server::Plc,
             Self::History | Self::Segment | Self::Plan => matches!(server, Server::Jetstream(_)),

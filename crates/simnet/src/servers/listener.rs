@@ -11,7 +11,8 @@ use std::time::Duration;
 use http_body_util::{BodyExt, Limited};
 use hyper::Method;
 use hyper::header::{
-    CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE,
+    CONNECTION, HeaderName, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
+    UPGRADE,
 };
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -165,6 +166,7 @@ impl ServerContext {
                     }
                     _ => context.response(request, &limit),
                 };
+                let response = context.with_rate_headers(response);
                 let response = http::dated(response, context.network.now());
                 context.network.traffic.count_answer(context.server, response.status().as_u16());
                 tokio::time::sleep(delay).await;
@@ -179,6 +181,17 @@ impl ServerContext {
             _ = connection => {}
             _ = closed.changed() => {}
         }
+    }
+
+    /// An answer whose headers leave more requests than their limit has, if that is due.
+    fn with_rate_headers(&self, response: HttpResponse) -> HttpResponse {
+        if response.status() == 101 || self.inject(Fault::RateHeaders).is_none() {
+            return response;
+        }
+        let headers = [("ratelimit-limit", "10"), ("ratelimit-remaining", "11")];
+        headers.into_iter().fold(response, |response, (name, value)| {
+            http::with_header(response, HeaderName::from_static(name), value)
+        })
     }
 
     /// The time after which a request is answered.

@@ -36,6 +36,8 @@
 
 mod account_changes;
 mod account_index;
+mod altered_event;
+mod altered_repository;
 mod archive_stream;
 mod attack;
 mod event;

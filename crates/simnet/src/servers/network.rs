@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::account_index::{AccountIndex, AccountSlot, ListedAccount};
+use super::altered_event;
 use super::event::NetworkEvent;
 use super::event_log::{EventLog, LogEntry, Numbering};
 use super::fault::{Faults, UNPOISONED};
@@ -242,8 +243,12 @@ impl NetworkState {
     /// Appends an event to the logs of a PDS and of all relays and Jetstreams.
     fn publish(&self, host: usize, event: NetworkEvent) {
         let event = Arc::new(event);
-        let readers = self.relays.iter().chain(&self.jetstreams);
-        self.pds.get(host).into_iter().chain(readers).for_each(|log| log.append(&event));
+        let pds = self.pds.get(host).map(|log| (Server::Pds(host), log));
+        let relays = self.relays.iter().enumerate();
+        let relays = relays.map(|(number, log)| (Server::Relay(number), log));
+        let signed = pds.into_iter().chain(relays);
+        signed.for_each(|(server, log)| altered_event::append(&self.faults, server, log, &event));
+        self.jetstreams.iter().for_each(|log| log.append(&event));
     }
 
     /// Publishes events that no account of the network wrote.

@@ -11,6 +11,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
+use super::altered_event;
 use super::event_log::{EventLog, LogEntry, LogReader, ReadResult};
 use super::fault::{Fault, Faults};
 use super::network::NetworkState;
@@ -51,18 +52,20 @@ pub(super) struct StreamSetup {
     /// the prelude.
     pub(super) reader: Option<LogReader>,
     pub(super) encoding: Box<dyn Encoding>,
+    /// Whether the reader has sent a cursor.
+    pub(super) has_cursor: bool,
 }
 
 /// Streams until either end closes the connection.
 pub(super) async fn run(socket: &mut Socket, setup: StreamSetup) {
-    let StreamSetup { network, server, prelude, reader, encoding } = setup;
+    let StreamSetup { network, server, prelude, reader, encoding, has_cursor } = setup;
     for message in prelude {
         if socket.send(message).await.is_err() {
             return;
         }
     }
     if let Some((log, reader)) = network.event_log(server).zip(reader) {
-        let injector = FaultInjector::new(&network, server);
+        let injector = FaultInjector::new(&network, server, has_cursor);
         let max_backlog = network.spec.max_backlog;
         let streamer = Streamer { log, encoding, injector, reader, max_backlog, is_live: false };
         let pings = pings(network.spec.ping_interval);
@@ -235,6 +238,10 @@ struct FaultInjector<'n> {
     frames: u64,
     /// Messages to be sent after the next ones.
     delayed: Vec<Message>,
+    /// Whether the reader has sent a cursor.
+    has_cursor: bool,
+    /// The last sequence number.
+    last_seq: i64,
 }
 
 /// The state of the stream after a frame.
@@ -249,9 +256,10 @@ enum Outcome {
 }
 
 impl<'n> FaultInjector<'n> {
-    fn new(network: &'n NetworkState, server: Server) -> Self {
+    fn new(network: &'n NetworkState, server: Server, has_cursor: bool) -> Self {
         let random = Seed::new(network.spec.seed, "mischief").stream(0);
-        Self { faults: &network.faults, server, random, frames: 0, delayed: Vec::new() }
+        let (faults, delayed) = (&network.faults, Vec::new());
+        Self { faults, server, random, frames: 0, delayed, has_cursor, last_seq: 0 }
     }
 
     /// Applies the enabled faults to the messages of one event.
@@ -260,6 +268,9 @@ impl<'n> FaultInjector<'n> {
             return Outcome::Continue;
         }
         let delayed = std::mem::take(&mut self.delayed);
+        if self.has_cursor {
+            self.alter_replay(messages);
+        }
         self.alter(encoding, messages);
         messages.extend(delayed);
         self.frames += 1;
@@ -267,6 +278,7 @@ impl<'n> FaultInjector<'n> {
     }
 
     fn alter(&mut self, encoding: &dyn Encoding, messages: &mut Vec<Message>) {
+        self.reuse_seq(messages);
         if self.inject_fault(Fault::WrongMessage).is_some() {
             messages.iter_mut().for_each(swap_type);
         }
@@ -291,6 +303,37 @@ impl<'n> FaultInjector<'n> {
         }
         if self.inject_fault(Fault::UnknownOperation).is_some() {
             messages.insert(0, encoding.unknown_message(true));
+        }
+    }
+
+    fn alter_replay(&mut self, messages: &mut Vec<Message>) {
+        if self.inject_fault(Fault::MissingReplay).is_some() {
+            messages.clear();
+        }
+        if self.inject_fault(Fault::AlteredReplay).is_some() {
+            for message in messages {
+                let altered = match message {
+                    Message::Binary(frame) => altered_event::with_other_time(frame),
+                    _ => None,
+                };
+                if let Some(altered) = altered {
+                    *message = Message::binary(altered);
+                }
+            }
+        }
+    }
+
+    /// Gives a frame the number of the frame before it.
+    fn reuse_seq(&mut self, messages: &mut [Message]) {
+        for message in messages {
+            let Message::Binary(frame) = message else { continue };
+            let seq = altered_event::seq(frame);
+            let is_due = self.last_seq > 0 && self.inject_fault(Fault::ReusedSeq).is_some();
+            let altered = is_due.then(|| altered_event::with_seq(frame, self.last_seq)).flatten();
+            match altered {
+                Some(altered) => *message = Message::binary(altered),
+                None => self.last_seq = seq.unwrap_or(self.last_seq),
+            }
         }
     }
 

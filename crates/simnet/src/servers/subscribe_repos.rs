@@ -6,6 +6,7 @@ use atproto::event::{ErrorFrame, Event, Header, Info, Unknown};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::event_log::{LogEntry, Start};
+use super::fault::Fault;
 use super::http::{QueryParams, XrpcError, error};
 use super::network::NetworkState;
 use super::spec::Server;
@@ -24,16 +25,24 @@ pub(super) fn stream(
         _ => network.spec.pds_cursor_policy,
     };
     let log = network.event_log(server).expect("a server with a log");
-    let (prelude, position) = match log.start(cursor.map_err(invalid)?, policy) {
+    let cursor = cursor.map_err(invalid)?;
+    let has_cursor = cursor.is_some();
+    let injected = |fault| has_cursor && network.faults.inject(server, fault).is_some();
+    let cursor = cursor.filter(|_| !injected(Fault::IgnoredCursor));
+    let is_told = injected(Fault::FalseOutdated);
+    let (mut prelude, position) = match log.start(cursor, policy) {
         Start::At(position) => (vec![], Some(position)),
         Start::Outdated(position) => (vec![outdated()], Some(position)),
         Start::Future => {
             (vec![Frames.error_message("FutureCursor", "Cursor in the future.")], None)
         }
     };
+    if is_told && prelude.is_empty() {
+        prelude.push(outdated());
+    }
     let reader = position.map(|position| log.register_reader(position));
     let (network, encoding) = (network.clone(), Box::new(Frames));
-    Ok(StreamSetup { network, server, prelude, reader, encoding })
+    Ok(StreamSetup { network, server, prelude, reader, encoding, has_cursor })
 }
 
 fn outdated() -> Message {

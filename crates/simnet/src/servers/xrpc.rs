@@ -9,11 +9,12 @@ use hyper::header::HOST;
 use serde_json::{Value, json};
 
 use super::account_index::ListedAccount;
+use super::altered_repository;
 use super::archive_stream::{self, Coding};
 use super::fault::{Fault, UNPOISONED};
 use super::hosted_account::{AccountStatus, HostedAccount};
 use super::http::{self, HttpRequest, HttpResponse, QueryParams, XrpcError, error, into_response};
-use super::network::{NetworkState, lock, now};
+use super::network::{NetworkState, lock};
 use super::odd_list;
 use super::spec::Server;
 use crate::time::DAY_MICROS;
@@ -133,10 +134,16 @@ impl Endpoints<'_> {
     }
 
     fn status(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
-        let account = self.find(query)?;
+        let injected = |fault| self.network.faults.inject(self.server, fault).is_some();
+        let account = match self.find(query) {
+            Err(_) if injected(Fault::UnknownActive) => {
+                return Ok(ok(json!({ "did": query.required("did")?, "active": true })));
+            }
+            account => account?,
+        };
         let account = lock(&account);
-        let mut response =
-            json!({ "did": account.did(), "active": account.status == AccountStatus::Active });
+        let did = if injected(Fault::StatusOther) { OTHER_DID } else { account.did() };
+        let mut response = json!({ "did": did, "active": account.status == AccountStatus::Active });
         match account.status.as_str() {
             Some(word) => response["status"] = word.into(),
             None => response["rev"] = self.stated_rev(&account).to_string().into(),
@@ -166,11 +173,33 @@ impl Endpoints<'_> {
 
     /// A page of a list.
     fn list(&self, name: &str, entries: Vec<Value>, cursor: Option<usize>) -> HttpResponse {
-        let entries = match self.network.faults.inject(self.server, Fault::OddEntries) {
+        let mut entries = match self.network.faults.inject(self.server, Fault::OddEntries) {
             Some(_) => odd_list::with_odd_entries(entries),
             None => entries,
         };
+        let cursor = if name == "repos" { self.alter(&mut entries, cursor) } else { cursor };
         ok(with_cursor(json!({ name: entries }), cursor))
+    }
+
+    /// Alters a page of accounts by the enabled faults; returns the next position.
+    fn alter(&self, entries: &mut Vec<Value>, cursor: Option<usize>) -> Option<usize> {
+        let injected = |fault| self.network.faults.inject(self.server, fault);
+        if injected(Fault::ListRepeats).is_some() {
+            entries.extend(entries.first().cloned());
+        }
+        if injected(Fault::ListUnserved).is_some() {
+            entries.push(json!({ "did": OTHER_DID, "head": GUEST_HEAD, "rev": GUEST_REV }));
+        }
+        if injected(Fault::ListOmits).is_some() && !entries.is_empty() {
+            entries.remove(0);
+        }
+        if let Some(days) = injected(Fault::ListOldRev) {
+            entries.iter_mut().for_each(|entry| make_older(entry, days));
+        }
+        if injected(Fault::ListActive).is_some() {
+            entries.iter_mut().for_each(|entry| entry["active"] = true.into());
+        }
+        if injected(Fault::ListStuck).is_some() { Some(0) } else { cursor }
     }
 
     /// The guests that have a repository; the host's statements about it fit no repository.
@@ -225,11 +254,15 @@ impl Endpoints<'_> {
             });
         }
         let account = self.find(query)?;
-        let mut repository = active(lock(&account))?.repository.get().into_owned();
-        if let Some(days) = self.network.faults.inject(self.server, Fault::FutureRepo) {
-            repository.commit_like(now() + days * DAY_MICROS);
+        let account = lock(&account);
+        let injected = |fault| self.network.faults.inject(self.server, fault).is_some();
+        let is_served = account.status != AccountStatus::Active && injected(Fault::ServesInactive);
+        let account = if is_served { account } else { active(account)? };
+        if injected(Fault::RefusesRepo) {
+            return Err(error(400, "RepoNotFound", "Could not find repo"));
         }
-        let archive = repository.export_car().into();
+        let repository = account.repository.get().into_owned();
+        let archive = altered_repository::archive(self.network, self.server, repository);
         Ok(archive_stream::response(self.network, self.server, archive, coding))
     }
 
@@ -256,11 +289,16 @@ impl Endpoints<'_> {
         let (collection, rkey) = (query.required("collection")?, query.required("rkey")?);
         let account = self.find(query)?;
         let account = active(lock(&account))?;
-        Ok(http::bytes(
-            200,
-            archive_stream::CAR,
-            account.record_proof(&format!("{collection}/{rkey}")),
-        ))
+        let injected = |fault| self.network.faults.inject(self.server, fault).is_some();
+        if injected(Fault::RecordDenied) {
+            return Err(error(400, "RecordNotFound", "Could not locate record"));
+        }
+        let mut proof = account.record_proof(&format!("{collection}/{rkey}"));
+        if injected(Fault::RecordWithoutNode) {
+            let root = account.repository.get().tree().root();
+            proof = altered_repository::proof_without(&proof, root);
+        }
+        Ok(http::bytes(200, archive_stream::CAR, proof))
     }
 
     fn blocks(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
@@ -334,6 +372,18 @@ impl Endpoints<'_> {
 /// The commit and the revision that are listed for guests.
 const GUEST_HEAD: &str = "bafyreie5cvv4h45feadgeuwhbcutmh6t2ceseocckahdoe6uat64zmz454";
 const GUEST_REV: &str = "3jzfcijpj2z2a";
+
+/// An account that nobody has.
+const OTHER_DID: &str = "did:plc:otherotherotherotherothe";
+
+/// Sets back the revision of an entry.
+fn make_older(entry: &mut Value, days: u64) {
+    let rev = entry["rev"].as_str().and_then(|rev| Tid::parse(rev).ok());
+    if let Some(rev) = rev {
+        entry["rev"] =
+            Tid::new(rev.micros() - days * DAY_MICROS, rev.clock_id()).to_string().into();
+    }
+}
 
 fn list_entry(account: ListedAccount) -> Value {
     let mut list_entry = json!({

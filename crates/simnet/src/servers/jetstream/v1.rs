@@ -50,7 +50,7 @@ pub(super) fn stream(
     };
     let reader = Some(log.register_reader(encoding.start.position(log)));
     let (network, encoding) = (network.clone(), Box::new(encoding));
-    Ok(StreamSetup { network, server, prelude: Vec::new(), reader, encoding })
+    Ok(StreamSetup { network, server, prelude: Vec::new(), reader, encoding, has_cursor: false })
 }
 
 /// The encoding of version 1.

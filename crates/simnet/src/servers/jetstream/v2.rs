@@ -47,6 +47,7 @@ pub(super) fn stream(
         _ => {}
     }
     Ok(StreamSetup {
+        has_cursor: false,
         network: network.clone(),
         server,
         prelude,

@@ -1,0 +1,249 @@
+//! Connections to the stream of the host: live, and with cursors. Every wait and every buffer is bounded.
+
+use std::time::Duration;
+
+use atproto::event::{self, Decoder, Event};
+use net::firehose::FrameKind;
+use net::http::Url;
+use net::websocket::{DialFault, Dialer, Socket, SocketError, SocketMessage, SocketOptions};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::ask::Host;
+use crate::finding::Finding;
+use crate::now_micros;
+use crate::rule;
+use crate::sequence::{Arrival, Frame, METHOD};
+
+/// What was heard on one or several connections.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    pub(crate) arrivals: Vec<Arrival>,
+    /// The names of `#info` messages.
+    pub(crate) infos: Vec<String>,
+    /// The name of the error that ended the stream.
+    pub(crate) error: Option<String>,
+    /// Whether the connection was lost.
+    pub(crate) is_broken: bool,
+    /// Whether the stream was opened.
+    pub(crate) is_open: bool,
+    /// The first and the last number.
+    pub(crate) ends: Option<(i64, i64)>,
+    bytes: usize,
+}
+
+/// When to stop.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Until {
+    pub(crate) deadline: Instant,
+    /// Maximum time without a message once the wanted number was reached.
+    pub(crate) quiet: Duration,
+    /// Maximum time from then on.
+    pub(crate) tail: Duration,
+    /// The number to reach.
+    pub(crate) seq: Option<i64>,
+    pub(crate) max_messages: usize,
+}
+
+/// Listens to the live stream until the deadline; a stream that ends is opened again after its last event.
+pub(crate) async fn live(host: &Host, deadline: Instant) -> Heard {
+    let mut heard = Heard::default();
+    let (mut connection, mut ends) = (0, 0);
+    let until = Until {
+        deadline,
+        quiet: deadline.saturating_duration_since(Instant::now()),
+        tail: Duration::MAX,
+        seq: None,
+        max_messages: MAX_LIVE_MESSAGES,
+    };
+    while Instant::now() < deadline && !heard.is_full(&until) {
+        let cursor = heard.ends.map(|(_, last)| last).filter(|_| connection > 0);
+        let Some(mut socket) = open(host, cursor).await else { return heard };
+        heard.is_open = true;
+        let error = heard.read(&mut socket, connection, &until).await;
+        connection += 1;
+        match error {
+            None if heard.error.is_none() => return heard,
+            None => heard.judge_error(host),
+            Some(SocketError::Idle(time)) => {
+                let text = format!("no byte and no answer to pings for {} s", time.as_secs_f32());
+                host.note(
+                    Finding::of(&rule::SILENT_STREAM, METHOD, text).seen_by(command(host, cursor)),
+                );
+                return heard;
+            }
+            Some(SocketError::TooLarge(limit)) => {
+                let text = format!("a message of more than {limit} bytes");
+                host.note(
+                    Finding::of_data("frame/limit", METHOD, text).seen_by(command(host, cursor)),
+                );
+                ends += 1;
+            }
+            Some(error) => {
+                ends += 1;
+                if ends >= MAX_ENDS {
+                    let text = format!("it ended {ends} times: {error}");
+                    host.note(
+                        Finding::of(&rule::CLOSED_STREAM, METHOD, text)
+                            .seen_by(command(host, cursor)),
+                    );
+                    return heard;
+                }
+            }
+        }
+        sleep(RECONNECT_DELAY).await;
+    }
+    heard
+}
+
+/// Listens after a cursor.
+pub(crate) async fn after(host: &Host, cursor: i64, until: &Until) -> Heard {
+    let mut heard = Heard::default();
+    let Some(mut socket) = open(host, Some(cursor)).await else { return heard };
+    heard.is_open = true;
+    let error = heard.read(&mut socket, 0, until).await;
+    heard.is_broken = error.is_some();
+    if let Some(SocketError::TooLarge(limit)) = error {
+        let text = format!("a message of more than {limit} bytes");
+        host.note(
+            Finding::of_data("frame/limit", METHOD, text).seen_by(command(host, Some(cursor))),
+        );
+    }
+    heard
+}
+
+impl Heard {
+    /// Reads until the end of the connection, which is returned, or the time to stop.
+    async fn read(
+        &mut self,
+        socket: &mut Socket,
+        connection: u32,
+        until: &Until,
+    ) -> Option<SocketError> {
+        let mut deadline = until.deadline;
+        loop {
+            let is_reached = match (until.seq, self.ends) {
+                (None, _) => true,
+                (Some(wanted), Some((_, last))) => last >= wanted,
+                (Some(_), None) => false,
+            };
+            let mut next_by = deadline;
+            if is_reached {
+                let now = Instant::now();
+                deadline = deadline.min(now.checked_add(until.tail).unwrap_or(deadline));
+                next_by = deadline.min(now + until.quiet);
+            }
+            let next = timeout_at(next_by, socket.next()).await;
+            let frame = match next {
+                Err(_) => return None,
+                Ok(Err(error)) => return Some(error),
+                Ok(Ok(SocketMessage::Text(_))) => None,
+                Ok(Ok(SocketMessage::Binary(bytes))) => Some(bytes),
+            };
+            let at_micros = now_micros();
+            if let Some(bytes) = &frame {
+                self.bytes += bytes.len();
+                let read = Frame::read(bytes, at_micros);
+                if let Some(seq) = read.seq {
+                    let (first, last) = self.ends.unwrap_or((seq, seq));
+                    self.ends = Some((first, last.max(seq)));
+                }
+                match (read.kind, named(bytes)) {
+                    (FrameKind::Info, Some(name)) => self.infos.push(name),
+                    (FrameKind::Error, Some(name)) => {
+                        self.error = Some(name);
+                        return None;
+                    }
+                    _ => {}
+                }
+            }
+            self.arrivals.push(Arrival { frame, at_micros, connection });
+            if self.is_full(until) {
+                return None;
+            }
+        }
+    }
+
+    fn is_full(&self, until: &Until) -> bool {
+        self.arrivals.len() >= until.max_messages || self.bytes >= MAX_BYTES
+    }
+
+    /// The error that ended a live stream.
+    fn judge_error(&mut self, host: &Host) {
+        let name = self.error.take().unwrap_or_default();
+        let finding = match &*name {
+            "ConsumerTooSlow" => {
+                Finding::of(&rule::TOO_SLOW, METHOD, "every message was read as it arrived")
+            }
+            _ => Finding::of(&rule::STREAM_ERROR, METHOD, format!("it ended with {name}")),
+        };
+        let finding = finding.seen_by(command(host, None));
+        host.note(match self.ends {
+            Some((_, last)) => finding.at(last),
+            None => finding,
+        });
+    }
+}
+
+/// The name of an `#info` or of an error.
+fn named(bytes: &[u8]) -> Option<String> {
+    match Decoder::new(event::Options::default()).decode(bytes).ok()? {
+        Event::Info(info) => Some(info.name.to_owned()),
+        Event::Error(error) => Some(error.error.to_owned()),
+        _ => None,
+    }
+}
+
+/// Opens the stream; a host that is busy is asked again.
+async fn open(host: &Host, cursor: Option<i64>) -> Option<Socket> {
+    let mut url: Url = host.url.clone();
+    url.set_path("/xrpc/com.atproto.sync.subscribeRepos");
+    url.set_query(cursor.map(|cursor| format!("cursor={cursor}")).as_deref());
+    let options = SocketOptions {
+        ping_interval: host.idle / 3,
+        idle_timeout: host.idle,
+        max_message_bytes: MAX_MESSAGE_BYTES,
+        ..SocketOptions::default()
+    };
+    let dialer = Dialer::new(host.http.clone());
+    let mut attempts = 1;
+    loop {
+        let error = match dialer.dial(&url, &options).await {
+            Ok(socket) => return Some(socket),
+            Err(error) => error,
+        };
+        let rule = match &error.fault {
+            DialFault::Refused(refusal) if refusal.is_no_stream() => &rule::NO_STREAM,
+            _ if error.is_refusal() => &rule::REFUSED_STREAM,
+            _ => &rule::UNANSWERED,
+        };
+        if rule == &rule::UNANSWERED && attempts < MAX_DIALS {
+            attempts += 1;
+            let delay = error.retry_after().unwrap_or(RECONNECT_DELAY).min(MAX_RETRY_DELAY);
+            sleep(delay).await;
+            continue;
+        }
+        host.note(Finding::of(rule, METHOD, error.to_string()).seen_by(command(host, cursor)));
+        return None;
+    }
+}
+
+/// The command that shows the events after a cursor.
+pub(crate) fn command(host: &Host, cursor: Option<i64>) -> String {
+    let origin = host.url.origin().ascii_serialization();
+    match cursor {
+        Some(0) => format!("wireproof follow --host {origin} --cursor oldest --events 1"),
+        Some(cursor) => format!("wireproof follow --host {origin} --cursor {cursor} --events 1"),
+        None => format!("wireproof follow --host {origin} --events 100"),
+    }
+}
+
+/// Ends of a live stream without an error until it is reported.
+const MAX_ENDS: u32 = 3;
+const MAX_DIALS: u32 = 3;
+const RECONNECT_DELAY: Duration = Duration::from_millis(300);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(15);
+/// Frames may have 5 MB: a longer one is read, so that it can be judged.
+const MAX_MESSAGE_BYTES: usize = 8 << 20;
+/// Bytes of frames of one listener.
+const MAX_BYTES: usize = 64 << 20;
+const MAX_LIVE_MESSAGES: usize = 50_000;
