@@ -117,7 +117,7 @@ const fn row(layer: u8, name: &'static str, uses: Uses) -> Crate {
     Crate { name, layer, uses }
 }
 
-const TABLE: [Crate; 43] = [
+const TABLE: [Crate; 44] = [
     row(1, "base", Uses::Only(&[])),
     row(1, "kernels", Uses::Only(&[])),
     row(2, "codec", Uses::Only(&["kernels"])),
@@ -139,6 +139,11 @@ const TABLE: [Crate; 43] = [
         Uses::Only(&[
             "base", "verify", "atproto", "codec", "crypto", "kernels", "mapping", "net", "simnet",
         ]),
+    ),
+    row(
+        6,
+        "host-judge",
+        Uses::Only(&["atproto", "codec", "crypto", "net", "simnet", "verify"]),
     ),
     row(6, "nostr-relay", Uses::Only(&["base", "crypto", "kernels", "net", "nostr"])),
     row(6, "nostr-lmdb", Uses::Only(&["nostr", "nostr-formats", "kernels", "mapping"])),

@@ -166,6 +166,9 @@ impl AccountJudge<'_> {
         };
         if let Some(repo) = &repo {
             self.records(did, repo, &mut round).await;
+            if let Some((_, cid)) = repo.records.first() {
+                self.block(did, *cid, &mut round).await;
+            }
         }
         let after = self.latest(did).await.ok().flatten();
         if let (Some(before), Some(after)) = (before, after) {
@@ -200,7 +203,8 @@ impl AccountJudge<'_> {
                 round.extend(self.compare(did, repo, before, after));
             }
         }
-        (round, repo.map(|repo| repo.rev))
+        let is_usable = |repo: &ProvedRepo| !is_future(repo.rev);
+        (round, repo.filter(is_usable).map(|repo| repo.rev))
     }
 
     /// The repository against the newest commits before and after it was asked for.
@@ -213,7 +217,7 @@ impl AccountJudge<'_> {
     ) -> Option<Finding> {
         let ProvedRepo { root, rev, .. } = *repo;
         let parameters = [("did", did)];
-        if rev.micros() > now_micros() + FUTURE_WINDOW_MICROS {
+        if is_future(rev) {
             let text = format!("revision {rev} is more than 5 minutes ahead of the clock");
             return Some(self.found(&rule::FUTURE_REPO, "getRepo", &parameters, did, text));
         }
@@ -292,6 +296,26 @@ impl AccountJudge<'_> {
 
     /// `getBlocks` of the newest commit; returns its revision.
     async fn commit_block(&mut self, did: &str, cid: Cid, round: &mut Round) -> Option<Tid> {
+        let data = self.block(did, cid, round).await?;
+        let verified = self.with_keys(did, |key| {
+            let verified = commit::verify(&data, key);
+            verified
+                .map(|commit| Tid::parse(commit.rev).ok())
+                .map_err(|why| (why.code(), why.to_string()))
+        });
+        match verified.await? {
+            Ok(rev) => rev,
+            Err((code, text)) => {
+                let cid = cid.to_string();
+                let command = self.host.curl("getBlocks", &[("did", did), ("cids", &cid)]);
+                round.push(Finding::of_data(code, "getBlocks", text).about(did).seen_by(command));
+                None
+            }
+        }
+    }
+
+    /// `getBlocks` of one block.
+    async fn block(&mut self, did: &str, cid: Cid, round: &mut Round) -> Option<Vec<u8>> {
         let method = "getBlocks";
         let text = cid.to_string();
         let parameters = [("did", did), ("cids", text.as_str())];
@@ -339,21 +363,7 @@ impl AccountJudge<'_> {
             round.push(self.found(&rule::BLOCK_MISSING, method, &parameters, did, text));
             return None;
         };
-        let data = block.data;
-        let verified = self.with_keys(did, |key| {
-            let verified = commit::verify(data, key);
-            verified
-                .map(|commit| Tid::parse(commit.rev).ok())
-                .map_err(|why| (why.code(), why.to_string()))
-        });
-        match verified.await? {
-            Ok(rev) => rev,
-            Err((code, text)) => {
-                let finding = Finding::of_data(code, method, text);
-                round.push(finding.about(did).seen_by(self.host.curl(method, &parameters)));
-                None
-            }
-        }
+        Some(block.data.to_vec())
     }
 
     /// `getRecord` of some records of the repository, and of one that it does not have.
@@ -483,6 +493,10 @@ impl AccountJudge<'_> {
     ) -> Finding {
         Finding::of(rule, method, text).about(did).seen_by(self.host.curl(method, parameters))
     }
+}
+
+fn is_future(rev: Tid) -> bool {
+    rev.micros() > now_micros() + FUTURE_WINDOW_MICROS
 }
 
 /// An error with a stable code.

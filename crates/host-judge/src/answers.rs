@@ -33,8 +33,8 @@ pub(crate) struct Listed {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Page {
     pub(crate) entries: Vec<Listed>,
-    /// Entries that break the lexicon: the entry and the rule.
-    pub(crate) odd: Vec<String>,
+    /// Entries that break the lexicon: the account, if one is named, and the entry with the rule.
+    pub(crate) odd: Vec<(Option<String>, String)>,
     pub(crate) cursor: Option<String>,
 }
 
@@ -72,7 +72,10 @@ pub(crate) fn page(body: &[u8]) -> Result<Page, SchemaFault> {
     for entry in entries {
         match listed(entry) {
             Ok(listed) => page.entries.push(listed),
-            Err(rule) => page.odd.push(format!("{entry}: {rule}")),
+            Err(rule) => {
+                let did = entry["did"].as_str().map(str::to_owned);
+                page.odd.push((did, format!("{entry}: {rule}")));
+            }
         }
     }
     Ok(page)

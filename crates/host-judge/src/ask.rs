@@ -145,12 +145,22 @@ impl Host {
                 Ok(reply) => return reply,
                 Err(_) if attempts < MAX_ATTEMPTS => attempts += 1,
                 Err(finding) => {
+                    let finding = self.without_outage(finding, &limits).await;
                     self.note(finding.seen_by(self.curl(method, parameters)));
                     return Reply::Failed;
                 }
             }
             sleep(RETRY_DELAY).await;
         }
+    }
+
+    /// A lost answer counts as a fault only of a host that answers other requests at the time.
+    async fn without_outage(&self, finding: Finding, limits: &Limits) -> Finding {
+        let is_lost = [rule::CUT.code, rule::STALLED.code].contains(&finding.code);
+        if is_lost && self.ask_once("listRepos", &[("limit", "1")], limits).await.is_err() {
+            return Finding::of(&rule::UNANSWERED, finding.method, finding.message);
+        }
+        finding
     }
 
     async fn ask_once(
@@ -272,6 +282,9 @@ fn no_answer(method: &'static str, fault: &HttpFault, is_elsewhere: bool, url: &
         }
         HttpFault::TooLarge(_) => {
             Finding::of(&rule::SCHEMA, method, format!("the body has {fault}"))
+        }
+        HttpFault::Transport(_) if !is_elsewhere => {
+            Finding::of(&rule::CUT, method, fault.to_string())
         }
         _ => Finding::of(&rule::UNANSWERED, method, fault.to_string()),
     }

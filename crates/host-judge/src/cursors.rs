@@ -17,20 +17,30 @@ pub(crate) struct Replays {
     pub(crate) of_live: Option<Vec<Arrival>>,
     /// The oldest events.
     pub(crate) oldest: Vec<Arrival>,
+    is_ignored: bool,
 }
+
+/// The host does not heed cursors, which is noted.
+struct CursorIgnored;
 
 /// Judges the cursors of a host whose stream was heard live.
 pub(crate) async fn judge(host: &Host, live: &Heard, quiet: Duration) -> Replays {
     let mut replays = Replays::default();
     if let Some((first, last)) = live.ends {
-        replays.of_live = replay(host, live, (first, last), quiet).await;
+        match replay(host, live, (first, last), quiet).await {
+            Ok(replay) => replays.of_live = replay,
+            Err(CursorIgnored) => replays.is_ignored = true,
+        }
     }
     let window = listen::after(host, 0, &until(MAX_WINDOW_TIME, quiet, None, MAX_WINDOW)).await;
     let last_known = [live.ends, window.ends].iter().flatten().map(|(_, last)| *last).max();
+    let mut is_ignored = replays.is_ignored;
     if let (Some((oldest, _)), Some(last)) = (window.ends, last_known) {
-        old_cursor(host, oldest, last).await;
+        is_ignored |= old_cursor(host, oldest, last).await;
     }
-    future_cursor(host).await;
+    if !is_ignored {
+        future_cursor(host).await;
+    }
     replays.oldest = window.arrivals;
     replays
 }
@@ -41,12 +51,12 @@ async fn replay(
     live: &Heard,
     (first, last): (i64, i64),
     quiet: Duration,
-) -> Option<Vec<Arrival>> {
+) -> Result<Option<Vec<Arrival>>, CursorIgnored> {
     let until = until(MAX_REPLAY_TIME, quiet, Some(last), live.arrivals.len() + MAX_WINDOW);
     let until = Until { tail: MAX_REPLAY_TAIL, ..until };
     let replay = listen::after(host, first, &until).await;
     if !replay.is_open || (replay.is_broken && replay.ends.is_none()) {
-        return None;
+        return Ok(None);
     }
     if replay.infos.iter().any(|name| name == "OutdatedCursor") {
         let text = format!("the event {first} was sent moments before");
@@ -64,19 +74,19 @@ async fn replay(
         let text = format!("cursor {first}: it begins with {start}, the next event is {next}");
         let finding = Finding::of(&rule::CURSOR_IGNORED, METHOD, text).at(first);
         host.note(finding.seen_by(command(host, Some(first))));
-        return None;
+        return Err(CursorIgnored);
     }
-    Some(replay.arrivals)
+    Ok(Some(replay.arrivals))
 }
 
-/// A cursor before the oldest event.
-async fn old_cursor(host: &Host, oldest: i64, last_known: i64) {
+/// A cursor before the oldest event; returns whether it is ignored.
+async fn old_cursor(host: &Host, oldest: i64, last_known: i64) -> bool {
     if oldest <= 2 {
-        return;
+        return false;
     }
     let heard = listen::after(host, 1, &until(MAX_FIRST, Duration::ZERO, Some(0), 2)).await;
     if !heard.is_open || heard.is_broken || heard.error.is_some() {
-        return;
+        return false;
     }
     let starts = heard.ends.map(|(start, _)| start);
     if starts.is_none_or(|start| start > last_known) {
@@ -84,11 +94,13 @@ async fn old_cursor(host: &Host, oldest: i64, last_known: i64) {
         let text = format!("cursor 1: it begins with {start}, and {oldest} is stored");
         let finding = Finding::of(&rule::CURSOR_IGNORED, METHOD, text).at(1);
         host.note(finding.seen_by(command(host, Some(1))));
+        return true;
     } else if heard.infos.is_empty() {
         let text = format!("cursor 1: no `#info`, and the oldest event is {oldest}");
         let finding = Finding::of(&rule::CURSOR_UNSTATED, METHOD, text).at(1);
         host.note(finding.seen_by(command(host, Some(1))));
     }
+    false
 }
 
 /// A cursor that no stream has reached.

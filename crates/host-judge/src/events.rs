@@ -131,6 +131,7 @@ enum Verdict {
     Stale {
         is_same: bool,
         is_sync: bool,
+        blocks_len: usize,
         text: String,
     },
     Inactive(String),
@@ -202,11 +203,14 @@ impl<'k> EventJudge<'k> {
             Verdict::Synced(len) => {
                 self.judgement.counts.proved += 1;
                 self.synchronize(&did);
-                let text = format!("{len} bytes of blocks");
-                (len > MAX_SYNC_BYTES).then(|| Finding::of(&rule::LARGE_SYNC, METHOD, text))
+                large_sync(len)
             }
             // A `#sync` repeats the newest commit, and a server may send it before the commit.
-            Verdict::Stale { is_same: true, is_sync, .. } if is_sync || head_is_sync => None,
+            Verdict::Stale { is_same: true, is_sync, blocks_len, .. }
+                if is_sync || head_is_sync =>
+            {
+                is_sync.then(|| large_sync(blocks_len)).flatten()
+            }
             Verdict::Stale { is_sync: true, text, .. } => {
                 Some(Finding::of(&rule::STALE_SYNC, METHOD, text))
             }
@@ -278,7 +282,11 @@ impl<'k> EventJudge<'k> {
                 let commit = judged.event.and_then(commit_of);
                 let is_same = stored.head.is_some_and(|head| Some(head.commit) == commit);
                 let is_sync = frame.kind == FrameKind::Sync;
-                Verdict::Stale { is_same, is_sync, text: stale.to_string() }
+                let blocks_len = match judged.event {
+                    Some(Event::Sync(sync)) => sync.car.len(),
+                    _ => 0,
+                };
+                Verdict::Stale { is_same, is_sync, blocks_len, text: stale.to_string() }
             }
             Outcome::Rejected(SyncRejection::NoKey) => {
                 let lacks = |event: &Event<'_>| match event {
@@ -340,6 +348,11 @@ fn rejected(why: &SyncRejection<'_>, stored: &AccountState) -> Verdict {
         _ => (why.code(), why.may_be_stale_key()),
     };
     Verdict::Rejected { code, text: why.to_string(), is_unfitting }
+}
+
+fn large_sync(len: usize) -> Option<Finding> {
+    let text = format!("{len} bytes of blocks");
+    (len > MAX_SYNC_BYTES).then(|| Finding::of(&rule::LARGE_SYNC, METHOD, text))
 }
 
 fn commit_of(event: &Event<'_>) -> Option<Cid> {

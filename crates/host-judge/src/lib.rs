@@ -153,7 +153,8 @@ impl Judgement {
 
 /// Judges the host at `url`.
 pub async fn judge(url: &Url, clients: &Clients, options: &Options) -> Judgement {
-    let host = Host::new(url.clone(), clients.http.clone(), options.requests_per_s, options.idle);
+    let idle = options.idle.min(options.listen / 2).max(MIN_IDLE);
+    let host = Host::new(url.clone(), clients.http.clone(), options.requests_per_s, idle);
     let mut identities = Identities::new(
         clients.resolver.clone(),
         clients.http.clone(),
@@ -278,7 +279,8 @@ async fn judge_events(
     for did in suspects.iter().take(MAX_HISTORIES) {
         let Some(identity) = identities.with_history(did).await else { continue };
         keys.keys.insert(did.clone(), identity.compressed());
-        if is_elsewhere(&identity, host)
+        if !is_relay
+            && is_elsewhere(&identity, host)
             && let Some(since) = identity.served_since
         {
             keys.elsewhere.insert(did.clone(), since);
@@ -331,4 +333,6 @@ const LOOKUPS_PER_ACCOUNT: usize = 10;
 const MIN_LOOKUPS: usize = 100;
 /// Accounts whose earlier keys are looked up.
 const MAX_HISTORIES: usize = 50;
+/// Minimum silence until a stream is silent.
+const MIN_IDLE: Duration = Duration::from_secs(1);
 const MAX_HOST_CHARS: usize = 200;

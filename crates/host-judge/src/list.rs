@@ -15,6 +15,8 @@ pub(crate) struct Listing {
     pub(crate) accounts: BTreeMap<String, Listed>,
     /// Whether the list was read to its end.
     pub(crate) is_complete: bool,
+    /// Accounts of entries that break the lexicon.
+    pub(crate) odd: HashSet<String>,
     /// Accounts on two pages.
     pub(crate) repeated: HashSet<String>,
 }
@@ -56,8 +58,9 @@ pub(crate) async fn read(host: &Host) -> Listing {
             host.note(Finding::of(&rule::LIST_CURSOR, METHOD, text).seen_by(command()));
             return listing;
         }
-        for odd in page.odd {
+        for (did, odd) in page.odd {
             host.note(Finding::of(&rule::LIST_ENTRY, METHOD, odd).seen_by(command()));
+            listing.odd.extend(did);
         }
         let mut on_page = HashSet::new();
         for listed in page.entries {
@@ -87,6 +90,11 @@ pub(crate) async fn read(host: &Host) -> Listing {
 }
 
 impl Listing {
+    /// Whether an entry names the account.
+    pub(crate) fn names(&self, did: &str) -> bool {
+        self.accounts.contains_key(did) || self.odd.contains(did)
+    }
+
     /// Up to `count` accounts, spread over the list, a quarter of them inactive if there are as many.
     pub(crate) fn sample(&self, count: usize) -> Vec<String> {
         let of = |active: bool| {

@@ -120,7 +120,7 @@ fn of_list(
     }
     if listing.is_complete {
         for (did, stated) in seen {
-            if *stated == Stated::Active && !listing.accounts.contains_key(did) {
+            if *stated == Stated::Active && !listing.names(did) {
                 suspect(
                     &rule::LIST_OMITTED,
                     did,
@@ -175,7 +175,7 @@ fn is_lasting(
     } else if code == rule::LIST_REPEATED.code {
         again.repeated.contains(did)
     } else if code == rule::LIST_OMITTED.code {
-        again.is_complete && listed.is_none() && now == Stated::Active
+        again.is_complete && !again.names(did) && now == Stated::Active
     } else {
         let stated = stream.accounts.get(did).and_then(|account| account.stated);
         matches!(

@@ -80,7 +80,10 @@ pub(crate) fn read(arrivals: &[Arrival]) -> Sequence {
         if let Some(before) = open_hole.take() {
             sequence.holes.push((before, seq));
         }
-        sequence.number(seq, &mut last, on_connection.insert(seq, ()).is_some(), connection, frame);
+        let is_known_here = on_connection.insert(seq, ()).is_some();
+        if sequence.number(seq, &mut last, is_known_here, connection, frame) {
+            open_hole = Some(last);
+        }
     }
     if let Some(before) = open_hole {
         sequence.holes.push((before, i64::MAX));
@@ -89,7 +92,7 @@ pub(crate) fn read(arrivals: &[Arrival]) -> Sequence {
 }
 
 impl Sequence {
-    /// Adds a frame with a number.
+    /// Adds a frame with a number; returns whether another event has the number.
     fn number(
         &mut self,
         seq: i64,
@@ -97,7 +100,7 @@ impl Sequence {
         is_known_here: bool,
         connection: u32,
         frame: Frame,
-    ) {
+    ) -> bool {
         let known = self.numbered.get(&seq).map(|known| known.bytes == frame.bytes);
         let found = match known {
             Some(true) if is_known_here => Some((&rule::SEQ_REPEATED, "sent twice".to_owned())),
@@ -121,6 +124,7 @@ impl Sequence {
         }
         *last = seq.max(*last);
         self.numbered.entry(seq).or_insert(frame);
+        known == Some(false)
     }
 
     /// The first and the last number.

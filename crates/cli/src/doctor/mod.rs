@@ -1,9 +1,10 @@
-//! `wireproof doctor`: the diagnosis of an account, and the abilities of this machine and this build.
+//! `wireproof doctor`: the diagnosis of an account or of a host, and the abilities of this machine and this build.
 
 mod account;
 mod cpu;
 mod evidence;
 mod findings;
+mod host;
 mod report;
 
 use clap::{Args, Subcommand};
@@ -12,8 +13,9 @@ use crate::failure::Failure;
 use crate::output::Output;
 use account::AccountArgs;
 use cpu::CpuArgs;
+use host::HostArgs;
 
-/// Diagnose an account, or show the kernels that this machine can run.
+/// Diagnose an account or a host, or show the kernels that this machine can run.
 ///
 /// Compares the account in the directory, on its server, on relays and in the state of `follow`. The
 /// directory's log is verified, and the newest commit must be signed with the account's key; relays are asked again for
@@ -37,11 +39,20 @@ enum DoctorCommand {
     /// WIREPROOF_BACKEND limits every command to slower ones; results are the same.
     #[command(after_help = cpu::EXAMPLES)]
     Cpu(CpuArgs),
+    /// Judge a PDS or a relay by the protocol.
+    ///
+    /// Listens to the live stream, replays it, lists the accounts, and asks for a sample of them by every method. Events,
+    /// repositories and proofs are verified, and answers are compared with each other. Every finding has a code, and a
+    /// command that shows it again. Exit code 0 if the host breaks no rule, 1 if it does, 3 if it does not answer. All
+    /// findings: docs/reference/doctor.md.
+    #[command(after_help = host::EXAMPLES)]
+    Host(HostArgs),
 }
 
 pub(crate) fn run(args: &DoctorArgs, output: Output) -> Result<(), Failure> {
     match &args.command {
         Some(DoctorCommand::Cpu(args)) => cpu::run(args, output),
+        Some(DoctorCommand::Host(args)) => host::run(args, output),
         None => account::run(&args.account, output),
     }
 }
@@ -51,4 +62,5 @@ Examples:
   wireproof doctor atproto.com
   wireproof doctor did:plc:ewvi7nxzyoun6zhxrhs64oiz --host relay1.us-east.bsky.network --json
   wireproof doctor atproto.com --state /var/lib/wireproof
+  wireproof doctor host https://pds.example.com
   wireproof doctor cpu";

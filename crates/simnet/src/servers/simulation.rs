@@ -235,6 +235,16 @@ impl Simulation {
         });
     }
 
+    /// Writes a commit of this account, which another PDS sends.
+    pub fn write_commit_at(&self, number: usize, host: usize) {
+        let mut written = Vec::new();
+        self.network.change(number, |account, micros| {
+            written.push(account.write(micros, self.network.now()));
+            Vec::new()
+        });
+        self.network.publish_all(host, written);
+    }
+
     /// Sends `#sync` with the current commit.
     pub fn send_sync(&self, number: usize) {
         self.network.change(number, |account, _| vec![account.sync_event(self.network.now())]);
