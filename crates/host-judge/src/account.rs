@@ -76,14 +76,14 @@ impl AccountJudge<'_> {
         let method = "getRepoStatus";
         let parameters = [("did", did)];
         let parsed = match self.host.ask(method, &parameters, &Limits::DOCUMENT).await {
-            Reply::Body { body, .. } => answers::status(&body),
-            Reply::TooLong { .. } => Err("the body is longer than 256 KiB".to_owned()),
+            Reply::Body(body) => answers::status(&body),
+            Reply::TooLong(_) => Err("the body is longer than 256 KiB".to_owned()),
             Reply::Refused(refusal) if refusal.is_no_method() => {
                 self.missing(method, &parameters, &refusal);
                 return Ok(None);
             }
             Reply::Refused(refusal) => return Err(refusal),
-            Reply::Failed => return Ok(None),
+            Reply::Elsewhere | Reply::Failed => return Ok(None),
         };
         let rule = match parsed {
             Ok(status) if status.did == did => return Ok(Some(status)),
@@ -98,14 +98,14 @@ impl AccountJudge<'_> {
         let method = "getLatestCommit";
         let parameters = [("did", did)];
         let parsed = match self.host.ask(method, &parameters, &Limits::DOCUMENT).await {
-            Reply::Body { body, .. } => answers::latest_commit(&body),
-            Reply::TooLong { .. } => Err("the body is longer than 256 KiB".to_owned()),
+            Reply::Body(body) => answers::latest_commit(&body),
+            Reply::TooLong(_) => Err("the body is longer than 256 KiB".to_owned()),
             Reply::Refused(refusal) if refusal.is_no_method() => {
                 self.missing(method, &parameters, &refusal);
                 return Ok(None);
             }
             Reply::Refused(refusal) => return Err(refusal),
-            Reply::Failed => return Ok(None),
+            Reply::Elsewhere | Reply::Failed => return Ok(None),
         };
         match parsed {
             Ok(latest) => Ok(Some(latest)),
@@ -250,11 +250,11 @@ impl AccountJudge<'_> {
         let parameters = [("did", did)];
         let limits = Limits { max_bytes: self.options.max_repo_bytes, ..Limits::REPOSITORY };
         let (body, is_too_long) = match self.host.ask(method, &parameters, &limits).await {
-            Reply::Body { is_elsewhere: true, .. } | Reply::TooLong { is_elsewhere: true, .. } => {
+            Reply::Elsewhere | Reply::Failed => {
                 return None;
             }
-            Reply::Body { body, .. } => (body, false),
-            Reply::TooLong { body, .. } => (body, true),
+            Reply::Body(body) => (body, false),
+            Reply::TooLong(body) => (body, true),
             Reply::Refused(refusal) if refusal.is_no_method() => {
                 self.missing(method, &parameters, &refusal);
                 return None;
@@ -263,7 +263,6 @@ impl AccountJudge<'_> {
                 round.push(self.refused(method, did, &refusal));
                 return None;
             }
-            Reply::Failed => return None,
         };
         let body = if is_too_long { whole_sections(&body) } else { &body };
         let verified = self.with_keys(did, |key| {
@@ -320,8 +319,8 @@ impl AccountJudge<'_> {
         let text = cid.to_string();
         let parameters = [("did", did), ("cids", text.as_str())];
         let body = match self.host.ask(method, &parameters, &Limits::SLICE).await {
-            Reply::Body { is_elsewhere: true, .. } => return None,
-            Reply::Body { body, .. } => body,
+            Reply::Elsewhere | Reply::Failed => return None,
+            Reply::Body(body) => body,
             Reply::Refused(refusal) if refusal.is_no_method() => {
                 self.missing(method, &parameters, &refusal);
                 return None;
@@ -336,12 +335,11 @@ impl AccountJudge<'_> {
                 ));
                 return None;
             }
-            Reply::TooLong { .. } => {
+            Reply::TooLong(_) => {
                 let text = "the answer is longer than 64 MiB".to_owned();
                 round.push(self.found(&rule::BLOCK_EXTRA, method, &parameters, did, text));
                 return None;
             }
-            Reply::Failed => return None,
         };
         let archive = match car::read(&body, &car::Options::default()) {
             Ok(archive) => archive,
@@ -388,7 +386,7 @@ impl AccountJudge<'_> {
         let (collection, rkey) = path.split_once('/')?;
         let parameters = [("did", did), ("collection", collection), ("rkey", rkey)];
         let body = match self.host.ask(method, &parameters, &Limits::SLICE).await {
-            Reply::Body { body, is_elsewhere: false } => body,
+            Reply::Body(body) => body,
             Reply::Refused(refusal) if refusal.is_no_method() => {
                 self.missing(method, &parameters, &refusal);
                 return None;
@@ -443,10 +441,7 @@ impl AccountJudge<'_> {
         let parameters = [("did", did)];
         let limits = Limits { max_bytes: self.options.max_repo_bytes, ..Limits::REPOSITORY };
         let reply = self.host.ask(method, &parameters, &limits).await;
-        let is_served = matches!(
-            reply,
-            Reply::Body { is_elsewhere: false, .. } | Reply::TooLong { is_elsewhere: false, .. }
-        );
+        let is_served = matches!(reply, Reply::Body(_) | Reply::TooLong(_));
         // It may be active again.
         if is_served
             && let Ok(Some(status)) = self.status(did).await
@@ -462,7 +457,7 @@ impl AccountJudge<'_> {
         let method = "getRepoStatus";
         let parameters = [("did", UNKNOWN_DID)];
         let reply = self.host.ask(method, &parameters, &Limits::DOCUMENT).await;
-        if let Reply::Body { body, .. } = reply
+        if let Reply::Body(body) = reply
             && let Ok(status) = answers::status(&body)
             && status.active
         {

@@ -3,14 +3,14 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use net::http::{Client, HeaderMap, HttpFault, Limits, Url};
+use net::http::{Client, HeaderMap, HttpError, HttpFault, Limits, ResponseBody, Url};
 use net::rate_limit::RateLimiter;
 use net::remote_text::sanitize;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::finding::{Finding, Findings};
-use crate::rule;
+use crate::rule::{self, Rule};
 
 /// The judged host.
 pub(crate) struct Host {
@@ -30,10 +30,12 @@ pub(crate) struct Host {
 /// An answer of the host.
 #[derive(Debug)]
 pub(crate) enum Reply {
-    /// A body, and whether the host redirected the request to another one.
-    Body { body: Vec<u8>, is_elsewhere: bool },
+    /// A body.
+    Body(Vec<u8>),
     /// A body longer than the limit, up to it.
-    TooLong { body: Vec<u8>, is_elsewhere: bool },
+    TooLong(Vec<u8>),
+    /// A redirect to another host, which is not judged.
+    Elsewhere,
     /// An XRPC error, or an error status.
     Refused(Refusal),
     /// No answer that could be judged; the finding is noted.
@@ -72,7 +74,7 @@ impl Refusal {
     pub(crate) fn is_no_method(&self) -> bool {
         self.name == "MethodNotImplemented"
             || self.status == 501
-            || (self.status == 404 && matches!(&*self.name, "" | "NotFound" | "XRPCNotSupported"))
+            || (self.status == 404 && matches!(&*self.name, "" | "Not Found" | "XRPCNotSupported"))
             || self.status == 405
     }
 }
@@ -145,7 +147,7 @@ impl Host {
                 Ok(reply) => return reply,
                 Err(_) if attempts < MAX_ATTEMPTS => attempts += 1,
                 Err(finding) => {
-                    let finding = self.without_outage(finding, &limits).await;
+                    let finding = self.without_outage(*finding, &limits).await;
                     self.note(finding.seen_by(self.curl(method, parameters)));
                     return Reply::Failed;
                 }
@@ -168,66 +170,71 @@ impl Host {
         method: &'static str,
         parameters: &Parameters<'_>,
         limits: &Limits,
-    ) -> Result<Reply, Finding> {
+    ) -> Result<Reply, Box<Finding>> {
         let mut url = self.method_url(method, parameters);
         for _ in 0..=MAX_REDIRECTS {
-            let is_elsewhere = url.origin() != self.url.origin();
-            if !is_elsewhere {
-                self.wait().await.map_err(|text| Finding::of(&rule::UNANSWERED, method, text))?;
-            }
+            self.wait().await.map_err(|text| boxed(&rule::UNANSWERED, method, text))?;
             let opened = timeout(MAX_REQUEST, self.http.open_direct(&url, limits)).await;
-            let fault = match opened {
-                Ok(Ok(mut body)) => {
-                    let (status, headers) = (body.status(), body.headers().clone());
-                    if !is_elsewhere {
-                        self.judge_headers(method, parameters, status, &headers);
-                    }
-                    if (300..400).contains(&status) {
-                        url = target(&url, &headers).ok_or_else(|| {
-                            let text = format!("status {status} without a valid `Location`");
-                            Finding::of(&rule::REDIRECT, method, text)
-                        })?;
-                        continue;
-                    }
-                    let mut bytes = Vec::new();
-                    let read = timeout(limits.max_time, async {
-                        while let Some(chunk) = body.next().await? {
-                            bytes.extend_from_slice(&chunk);
-                        }
-                        Ok::<_, net::http::HttpError>(())
-                    });
-                    let read = read.await.unwrap_or_else(|_| {
-                        let fault = HttpFault::Timeout(limits.max_time);
-                        Err(net::http::HttpError { host: String::new(), fault })
-                    });
-                    if !is_elsewhere {
-                        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-                    }
-                    return match read.map_err(|error| error.fault) {
-                        Ok(()) if status == 200 => Ok(Reply::Body { body: bytes, is_elsewhere }),
-                        Ok(()) => self.refused(method, status, &bytes),
-                        Err(HttpFault::TooLarge(_)) if status == 200 => {
-                            Ok(Reply::TooLong { body: bytes, is_elsewhere })
-                        }
-                        Err(fault) => Err(broken_body(method, &fault, bytes.len())),
-                    };
-                }
-                Ok(Err(error)) => error.fault,
-                Err(_) => HttpFault::Timeout(MAX_REQUEST),
+            let mut body = match opened {
+                Ok(Ok(body)) => body,
+                Ok(Err(error)) => return Err(no_answer(method, &error.fault)),
+                Err(_) => return Err(no_answer(method, &HttpFault::Timeout(MAX_REQUEST))),
             };
-            return Err(no_answer(method, &fault, is_elsewhere, &url));
+            let (status, headers) = (body.status(), body.headers().clone());
+            self.judge_headers(method, parameters, status, &headers);
+            if (300..400).contains(&status) {
+                url = target(&url, &headers).ok_or_else(|| {
+                    let text = format!("status {status} without a valid `Location`");
+                    boxed(&rule::REDIRECT, method, text)
+                })?;
+                if url.origin() != self.url.origin() {
+                    return self.elsewhere(method, &url, limits).await;
+                }
+                continue;
+            }
+            let mut bytes = Vec::new();
+            let read = timeout(limits.max_time, read_to_end(&mut body, &mut bytes)).await;
+            let read = read.unwrap_or(Err(HttpFault::Timeout(limits.max_time)));
+            *self.answered.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+            return match read {
+                Ok(()) if status == 200 => Ok(Reply::Body(bytes)),
+                Ok(()) => self.refused(method, status, &bytes),
+                Err(HttpFault::TooLarge(_)) if status == 200 => Ok(Reply::TooLong(bytes)),
+                Err(fault) => Err(broken_body(method, &fault, bytes.len())),
+            };
         }
         let text = format!("more than {MAX_REDIRECTS} redirects");
-        Err(Finding::of(&rule::REDIRECT, method, text))
+        Err(boxed(&rule::REDIRECT, method, text))
+    }
+
+    /// A redirect to another host: whether it answers is not the fault of this one, but its address is.
+    async fn elsewhere(
+        &self,
+        method: &'static str,
+        url: &Url,
+        limits: &Limits,
+    ) -> Result<Reply, Box<Finding>> {
+        match timeout(MAX_REQUEST, self.http.open_direct(url, limits)).await {
+            Ok(Err(HttpError { fault: fault @ HttpFault::Egress(_), .. })) => {
+                let text = format!("redirect to {url}: {fault}");
+                Err(boxed(&rule::REDIRECT, method, text))
+            }
+            _ => Ok(Reply::Elsewhere),
+        }
     }
 
     /// An error of the host. One that asks to come back counts as no answer.
-    fn refused(&self, method: &'static str, status: u16, body: &[u8]) -> Result<Reply, Finding> {
+    fn refused(
+        &self,
+        method: &'static str,
+        status: u16,
+        body: &[u8],
+    ) -> Result<Reply, Box<Finding>> {
         let value: Value = serde_json::from_slice(body).unwrap_or_default();
         let text = |name: &str| sanitize(value[name].as_str().unwrap_or_default(), MAX_TEXT_CHARS);
         let refusal = Refusal { status, name: text("error"), message: text("message") };
         if matches!(status, 408 | 429 | 500 | 502..=599) {
-            return Err(Finding::of(&rule::UNANSWERED, method, refusal.to_string()));
+            return Err(boxed(&rule::UNANSWERED, method, refusal.to_string()));
         }
         Ok(Reply::Refused(refusal))
     }
@@ -238,7 +245,7 @@ impl Host {
         sleep_until(*next).await;
         *next = Instant::now() + self.interval;
         drop(next);
-        let ready = self.limiter.until_ready(&self.url.authority().to_owned()).await;
+        let ready = self.limiter.until_ready(self.url.authority()).await;
         ready.map(drop).map_err(|limited| limited.to_string())
     }
 
@@ -273,33 +280,38 @@ fn target(url: &Url, headers: &HeaderMap) -> Option<Url> {
     url.join(headers.get("location")?.to_str().ok()?).ok()
 }
 
-/// A request without an answer: the host is away, or its redirect leads nowhere that may be dialled.
-fn no_answer(method: &'static str, fault: &HttpFault, is_elsewhere: bool, url: &Url) -> Finding {
+async fn read_to_end(body: &mut ResponseBody, bytes: &mut Vec<u8>) -> Result<(), HttpFault> {
+    while let Some(chunk) = body.next().await.map_err(|error| error.fault)? {
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(())
+}
+
+#[cold]
+fn boxed(rule: &Rule, method: &'static str, text: impl Into<String>) -> Box<Finding> {
+    Box::new(Finding::of(rule, method, text))
+}
+
+/// A request without an answer.
+fn no_answer(method: &'static str, fault: &HttpFault) -> Box<Finding> {
     match fault {
-        HttpFault::Compressed(_) => Finding::of(&rule::CODING, method, fault.to_string()),
-        HttpFault::Egress(_) if is_elsewhere => {
-            Finding::of(&rule::REDIRECT, method, format!("redirect to {url}: {fault}"))
-        }
-        HttpFault::TooLarge(_) => {
-            Finding::of(&rule::SCHEMA, method, format!("the body has {fault}"))
-        }
-        HttpFault::Transport(_) if !is_elsewhere => {
-            Finding::of(&rule::CUT, method, fault.to_string())
-        }
-        _ => Finding::of(&rule::UNANSWERED, method, fault.to_string()),
+        HttpFault::Compressed(_) => boxed(&rule::CODING, method, fault.to_string()),
+        HttpFault::TooLarge(_) => boxed(&rule::SCHEMA, method, format!("the body has {fault}")),
+        HttpFault::Transport(_) => boxed(&rule::CUT, method, fault.to_string()),
+        _ => boxed(&rule::UNANSWERED, method, fault.to_string()),
     }
 }
 
 /// A body that is not complete.
-fn broken_body(method: &'static str, fault: &HttpFault, len: usize) -> Finding {
+fn broken_body(method: &'static str, fault: &HttpFault, len: usize) -> Box<Finding> {
     let text = format!("after {len} bytes: {fault}");
     match fault {
         HttpFault::Idle(_) | HttpFault::TooSlow(_) | HttpFault::Timeout(_) => {
-            Finding::of(&rule::STALLED, method, text)
+            boxed(&rule::STALLED, method, text)
         }
-        HttpFault::Compressed(_) => Finding::of(&rule::CODING, method, text),
-        HttpFault::TooLarge(_) => Finding::of(&rule::SCHEMA, method, text),
-        _ => Finding::of(&rule::CUT, method, text),
+        HttpFault::Compressed(_) => boxed(&rule::CODING, method, text),
+        HttpFault::TooLarge(_) => boxed(&rule::SCHEMA, method, text),
+        _ => boxed(&rule::CUT, method, text),
     }
 }
 

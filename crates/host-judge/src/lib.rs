@@ -27,6 +27,7 @@ mod reconcile;
 pub mod rule;
 mod sequence;
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -201,8 +202,8 @@ pub async fn judge(url: &Url, clients: &Clients, options: &Options) -> Judgement
 /// A relay lists the hosts that it reads.
 async fn host_kind(host: &Host) -> &'static str {
     match host.ask("listHosts", &[("limit", "1")], &Limits::LIST).await {
-        Reply::Body { .. } | Reply::TooLong { .. } => "relay",
-        Reply::Refused(_) => "pds",
+        Reply::Body(_) | Reply::TooLong(_) => "relay",
+        Reply::Refused(_) | Reply::Elsewhere => "pds",
         Reply::Failed => "unknown",
     }
 }
@@ -250,9 +251,9 @@ async fn ask_seen(
         if seen.len() >= options.accounts {
             break;
         }
-        if !seen.contains_key(&did) {
-            let stated = reconcile::Stated::of(judge.status(&did).await);
-            seen.insert(did, stated);
+        if let Entry::Vacant(unknown) = seen.entry(did) {
+            let answer = judge.status(unknown.key()).await;
+            unknown.insert(reconcile::Stated::of(answer));
         }
     }
     seen

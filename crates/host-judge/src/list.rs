@@ -30,7 +30,7 @@ pub(crate) async fn read(host: &Host) -> Listing {
         parameters.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
         let command = || host.curl(METHOD, &parameters);
         let page = match host.ask(METHOD, &parameters, &Limits::LIST).await {
-            Reply::Body { body, is_elsewhere: false } => answers::page(&body),
+            Reply::Body(body) => answers::page(&body),
             Reply::Refused(refusal) if refusal.is_no_method() => {
                 host.note(
                     Finding::of(&rule::NO_METHOD, METHOD, refusal.to_string()).seen_by(command()),
@@ -43,8 +43,8 @@ pub(crate) async fn read(host: &Host) -> Listing {
                 );
                 return listing;
             }
-            Reply::TooLong { .. } => Err("the page is longer than 4 MiB".to_owned()),
-            Reply::Body { .. } | Reply::Failed => return listing,
+            Reply::TooLong(_) => Err("the page is longer than 4 MiB".to_owned()),
+            Reply::Elsewhere | Reply::Failed => return listing,
         };
         let page = match page {
             Ok(page) => page,

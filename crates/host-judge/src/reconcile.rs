@@ -187,9 +187,9 @@ fn is_lasting(
 
 async fn ask(host: &Host, did: &str) -> Stated {
     match host.ask("getRepoStatus", &[("did", did)], &Limits::DOCUMENT).await {
-        Reply::Body { body, .. } => Stated::of(Ok(answers::status(&body).ok())),
+        Reply::Body(body) => Stated::of(Ok(answers::status(&body).ok())),
         Reply::Refused(refusal) => Stated::of(Err(refusal)),
-        Reply::TooLong { .. } | Reply::Failed => Stated::Unanswered,
+        Reply::TooLong(_) | Reply::Elsewhere | Reply::Failed => Stated::Unanswered,
     }
 }
 
