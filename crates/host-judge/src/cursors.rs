@@ -17,24 +17,26 @@ pub(crate) struct Replays {
     pub(crate) of_live: Option<Vec<Arrival>>,
     /// The oldest events.
     pub(crate) oldest: Vec<Arrival>,
-    is_ignored: bool,
 }
-
-/// The host does not heed cursors, which is noted.
-struct CursorIgnored;
 
 /// Judges the cursors of a host whose stream was heard live.
 pub(crate) async fn judge(host: &Host, live: &Heard, quiet: Duration) -> Replays {
     let mut replays = Replays::default();
-    if let Some((first, last)) = live.ends {
-        match replay(host, live, (first, last), quiet).await {
-            Ok(replay) => replays.of_live = replay,
-            Err(CursorIgnored) => replays.is_ignored = true,
-        }
-    }
+    let replay = match live.ends {
+        Some((_, last)) => Some(replay(host, live, last, quiet).await),
+        None => None,
+    };
     let window = listen::after(host, 0, &until(MAX_WINDOW_TIME, quiet, None, MAX_WINDOW)).await;
+    let mut is_ignored = false;
+    if let (Some(replay), Some((first, _))) = (replay, live.ends) {
+        let oldest = window.ends.map(|(oldest, _)| oldest);
+        // Read after the replay: what is stored now was stored then.
+        let was_stored = oldest.is_none_or(|oldest| oldest <= first);
+        is_ignored = was_stored && is_cursor_ignored(host, live, &replay, first);
+        let is_whole = replay.is_open && !is_ignored;
+        replays.of_live = is_whole.then_some(replay.arrivals);
+    }
     let last_known = [live.ends, window.ends].iter().flatten().map(|(_, last)| *last).max();
-    let mut is_ignored = replays.is_ignored;
     if let (Some((oldest, _)), Some(last)) = (window.ends, last_known) {
         is_ignored |= old_cursor(host, oldest, last).await;
     }
@@ -46,20 +48,19 @@ pub(crate) async fn judge(host: &Host, live: &Heard, quiet: Duration) -> Replays
 }
 
 /// The events from the first live one on.
-async fn replay(
-    host: &Host,
-    live: &Heard,
-    (first, last): (i64, i64),
-    quiet: Duration,
-) -> Result<Option<Vec<Arrival>>, CursorIgnored> {
+async fn replay(host: &Host, live: &Heard, last: i64, quiet: Duration) -> Heard {
+    let first = live.ends.map_or(0, |(first, _)| first);
     let until = until(MAX_REPLAY_TIME, quiet, Some(last), live.arrivals.len() + MAX_WINDOW);
-    let until = Until { tail: MAX_REPLAY_TAIL, ..until };
-    let replay = listen::after(host, first, &until).await;
+    listen::after(host, first, &Until { tail: MAX_REPLAY_TAIL, ..until }).await
+}
+
+/// Whether a replay does not begin at its cursor, of an event that is stored.
+fn is_cursor_ignored(host: &Host, live: &Heard, replay: &Heard, first: i64) -> bool {
     if !replay.is_open || (replay.is_broken && replay.ends.is_none()) {
-        return Ok(None);
+        return false;
     }
     if replay.infos.iter().any(|name| name == "OutdatedCursor") {
-        let text = format!("the event {first} was sent moments before");
+        let text = format!("the event {first} is stored");
         let finding = Finding::of(&rule::CURSOR_OUTDATED, METHOD, text).at(first);
         host.note(finding.seen_by(command(host, Some(first))));
     }
@@ -67,16 +68,17 @@ async fn replay(
     let numbers = crate::sequence::read(&live.arrivals);
     let next = numbers.numbered.range(first + 1..).next().map(|(seq, _)| *seq);
     let starts = replay.ends.map(|(start, _)| start);
-    if let Some(next) = next
-        && starts.is_none_or(|start| start > next)
-    {
-        let start = starts.map_or_else(|| "no event".to_owned(), |start| format!("event {start}"));
-        let text = format!("cursor {first}: it begins with {start}, the next event is {next}");
+    let is_ignored = next.is_some_and(|next| starts.is_none_or(|start| start > next));
+    if is_ignored {
+        let text = format!("cursor {first}: it begins with {}", of_event(starts));
         let finding = Finding::of(&rule::CURSOR_IGNORED, METHOD, text).at(first);
         host.note(finding.seen_by(command(host, Some(first))));
-        return Err(CursorIgnored);
     }
-    Ok(Some(replay.arrivals))
+    is_ignored
+}
+
+fn of_event(seq: Option<i64>) -> String {
+    seq.map_or_else(|| "no event".to_owned(), |seq| format!("event {seq}"))
 }
 
 /// A cursor before the oldest event; returns whether it is ignored.
@@ -89,8 +91,8 @@ async fn old_cursor(host: &Host, oldest: i64, last_known: i64) -> bool {
         return false;
     }
     let starts = heard.ends.map(|(start, _)| start);
-    if starts.is_none_or(|start| start > last_known) {
-        let start = starts.map_or_else(|| "no event".to_owned(), |start| format!("event {start}"));
+    if heard.infos.is_empty() && starts.is_none_or(|start| start > last_known) {
+        let start = of_event(starts);
         let text = format!("cursor 1: it begins with {start}, and {oldest} is stored");
         let finding = Finding::of(&rule::CURSOR_IGNORED, METHOD, text).at(1);
         host.note(finding.seen_by(command(host, Some(1))));

@@ -92,4 +92,4 @@ main{max-width:60rem;margin:0 auto;padding:1.5rem 1rem}h1{font-size:1.4rem;overf
 h3{font-size:1rem;margin:0}.sound{color:var(--good)}.faulty{color:var(--bad)}.unanswered{color:var(--dim)}\
 dl{display:flex;flex-wrap:wrap;gap:.5rem 2rem}dt{color:var(--dim);font-size:.85rem}dd{margin:0}\
 section{border-top:1px solid var(--line);padding:1rem 0}li{overflow-wrap:anywhere;margin:.5rem 0}\
-pre{background:color-mix(in srgb,var(--ink) 8%,transparent);padding:.5rem;overflow-x:auto;margin:.3rem 0}code,pre{font-size:.9rem}";
+pre{background:color-mix(in srgb,var(--ink) 8%,transparent);padding:.5rem;white-space:pre-wrap;overflow-wrap:anywhere;margin:.3rem 0}code,pre{font-size:.9rem}";

@@ -13,6 +13,7 @@
 //! | `nostr_relays` | `nostr follow` and the relay of rust-nostr: pages, filters, new events, a kill, comparison of ids, limits, authentication |
 //! | `nostr_databases` | a database that nostrdb writes, read and proved |
 //! | `archives` | consumers of other projects, and `follow`, catch up from `wireproof archive serve` |
+//! | `hosts` | the judgement of the reference PDS, of the relay of `indigo` and of a PDS of arroba |
 //! | `jetstream_archives` | a Python client of hosted Jetstream archives reads the segments of the simulator |
 //! | `kafka_logins` | tokens of an identity provider, and the signature for Amazon MSK |
 //! | `readers` | consumers of other projects follow the simulator |
@@ -38,6 +39,7 @@ mod client;
 mod delivery;
 mod follower;
 mod follows;
+mod hosts;
 mod jetstream_archives;
 mod kafka;
 mod kafka_logins;

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use host_judge::{Clients, Finding, Judgement, Kind, Options, html};
+use net::hosts::parse_host_url;
+use net::http::Url;
 
 use crate::failure::Failure;
 use crate::files;
 use crate::network::{self, Network, NetworkArgs};
 use crate::output::Output;
-use crate::stream::{Hosts, http_origin};
+use crate::stream::http_origin;
 
 #[derive(Debug, Args)]
 pub(super) struct HostArgs {
@@ -43,10 +45,9 @@ pub(super) struct HostArgs {
 }
 
 pub(super) fn run(args: &HostArgs, output: Output) -> Result<(), Failure> {
-    let hosts = Hosts::new(std::slice::from_ref(&args.url), &args.url)?;
-    let url = hosts.urls.first().map(http_origin).and_then(|origin| origin.parse().ok());
-    let url = url.ok_or_else(|| Failure::Usage(format!("{}: no URL of a host", args.url)))?;
-    let Network { http, resolver, directory, .. } = Network::open(&args.network, &hosts.urls)?;
+    let url = host_url(&args.url)?;
+    let Network { http, resolver, directory, .. } =
+        Network::open(&args.network, std::slice::from_ref(&url))?;
     let clients = Clients { http, resolver, directory };
     let mut options = Options::default();
     options.accounts = args.accounts.into();
@@ -63,6 +64,14 @@ pub(super) fn run(args: &HostArgs, output: Output) -> Result<(), Failure> {
         "unanswered" => Err(Failure::Network(judgement.line())),
         _ => Ok(()),
     }
+}
+
+/// The URL of a host, with the scheme of HTTP.
+fn host_url(given: &str) -> Result<Url, Failure> {
+    let url = parse_host_url(given).map_err(|error| error.to_string());
+    let url =
+        url.and_then(|url| http_origin(&url).parse().map_err(|_| format!("`{given}`: no host")));
+    url.map_err(Failure::Usage)
 }
 
 fn to_text(judgement: &Judgement) -> String {

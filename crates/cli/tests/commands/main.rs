@@ -8,6 +8,7 @@
 //! | `config` | precedence of flags, environment and files; `config show` |
 //! | `doctor` | `doctor cpu`, `--backend` |
 //! | `features` | parts built with a feature only |
+//! | `doctor_host` | `doctor host URL`: verdict, exit codes, forms of output |
 //! | `doctor_account` | `doctor DID` with every fault of a simulated network |
 //! | `frames` | `frames verify` |
 //! | `keys` | `key`, `sig verify` |
@@ -28,6 +29,7 @@ mod codes;
 mod config;
 mod doctor;
 mod doctor_account;
+mod doctor_host;
 mod downloads;
 mod features;
 mod files;
