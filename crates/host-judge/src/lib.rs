@@ -1,10 +1,10 @@
 //! Judges a PDS or a relay by the protocol: its stream, its repositories, its lists and its cursors against each other.
 //!
 //! ```text
-//! listHosts ──> PDS or relay        live stream ─────┐ (for some seconds)
-//! listRepos ──> a sample ──> each account            ├─> replay, oldest events, cursors
-//!               status, commit, repository,          │
-//!               blocks, records                 keys ┴─> events in order ──> findings
+//! listHosts, documents: PDS, relay   live stream ──────┐ (for some seconds)
+//! listRepos ──> a sample ──> each account             ├─> replay, oldest events, cursors
+//!               status, commit, repository,           │
+//!               blocks, records                  keys ┴─> events in order ──> findings
 //!                        └──────────────────────────────> lists and statuses again
 //! ```
 //!
@@ -31,6 +31,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use atproto::syntax::Did;
 use net::http::{Client, Limits, Url};
 use net::identity::Resolver;
 use net::remote_text::sanitize;
@@ -97,7 +98,7 @@ impl Default for Options {
 pub struct Judgement {
     /// The host.
     pub host: String,
-    /// `pds`, `relay` or `unknown`.
+    /// `pds`, `relay`, or `unknown`, which is judged like a relay.
     pub kind: &'static str,
     /// `sound`, `faulty` or `unanswered`.
     pub verdict: &'static str,
@@ -162,11 +163,12 @@ pub async fn judge(url: &Url, clients: &Clients, options: &Options) -> Judgement
         clients.directory.clone(),
         (options.accounts * LOOKUPS_PER_ACCOUNT).max(MIN_LOOKUPS),
     );
-    let kind = host_kind(&host).await;
-    let is_relay = kind == "relay";
     let deadline = Instant::now() + options.listen;
-    let asked = ask_accounts(&host, &mut identities, is_relay, options);
-    let (live, (listing, accounts)) = tokio::join!(listen::live(&host, deadline), asked);
+    let asked = ask_accounts(&host, &mut identities, options);
+    let (live, asked) = tokio::join!(listen::live(&host, deadline), asked);
+    let Asked { kind, listing, accounts } = asked;
+    // What is no PDS for certain is judged by the rules that a relay has too.
+    let is_relay = kind != "pds";
     let seen = ask_seen(&host, &mut identities, is_relay, options, &live).await;
     let replays = cursors::judge(&host, &live, options.quiet).await;
     let events = judge_events(&host, &mut identities, is_relay, &live, &replays).await;
@@ -199,35 +201,54 @@ pub async fn judge(url: &Url, clients: &Clients, options: &Options) -> Judgement
     }
 }
 
-/// A relay lists the hosts that it reads.
-async fn host_kind(host: &Host) -> &'static str {
-    match host.ask("listHosts", &[("limit", "1")], &Limits::LIST).await {
-        Reply::Body(_) | Reply::TooLong(_) => "relay",
-        Reply::Refused(_) | Reply::Elsewhere => "pds",
-        Reply::Failed => "unknown",
-    }
+/// What was asked while the stream was heard.
+struct Asked {
+    kind: &'static str,
+    listing: Listing,
+    accounts: BTreeMap<String, AccountFacts>,
 }
 
 /// Lists the accounts, and asks for a sample of them.
-async fn ask_accounts(
-    host: &Host,
-    identities: &mut Identities,
-    is_relay: bool,
-    options: &Options,
-) -> (Listing, BTreeMap<String, AccountFacts>) {
+async fn ask_accounts(host: &Host, identities: &mut Identities, options: &Options) -> Asked {
     let until = Instant::now() + options.max_accounts_time;
+    let is_relay = has_hosts(host).await;
     let listing = list::read(host).await;
+    let sample = listing.sample(options.accounts);
+    let kind = match is_relay {
+        true => "relay",
+        false if is_named(host, identities, &sample).await => "pds",
+        false => "unknown",
+    };
     let mut accounts = BTreeMap::new();
-    let mut judge = AccountJudge { host, identities, is_relay, options };
+    let mut judge = AccountJudge { host, identities, is_relay: kind != "pds", options };
     judge.judge_unknown().await;
-    for did in listing.sample(options.accounts) {
+    for did in sample {
         if Instant::now() >= until {
             break;
         }
         let facts = judge.judge(&did).await;
         accounts.insert(did, facts);
     }
-    (listing, accounts)
+    Asked { kind, listing, accounts }
+}
+
+/// A relay lists the hosts that it reads.
+async fn has_hosts(host: &Host) -> bool {
+    let reply = host.ask("listHosts", &[("limit", "1")], &Limits::LIST).await;
+    matches!(reply, Reply::Body(_) | Reply::TooLong(_))
+}
+
+/// Whether the document of one of some accounts names the host as their server: relays need not have `listHosts`.
+async fn is_named(host: &Host, identities: &mut Identities, sample: &[String]) -> bool {
+    for did in sample.iter().take(MAX_NAMING_ACCOUNTS) {
+        let identity = identities.get(did).await;
+        if identity
+            .is_some_and(|identity| identity.server.is_some() && !is_elsewhere(&identity, host))
+        {
+            return true;
+        }
+    }
+    false
 }
 
 /// Asks for the status of accounts of the live stream, as soon as it was heard.
@@ -246,6 +267,7 @@ async fn ask_seen(
     };
     // Those whose status has changed first.
     let dids = of_kind(true).chain(of_kind(false)).filter_map(|frame| frame.did.clone());
+    let dids = dids.filter(|did| Did::parse(did).is_ok());
     let (mut seen, judge) = (BTreeMap::new(), AccountJudge { host, identities, is_relay, options });
     for did in dids {
         if seen.len() >= options.accounts {
@@ -332,6 +354,8 @@ pub(crate) fn now_micros() -> u64 {
 /// Lookups in the directory, by the number of sampled accounts.
 const LOOKUPS_PER_ACCOUNT: usize = 10;
 const MIN_LOOKUPS: usize = 100;
+/// Accounts whose documents decide whether the host is a PDS.
+const MAX_NAMING_ACCOUNTS: usize = 10;
 /// Accounts whose earlier keys are looked up.
 const MAX_HISTORIES: usize = 50;
 /// Minimum silence until a stream is silent.

@@ -58,7 +58,7 @@ rules! {
         "look for a time limit or a size limit in front of the server";
     STALLED Violation "answer/stalled" "a body keeps coming",
         "look for a time limit or a deadlock in the server";
-    RATE_HEADERS Violation "answer/rate-limit" "the headers of the rate limit agree with each other",
+    RATE_HEADERS Violation "answer/rate-limit" "the headers of the rate limit do not contradict one another",
         "state a remainder that is not above the limit";
     RATE_UNSTATED Note "answer/rate-unstated" "an answer of status 429 says when to come back",
         "send `Retry-After` or `RateLimit-Reset`, so that clients wait and do not guess";
@@ -122,7 +122,7 @@ rules! {
         "readers skip it";
     SEQ_REPEATED Violation "seq/repeated" "a sequence number is sent once on a connection",
         "send every event once";
-    SEQ_ORDER Violation "seq/order" "sequence numbers increase",
+    SEQ_ORDER Violation "seq/regressed" "sequence numbers increase",
         "send events in the order of their numbers: a cursor loses the earlier one";
     SEQ_REUSED Violation "seq/reused" "a sequence number is of one event",
         "never use a number again";
@@ -171,5 +171,21 @@ mod tests {
             code.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'/' | b'-'))
         };
         assert!(codes.iter().all(is_plain));
+    }
+
+    #[test]
+    fn the_reference_page_lists_every_code_with_its_rule_and_what_to_do() {
+        let page = include_str!("../../../docs/reference/doctor.md");
+        let (_, page) = page.split_once("## Findings about a host").unwrap();
+        let rows: Vec<&str> = page.lines().filter(|row| row.starts_with("| `")).collect();
+        let row = |rule: &Rule| {
+            let kind = match rule.kind {
+                Kind::Violation => "",
+                Kind::Unknown => " (unknown)",
+                Kind::Note => " (note)",
+            };
+            format!("| `{}`{kind} | {} | {} |", rule.code, rule.text, rule.action)
+        };
+        assert_eq!(rows, ALL.iter().map(row).collect::<Vec<_>>());
     }
 }

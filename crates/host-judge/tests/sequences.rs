@@ -358,7 +358,7 @@ const MUTATIONS: &[(&str, Mutation)] = &[
         live.insert(EVENTS / 2, live[EVENTS / 2].clone());
         Some((live, None, made.keys.clone()))
     }),
-    ("seq/order", |made| {
+    ("seq/regressed", |made| {
         let mut live = arrivals(&made.events);
         live.swap(EVENTS / 2, EVENTS / 2 + 1);
         Some((live, None, made.keys.clone()))
