@@ -85,12 +85,12 @@ impl AccountJudge<'_> {
             Reply::Refused(refusal) => return Err(refusal),
             Reply::Elsewhere | Reply::Failed => return Ok(None),
         };
-        let rule = match parsed {
+        let (rule, text) = match parsed {
             Ok(status) if status.did == did => return Ok(Some(status)),
             Ok(status) => (&rule::STATUS_ACCOUNT, format!("the answer is about {}", status.did)),
             Err(fault) => (&rule::SCHEMA, fault),
         };
-        self.host.note(self.found(rule.0, method, &parameters, did, rule.1));
+        self.host.note(self.found(rule, method, &parameters, did, text));
         Ok(None)
     }
 
@@ -172,39 +172,39 @@ impl AccountJudge<'_> {
         }
         let after = self.latest(did).await.ok().flatten();
         if let (Some(before), Some(after)) = (before, after) {
-            let stated = status.as_ref().and_then(|status| status.rev);
-            let stated = stated
-                .filter(|rev| *rev < before.rev.min(after.rev) || *rev > after.rev.max(before.rev));
-            if let Some(rev) = stated {
-                let text = format!(
-                    "revision {rev}, but getLatestCommit has {} and then {}",
-                    before.rev, after.rev
-                );
-                round.push(self.found(
-                    &rule::STATED_REV,
-                    "getRepoStatus",
-                    &[("did", did)],
-                    did,
-                    text,
-                ));
-            }
-            if let Some(signed) = block_rev.filter(|signed| *signed != before.rev) {
-                let text =
-                    format!("revision {}, but the commit {} has {signed}", before.rev, before.cid);
-                round.push(self.found(
-                    &rule::STATED_REV,
-                    "getLatestCommit",
-                    &[("did", did)],
-                    did,
-                    text,
-                ));
-            }
+            let status_rev = status.and_then(|status| status.rev);
+            round.extend(self.stated_revs(did, (before, after), status_rev, block_rev));
             if let Some(repo) = &repo {
                 round.extend(self.compare(did, repo, before, after));
             }
         }
         let is_usable = |repo: &ProvedRepo| !is_future(repo.rev);
         (round, repo.filter(is_usable).map(|repo| repo.rev))
+    }
+
+    /// The stated revisions against each other, and against the revision that is signed.
+    fn stated_revs(
+        &self,
+        did: &str,
+        (before, after): (LatestCommit, LatestCommit),
+        status_rev: Option<Tid>,
+        signed_rev: Option<Tid>,
+    ) -> Vec<Finding> {
+        let range = before.rev.min(after.rev)..=before.rev.max(after.rev);
+        let status = status_rev.filter(|rev| !range.contains(rev)).map(|rev| {
+            let (first, last) = (before.rev, after.rev);
+            let text = format!("revision {rev}, but getLatestCommit has {first} and then {last}");
+            ("getRepoStatus", text)
+        });
+        let commit = signed_rev.filter(|signed| *signed != before.rev).map(|signed| {
+            let LatestCommit { cid, rev } = before;
+            ("getLatestCommit", format!("revision {rev}, but the commit {cid} has {signed}"))
+        });
+        let found = [status, commit].into_iter().flatten();
+        let found = found.map(|(method, text)| {
+            self.found(&rule::STATED_REV, method, &[("did", did)], did, text)
+        });
+        found.collect()
     }
 
     /// The repository against the newest commits before and after it was asked for.
@@ -250,9 +250,7 @@ impl AccountJudge<'_> {
         let parameters = [("did", did)];
         let limits = Limits { max_bytes: self.options.max_repo_bytes, ..Limits::REPOSITORY };
         let (body, is_too_long) = match self.host.ask(method, &parameters, &limits).await {
-            Reply::Elsewhere | Reply::Failed => {
-                return None;
-            }
+            Reply::Elsewhere | Reply::Failed => return None,
             Reply::Body(body) => (body, false),
             Reply::TooLong(body) => (body, true),
             Reply::Refused(refusal) if refusal.is_no_method() => {

@@ -8,7 +8,7 @@ use atproto::syntax::Did;
 use crypto::{CompressedKey, PublicKey};
 use net::http::{Client, Limits, Url};
 use net::identity::{Account, Resolver};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use verify::plc;
 
 /// Looks accounts up, a bounded number of them.
@@ -31,7 +31,8 @@ pub(crate) struct Identity {
     pub(crate) server: Option<Url>,
     /// The time since which the log names that server, in microseconds since 1970; `None` before the log was read.
     pub(crate) served_since: Option<u64>,
-    has_history: bool,
+    /// When the log was read.
+    log_read: Option<Instant>,
 }
 
 impl Identity {
@@ -78,41 +79,47 @@ impl Identities {
         Some(identity)
     }
 
-    /// The identity with the keys that the account has ever had: a key may have been replaced since it signed.
+    /// The identity with the keys that the account has ever had: a key may have been replaced since it signed. `None` if
+    /// the sources do not answer, so that nothing is decided.
     pub(crate) async fn with_history(&mut self, did: &str) -> Option<Identity> {
         let mut identity = self.get(did).await?;
-        if !identity.has_history {
-            identity.has_history = true;
-            if let Ok(did) = Did::parse(did) {
-                let fresh = timeout(MAX_LOOKUP, self.resolver.refresh(did)).await;
-                if let Ok(Ok(account)) = fresh {
-                    identity.server.clone_from(&account.host);
-                    add_new(&mut identity.keys, account.key.clone());
-                }
-                let log = self.log(did).await;
+        if identity.log_read.is_some_and(|read| read.elapsed() < LOG_AGE) {
+            return Some(identity);
+        }
+        let parsed = Did::parse(did).ok()?;
+        let fresh = timeout(MAX_LOOKUP, self.resolver.refresh(parsed)).await;
+        let fresh = fresh.ok().and_then(Result::ok);
+        if let Some(account) = &fresh {
+            identity.server.clone_from(&account.host);
+            add_new(&mut identity.keys, account.key.clone());
+        }
+        match self.log(parsed).await {
+            Some(log) => {
+                identity.server = log.server.as_ref().and_then(|server| server.parse().ok());
                 identity.served_since = log.served_since;
                 log.keys.into_iter().for_each(|key| add_new(&mut identity.keys, Some(key)));
             }
-            self.known.insert(did.to_owned(), identity.clone());
+            // A did:web has no log.
+            None if parsed.is_plc() || fresh.is_none() => return None,
+            None => {}
         }
+        identity.log_read = Some(Instant::now());
+        self.known.insert(did.to_owned(), identity.clone());
         Some(identity)
     }
 
     /// The verified log of a did:plc.
-    async fn log(&self, did: Did<'_>) -> LogSummary {
+    async fn log(&self, did: Did<'_>) -> Option<LogSummary> {
         if !did.is_plc() {
-            return LogSummary::default();
+            return None;
         }
         let url = format!("{}/{did}/log/audit", self.directory.as_str().trim_end_matches('/'));
-        let Ok(url) = url.parse() else { return LogSummary::default() };
+        let url = url.parse().ok()?;
         let mut options = plc::Options::default();
         options.did = Some(did.to_buf());
-        let response = timeout(MAX_LOOKUP, self.http.get(&url, &Limits::LIST)).await;
-        let Ok(Ok(response)) = response else { return LogSummary::default() };
-        let Ok(history) = plc::verify(&response.body, &options) else {
-            return LogSummary::default();
-        };
-        LogSummary::of(&history)
+        let response = timeout(MAX_LOOKUP, self.http.get(&url, &Limits::LIST)).await.ok()?.ok()?;
+        let history = plc::verify(&response.body, &options).ok()?;
+        Some(LogSummary::of(&history))
     }
 }
 
@@ -120,20 +127,20 @@ impl Identities {
 #[derive(Default)]
 struct LogSummary {
     keys: Vec<PublicKey>,
+    server: Option<String>,
     served_since: Option<u64>,
 }
 
 impl LogSummary {
     fn of(history: &plc::History) -> Self {
         let mut summary = Self::default();
-        let mut server = None;
         for operation in history.operations().iter().filter(|operation| !operation.nullified) {
             let Some(data) = operation.operation.unsigned().to_data() else { continue };
             let key = data.signing_key().and_then(|key| PublicKey::from_did_key(key).ok());
             summary.keys.extend(key);
             let next = data.services.get("atproto_pds").map(|service| service.endpoint.clone());
-            if next != server {
-                server = next;
+            if next != summary.server {
+                summary.server = next;
                 let created = operation.created_at_micros;
                 summary.served_since = created.and_then(|micros| u64::try_from(micros).ok());
             }
@@ -153,5 +160,7 @@ fn add_new(keys: &mut Vec<PublicKey>, key: Option<PublicKey>) {
 }
 
 const MAX_LOOKUP: Duration = Duration::from_secs(20);
+/// Time for which a log is not read again: the key may be replaced meanwhile.
+const LOG_AGE: Duration = Duration::from_secs(2);
 /// Keys of one account that are tried.
 const MAX_KEYS: usize = 8;

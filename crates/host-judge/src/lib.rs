@@ -71,7 +71,7 @@ pub struct Options {
     pub quiet: Duration,
     /// Maximum number of requests per second. 10.
     pub requests_per_s: u32,
-    /// Maximum silence of a body or of a stream. 15 seconds.
+    /// Maximum silence of a body or of a stream, whose pings are answered in less. 15 seconds.
     pub idle: Duration,
     /// Maximum size of a repository in bytes. 64 MiB.
     pub max_repo_bytes: u64,
@@ -155,8 +155,7 @@ impl Judgement {
 
 /// Judges the host at `url`.
 pub async fn judge(url: &Url, clients: &Clients, options: &Options) -> Judgement {
-    let idle = options.idle.min(options.listen / 2).max(MIN_IDLE);
-    let host = Host::new(url.clone(), clients.http.clone(), options.requests_per_s, idle);
+    let host = Host::new(url.clone(), clients.http.clone(), options.requests_per_s, options.idle);
     let mut identities = Identities::new(
         clients.resolver.clone(),
         clients.http.clone(),
@@ -299,8 +298,16 @@ async fn judge_events(
     };
     let mut judged = judge_stream(&stream, &keys);
     let suspects: BTreeSet<String> = judged.unfitting.iter().chain(&elsewhere).cloned().collect();
-    for did in suspects.iter().take(MAX_HISTORIES) {
-        let Some(identity) = identities.with_history(did).await else { continue };
+    for (number, did) in suspects.iter().enumerate() {
+        let identity = match number < MAX_HISTORIES {
+            true => identities.with_history(did).await,
+            false => None,
+        };
+        let Some(identity) = identity else {
+            // Without all its keys, nothing is decided.
+            keys.keys.remove(did);
+            continue;
+        };
         keys.keys.insert(did.clone(), identity.compressed());
         if !is_relay
             && is_elsewhere(&identity, host)
@@ -358,6 +365,4 @@ const MIN_LOOKUPS: usize = 100;
 const MAX_NAMING_ACCOUNTS: usize = 10;
 /// Accounts whose earlier keys are looked up.
 const MAX_HISTORIES: usize = 50;
-/// Minimum silence until a stream is silent.
-const MIN_IDLE: Duration = Duration::from_secs(1);
 const MAX_HOST_CHARS: usize = 200;

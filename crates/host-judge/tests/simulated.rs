@@ -21,7 +21,7 @@ fn spec() -> Spec {
 fn options() -> Options {
     let mut options = Options::default();
     (options.accounts, options.requests_per_s) = (8, 500);
-    (options.listen, options.idle) = (Duration::from_secs(2), Duration::from_secs(1));
+    (options.listen, options.idle) = (Duration::from_secs(3), Duration::from_secs(2));
     options.quiet = Duration::from_millis(500);
     options.max_repo_bytes = 4 << 20;
     options
@@ -230,7 +230,7 @@ fn every_fault_is_found_by_its_code_and_nothing_else_is() {
     let wrong = std::sync::Mutex::new(Vec::new());
     let only = std::env::var("FAULT").ok();
     std::thread::scope(|scope| {
-        for _ in 0..6 {
+        for _ in 0..8 {
             scope.spawn(|| {
                 loop {
                     let Some(case) = queue.lock().unwrap().next() else { return };
