@@ -1,5 +1,4 @@
-//! One account on the host: its status, its newest commit, its repository, its blocks and its records against each
-//! other.
+//! One account on the host: comparisons of its status, its newest commit, its repository, its blocks and its records.
 
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ use crate::identities::Identities;
 use crate::rule::{self, Rule};
 use crate::{Options, now_micros};
 
-/// What the host said about an account.
+/// The host's statements about an account.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AccountFacts {
     /// Its status; `None` if the host does not have it, or did not answer.
@@ -182,7 +181,7 @@ impl AccountJudge<'_> {
         (round, repo.filter(is_usable).map(|repo| repo.rev))
     }
 
-    /// The stated revisions against each other, and against the revision that is signed.
+    /// Compares the stated revisions with one another, and with the signed one.
     fn stated_revs(
         &self,
         did: &str,
@@ -464,7 +463,7 @@ impl AccountJudge<'_> {
         }
     }
 
-    /// A method that the host does not have: relays need only those of lists and streams.
+    /// A method that the host does not have: relays need only lists and streams.
     fn missing(&self, method: &'static str, parameters: &Parameters<'_>, refusal: &Refusal) {
         if !self.is_relay || matches!(method, "getRepoStatus" | "getLatestCommit") {
             let finding = Finding::of(&rule::NO_METHOD, method, refusal.to_string());

@@ -1,8 +1,8 @@
-//! Judges a PDS or a relay by the protocol: its stream, its repositories, its lists and its cursors against each other.
+//! Judges a PDS or a relay by the protocol: its stream, its repositories, its lists and its cursors.
 //!
 //! ```text
 //! listHosts, documents: PDS, relay   live stream ──────┐ (for some seconds)
-//! listRepos ──> a sample ──> each account             ├─> replay, oldest events, cursors
+//! listRepos ──> a sample ──> every account            ├─> replay, oldest events, cursors
 //!               status, commit, repository,           │
 //!               blocks, records                  keys ┴─> events in order ──> findings
 //!                        └──────────────────────────────> lists and statuses again

@@ -1,4 +1,4 @@
-//! Lists, statuses and the stream against each other, after everything else was asked: what differs is asked again.
+//! Compares lists, statuses and the stream after all other requests, and asks again about differences.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -47,7 +47,7 @@ struct Suspicion {
     text: String,
 }
 
-/// Judges what the host says about its accounts in different places.
+/// Judges the host's statements about its accounts in different places.
 pub(crate) async fn judge(
     host: &Host,
     first: &Listing,
@@ -77,7 +77,7 @@ pub(crate) async fn judge(
     }
 }
 
-/// The list against the accounts that were asked for, and against those of the stream.
+/// The list against the sampled accounts, and against the accounts of the stream.
 fn of_list(
     first: &Listing,
     listing: &Listing,

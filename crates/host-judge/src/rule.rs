@@ -23,7 +23,7 @@ pub struct Rule {
     pub kind: Kind,
     /// The rule in a sentence.
     pub text: &'static str,
-    /// What the operator of the host does.
+    /// The remedy, for the operator of the host.
     pub action: &'static str,
 }
 
@@ -154,7 +154,7 @@ rules! {
         "stop serving accounts that have moved";
 }
 
-/// What the operator does about an event, a repository or a proof that breaks a rule of its own.
+/// The remedy for an event, a repository or a proof that breaks a rule of its own.
 pub const OF_DATA: &str = "docs/formats/codes.md has the rule of this code; compare the server's code with the specification";
 
 #[cfg(test)]
