@@ -6,7 +6,7 @@
 //! | relay, `serve` frames | all PDSs at the same time | `subscribeRepos` |
 //! | Jetstream, `serve` JSON | a relay | `/subscribe` |
 //!
-//! Last, `serve` with one client and `follow --verify` read prepared commits as fast as they can, in turn.
+//! Last, `serve` with one client and `follow --verify` read prepared commits as fast as they can, in turn, each from an empty state.
 //!
 //! The network makes commits at a constant rate. Measured is the processor time of the server alone, while every client receives
 //! a number of messages, after a warm-up in which it looks up the keys of accounts.
@@ -41,7 +41,10 @@ pub(crate) struct Options {
     /// Seconds before the measurement.
     #[arg(long, default_value_t = 10)]
     warm_up: u64,
-    /// Write the table into docs/measured.md.
+    /// Measure only how fast prepared commits are read.
+    #[arg(long)]
+    intake: bool,
+    /// Write the tables into docs/measured.md.
     #[arg(long)]
     publish: bool,
 }
@@ -54,22 +57,11 @@ pub(super) fn measure(program: &str, options: &Options) -> Result<(), String> {
         jetstream: interop::build_jetstream()?,
         client: super::example_of("wireproof-serve", "stream_clients")?,
     };
-    let mut rows = Vec::new();
-    for load in &options.loads {
-        let load = Load::parse(load)?;
-        let servers = Server::ALL.into_iter().filter(|of| !load.is_alone || of.is_ours());
-        let mut costs: Vec<_> = servers.map(|server| (server, Vec::new())).collect();
-        for _ in 0..options.passes {
-            for (server, passes) in &mut costs {
-                let pass = programs.pass(*server, &load, options)?;
-                eprintln!("{} clients, {}: {pass:?}", load.clients, server.name());
-                passes.push(pass);
-            }
-        }
-        rows.extend(costs.into_iter().map(|(server, passes)| Row { load, server, passes }));
+    if !options.intake {
+        let rows = programs.rows(options)?;
+        table::report("serve", &to_markdown(&rows), options.publish)?;
     }
-    let intake = programs.intakes(options)?;
-    table::report("serve", &format!("{}\n{intake}", to_markdown(&rows)), options.publish)
+    table::report("serve-intake", &programs.intakes(options)?, options.publish)
 }
 
 /// How many clients receive how many messages, at a rate of commits.
@@ -168,6 +160,25 @@ struct Programs {
 }
 
 impl Programs {
+    /// The passes of all servers, in turn.
+    fn rows(&self, options: &Options) -> Result<Vec<Row>, String> {
+        let mut rows = Vec::new();
+        for load in &options.loads {
+            let load = Load::parse(load)?;
+            let servers = Server::ALL.into_iter().filter(|of| !load.is_alone || of.is_ours());
+            let mut costs: Vec<_> = servers.map(|server| (server, Vec::new())).collect();
+            for _ in 0..options.passes {
+                for (server, passes) in &mut costs {
+                    let pass = self.pass(*server, &load, options)?;
+                    eprintln!("{} clients, {}: {pass:?}", load.clients, server.name());
+                    passes.push(pass);
+                }
+            }
+            rows.extend(costs.into_iter().map(|(server, passes)| Row { load, server, passes }));
+        }
+        Ok(rows)
+    }
+
     fn pass(&self, server: Server, load: &Load, options: &Options) -> Result<Pass, String> {
         let (accounts, rate) = (options.accounts.to_string(), load.rate.to_string());
         let size = ["--prepared", "0", "--accounts", &accounts, "--records", "5", "--rate", &rate];
@@ -226,8 +237,10 @@ impl Programs {
     }
 
     fn follow_all(&self, network: &Relay) -> Result<f64, String> {
+        let folder = process::empty_folder("speed")?;
         let mut follow = network.follow(&self.wireproof);
-        follow.args(["--cursor", "oldest"]).stdout(Stdio::piped()).stderr(Stdio::null());
+        follow.args(["--cursor", "oldest", "--state", "state"]).current_dir(&folder);
+        follow.stdout(Stdio::piped()).stderr(Stdio::null());
         let since = Instant::now();
         let mut follow = Running(process::start(&mut follow)?);
         let output = follow.0.stdout.take().ok_or("no pipe")?;
