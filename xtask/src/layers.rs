@@ -147,11 +147,7 @@ const TABLE: [Crate; 44] = [
             "base", "verify", "atproto", "codec", "crypto", "kernels", "mapping", "net", "simnet",
         ]),
     ),
-    row(
-        6,
-        "host-judge",
-        Uses::Only(&["atproto", "codec", "crypto", "net", "simnet", "verify"]),
-    ),
+    row(6, "host-judge", Uses::Only(&["atproto", "codec", "crypto", "net", "simnet", "verify"])),
     row(6, "nostr-relay", Uses::Only(&["base", "crypto", "kernels", "net", "nostr"])),
     row(6, "nostr-lmdb", Uses::Only(&["nostr", "nostr-formats", "kernels", "mapping"])),
     row(

@@ -130,15 +130,12 @@ faults! {
     BombRepo "bomb-repo" Repository 4096..=4096,
     /// A repository has one more commit, correctly signed, whose revision is the amount of days ahead.
     FutureRepo "future-repo" Repository 365..=3650,
-<<<<<<< HEAD
     /// The server does not have a blob.
     WithheldBlob "withheld-blob" Blob 0..=0,
     /// A byte of a blob is another.
     AlteredBlob "altered-blob" Blob 0..=0,
     /// The connection ends within a blob.
     CutBlob "cut-blob" Blob 0..=0,
-=======
->>>>>>> 8d463f42aa8096446b75d37028fdf60bb41f85ae
     /// A repository has a commit that is the amount of days older than the newest one, correctly signed.
     OldRepo "old-repo" Repository 1..=30,
     /// The commit of a repository is signed with a key of nobody.
@@ -266,16 +263,9 @@ impl InjectionPoint {
     /// Whether `server` has this injection point.
     pub fn exists_on(self, server: Server) -> bool {
         match self {
-<<<<<<< HEAD
             Self::Connection | Self::Request | Self::Upgrade | Self::Frame => true,
             Self::Event => matches!(server, Server::Pds(_) | Server::Relay(_)),
             Self::Repository | Self::Blob | Self::Handle => matches!(server, Server::Pds(_)),
-=======
-            Self::Connection | Self::Request => true,
-            Self::Upgrade | Self::Frame => server != Server::Plc,
-            Self::Event => matches!(server, Server::Pds(_) | Server::Relay(_)),
-            Self::Repository | Self::Handle => matches!(server, Server::Pds(_)),
->>>>>>> 8d463f42aa8096446b75d37028fdf60bb41f85ae
             Self::Document => server == Server::Plc,
             Self::History | Self::Segment | Self::Plan => matches!(server, Server::Jetstream(_)),
         }

@@ -256,11 +256,7 @@ pub(super) enum Outcome {
 }
 
 impl<'n> FaultInjector<'n> {
-<<<<<<< HEAD
     pub(super) fn new(network: &'n NetworkState, server: Server, has_cursor: bool) -> Self {
-=======
-    fn new(network: &'n NetworkState, server: Server, has_cursor: bool) -> Self {
->>>>>>> 8d463f42aa8096446b75d37028fdf60bb41f85ae
         let random = Seed::new(network.spec.seed, "mischief").stream(0);
         let (faults, delayed) = (&network.faults, Vec::new());
         Self { faults, server, random, frames: 0, delayed, has_cursor, last_seq: 0 }
