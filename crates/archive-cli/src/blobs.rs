@@ -29,9 +29,9 @@ pub(crate) enum BlobsCommand {
 
 /// Fetch the blobs that an archive does not have.
 ///
-/// The blobs are those of the newest whole repository of every account in the archive, or of the named accounts: if the archive has
+/// The newest whole repository of every account in the archive names the blobs, or of the named accounts: if the archive has
 /// no whole repository of one, it is fetched, verified and stored first. A blob is stored if its bytes have the hash in its CID.
-/// Run the same command again to fetch what is still missing.
+/// Run the same command again to fetch the missing ones.
 ///
 /// Exit code 1 if a host sent other bytes, 3 if a blob or a repository could not be fetched.
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ pub(crate) struct FetchArgs {
     #[arg(long, value_name = "N", default_value_t = 8)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
     concurrent_blobs: u16,
-    /// Hash the blobs of the archive too, and fetch those with other bytes again.
+    /// Hash the blobs of the archive too, and fetch again what has other bytes.
     #[arg(long)]
     hash: bool,
     /// Maximum size of a blob in bytes [default: 256 MiB].
@@ -62,7 +62,7 @@ pub(crate) struct FetchArgs {
     contact: ContactArgs,
 }
 
-/// Compare the blobs that records name with those of an archive.
+/// Compare the blobs that records name with the blobs of an archive.
 ///
 /// `missing` looks for them, `verify` hashes them too. Exit code 1 if one has other bytes, 3 if one is missing.
 #[derive(Debug, Args)]

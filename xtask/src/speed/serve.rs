@@ -6,7 +6,7 @@
 //! | relay, `serve` frames | all PDSs at the same time | `subscribeRepos` |
 //! | Jetstream, `serve` JSON | a relay | `/subscribe` |
 //!
-//! Last, `serve` with one client and `follow --verify` read prepared commits as fast as they can, in turn, each from an empty state.
+//! Last, `serve` with one client and `follow --verify` read prepared commits as fast as they can, in turn, from an empty state.
 //!
 //! The network makes commits at a constant rate. Measured is the processor time of the server alone, while every client receives
 //! a number of messages, after a warm-up in which it looks up the keys of accounts.
