@@ -1,18 +1,31 @@
-// The labeler of Skyware, with its own DID document, and requests that create labels: node labeler.mjs
+// The labeler of Skyware, and a server with its DID document that has it create labels: node labeler.mjs
+import { createServer } from 'node:http'
 import { LabelerServer } from '@skyware/labeler'
 
-const { PORT, DID, SIGNING_KEY, DATABASE } = process.env
-let document = JSON.parse(process.env.DOCUMENT)
+const { PORT, SERVICE_PORT, DID, SIGNING_KEY, DATABASE, DOCUMENT } = process.env
 const server = new LabelerServer({ did: DID, signingKey: SIGNING_KEY, dbPath: DATABASE })
-server.app.get('/.well-known/did.json', () => document)
-// The body is a list of labels: `uri`, `val`, and more. A label that is signed is stored as it is.
-server.app.post('/labels', async (request) => {
-  for (const label of request.body) {
-    if (label.sig) await server.saveLabel({ ...label, sig: new Uint8Array(Buffer.from(label.sig, 'base64')) })
+await server.dbInitLock
+server.start({ port: Number(SERVICE_PORT), host: '127.0.0.1' }, (error) => {
+  if (error) throw error
+  createServer(answer).listen(Number(PORT), '127.0.0.1')
+})
+
+async function answer(request, response) {
+  if (request.method === 'POST') await create(JSON.parse(await text(request)))
+  response.setHeader('content-type', 'application/json')
+  response.end(request.method === 'POST' ? '{}' : DOCUMENT)
+}
+
+// A label that is signed is stored as it is.
+async function create(labels) {
+  for (const { sig, ...label } of labels) {
+    if (sig) await server.saveLabel({ ...label, sig: new Uint8Array(Buffer.from(sig, 'base64')) })
     else await server.createLabel(label)
   }
-  return {}
-})
-server.start({ port: Number(PORT), host: '127.0.0.1' }, (error) => {
-  if (error) throw error
-})
+}
+
+async function text(request) {
+  let body = ''
+  for await (const part of request) body += part
+  return body
+}

@@ -37,7 +37,7 @@ impl Labeler {
         did_key: &str,
     ) -> Self {
         let folder = kit.path("labeler");
-        let did = did(port);
+        let (did, service) = (did(port), free_port());
         let document = json!({
             "id": did,
             "verificationMethod": [{
@@ -49,11 +49,12 @@ impl Labeler {
             "service": [{
                 "id": "#atproto_labeler",
                 "type": "AtprotoLabeler",
-                "serviceEndpoint": format!("http://localhost:{port}"),
+                "serviceEndpoint": format!("http://localhost:{service}"),
             }],
         });
         let mut command = Command::new(kit.node(&folder));
         command.arg("labeler.mjs").current_dir(&folder).env("PORT", port.to_string());
+        command.env("SERVICE_PORT", service.to_string());
         command.env("DID", did).env("SIGNING_KEY", secret).env("DATABASE", database);
         command.env("DOCUMENT", document.to_string());
         let mut program = Program::start("labeler", &command, &kit.log("labeler"));

@@ -49,7 +49,7 @@ pub fn cases(labeler: &Labeler, other: &Labeler) -> Vec<LabelCase> {
     let with_entry = |label: &[u8], key: &[u8], value: &[u8]| {
         [&[label[0] + 1][..], &label[1..], key, value].concat()
     };
-    let typed = b"\x6fcom.atproto.xyz";
+    let typed = b"\x78\x1ccom.atproto.label.defs#label";
     let signed_type = with_entry(&fields.to_bytes(), b"\x65$type", typed);
     let ver = |version: &[u8]| [&good[..good.len() - 1], version].concat();
     let case = |name, label, code| LabelCase { name, label, code };
@@ -146,13 +146,13 @@ pub fn cases(labeler: &Labeler, other: &Labeler) -> Vec<LabelCase> {
             "label/field",
         ),
         case("a null for a field", with_null(&good), "label/field"),
+        case("no fields", b"\xa0".to_vec(), "label/missing"),
         case("a number with more bytes than it needs", ver(b"\x18\x01"), "frame/cbor"),
         case(
             "a key twice",
             [&[good[0] + 1][..], &good[1..], b"\x63ver\x01"].concat(),
             "frame/cbor",
         ),
-        case("no fields", b"\xa0".to_vec(), "label/missing"),
     ]
 }
 

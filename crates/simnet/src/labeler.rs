@@ -142,15 +142,15 @@ impl Labeler {
         format!("http://localhost:{}", self.port)
     }
 
-    /// A signed label, created at `micros` after 2026 began.
-    pub fn label(&self, uri: &str, val: &str, micros: u64) -> Vec<u8> {
-        let cts = created(micros);
+    /// A signed label, created this number of milliseconds after 2026 began.
+    pub fn label(&self, uri: &str, val: &str, millis: u64) -> Vec<u8> {
+        let cts = created(millis);
         self.sign(&UnsignedLabel { src: self.did(), uri, val, cts: &cts, ..Default::default() })
     }
 
     /// A signed label that retracts another one.
-    pub fn negation(&self, uri: &str, val: &str, micros: u64) -> Vec<u8> {
-        let (cts, neg) = (created(micros), Some(true));
+    pub fn negation(&self, uri: &str, val: &str, millis: u64) -> Vec<u8> {
+        let (cts, neg) = (created(millis), Some(true));
         self.sign(&UnsignedLabel {
             src: self.did(),
             uri,
@@ -259,8 +259,8 @@ fn key(seed: u64, number: u64) -> SigningKey {
     SigningKey::generate(Curve::K256, &mut Seed::new(seed, "labeler").stream(number))
 }
 
-fn created(micros: u64) -> String {
-    datetime(START_MICROS + micros)
+fn created(millis: u64) -> String {
+    datetime(START_MICROS + millis * 1_000)
 }
 
 /// 2026-01-01T00:00:00Z.
