@@ -30,7 +30,7 @@ pub(crate) async fn judge(host: &Host, live: &Heard, quiet: Duration) -> Replays
     let mut is_ignored = false;
     if let (Some(replay), Some((first, _))) = (replay, live.ends) {
         let oldest = window.ends.map(|(oldest, _)| oldest);
-        // Read after the replay: what is stored now was stored then.
+        // Read after the replay: events that are stored now were stored then.
         let was_stored = oldest.is_none_or(|oldest| oldest <= first);
         is_ignored = was_stored && is_cursor_ignored(host, live, &replay, first);
         let is_whole = replay.is_open && !is_ignored;

@@ -101,7 +101,7 @@ pub fn judge_stream(stream: &Stream<'_>, keys: &Keys) -> StreamJudgement {
     let mut judgement = judge.judgement;
     judgement.counts.live = stream.live.len() as u64;
     judgement.counts.oldest = stream.oldest.len() as u64;
-    // What is no longer served may be left out of a replay.
+    // Events that are no longer served may be left out of a replay.
     let accounts = &judgement.accounts;
     let is_excused = |finding: &Finding| {
         let account = finding.account.as_ref().and_then(|did| accounts.get(did));

@@ -166,7 +166,7 @@ pub async fn judge(url: &Url, clients: &Clients, options: &Options) -> Judgement
     let asked = ask_accounts(&host, &mut identities, options);
     let (live, asked) = tokio::join!(listen::live(&host, deadline), asked);
     let Asked { kind, listing, accounts } = asked;
-    // What is no PDS for certain is judged by the rules that a relay has too.
+    // A host that is no PDS for certain is judged by the rules that a relay has too.
     let is_relay = kind != "pds";
     let seen = ask_seen(&host, &mut identities, is_relay, options, &live).await;
     let replays = cursors::judge(&host, &live, options.quiet).await;

@@ -115,7 +115,7 @@ rules! {
     STREAM_ERROR Violation "stream/error" "a stream ends with an error that the lexicon names",
         "use FutureCursor or ConsumerTooSlow";
     LOST_EVENT Violation "stream/lost-event" "a live stream has every event that its replay has",
-        "send what is stored: readers break their chains of proofs here";
+        "send every stored event: readers break their chains of proofs here";
     TEXT Violation "frame/text" "a message is binary",
         "send frames as binary messages";
     UNKNOWN_FRAME Note "frame/unknown" "a frame has a known operation and type",

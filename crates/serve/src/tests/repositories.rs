@@ -183,8 +183,8 @@ async fn nothing_is_served_of_an_account_that_is_hidden_after_its_repository_was
     let (mut writer, serving) = (Writer::new(), serving(folder.path()).await);
     writer.write(&serving, 3, 100).await;
     let whole = format!("getRepo?did={DID}");
-    let cid =
-        car::read(&serving.car(&whole).await, &car::Options::default()).unwrap().blocks[0].cid;
+    let car = serving.car(&whole).await;
+    let cid = car::read(&car, &car::Options::default()).unwrap().blocks[0].cid;
     let parts = [
         whole.clone(),
         format!("getRecord?did={DID}&collection=app.test.post&rkey=000001"),
