@@ -99,7 +99,7 @@ rules! {
     BLOCK_MISSING Violation "blocks/missing" "`getBlocks` sends every requested block, or BlockNotFound",
         "answer BlockNotFound for a block that is not there";
     BLOCK_EXTRA Violation "blocks/extra" "`getBlocks` sends no other block",
-        "send what was requested";
+        "send the requested blocks alone";
     OTHER_RECORD Violation "record/other" "`getRecord` and `getRepo` of one commit have the same record",
         "read both from the repository";
     NO_STREAM Violation "stream/missing" "a host has `subscribeRepos`",
@@ -115,7 +115,7 @@ rules! {
     STREAM_ERROR Violation "stream/error" "a stream ends with an error that the lexicon names",
         "use FutureCursor or ConsumerTooSlow";
     LOST_EVENT Violation "stream/lost-event" "a live stream has every event that its replay has",
-        "send what is stored: readers break their chains of proofs here";
+        "send every stored event: readers break their chains of proofs here";
     TEXT Violation "frame/text" "a message is binary",
         "send frames as binary messages";
     UNKNOWN_FRAME Note "frame/unknown" "a frame has a known operation and type",
@@ -126,7 +126,7 @@ rules! {
         "send events in the order of their numbers: a cursor loses the earlier one";
     SEQ_REUSED Violation "seq/reused" "a sequence number is of one event",
         "never use a number again";
-    REPLAY_DIFFERS Violation "replay/differs" "a replayed event is what was sent live",
+    REPLAY_DIFFERS Violation "replay/differs" "a replay has an event as it was sent live",
         "store frames, or encode them the same way again";
     REPLAY_MISSING Violation "replay/missing" "a replay has every event that was sent live",
         "store an event before sending it";
