@@ -1,4 +1,4 @@
-//! Cursors: the replay of what was heard live, the oldest events, a cursor before them, and one ahead of the stream.
+//! Cursors: the replay of the live stream, the oldest events, a cursor before them, and one ahead of the stream.
 
 use std::time::Duration;
 

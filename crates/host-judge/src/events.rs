@@ -66,7 +66,7 @@ pub(crate) struct SeenAccount {
     head_is_sync: bool,
 }
 
-/// What was heard of a stream.
+/// The messages of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stream<'s> {
     /// The oldest events that the host has.

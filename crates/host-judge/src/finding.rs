@@ -20,7 +20,7 @@ pub struct Finding {
     pub account: Option<String>,
     /// The sequence number.
     pub seq: Option<i64>,
-    /// What was seen.
+    /// The observation.
     pub message: String,
     /// What to do about it.
     pub action: &'static str,

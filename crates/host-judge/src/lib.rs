@@ -200,7 +200,7 @@ pub async fn judge(url: &Url, clients: &Clients, options: &Options) -> Judgement
     }
 }
 
-/// What was asked while the stream was heard.
+/// The answers while the stream was heard.
 struct Asked {
     kind: &'static str,
     listing: Listing,

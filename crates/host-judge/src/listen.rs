@@ -14,7 +14,7 @@ use crate::now_micros;
 use crate::rule;
 use crate::sequence::{Arrival, Frame, METHOD};
 
-/// What was heard on one or several connections.
+/// The messages of one or several connections.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     pub(crate) arrivals: Vec<Arrival>,

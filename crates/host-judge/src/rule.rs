@@ -99,7 +99,7 @@ rules! {
     BLOCK_MISSING Violation "blocks/missing" "`getBlocks` sends every requested block, or BlockNotFound",
         "answer BlockNotFound for a block that is not there";
     BLOCK_EXTRA Violation "blocks/extra" "`getBlocks` sends no other block",
-        "send what was requested";
+        "send the requested blocks alone";
     OTHER_RECORD Violation "record/other" "`getRecord` and `getRepo` of one commit have the same record",
         "read both from the repository";
     NO_STREAM Violation "stream/missing" "a host has `subscribeRepos`",
@@ -126,7 +126,7 @@ rules! {
         "send events in the order of their numbers: a cursor loses the earlier one";
     SEQ_REUSED Violation "seq/reused" "a sequence number is of one event",
         "never use a number again";
-    REPLAY_DIFFERS Violation "replay/differs" "a replayed event is what was sent live",
+    REPLAY_DIFFERS Violation "replay/differs" "a replay has an event as it was sent live",
         "store frames, or encode them the same way again";
     REPLAY_MISSING Violation "replay/missing" "a replay has every event that was sent live",
         "store an event before sending it";

@@ -107,7 +107,7 @@ const fn of_relay(fault: Fault, schedule: FaultSchedule, code: &'static str) -> 
     Case { server: Server::Relay(0), ..of(fault, schedule, code) }
 }
 
-/// What a host may do, or what decides nothing.
+/// Conduct that is allowed, or that decides nothing.
 const fn no_violation(fault: Fault, schedule: FaultSchedule) -> Case {
     Case { fault, schedule, server: Server::Pds(0), code: None }
 }
