@@ -142,12 +142,11 @@ async fn content_that_no_row_names_is_deleted_a_day_later_and_not_before() {
     let erased = archive.erase(ALICE, "deleted", NOW).await.unwrap();
     assert_eq!(erased.uncommitted_files, 1);
     assert!(file(folder.path(), &cid(b"unnamed")).exists());
-    let uploads = folder.path().join("uploads/blobs");
-    let announced = fs::read_dir(uploads.join("blob_files")).unwrap().next().unwrap().unwrap();
-    let announced = fs::read_dir(announced.path()).unwrap().next().unwrap().unwrap();
+    let path = file(Path::new(""), &cid(b"unnamed")).display().to_string();
+    let announced = folder.path().join("uploads/blobs").join(format!("{path}.upload"));
     let day_before = SystemTime::now() - Duration::from_secs(25 * 3_600);
-    let file_of = fs::File::options().write(true).open(announced.path()).unwrap();
-    file_of.set_modified(day_before).unwrap();
+    let announced = fs::File::options().write(true).open(announced).unwrap();
+    announced.set_modified(day_before).unwrap();
     let erased = archive.erase(ALICE, "deleted", NOW).await.unwrap();
     assert_eq!(erased.uncommitted_files, 0);
     assert!(!file(folder.path(), &cid(b"unnamed")).exists());

@@ -292,10 +292,10 @@ impl Run {
         cid: &Cid,
     ) -> Result<Result<(u64, Box<str>), BlobProblem>, Failure> {
         let (did, host) = (account.did, &account.host);
+        let _place = self.places.acquire().await;
         if account.bytes.load(Relaxed) >= self.max_account_bytes {
             return Ok(Err(BlobProblem::AccountLimit(self.max_account_bytes)));
         }
-        let _place = self.places.acquire().await;
         let (archive, limits) = (&self.archive, &self.limits);
         let received = self.client.request(host, "getBlob", async |client| {
             let mut content = match archive.stage_blob() {

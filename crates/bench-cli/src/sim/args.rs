@@ -335,7 +335,7 @@ mod tests {
         assert!(parsed("moon:cut").unwrap_err().contains("plc, pds0"));
         assert!(parsed("plc7:drop").unwrap_err().contains("plc7"));
         assert!(parsed("relay:flood").unwrap_err().contains("stall"));
-        assert!(parsed("plc:cut").unwrap_err().contains("wrong-document"));
+        assert!(parsed("plc:cut-repo").unwrap_err().contains("wrong-document"));
         assert!(parsed("relay:cut:often").unwrap_err().contains("every=N"));
         assert!(parsed("relay:cut:times=x").unwrap_err().contains("a number"));
     }

@@ -52,6 +52,7 @@ pub static ARCHIVE: Program = Program {
             "backfill",
             "Fetch the repositories of all accounts of hosts, verify them, and store them in an archive",
         ),
+        ("blobs", "Fetch the blobs that records name, and check them"),
         ("serve", "Serve a verified stream to the clients of relays and Jetstreams"),
     ],
     hidden: &[],
