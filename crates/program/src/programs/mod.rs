@@ -70,7 +70,7 @@ pub static BENCH: Program = Program {
             "Render results of `wireproof bench` as an HTML page, and as SVG charts for a document",
         ),
         ("corpus", "Generate files for tests and measurements"),
-        ("sim", "Serve a simulated network of accounts and servers, or a Nostr relay"),
+        ("sim", "Serve a simulated network of accounts and servers, a labeler, or a Nostr relay"),
     ],
     hidden: &["runner"],
     description: include_str!("wireproof-bench.json"),
