@@ -239,7 +239,7 @@ fn without_json_the_output_is_text() {
 fn arguments_that_make_no_sense_are_exit_code_2() {
     for (args, code, part) in [
         (&["--fault", "relay:flood"][..], 2, "unknown fault `flood`"),
-        (&["--fault", "plc:cut"], 2, "cannot have the fault `cut`"),
+        (&["--fault", "plc:cut-repo"], 2, "cannot have the fault `cut-repo`"),
         (&["--fault", "relay7:cut"], 2, "there is no relay 7"),
         (&["--accounts", "0"], 2, "--accounts"),
         (&["--records", "some"], 2, "`realistic`"),
