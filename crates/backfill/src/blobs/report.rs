@@ -54,7 +54,7 @@ impl BlobFinding {
             did: did.to_owned(),
             record: Some(record.to_owned()),
             cid: Some(cid.to_string()),
-            code: fault.code(),
+            code: fault.name(),
             message: fault.to_string(),
         }
     }
@@ -118,7 +118,8 @@ impl std::fmt::Display for XrpcErrorText {
 }
 
 impl BlobProblem {
-    fn code(&self) -> &'static str {
+    /// The stable code.
+    fn name(&self) -> &'static str {
         match self {
             Self::NotStored => "blob/missing",
             Self::OtherBytesSent(_) | Self::OtherBytesStored | Self::OtherSize(_) => "blob/bytes",
@@ -131,7 +132,7 @@ impl BlobProblem {
 
     /// Whether bytes are there, and other ones.
     pub(super) fn is_refusal(&self) -> bool {
-        self.code() == "blob/bytes"
+        self.name() == "blob/bytes"
     }
 }
 

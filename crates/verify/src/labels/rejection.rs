@@ -58,7 +58,7 @@ impl LabelRejection<'_> {
 fn object_code(error: &LabelError) -> &'static str {
     match error.fault {
         LabelFault::Cbor(Reason::Expected(_)) => "label/field",
-        LabelFault::Missing("ver") | LabelFault::Version(_) => "label/version",
+        LabelFault::Missing(VERSION) | LabelFault::Version(_) => "label/version",
         LabelFault::Missing(_) => "label/missing",
         LabelFault::Unsigned => "label/unsigned",
         LabelFault::SignatureLength(_) => "label/signature-length",
@@ -76,3 +76,6 @@ pub fn message_code(error: &FrameError) -> &'static str {
         _ => "frame/cbor",
     }
 }
+
+/// The field of the version.
+const VERSION: &str = "ver";
