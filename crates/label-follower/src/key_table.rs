@@ -77,7 +77,7 @@ impl KeyTable {
     /// The keys of the sources of a batch. Waits while the document of `service` cannot be had.
     pub(crate) async fn of_batch(&self, service: Did<'_>, sources: BTreeSet<&str>) -> BatchKeys {
         let is_new =
-            |src: &&&str| !self.lock().get(**src).is_some_and(|entry| entry.answered.is_some());
+            |src: &&&str| self.lock().get(**src).is_none_or(|entry| entry.answered.is_none());
         let new: Vec<Did<'_>> =
             sources.iter().filter(is_new).filter_map(|src| Did::parse(src).ok()).collect();
         if new.contains(&service) {

@@ -98,7 +98,7 @@ async fn a_rotated_key_is_looked_up_before_a_label_is_refused() {
     let again = labeler.label(SUBJECT, "again", 3);
     labeler.rotate_key();
     publish(&labeler, 3);
-    labeler.publish(&[again.clone()]);
+    labeler.publish(std::slice::from_ref(&again));
     assert_eq!(codes(&lines(state(), 3).await), ["verified", "verified", "label/earlier-key"]);
     labeler.publish(&[again]);
     assert_eq!(codes(&lines(state().accept_earlier_keys(), 1).await), ["verified"]);

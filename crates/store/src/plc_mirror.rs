@@ -633,8 +633,8 @@ mod tests {
         let [row] = &reader.operations(did.as_str()).unwrap()[..] else { panic!("one row") };
         assert_eq!((row.seq, &row.cid), (9, &operation.cid().to_string()));
         assert_eq!(row.json, operation.to_json());
-        assert_eq!(reader.operations_after_time(4, 9).unwrap(), [row.clone()]);
-        assert_eq!(reader.operations_after_place("", 0, 9).unwrap(), [row.clone()]);
+        assert_eq!(reader.operations_after_time(4, 9).unwrap(), std::slice::from_ref(row));
+        assert_eq!(reader.operations_after_place("", 0, 9).unwrap(), std::slice::from_ref(row));
     }
 
     #[test]

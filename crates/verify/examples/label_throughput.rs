@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use atproto::label::UnsignedLabel;
 use crypto::{Curve, SecretKey};
-use verify::labels::{LabelJudge, ReceivedLabel, SourceKeys};
+use wireproof_verify::labels::{LabelJudge, ReceivedLabel, SourceKeys};
 
 fn main() -> std::io::Result<()> {
     let mut args = std::env::args().skip(1);
@@ -82,7 +82,7 @@ impl Source {
             uri: &uri,
             cid: Some("bafyreie5cvv4h45feadgeuwhbcutmh6t2ceseocckahdoe6uat64zmz454"),
             val: "spam",
-            neg: (number % 10 == 0).then_some(true),
+            neg: number.is_multiple_of(10).then_some(true),
             cts: "2026-01-01T00:00:00.000Z",
             exp: None,
         };

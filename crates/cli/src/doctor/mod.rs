@@ -46,7 +46,7 @@ enum DoctorCommand {
     /// command that shows it again. Exit code 0 if the host breaks no rule, 1 if it does, 3 if it does not answer. All
     /// findings: docs/reference/doctor.md.
     #[command(after_help = host::EXAMPLES)]
-    Host(HostArgs),
+    Host(Box<HostArgs>),
 }
 
 pub(crate) fn run(args: &DoctorArgs, output: Output) -> Result<(), Failure> {

@@ -20,12 +20,12 @@ fn network(accounts: usize) -> Simulation {
 }
 
 fn options() -> MirrorOptions {
-    let mut options = MirrorOptions::default();
-    options.max_rate = 1000.0;
-    options.poll_interval = Duration::from_millis(20);
-    options.quiet_time = Duration::from_millis(300);
-    options.max_retry = Duration::from_millis(50);
-    options
+    MirrorOptions {
+        max_rate: 1000.0,
+        poll_interval: Duration::from_millis(20),
+        quiet_time: Duration::from_millis(300),
+        max_retry: Duration::from_millis(50),
+    }
 }
 
 fn run(sim: &Simulation, mirror: &TestMirror) -> MirrorRun {

@@ -98,8 +98,11 @@ fn the_tree_of_nothing_proves_that_an_account_is_absent() {
 
 fn differences(a: &PlcMirrorReader, b: &PlcMirrorReader) -> (Vec<Difference>, DiffCounts) {
     let mut found = Vec::new();
-    let counts = diff(a, b, |difference| Ok::<_, StoreError>(found.push(difference))).unwrap();
-    (found, counts)
+    let counts = diff(a, b, |difference| {
+        found.push(difference);
+        Ok::<_, StoreError>(())
+    });
+    (found, counts.unwrap())
 }
 
 #[test]

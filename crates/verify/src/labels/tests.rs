@@ -127,13 +127,10 @@ fn good_fields(draw: &mut Draw) -> Vec<(&'static str, Entry)> {
         "https://example.com/page?a=b#c",
     ];
     let mut fields = vec![
-        ("src", text(&draw.pick(&[SRC, SRC, SRC, OTHER]))),
-        ("uri", text(&draw.pick(&uris))),
-        ("val", text(&draw.pick(&["spam", "!warn", "x", "ünï-cødé ☃"]))),
-        (
-            "cts",
-            text(&draw.pick(&["2026-01-01T00:00:00.000Z", "2025-12-31T23:59:59.123456+01:00"])),
-        ),
+        ("src", text(draw.pick(&[SRC, SRC, SRC, OTHER]))),
+        ("uri", text(draw.pick(&uris))),
+        ("val", text(draw.pick(&["spam", "!warn", "x", "ünï-cødé ☃"]))),
+        ("cts", text(draw.pick(&["2026-01-01T00:00:00.000Z", "2025-12-31T23:59:59.123456+01:00"]))),
         ("ver", Entry::Number(1)),
     ];
     if draw.one_in(10) {
@@ -152,7 +149,7 @@ fn good_fields(draw: &mut Draw) -> Vec<(&'static str, Entry)> {
             "2026-06-01T00:00:00Z",
             "2026-06-01T00:00:00.001Z",
         ]);
-        fields.push(("exp", text(&exp)));
+        fields.push(("exp", text(exp)));
     }
     fields
 }
