@@ -82,7 +82,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The crates that `wireproof` re-exports, and itself, without `query`.
-const CRATES: [&str; 16] = [
+const CRATES: [&str; 17] = [
     "archive",
     "atproto",
     "backfill",
