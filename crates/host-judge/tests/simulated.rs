@@ -116,6 +116,7 @@ const ALWAYS: FaultSchedule = FaultSchedule::ALWAYS;
 const ONCE: FaultSchedule = FaultSchedule::ONCE;
 /// Once, on the live stream, after some of its frames.
 const LIVE: FaultSchedule = FaultSchedule::ONCE.after(5);
+const AGAIN: FaultSchedule = FaultSchedule::times(3).after(5);
 
 const CASES: &[Case] = &[
     of(Fault::OddEntries, ALWAYS, "list/entry"),
@@ -167,7 +168,7 @@ const CASES: &[Case] = &[
     of(Fault::Cut, ALWAYS.with_amount(6_000), "stream/closes"),
     of(Fault::Close, FaultSchedule::times(3).every(4), "stream/closes"),
     of(Fault::Stall, LIVE, "stream/silent"),
-    of(Fault::ErrorFrame, LIVE, "stream/too-slow"),
+    of(Fault::ErrorFrame, AGAIN, "stream/too-slow"),
     of(Fault::RepeatedSeq, LIVE, "seq/repeated"),
     of(Fault::MissingSeq, LIVE, "stream/lost-event"),
     of(Fault::ReversedSeq, LIVE, "seq/regressed"),
