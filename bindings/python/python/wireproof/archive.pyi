@@ -38,7 +38,7 @@ class Archive:
         """The address that was given."""
     def tables(self) -> list[str]:
         """The names of the tables that have a row: some of `events`, `ops`, `snapshots`, `records`, `parts`, `part_records`,
-        `hidden` and `plc_ops`.
+        `hidden`, `plc_ops` and `blobs`.
 
         Raises:
             ArchiveError: a log cannot be read.
@@ -80,13 +80,13 @@ class Archive:
         """The rows of a table that are not hidden, read lazily.
 
         Args:
-            table: `events`, `ops`, `snapshots`, `records`, `parts`, `part_records`, `hidden` or `plc_ops`. Their columns are those of
+            table: `events`, `ops`, `snapshots`, `records`, `parts`, `part_records`, `hidden`, `plc_ops` or `blobs`. Their columns are those of
                 the page "Archives"; binary columns are large binary.
             columns: the names of the columns that are read, in this order. By default all.
             did: the account. Files and row groups without it are skipped.
             since: the first time that is read: a `datetime` with a time zone, a `date`, such a text in ISO 8601, or microseconds
-                since 1970. It is compared with `received` in `events`, `arrival` in `ops`, `fetched` in `snapshots`, `parts` and
-                `plc_ops`, `at` in `hidden`, and with `fetched` of their snapshot or part in `records` and `part_records`. Files of other
+                since 1970. It is compared with `received` in `events`, `arrival` in `ops`, `fetched` in `snapshots`, `parts`,
+                `plc_ops` and `blobs`, `at` in `hidden`, and with `fetched` of their snapshot or part in `records` and `part_records`. Files of other
                 days are skipped.
             until: the end of the times: the first one that is not read.
             files: the paths of the files that are read, as `files()` has them. By default all.
