@@ -239,11 +239,11 @@ async fn the_published_table_shows_which_hostile_labels_each_reader_accepts() {
     let service = labeler.url().replace("http://", "ws://");
     let (atcute, python) =
         (Reader::atcute_labels(&kit, &service), Reader::labels_of_python(&kit, &service));
-    sleep(Duration::from_secs(4)).await;
+    sleep(Duration::from_secs(8)).await;
     for case in &cases {
         labeler.publish(std::slice::from_ref(&case.label));
         // A reader that ends at a message loses what it has not passed on.
-        sleep(Duration::from_millis(150)).await;
+        sleep(Duration::from_millis(300)).await;
     }
     let last = labeler.publish(&[labeler.label("did:web:a.test", "last", 1)]);
     let us = accepted_by_us(&labeler, cases.len() + 1);
