@@ -174,7 +174,7 @@ impl Archive {
         Ok(blobs)
     }
 
-    /// Hashes the content of a blob again, and returns its size in bytes, or what is wrong with it.
+    /// Hashes the content of a blob again, and returns its size in bytes, or its fault.
     ///
     /// # Errors
     /// If the archive cannot be read.

@@ -93,7 +93,7 @@ pub enum MirrorNews<'n> {
     StreamStalled,
     /// The stream skipped numbers up to this one, which the export does not have yet: pages are read until it has.
     ExportBehind(u64),
-    /// The stream left operations out, so many by now.
+    /// Number of operations that the stream has left out by now.
     LeftOut(u64),
     /// The directory has no stream at the moment.
     NoStream(&'n DialError),

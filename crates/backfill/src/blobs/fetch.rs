@@ -285,7 +285,7 @@ impl Run {
         }
     }
 
-    /// The size of a stored blob and the origin that sent it, or what is wrong with the answer.
+    /// The size of a stored blob and the origin that sent it, or the fault of the answer.
     async fn download(
         &self,
         account: &FetchedAccount<'_>,

@@ -22,7 +22,7 @@ pub struct BlobFinding {
     pub cid: Option<String>,
     /// The stable code.
     pub code: &'static str,
-    /// What is wrong, in words.
+    /// The fault in words.
     pub message: String,
 }
 
@@ -79,7 +79,7 @@ impl std::fmt::Display for BlobFinding {
     }
 }
 
-/// What is wrong with a blob.
+/// A fault of a blob.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum BlobProblem {
     #[error("the archive does not have it")]

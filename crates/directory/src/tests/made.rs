@@ -67,7 +67,7 @@ impl Maker {
         }
     }
 
-    /// The first operations of so many accounts.
+    /// The first operations of a number of accounts.
     pub(super) fn accounts(count: usize) -> Vec<ExportLine> {
         let mut maker = Self::new(1);
         for _ in 0..count {
