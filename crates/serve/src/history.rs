@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use archive::{ActiveAccounts, Archive, ArchiveError, Replay, ReplayedEvent, Wal};
+use base::StopSignal;
 use net::cursors::{CursorError, CursorStore, FileCursors};
 
 use crate::event::{ServedEvent, kind_of};
@@ -74,13 +75,16 @@ impl History {
         of_window.min(self.after)
     }
 
-    /// Seals the closed segments, which the window may delete afterwards. Returns their number.
-    pub(crate) async fn seal(&self, wal: &Wal) -> Result<usize, ArchiveError> {
-        let segments = wal.closed_segments()?;
-        for segment in &segments {
-            wal.seal_confirmed(segment, &self.served.archive, &*self.served.servers).await?;
+    /// Seals the closed segments, which the window may delete afterwards; after a request to stop, no further one. The
+    /// first is always sealed: an end of the process may have left it in one table of the archive alone.
+    pub(crate) async fn seal(&self, wal: &Wal, stop: &StopSignal) -> Result<(), ArchiveError> {
+        for segment in wal.closed_segments()? {
+            wal.seal_confirmed(&segment, &self.served.archive, &*self.served.servers).await?;
+            if stop.is_requested() {
+                break;
+            }
         }
-        Ok(segments.len())
+        Ok(())
     }
 
     /// The events after one arrival, up to another, which a source may send again.

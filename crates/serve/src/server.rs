@@ -129,18 +129,18 @@ impl Server {
         let mut connections = JoinSet::new();
         let folder = shared.options.folder.clone();
         let (maintained, listed) = (maintain(shared), keep_directory(shared, &folder, &stop));
-        let (sealed, fed) = (seal(shared), feed_consumers(shared, &stop));
+        let (sealed, fed) = (seal(shared, &stop), feed_consumers(shared, &stop));
         let (clients, events) = (|| shared.metrics.open_clients(), || shared.log.tail.count());
         let beaten = shared.beat.run(shared.log.stored(), clients, events);
         tokio::pin!(maintained, listed, sealed, fed, beaten);
-        let (mut is_listed, mut is_fed) = (false, false);
+        let (mut is_listed, mut is_sealed, mut is_fed) = (false, false, false);
         loop {
             tokio::select! {
                 () = stop.requested() => break self.shared.log.wal.give_up(),
                 never = &mut maintained => match never {},
-                never = &mut sealed => match never {},
                 never = &mut beaten => match never {},
                 () = &mut listed, if !is_listed => is_listed = true,
+                () = &mut sealed, if !is_sealed => is_sealed = true,
                 () = &mut fed, if !is_fed => is_fed = true,
                 Some(_) = connections.join_next() => {}
                 (stream, place) = handshakes.accept(accept) => {
@@ -151,6 +151,9 @@ impl Server {
         while connections.join_next().await.is_some() {}
         if !is_listed {
             listed.await;
+        }
+        if !is_sealed {
+            sealed.await;
         }
         if !is_fed {
             fed.await;
@@ -171,22 +174,24 @@ async fn maintain(shared: &Shared) -> std::convert::Infallible {
     }
 }
 
-/// Seals closed segments into the archive, if there is one: on a thread, as it takes processor time.
-async fn seal(shared: &Shared) -> std::convert::Infallible {
+/// Seals closed segments into the archive, if there is one, and ends after a segment: on a thread, as it takes processor
+/// time.
+async fn seal(shared: &Shared, stop: &StopSignal) {
     if shared.log.history.is_none() {
-        return std::future::pending().await;
+        return;
     }
     loop {
-        let (log, runtime) = (shared.log.clone(), Handle::current());
+        let (log, runtime, stop_sealing) = (shared.log.clone(), Handle::current(), stop.clone());
         let sealed = spawn_blocking(move || {
             let history = log.history.as_ref().expect("it was there before");
-            runtime.block_on(history.seal(&log.wal))
+            runtime.block_on(history.seal(&log.wal, &stop_sealing))
         });
         // The thread ends early only with the process.
         if let Ok(Err(error)) = sealed.await {
             tracing::warn!(target: "wireproof::serve", "events cannot be sealed, and stay in the window: {error}");
         }
         tokio::select! {
+            () = stop.requested() => return,
             () = shared.log.wal.segment_closed() => {}
             () = sleep(SEAL_INTERVAL) => {}
         }

@@ -205,8 +205,23 @@ impl Scene {
         Self { sim, initial, folder, address, args: Vec::new() }
     }
 
+    /// A server with an archive, and with a window that is small enough that most events are only there.
+    fn with_archive() -> Self {
+        let scene = Self::new();
+        let archive = scene.archive().display().to_string();
+        Self { args: ["--window-mib", "1", "--archive", &archive].map(str::to_owned).into(), ..scene }
+    }
+
     fn archive(&self) -> PathBuf {
         self.folder.path().join("archive")
+    }
+
+    /// Whether the whole archive is proved, and the report.
+    fn verify_archive(&self) -> (bool, String) {
+        let mut verify = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+        let verified = verify.args(["archive", "verify"]).arg(self.archive()).output().unwrap();
+        let text = [verified.stdout, verified.stderr].concat();
+        (verified.status.success(), String::from_utf8_lossy(&text).into_owned())
     }
 
     /// Starts the server. Its document is no line of events.
@@ -264,9 +279,7 @@ fn after_kills_of_the_server_the_source_and_clients_every_form_has_every_record_
 
 #[test]
 fn after_kills_of_a_server_with_an_archive_a_new_client_gets_every_commit_from_the_first_on() {
-    let mut scene = Scene::new();
-    let archive = scene.archive().display().to_string();
-    scene.args = ["--window-mib", "1", "--archive", &archive].map(str::to_owned).into();
+    let scene = Scene::with_archive();
     let rounds = scaled(6, 60);
     for round in 0..rounds {
         let running = scene.serve(round, "");
@@ -283,10 +296,27 @@ fn after_kills_of_a_server_with_an_archive_a_new_client_gets_every_commit_from_t
     for (_, client) in clients {
         client.end();
     }
-    let mut verify = Command::new(env!("CARGO_BIN_EXE_wireproof"));
-    let verified = verify.args(["archive", "verify", &archive]).output().unwrap();
-    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
-    assert!(!String::from_utf8_lossy(&verified.stdout).contains(" 0 events"), "it has some");
+    let (is_proved, report) = scene.verify_archive();
+    assert!(is_proved, "{report}");
+    assert!(!report.contains(" 0 events"), "it has some");
+}
+
+#[test]
+fn a_server_that_is_stopped_first_stores_the_rest_of_a_segment_that_a_crash_has_left_in_one_table() {
+    let scene = Scene::with_archive();
+    let marker = scene.folder.path().join("marker").display().to_string();
+    let point = "WIREPROOF_CRASH_POINT=archive/committed@1";
+    let crashing = scene.serve(0, &format!("export {point} WIREPROOF_CRASH_MARKER={marker};"));
+    scene.sim.write_commits(250);
+    crashing.wait();
+    assert_eq!(std::fs::read_to_string(marker).unwrap(), "archive/committed");
+    let (is_proved, report) = scene.verify_archive();
+    assert!(!is_proved && report.contains("no event has this operation"), "{report}");
+    let mut next = scene.serve(1, "");
+    next.wait_until("its address", |_| TcpStream::connect(&scene.address).is_ok());
+    assert!(next.interrupt().is_orderly());
+    let (is_proved, report) = scene.verify_archive();
+    assert!(is_proved, "{report}");
 }
 
 /// Files that reach a size limit fail as on a full disk.
