@@ -214,6 +214,21 @@ impl Row {
         variant::batch_label(&self.task, &self.variant)
     }
 
+    /// Whether the row uses something that its caller makes before or keeps: cached keys, an index, a builder.
+    pub fn is_prepared(&self) -> bool {
+        variant::is_prepared(&self.variant)
+    }
+
+    /// What a [prepared](Self::is_prepared) row uses, with the units per call if there are many; empty for a plain one.
+    pub fn prepared_label(&self) -> String {
+        variant::prepared_label(&self.task, &self.variant)
+    }
+
+    /// The work of the row, whatever its way: its group without batches, caches, indexes and builders.
+    pub fn work(&self) -> String {
+        variant::work(&self.group())
+    }
+
     /// Whether the row forces a back end instead of the default one. Such rows explain our numbers; they never represent us
     /// in a sentence or a picture.
     pub fn is_forced(&self) -> bool {

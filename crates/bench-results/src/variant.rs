@@ -46,6 +46,27 @@ fn known_label(task: &str, part: &str) -> Option<&'static str> {
     of_task.or_else(of_any).map(|(_, _, label)| *label)
 }
 
+/// Whether the work uses something that its caller makes before or keeps: cached keys, an index, a builder.
+pub(crate) fn is_prepared(variant: &str) -> bool {
+    parts(variant).any(|part| PREPARED.contains(&part))
+}
+
+/// What a prepared way of work uses, with the units per call if there are many; empty for a plain one.
+pub(crate) fn prepared_label(task: &str, variant: &str) -> String {
+    let is_of_label = |part: &&str| part.starts_with(BATCH) || PREPARED.contains(part);
+    let labels = parts(variant).filter(is_of_label).filter_map(|part| known_label(task, part));
+    if is_prepared(variant) { labels.collect::<Vec<_>>().join(", ") } else { String::new() }
+}
+
+/// The work of a variant of the group `group`, whether plain, in batches or prepared.
+pub(crate) fn work(group: &str) -> String {
+    let is_way = |part: &&str| part.starts_with(BATCH) || PREPARED.contains(part);
+    let (corpora, ways): (Vec<&str>, Vec<&str>) =
+        parts(group).partition(|part| part.starts_with('@'));
+    let plain: Vec<&str> = ways.into_iter().take_while(|part| !is_way(part)).collect();
+    plain.join("/") + &corpora.concat()
+}
+
 /// Whether a call gets many units.
 pub(crate) fn is_batch(variant: &str) -> bool {
     parts(variant).any(|part| part.starts_with(BATCH))
@@ -68,6 +89,9 @@ fn has_lanes(task: &str) -> bool {
 
 /// The beginning of the part that says that a call gets many units.
 const BATCH: &str = "batch";
+
+/// Parts that say that the work uses something that its caller makes before or keeps.
+const PREPARED: [&str; 5] = ["cached", "batch-cached", "indexed", "changing", "builder"];
 
 /// The beginning of the part that names a forced back end.
 pub const FORCED: &str = "forced-";
@@ -136,6 +160,26 @@ mod tests {
         assert!(is_batch("full/batch") && is_batch("full/batch-cached@mixed"));
         assert!(!is_batch("nostr-batch") && !is_batch("full@batch"));
         assert!(is_forced("verified/batch/forced-avx512-x16") && !is_forced("verified/batch"));
+    }
+
+    #[test]
+    fn a_cache_an_index_and_a_builder_are_named_and_are_no_plain_way() {
+        let ways = [
+            ("sigs", "full/cached@mixed", "keys cached", "full@mixed"),
+            ("sigs", "full/batch-cached", "256 at a time, keys cached", "full"),
+            ("mst", "lookup/indexed", "index built", "lookup"),
+            ("mst", "insert-root/ascending/builder", "appends buffered", "insert-root/ascending"),
+        ];
+        for (task, variant, label, plain) in ways {
+            assert!(is_prepared(variant), "{variant}");
+            assert_eq!(prepared_label(task, variant), label);
+            assert_eq!(work(variant), plain);
+        }
+        for plain in ["full/batch", "verified/arena-reuse", "lookup", "bulk"] {
+            assert!(!is_prepared(plain) && prepared_label("mst", plain).is_empty(), "{plain}");
+        }
+        assert_eq!(work("lookup/batch"), "lookup");
+        assert_eq!(work("total/load-car"), "total/load-car");
     }
 
     #[test]

@@ -1,30 +1,45 @@
-//! How our rows stand against the fastest other peer at the same work: one unit at a time, many in a call, and the
-//! geometric mean over tasks.
+//! How our rows stand against the fastest other peer at the same work: one unit at a time, many in a call, with a cache or an
+//! index, and the geometric mean over tasks.
 
 use results::{Results, Row};
 
 /// Our rows of a kind of work, and the fastest row of any other peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Standing<'r> {
-    /// Our fastest row that takes one unit at a time by a way that users get by default.
+    /// Our fastest row that takes one unit at a time and has nothing prepared.
     pub(crate) single: &'r Row,
-    /// Our fastest row that takes many units in a call.
+    /// Our fastest row that takes many units in a call and has nothing prepared.
     pub(crate) batch: Option<&'r Row>,
+    /// Our fastest row with cached keys, an index or a builder.
+    pub(crate) prepared: Option<&'r Row>,
     /// The fastest row of another peer.
     pub(crate) peer: &'r Row,
+    /// How many other peers did the work.
+    pub(crate) peers: usize,
 }
 
 impl<'r> Standing<'r> {
     /// The standing at a kind of work, by the rows of its task in the order of the report.
-    pub(crate) fn of(rows: &'r [Row], group: &str) -> Option<Self> {
-        // Rows are sorted by speed.
-        let ranked = || rows.iter().filter(|row| represents(row));
-        let ours = |is_batch: bool| {
-            let is_ours = move |row: &&Row| row.peer == results::PEER && row.is_batch() == is_batch;
-            ranked().filter(is_ours).find(|row| work(row) == group)
+    pub(crate) fn of(rows: &'r [Row], work: &str) -> Option<Self> {
+        let ranked: Vec<&Row> =
+            rows.iter().filter(|row| represents(row) && row.work() == work).collect();
+        let (ours, others): (Vec<&Row>, Vec<&Row>) =
+            ranked.into_iter().partition(|row| results::is_ours(&row.peer));
+        let fastest = |is_of_kind: fn(&Row) -> bool| {
+            let is_ours = |row: &&&Row| row.peer == results::PEER && is_of_kind(row);
+            ours.iter().filter(is_ours).copied().max_by(|a, b| speed(a).total_cmp(&speed(b)))
         };
-        let is_other = |row: &&Row| !results::is_ours(&row.peer) && work(row) == group;
-        Some(Self { single: ours(false)?, batch: ours(true), peer: ranked().find(is_other)? })
+        let peer = others.iter().copied().max_by(|a, b| speed(a).total_cmp(&speed(b)))?;
+        let mut peers: Vec<&str> = others.iter().map(|row| row.peer.as_str()).collect();
+        peers.sort();
+        peers.dedup();
+        Some(Self {
+            single: fastest(|row| !row.is_batch() && !row.is_prepared())?,
+            batch: fastest(|row| row.is_batch() && !row.is_prepared()),
+            prepared: fastest(Row::is_prepared),
+            peer,
+            peers: peers.len(),
+        })
     }
 
     /// How many times as fast as the other peer we are with one unit at a time.
@@ -47,18 +62,14 @@ fn times(row: &Row, peer: &Row) -> f64 {
     row.median().zip(peer.median()).map_or(0.0, |(row, peer)| row / peer)
 }
 
-/// The group of a row, with batches under the group of single units.
-pub(crate) fn work(row: &Row) -> String {
-    let group = row.group();
-    let (way, corpus) = group.split_at(group.find('@').unwrap_or(group.len()));
-    let way = way.find("/batch").map_or(way, |at| &way[..at]);
-    format!("{way}{corpus}")
+fn speed(row: &Row) -> f64 {
+    row.median().unwrap_or_default()
 }
 
 /// The standings at all kinds of work of a task.
 pub(crate) fn all_of<'r>(rows: &'r [Row]) -> Vec<Standing<'r>> {
     let mut works: Vec<String> = Vec::new();
-    for work in rows.iter().map(work) {
+    for work in rows.iter().map(Row::work) {
         if !works.contains(&work) {
             works.push(work);
         }
@@ -84,12 +95,15 @@ pub(crate) struct Means {
 }
 
 impl Means {
-    /// The means of the tasks that `counts`: the mean over tasks of their means over kinds of work. `None` without
-    /// one.
+    /// The means of the tasks that `counts`: the mean over tasks of their means over kinds of work that two other peers or
+    /// more did. `None` without one.
     pub(crate) fn of(results: &Results, counts: fn(&str) -> bool) -> Option<Self> {
         let tasks = results.rows.chunk_by(|a, b| a.task == b.task);
-        let of_tasks = tasks.filter(|rows| counts(&rows[0].task)).map(all_of);
-        let of_tasks: Vec<_> = of_tasks.filter(|standings| !standings.is_empty()).collect();
+        let carries = |standing: &Standing<'_>| standing.peers >= LEAST_PEERS;
+        let of_task = |rows| all_of(rows).into_iter().filter(carries).collect();
+        let of_tasks = tasks.filter(|rows| counts(&rows[0].task)).map(of_task);
+        let of_tasks: Vec<Vec<Standing<'_>>> =
+            of_tasks.filter(|standings: &Vec<_>| !standings.is_empty()).collect();
         let mean = |ratio: fn(&Standing<'_>) -> f64| {
             geometric(of_tasks.iter().map(|standings| geometric(standings.iter().map(ratio))))
         };
@@ -100,6 +114,9 @@ impl Means {
         })
     }
 }
+
+/// Other peers at a kind of work that carries a mean: one slow peer alone says little.
+const LEAST_PEERS: usize = 2;
 
 fn geometric(ratios: impl Iterator<Item = f64>) -> f64 {
     let logs: Vec<f64> = ratios.map(f64::ln).collect();
@@ -119,6 +136,19 @@ pub(crate) fn headlines(results: &Results) -> Vec<(Headline, Standing<'_>)> {
     let standing = |line: &Headline| Standing::of(rows_of(results, line.task), line.group);
     HEADLINES.iter().filter_map(|line| Some((*line, standing(line)?))).collect()
 }
+
+/// The kinds of work without a headline at which another peer is as fast as our rows of one unit at a time, or faster.
+pub(crate) fn lost_or_equal(results: &Results) -> Vec<Standing<'_>> {
+    let tasks = results.rows.chunk_by(|a, b| a.task == b.task);
+    let has_headline =
+        |row: &Row| HEADLINES.iter().any(|line| line.task == row.task && line.group == row.work());
+    let is_meant =
+        |standing: &Standing<'_>| standing.single_times() < EQUAL && !has_headline(standing.single);
+    tasks.flat_map(all_of).filter(is_meant).collect()
+}
+
+/// The ratio up to which two speeds count as equal.
+const EQUAL: f64 = 1.05;
 
 /// Headline works that the run lacks.
 pub(crate) fn missing(results: &Results) -> Vec<String> {

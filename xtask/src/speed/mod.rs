@@ -42,7 +42,12 @@ pub(crate) enum Measurement {
 
 /// Builds the command and measures it.
 pub(crate) fn measure(measurement: &Measurement) -> Result<(), String> {
-    process::cargo(&[&["build", "--release"][..], &process::PROGRAM_PACKAGES].concat())?;
+    let packages = match measurement {
+        // The relay and the directory need no query engine, which takes most of the time of a build.
+        Measurement::Serve(_) => &SERVE_PACKAGES[..],
+        _ => &process::PROGRAM_PACKAGES,
+    };
+    process::cargo(&[&["build", "--release"][..], packages].concat())?;
     let program = release("wireproof")?;
     match measurement {
         Measurement::Follow(options) => follow::measure(&program, options),
@@ -55,6 +60,10 @@ pub(crate) fn measure(measurement: &Measurement) -> Result<(), String> {
         Measurement::Tap(options) => tap::measure(&program, options),
     }
 }
+
+/// The programs that `serve` and its simulated networks need.
+const SERVE_PACKAGES: [&str; 6] =
+    ["-p", "wireproof-cli", "-p", "wireproof-archive-cli", "-p", "wireproof-bench-cli"];
 
 /// Builds an example of the crate of deliveries and returns its path.
 fn example(name: &str) -> Result<String, String> {

@@ -51,7 +51,7 @@ impl Summary<'_> {
             let winner = |group: &String| self.winner(group, false, &format!("Of {group}"));
             groups.iter().filter_map(winner).collect()
         } else {
-            let winner = |work: &&Work| self.winner(work.group, work.excludes_batches, work.name);
+            let winner = |work: &&Work| self.winner(work.group, work.is_plain_alone, work.name);
             known.iter().filter_map(winner).collect()
         };
         if let Some(checked) = self.rows.first().and_then(|row| self.checked(&row.group())) {
@@ -67,12 +67,13 @@ impl Summary<'_> {
         self.rows.iter().copied().filter(move |row| is_ranked(row) && row.group() == group)
     }
 
-    fn winner(&self, group: &str, excludes_batches: bool, name: &str) -> Option<String> {
-        let mut ranked = self.ranked(group).filter(|row| !(excludes_batches && row.is_batch()));
+    fn winner(&self, group: &str, is_plain_alone: bool, name: &str) -> Option<String> {
+        let is_plain = |row: &Row| !row.is_batch() && !row.is_prepared();
+        let mut ranked = self.ranked(group).filter(|row| is_plain(row) || !is_plain_alone);
         let first = ranked.next()?;
         let rate = first.per_s?;
         let mut times = Vec::new();
-        let next = ranked.find(|row| row.peer != first.peer);
+        let next = ranked.find(|row| is_other(row, first));
         if let Some(next) = next {
             times.push(format!("{:.2} × {}, the next", rate.median / next.median()?, of(next)));
         }
@@ -93,7 +94,7 @@ impl Summary<'_> {
     fn checked(&self, group: &str) -> Option<String> {
         let mut ranked = self.ranked(group);
         let first = ranked.next()?;
-        let second = ranked.find(|row| row.peer != first.peer);
+        let second = ranked.find(|row| is_other(row, first));
         let known = checks::of_task(self.task);
         if known.is_empty() {
             return None;
@@ -107,6 +108,11 @@ impl Summary<'_> {
         let sentences: Vec<String> = std::iter::once(first).chain(second).map(sentence).collect();
         Some(format!("{}.", sentences.join(", ")))
     }
+}
+
+/// Whether a row is of another implementation than `first`: our packages for other languages are none.
+fn is_other(row: &Row, first: &Row) -> bool {
+    row.peer != first.peer && !(is_ours(&row.peer) && is_ours(&first.peer))
 }
 
 fn of(row: &Row) -> String {
@@ -128,17 +134,17 @@ fn made_checks(checks: &[(&str, bool)]) -> String {
 struct Work {
     task: &'static str,
     group: &'static str,
-    excludes_batches: bool,
+    is_plain_alone: bool,
     name: &'static str,
 }
 
 const fn work(
     task: &'static str,
     group: &'static str,
-    excludes_batches: bool,
+    is_plain_alone: bool,
     name: &'static str,
 ) -> Work {
-    Work { task, group, excludes_batches, name }
+    Work { task, group, is_plain_alone, name }
 }
 
 /// The kinds of work in summaries; other tasks have a sentence per group.

@@ -209,7 +209,10 @@ impl Scene {
     fn with_archive() -> Self {
         let scene = Self::new();
         let archive = scene.archive().display().to_string();
-        Self { args: ["--window-mib", "1", "--archive", &archive].map(str::to_owned).into(), ..scene }
+        Self {
+            args: ["--window-mib", "1", "--archive", &archive].map(str::to_owned).into(),
+            ..scene
+        }
     }
 
     fn archive(&self) -> PathBuf {
@@ -302,7 +305,8 @@ fn after_kills_of_a_server_with_an_archive_a_new_client_gets_every_commit_from_t
 }
 
 #[test]
-fn a_server_that_is_stopped_first_stores_the_rest_of_a_segment_that_a_crash_has_left_in_one_table() {
+fn a_server_that_is_stopped_first_stores_the_rest_of_a_segment_that_a_crash_has_left_in_one_table()
+{
     let scene = Scene::with_archive();
     let marker = scene.folder.path().join("marker").display().to_string();
     let point = "WIREPROOF_CRASH_POINT=archive/committed@1";

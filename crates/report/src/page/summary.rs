@@ -74,7 +74,7 @@ fn lost(results: &Results) -> Option<Tag> {
     let lost = lost.filter_map(|standing| {
         let Standing { single, peer, .. } = standing;
         let times = ratio_to(single, peer)?;
-        Some(format!("{} {} ({times})", single.task, standing::work(single)))
+        Some(format!("{} {} ({times})", single.task, single.work()))
     });
     let lost: Vec<String> = lost.collect();
     let text = format!("Slower than another peer, one at a time: {}.", lost.join(", "));
@@ -83,13 +83,15 @@ fn lost(results: &Results) -> Option<Tag> {
 
 fn card((headline, standing): &(Headline, Standing<'_>)) -> Tag {
     let link = tag("a").attr("href", format!("#{}", anchor(headline.task))).text(headline.words);
-    let Standing { single, batch, peer } = *standing;
+    let Standing { single, batch, prepared, peer, .. } = *standing;
     let many = batch.map(|row| way(row, peer, row.batch_label().unwrap_or("many in a call")));
+    let prepared = prepared.map(|row| way(row, peer, &row.prepared_label()));
     let against = format!("{} ({}): {}", peer.peer, peer.variant, figure(peer));
     tag("li")
         .with(tag("h2").with(link))
         .with(way(single, peer, "one at a time"))
         .with(many)
+        .with(prepared)
         .with(tag("p").class("who").text(against))
 }
 
@@ -103,9 +105,9 @@ fn way(row: &Row, peer: &Row, label: &str) -> Tag {
         .class(class)
         .with(tag("strong").text(number))
         .text(" ")
-        .with(tag("span").class("against").text(name))
+        .with(tag("b").text(name))
         .text(" ")
-        .with(tag("span").class("unit").text(format!("{label}, {}", figure(row))))
+        .with(tag("small").text(format!("{label}, {}", figure(row))))
 }
 
 fn figure(row: &Row) -> String {
@@ -116,5 +118,5 @@ fn figure(row: &Row) -> String {
 const OTHER: &str = "the fastest other";
 
 const HOW: &str = "The figures at the top are geometric means over tasks of our speed divided by the speed of the fastest other peer \
-     at the same work. Each task counts once, by the geometric mean of its kinds of work. Every kind counts that we and another peer \
-     did, even if the other is faster. Rows of a forced back end do not count.";
+     at the same work. Each task counts once, by the geometric mean of its kinds of work. Every kind counts that we and two other peers \
+     or more did, even if another is faster. Rows with cached keys, an index or a builder, and rows of a forced back end do not count.";

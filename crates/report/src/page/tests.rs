@@ -71,8 +71,7 @@ fn a_card_compares_one_at_a_time_and_many_in_a_call_with_the_best_other_peer() {
     let page = page(&[samples::published()], &Options::default()).unwrap();
     let card = page.split("<li>").find(|card| card.contains("verify a commit frame")).unwrap();
     let card = card.split_once("</li>").unwrap().0;
-    for part in
-        ["× rust-shrike</span>", "one at a time, ", "256 at a time, ", "rust-shrike (full): "]
+    for part in ["× rust-shrike</b>", "one at a time, ", "256 at a time, ", "rust-shrike (full): "]
     {
         assert!(card.contains(part), "{part}: {card}");
     }

@@ -3,7 +3,7 @@
 use results::terminal::{self, thousands};
 use results::{Results, Row, Sizes, percent_of_json};
 
-use crate::standing::{self, Headline, Standing};
+use crate::standing::{self, Standing};
 use crate::{machine, picture};
 
 /// A run, for a document in a folder `depth` below the root.
@@ -18,7 +18,9 @@ impl PublishedRun<'_> {
     ///
     /// | name | content |
     /// |---|---|
-    /// | `headline` | the table of the README: our rows one at a time and in batches, next to the fastest other peer |
+    /// | `accepted` | what every implementation did with malformed repositories |
+    /// | `headline` | the table of the README: our rows by their ways, next to the fastest other peer; first the chosen kinds of work, then the others at which we are slower or equal |
+    /// | `not measured` | the peers that were not measured, with the reasons |
     /// | `table TASK` | the table, legend and summary of a task, as `wireproof bench` prints them |
     /// | `example TASK` | the head of that table: our best row, the best other one, and the baseline |
     /// | `measured` | the time, machine and file of the run |
@@ -32,7 +34,9 @@ impl PublishedRun<'_> {
     /// | `decoding VARIANT` | the percentage of the time of `nostr-validated` that decoding alone takes |
     pub(super) fn part(&self, name: &str) -> Option<String> {
         match name.split_once(' ').unwrap_or((name, "")) {
+            ("accepted", "") => self.accepted(),
             ("headline", "") => self.headline(),
+            ("not", "measured") => Some(self.not_measured()),
             ("table", task) => self.table(task),
             ("example", task) => self.example(task),
             ("measured", "") => Some(self.measured()),
@@ -132,12 +136,43 @@ impl PublishedRun<'_> {
         let lines = standing::headlines(self.results);
         let mut table = HEADLINE.to_owned();
         for (headline, standing) in &lines {
-            table += &headline_row(headline, standing);
+            table += &headline_row(headline.words, standing);
         }
-        if let Some(sentence) = hostile_sentence(self.results) {
-            table += &format!("\n{sentence}\n");
+        for standing in standing::lost_or_equal(self.results) {
+            table += &headline_row(&format!("`{}`", standing.single.work()), &standing);
         }
         (!lines.is_empty()).then_some(table)
+    }
+
+    /// What every implementation did with malformed and with valid repositories.
+    fn accepted(&self) -> Option<String> {
+        let is_of_repositories = |row: &&Row| row.variant == "repo" && row.cases.len() > 1;
+        let rows = standing::rows_of(self.results, "hostile").iter().filter(is_of_repositories);
+        let mut rows: Vec<&Row> = rows.collect();
+        let malformed = invalid(rows.first()?);
+        rows.retain(|row| invalid(row) == malformed);
+        rows.sort_by_key(|row| (count(row, "accepted"), row.valid_refused, &row.peer));
+        let mut table =
+            format!("| implementation | malformed repositories accepted, of {malformed} |{VALID}");
+        for row in rows {
+            let ends = count(row, "crashed") + count(row, "hung");
+            let refused = row.valid_refused.unwrap_or_default();
+            table +=
+                &format!("| {} | {} | {ends} | {refused} |\n", row.peer, count(row, "accepted"));
+        }
+        Some(table)
+    }
+
+    /// The peers that were not measured, with the reasons.
+    fn not_measured(&self) -> String {
+        let peers = self.results.unavailable.iter();
+        let peers: Vec<String> =
+            peers.map(|of| format!("{}: not measured, {}", of.peer, of.plain_reason())).collect();
+        if peers.is_empty() {
+            "All implementations were measured.".to_owned()
+        } else {
+            wrapped(&format!("{}.", peers.join("; ")))
+        }
     }
 
     fn table(&self, task: &str) -> Option<String> {
@@ -170,24 +205,23 @@ impl PublishedRun<'_> {
     }
 }
 
-fn headline_row(headline: &Headline, standing: &Standing<'_>) -> String {
-    let Standing { single, batch, peer } = standing;
-    let times = |row: &Row| picture::ratio_to(row, peer).unwrap_or_default();
-    let (many, many_times) = match batch {
-        Some(row) => {
-            let label = row.batch_label().map_or(String::new(), |label| format!(" ({label})"));
-            (format!("{}{label}", per_second(row)), times(row))
-        }
-        None => (String::new(), String::new()),
+fn headline_row(words: &str, standing: &Standing<'_>) -> String {
+    let Standing { single, batch, prepared, peer, .. } = standing;
+    let cell = |row: &Row, label: &str| {
+        let times = picture::ratio_to(row, peer).unwrap_or_default();
+        let label = if label.is_empty() { String::new() } else { format!(" ({label})") };
+        format!("{times}, {}{label}", per_second(row))
     };
+    let many = batch.map(|row| cell(row, row.batch_label().unwrap_or_default()));
+    let prepared = prepared.map(|row| cell(row, &row.prepared_label()));
     format!(
-        "| {} | {} {} | {} | {} | {many} | {many_times} | `bench {}` |\n",
-        headline.words,
+        "| {words} | {} {} | {} | {} | {} | `bench {}` |\n",
         peer.peer,
         per_second(peer),
-        per_second(single),
-        times(single),
-        headline.task
+        cell(single, ""),
+        many.unwrap_or_default(),
+        prepared.unwrap_or_default(),
+        single.task
     )
 }
 
@@ -200,23 +234,14 @@ fn per_second(row: &Row) -> String {
     }
 }
 
-/// The rejections of hostile repositories by us and by the best other peer.
-fn hostile_sentence(results: &Results) -> Option<String> {
-    let rows = || standing::rows_of(results, "hostile").iter().filter(|row| row.variant == "repo");
-    let refused = |row: &Row| row.counts.get("refused").unwrap_or_default();
-    let ours = rows().find(|row| row.peer == results::PEER)?;
-    let best = rows().filter(|row| !results::is_ours(&row.peer)).max_by_key(|row| refused(row))?;
-    let invalid = |row: &Row| {
-        let outcomes = ["refused", "accepted", "crashed", "hung"];
-        outcomes.iter().filter_map(|name| row.counts.get(name)).sum::<u64>()
-    };
-    Some(format!(
-        "Of {} malformed repositories, Wireproof rejects {} and {}, the next, {} (`bench hostile`).",
-        invalid(ours),
-        refused(ours),
-        best.peer,
-        refused(best)
-    ))
+/// The number of malformed cases with this outcome.
+fn count(row: &Row, outcome: &str) -> u64 {
+    row.counts.get(outcome).unwrap_or_default()
+}
+
+/// The number of malformed cases of a row.
+fn invalid(row: &Row) -> u64 {
+    ["refused", "accepted", "crashed", "hung"].iter().map(|outcome| count(row, outcome)).sum()
 }
 
 /// The number of distinct hostile cases of the run.
@@ -258,8 +283,12 @@ const ADVICE: &str = include_str!("nostr_advice.md");
 const SIZE: &str = "nostr-size";
 
 const HEADLINE: &str = "\
-| work | fastest other, per second | Wireproof one at a time, per second | ratio | many in a call, per second | ratio | command |
-|---|---:|---:|---:|---:|---:|---|
+| work, a second | fastest other | one at a time | many in a call | with cached keys, an index or a builder | command |
+|---|---:|---:|---:|---:|---|
+";
+
+const VALID: &str = " crashed or hung | valid ones refused |
+|---|---:|---:|---:|
 ";
 
 #[cfg(test)]
@@ -267,27 +296,62 @@ mod tests {
     use super::*;
     use crate::samples;
 
+    fn table_rows(text: &str) -> Vec<Vec<&str>> {
+        let rows = text.lines().skip(2).filter(|line| line.starts_with('|'));
+        rows.map(|line| line.trim_matches('|').split('|').map(str::trim).collect()).collect()
+    }
+
     #[test]
     fn every_ratio_of_the_headline_names_its_other_and_a_column_has_one_scale() {
         let results = samples::published();
         let run = PublishedRun { name: "a-run", results: &results, depth: 0 };
         let headline = run.headline().unwrap();
-        let rows: Vec<Vec<&str>> = headline
-            .lines()
-            .skip(2)
-            .filter(|line| line.starts_with('|'))
-            .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
-            .collect();
+        let rows = table_rows(&headline);
         assert!(rows.len() > 10);
         for row in &rows {
             let other = row[1].split(' ').next().unwrap();
-            for ratio in [row[3], row[5]].into_iter().filter(|ratio| !ratio.is_empty()) {
-                assert!(ratio.contains(&format!(" × {other}")), "{row:?}");
+            for cell in row[2..5].iter().filter(|cell| !cell.is_empty()) {
+                assert!(cell.contains(&format!(" × {other}")), "{row:?}");
             }
-            for speed in [row[1], row[2], row[4]] {
+            for speed in &row[1..5] {
                 assert!(!speed.contains("ms") && !speed.contains("/s"), "{row:?}");
             }
         }
-        assert!(headline.ends_with("(`bench hostile`).\n"), "{headline}");
+    }
+
+    #[test]
+    fn cached_keys_an_index_and_a_builder_have_a_column_of_their_own() {
+        let results = samples::published();
+        let run = PublishedRun { name: "a-run", results: &results, depth: 0 };
+        let headline = run.headline().unwrap();
+        for row in table_rows(&headline) {
+            let words = ["cached", "index", "buffered"];
+            let has_words = |cell: &str| words.iter().any(|word| cell.contains(word));
+            assert!(!row[2..4].iter().copied().any(has_words), "{row:?}");
+            assert!(row[4].is_empty() || has_words(row[4]), "{row:?}");
+        }
+    }
+
+    #[test]
+    fn malformed_repositories_are_counted_for_every_implementation_and_the_strictest_is_first() {
+        let results = samples::published();
+        let run = PublishedRun { name: "a-run", results: &results, depth: 0 };
+        let table = run.accepted().unwrap();
+        let accepted: Vec<u64> =
+            table_rows(&table).iter().map(|row| row[1].parse().unwrap()).collect();
+        assert!(accepted.len() > 5 && accepted.is_sorted(), "{table}");
+        assert!(table.contains(&format!("| {} | 0 | 0 | 0 |", results::PEER)), "{table}");
+    }
+
+    #[test]
+    fn a_peer_that_was_not_measured_is_named_with_the_reason() {
+        let mut results = samples::published();
+        let reason = "its source is not available (python: no network)".to_owned();
+        results.unavailable = vec![results::Unavailable { peer: "zig-zat".to_owned(), reason }];
+        let text =
+            |results: &Results| PublishedRun { name: "a-run", results, depth: 0 }.not_measured();
+        assert_eq!(text(&results), "zig-zat: not measured, its source could not be downloaded.");
+        results.unavailable.clear();
+        assert_eq!(text(&results), "All implementations were measured.");
     }
 }
