@@ -11,7 +11,7 @@ use atproto::event::Action;
 use base::StopSignal;
 use rusqlite::{Connection, Transaction};
 use tokio::task::spawn_blocking;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::database;
 use crate::content::Content;
@@ -36,34 +36,26 @@ pub(crate) async fn keep_up(
     let mut stored = shared.log.stored();
     loop {
         stored.mark_unchanged();
-        let events = match reader.ready() {
-            Ready::Events(events) => events,
-            Ready::Stored => reader.stored().await.map_err(|error| error.to_string())?,
-            Ready::Deleted => {
-                reader = EventReader::new(shared.log.clone(), shared.log.wal.floor());
-                continue;
-            }
-            Ready::UpToDate => {
-                tokio::select! {
-                    () = stop.requested() => return Ok(()),
-                    changed = stored.changed() => {
-                        if changed.is_err() {
-                            return Ok(());
-                        }
+        let gathered = gather(&mut reader, &shared, stop).await?;
+        if gathered.is_empty() {
+            tokio::select! {
+                () = stop.requested() => return Ok(()),
+                changed = stored.changed() => {
+                    if changed.is_err() {
+                        return Ok(());
                     }
                 }
-                // Events of a moment are one transaction.
-                tokio::select! {
-                    () = stop.requested() => return Ok(()),
-                    () = sleep(GATHER) => {}
-                }
-                continue;
             }
-        };
+            tokio::select! {
+                () = stop.requested() => return Ok(()),
+                () = wait_for_more(&shared) => {}
+            }
+            continue;
+        }
         let Some(mut of_batch) = writer.take() else { return Ok(()) };
         let until = reader.position();
         let applied = spawn_blocking(move || {
-            let result = of_batch.apply(&events, until);
+            let result = of_batch.apply(&gathered, until);
             (of_batch, result)
         });
         let Ok((of_batch, result)) = applied.await else { return Ok(()) };
@@ -74,6 +66,39 @@ pub(crate) async fn keep_up(
             return Ok(());
         }
     }
+}
+
+/// Waits until there are enough events for a transaction, or they have waited long enough.
+async fn wait_for_more(shared: &Shared) {
+    let (until, enough) = (Instant::now() + GATHER, shared.log.tail.count() + ENOUGH_EVENTS);
+    while shared.log.tail.count() < enough && Instant::now() < until {
+        sleep(GATHER / 10).await;
+    }
+}
+
+/// The events that are stored by now, as many as one transaction takes; fewer after a request to stop.
+async fn gather(
+    reader: &mut EventReader,
+    shared: &Shared,
+    stop: &StopSignal,
+) -> Result<Vec<Arc<ServedEvent>>, String> {
+    let mut gathered = Vec::new();
+    while gathered.len() < MAX_EVENTS {
+        let events = match reader.ready() {
+            Ready::Events(events) => events,
+            Ready::Stored => reader.stored().await.map_err(|error| error.to_string())?,
+            Ready::Deleted => {
+                *reader = EventReader::new(shared.log.clone(), shared.log.wal.floor());
+                continue;
+            }
+            Ready::UpToDate => break,
+        };
+        gathered.extend(events);
+        if stop.is_requested() {
+            break;
+        }
+    }
+    Ok(gathered)
 }
 
 struct DirectoryWriter {
@@ -126,8 +151,14 @@ fn apply_event(
     }
 }
 
-/// Time for which events are gathered into a transaction.
-const GATHER: Duration = Duration::from_millis(200);
+/// Time for which events are gathered into a transaction: a page of the file has forty accounts, and is written once for all.
+const GATHER: Duration = Duration::from_secs(1);
+
+/// Events that are not worth waiting longer: they are still in memory.
+const ENOUGH_EVENTS: u64 = 1_024;
+
+/// Events after which a transaction takes no more.
+const MAX_EVENTS: usize = 4_096;
 
 /// Maximum number of hashes.
 const MAX_KNOWN: usize = 1_000_000;
