@@ -10,6 +10,7 @@ mod backfill;
 mod blobs;
 mod erasure_key;
 mod follow;
+mod labels;
 mod serve;
 
 use std::ffi::OsString;

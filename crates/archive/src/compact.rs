@@ -11,6 +11,7 @@ use crate::blob_rows::BlobColumns;
 use crate::delta::Add;
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::hidden::HiddenColumns;
+use crate::label_rows::LabelColumns;
 use crate::merge::{MAX_FILE_BYTES, MergedFiles};
 use crate::plc_rows::PlcColumns;
 use crate::replace::{Replacement, bytes, files_of_day};
@@ -56,6 +57,7 @@ impl Archive {
         self.merge_days::<HiddenColumns>(last, &mut compacted).await?;
         self.merge_days::<PlcColumns>(last, &mut compacted).await?;
         self.merge_days::<BlobColumns>(last, &mut compacted).await?;
+        self.merge_days::<LabelColumns>(last, &mut compacted).await?;
         self.sweep().await?;
         Ok(compacted)
     }

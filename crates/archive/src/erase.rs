@@ -1,7 +1,7 @@
 //! Erasure of accounts: their rows leave every table, and the files that held them are deleted.
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, BooleanArray, RecordBatch};
+use arrow_array::{Array, BooleanArray, RecordBatch, StringArray};
 use arrow_select::filter::filter_record_batch;
 use futures_util::TryStreamExt;
 
@@ -9,6 +9,7 @@ use crate::archive::Archive;
 use crate::delta::Snapshot;
 use crate::erase_ledgers::erase_from_ledgers;
 use crate::error::{ArchiveError, ArchiveFault};
+use crate::file_batches::column;
 use crate::replace::{Replacement, bytes};
 use crate::table::{DAY, Table};
 use crate::table_file::TableFile;
@@ -104,7 +105,7 @@ impl Archive {
             let mut rows = 0;
             let mut batches = self.ordered_batches(table, add).await?;
             while let Some(batch) = batches.try_next().await.map_err(ArchiveError::at(&add.path))? {
-                let kept = without(&batch, did).map_err(ArchiveError::at(&add.path))?;
+                let kept = without(table, &batch, did).map_err(ArchiveError::at(&add.path))?;
                 rows += (batch.num_rows() - kept.num_rows()) as u64;
                 file.write(&kept)?;
             }
@@ -119,10 +120,12 @@ impl Archive {
 }
 
 /// The rows of other accounts, and of none.
-fn without(batch: &RecordBatch, did: &str) -> Result<RecordBatch, ArchiveFault> {
-    let accounts =
-        batch.column_by_name("did").expect("every table has accounts").as_string::<i32>();
-    let is_kept = |row| accounts.is_null(row) || accounts.value(row) != did;
+fn without(table: Table, batch: &RecordBatch, did: &str) -> Result<RecordBatch, ArchiveFault> {
+    let names = table.account_columns().iter();
+    let accounts: Vec<&StringArray> =
+        names.map(|name| column(batch, name).as_string::<i32>()).collect();
+    let is_its = |dids: &&StringArray, row| dids.is_valid(row) && dids.value(row) == did;
+    let is_kept = |row| !accounts.iter().any(|dids| is_its(dids, row));
     let kept: BooleanArray = (0..batch.num_rows()).map(|row| Some(is_kept(row))).collect();
     Ok(filter_record_batch(batch, &kept)?)
 }

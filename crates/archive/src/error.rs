@@ -124,6 +124,9 @@ pub enum ArchiveFault {
     /// Other writers were faster every time.
     #[error("other writers committed first {0} times in a row")]
     Contention(u32),
+    /// Another process stores labels of the same service.
+    #[error("another process has stored labels of {0}: stop one of the two")]
+    LabelsElsewhere(String),
     /// Another process writes to the archive.
     #[error(
         "another process holds the write-ahead log: stop it, or give this one a folder of its own"

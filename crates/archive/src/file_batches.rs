@@ -62,7 +62,7 @@ pub(crate) async fn open(
     };
     let mut rows = 0;
     if let Some(did) = did {
-        let groups = groups_of(builder.metadata(), did, did);
+        let groups = groups_of(builder.metadata(), table, did, did);
         rows = rows_before(builder.metadata(), groups.start);
         builder = builder.with_row_groups(groups.collect());
     }

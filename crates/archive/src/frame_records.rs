@@ -94,7 +94,7 @@ impl FrameRecords {
         found: &mut [Option<Vec<u8>>],
     ) -> Result<(), ArchiveError> {
         let end = self.end(path).await?;
-        let groups = groups_of(end.metadata(), dids.start(), dids.end());
+        let groups = groups_of(end.metadata(), Table::Events, dids.start(), dids.end());
         if groups.is_empty() {
             return Ok(());
         }

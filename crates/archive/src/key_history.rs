@@ -3,6 +3,7 @@
 //! A history is stored as the directory served it, and verified as a chain every time it is read. The times of its operations
 //! are statements of the directory: they are not signed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_array::builder::{
@@ -180,7 +181,21 @@ impl KeyHistories {
         let history = self.current.as_ref().filter(|current| *current.did == *did);
         let Some(Ok(keys)) = history.map(|history| &history.keys) else { return Ok(Ok(())) };
         report.compared_keys += 1;
-        Ok(keys.check(key, signed.span()))
+        Ok(keys.check_commit(key, signed))
+    }
+
+    /// The keys of one account, if there is a history of it that is not refused.
+    pub(crate) async fn of_account(
+        archive: &Archive,
+        did: &str,
+        without: &Arc<BTreeSet<String>>,
+    ) -> Result<Option<KeyHistory>, ArchiveError> {
+        let did_only = Some(did.to_owned());
+        let selection = Selection { did: did_only, without: without.clone(), ..Selection::default() };
+        let mut histories = Self::open(archive, &selection).await?;
+        histories.skip_to(did).await?;
+        let history = histories.current.filter(|current| *current.did == *did);
+        Ok(history.and_then(|history| history.keys.ok()))
     }
 
     /// Reads on to the history of an account, or to the one after its place.
@@ -245,14 +260,16 @@ impl SignedAt<'_> {
 }
 
 /// The keys of an account over time.
-struct KeyHistory(Vec<KeyPeriod>);
+pub(crate) struct KeyHistory(Vec<KeyPeriod>);
 
 /// A time in which an account had a key.
 struct KeyPeriod {
     /// Its start, in microseconds since 1970; it ends where the next one begins.
     created: i64,
-    /// The did:key, if there is one of a curve of the AT Protocol.
-    key: Option<String>,
+    /// The did:key that signs commits, if there is one of a curve of the AT Protocol.
+    commit_key: Option<String>,
+    /// The did:key that signs labels, if there is one of such a curve.
+    label_key: Option<String>,
     /// Whether the operation was nullified afterwards.
     nullified: bool,
 }
@@ -273,11 +290,27 @@ impl KeyHistory {
         Ok(Self(history.operations().iter().map(KeyPeriod::of).collect()))
     }
 
-    /// Checks that the account had a key within a span of time.
-    fn check(&self, key: &str, (from, to): (i64, i64)) -> Result<(), BrokenRule> {
+    /// Checks that the account had a key of commits within the span of a signature.
+    fn check_commit(&self, key: &str, signed: SignedAt<'_>) -> Result<(), BrokenRule> {
+        self.check(key, |period| period.commit_key.as_deref(), signed)
+    }
+
+    /// Checks that the account had a key of labels when one was received, in microseconds since 1970.
+    pub(crate) fn check_label(&self, key: &str, received: i64) -> Result<(), BrokenRule> {
+        let signed = SignedAt { rev: None, received };
+        self.check(key, |period| period.label_key.as_deref(), signed)
+    }
+
+    fn check(
+        &self,
+        key: &str,
+        key_of: impl Fn(&KeyPeriod) -> Option<&str>,
+        signed: SignedAt<'_>,
+    ) -> Result<(), BrokenRule> {
+        let (from, to) = signed.span();
         let ends = self.0.iter().skip(1).map(|next| next.created).chain([i64::MAX]);
         let mut held = self.0.iter().zip(ends).filter(|(period, end)| {
-            period.created <= to && *end > from && period.key.as_deref() == Some(key)
+            period.created <= to && *end > from && key_of(period) == Some(key)
         });
         if held.clone().any(|(period, _)| !period.nullified) {
             return Ok(());
@@ -295,10 +328,11 @@ impl KeyHistory {
 impl KeyPeriod {
     fn of(accepted: &AcceptedOperation) -> Self {
         let data = accepted.operation.unsigned().to_data();
-        let key = data.and_then(|data| PublicKey::from_did_key(data.signing_key()?).ok());
+        let read = |key: Option<&str>| Some(PublicKey::from_did_key(key?).ok()?.to_did_key());
         Self {
             created: accepted.created_at_micros.unwrap_or(i64::MIN),
-            key: key.map(|key| key.to_did_key()),
+            commit_key: data.as_ref().and_then(|data| read(data.signing_key())),
+            label_key: data.as_ref().and_then(|data| read(data.label_key())),
             nullified: accepted.nullified,
         }
     }

@@ -4,11 +4,12 @@
 //! events ── Wal::append ──> write-ahead log ── Wal::seal ──┐
 //! frames of a file ── Archive::import_frames ──────────────┼──> Parquet files ──> Delta Lake log
 //! repositories ── Archive::seal_repositories ──────────────┤          │
-//! logs of did:plc ── Archive::seal_key_histories ──────────┘          │
+//! logs of did:plc ── Archive::seal_key_histories ──────────┤          │
+//! labels ── Archive::seal_labels ──────────────────────────┘          │
 //!                 Archive::verify, replay, events, rows <─────────────┘
 //! ```
 //!
-//! An [`Archive`] is a folder or a prefix of an object store with nine [tables](Table). Their files are Parquet under a log of the
+//! An [`Archive`] is a folder or a prefix of an object store with ten [tables](Table). Their files are Parquet under a log of the
 //! Delta Lake protocol, so other programs read them as they are; `docs/formats/archive.md` describes every column. A frame is
 //! stored as it came, with its verdict and the key under which it was verified. [`Archive::verify`] compares every file with its
 //! name, judges every verified event and every repository again, and compares its key with the history of the account's keys, if
@@ -73,6 +74,9 @@ mod hidden;
 mod ids;
 mod import;
 mod key_history;
+mod label_fields;
+mod label_rows;
+mod labels;
 mod lease;
 mod ledger;
 mod merge;
@@ -87,6 +91,7 @@ mod part_slice;
 mod plc_rows;
 mod prove_compact;
 mod prove_derived;
+mod prove_labels;
 mod prove_parts;
 mod prove_snapshots;
 mod record_proof;
@@ -142,6 +147,7 @@ pub use event_rows::EventRow;
 pub use frame_records::{FrameRecords, OpPlace};
 pub use hidden::{HideList, Subject};
 pub use import::{ImportOptions, Imported, JUDGE};
+pub use labels::{ArchivedLabel, LabelRange};
 pub use lease::{Lease, LeaseRow};
 pub use ledger::{FailedAccount, HostRow, Ledger, PageRow, StopRow};
 pub use newest_repository::{LaterEvent, NewestRepository};

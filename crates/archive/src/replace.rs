@@ -46,7 +46,7 @@ impl Archive {
         }
         add.iter_mut().for_each(|add| add.data_change = *changes_data);
         let operation = if *changes_data { "DELETE" } else { "OPTIMIZE" };
-        let change = Change { operation, add, remove, txns: Vec::new() };
+        let change = Change { operation, add, remove, ..Change::default() };
         if self.commit(table, &change).await? == Committed::Superseded {
             return Ok(false);
         }

@@ -5,13 +5,22 @@ use std::ops::Range;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 
+use crate::table::Table;
+
 /// The row groups between the first and the last one that can have rows of accounts from `first` to `last`. Files are sorted by
 /// account, so these are about as many as their rows fill.
-pub(crate) fn groups_of(metadata: &ParquetMetaData, first: &str, last: &str) -> Range<usize> {
+pub(crate) fn groups_of(
+    metadata: &ParquetMetaData,
+    table: Table,
+    first: &str,
+    last: &str,
+) -> Range<usize> {
     let groups = metadata.row_groups();
     let can_have = |group: &RowGroupMetaData| {
-        let Some((min, max)) = bounds(group) else { return true };
-        min <= last.as_bytes() && first.as_bytes() <= max
+        table.account_columns().iter().any(|column| {
+            let Some((min, max)) = bounds(group, column) else { return true };
+            min <= last.as_bytes() && first.as_bytes() <= max
+        })
     };
     let start = groups.iter().position(can_have).unwrap_or(groups.len());
     let end = groups.iter().rposition(can_have).map_or(start, |last| last + 1);
@@ -24,9 +33,9 @@ pub(crate) fn rows_before(metadata: &ParquetMetaData, group: usize) -> u64 {
     groups.iter().map(|group| u64::try_from(group.num_rows()).unwrap_or(0)).sum()
 }
 
-/// Bounds of the accounts of a row group; `None` if they are not stated.
-fn bounds(group: &RowGroupMetaData) -> Option<(&[u8], &[u8])> {
-    let column = group.columns().iter().find(|column| column.column_path().string() == "did")?;
+/// Bounds of the accounts in a column of a row group; `None` if they are not stated.
+fn bounds<'g>(group: &'g RowGroupMetaData, name: &str) -> Option<(&'g [u8], &'g [u8])> {
+    let column = group.columns().iter().find(|column| column.column_path().string() == name)?;
     match column.statistics()? {
         Statistics::ByteArray(bounds) => Some((bounds.min_opt()?.data(), bounds.max_opt()?.data())),
         _ => None,
@@ -64,14 +73,16 @@ mod tests {
         for (first, last, groups) in
             [("a", "a", 0..1), ("c", "c", 1..3), ("b", "z", 1..3), ("d", "d", 2..3)]
         {
-            assert_eq!(groups_of(&metadata, first, last), groups, "{first} to {last}");
+            let found = groups_of(&metadata, Table::Events, first, last);
+            assert_eq!(found, groups, "{first} to {last}");
             assert_eq!(rows_before(&metadata, groups.start), 2 * groups.start as u64);
         }
-        assert!(groups_of(&metadata, "e", "e").is_empty());
+        assert!(groups_of(&metadata, Table::Events, "e", "e").is_empty());
     }
 
     #[test]
     fn without_bounds_every_row_group_is_read() {
-        assert_eq!(groups_of(&metadata("other", &["a", "b", "c"]), "z", "z"), 0..2);
+        let metadata = metadata("other", &["a", "b", "c"]);
+        assert_eq!(groups_of(&metadata, Table::Events, "z", "z"), 0..2);
     }
 }

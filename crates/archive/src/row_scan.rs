@@ -39,9 +39,9 @@ use crate::table_scan::can_have;
 pub struct RowSelection {
     /// The columns, in the order in which they are returned; `None` reads the columns of [`Table::schema`].
     pub columns: Option<Vec<String>>,
-    /// The account.
+    /// The account; of `labels`, the rows about it and the rows of which it is the source.
     pub did: Option<String>,
-    /// The first time, in microseconds since 1970: of `received` in `events`, `arrival` in `ops`, `fetched` in `snapshots`,
+    /// The first time, in microseconds since 1970: of `received` in `events` and `labels`, `arrival` in `ops`, `fetched` in `snapshots`,
     /// `plc_ops` and `blobs`, `at` in `hidden`, and `fetched` of the snapshot in `records`.
     pub since: Option<i64>,
     /// The end of the times, in microseconds since 1970: the first one that is not read.
@@ -192,7 +192,7 @@ impl RowScan {
         self.schema.clone()
     }
 
-    /// The next rows: at most 8,192, or 1,024 and some 8 MiB with `frame`, `record`, `op` or `proof`; `None` at the end.
+    /// The next rows: at most 8,192, or 1,024 and some 8 MiB with `frame`, `record`, `op`, `proof` or `label`; `None` at the end.
     ///
     /// # Errors
     /// If a file cannot be read, or is there no longer: it can be replaced while the table is scanned.
@@ -227,8 +227,8 @@ impl RowScan {
         let projection = columns(&self.stored_columns());
         let filtered = self.filter.columns();
         let condition = (!filtered.is_empty()).then(|| columns(&filtered));
-        let groups =
-            self.filter.did.as_ref().map(|did| groups_of(end.metadata(), did, did).collect());
+        let groups_of = |did: &String| groups_of(end.metadata(), self.table, did, did).collect();
+        let groups = self.filter.did.as_ref().map(groups_of);
         let has_payload = PAYLOADS.iter().any(|name| has_column(&self.schema, name));
         let rows = if has_payload { batch_rows(end.metadata(), PAYLOAD_ROWS) } else { BATCH_ROWS };
         let mut builder = ParquetRecordBatchStreamBuilder::new_with_metadata(file, end)
@@ -408,7 +408,7 @@ impl Filter {
         if let Some(fetched) = &self.fetched {
             names.extend(fetched.columns);
         } else if self.did.is_some() || !self.hidden.is_empty() {
-            names.push("did");
+            names.extend(self.table.account_columns());
         }
         if let Some(time) = self.time_column() {
             names.push(time);
@@ -423,7 +423,7 @@ impl Filter {
     fn time_column(&self) -> Option<&'static str> {
         self.since.or(self.until)?;
         match self.table {
-            Table::Events => Some("received"),
+            Table::Events | Table::Labels => Some("received"),
             Table::Ops => Some("arrival"),
             Table::Snapshots | Table::Parts | Table::PlcOps | Table::Blobs => Some("fetched"),
             Table::Hidden => Some("at"),
@@ -446,8 +446,10 @@ impl Filter {
             }
         };
         if let Some(did) = &self.did {
-            let dids = texts(rows, "did")?;
-            keep(&|row| dids.is_valid(row) && dids.value(row) == did);
+            let accounts = self.accounts(rows)?;
+            let is_its =
+                |dids: &&StringArray, row| dids.is_valid(row) && dids.value(row) == did;
+            keep(&|row| accounts.iter().any(|dids| is_its(dids, row)));
         }
         if let Some(name) = self.time_column() {
             let times = column(rows, name)?;
@@ -466,8 +468,10 @@ impl Filter {
             keep(&|row| places.contains::<Vec<String>>(&place(row)));
         }
         if !self.hidden.is_empty() {
-            let shown = self.shown_accounts(texts(rows, "did")?);
-            keep(&|row| shown[row]);
+            for dids in self.accounts(rows)? {
+                let shown = self.shown_accounts(dids);
+                keep(&|row| shown[row]);
+            }
         }
         if self.has_paths() {
             let dids = texts(rows, "did")?;
@@ -478,6 +482,11 @@ impl Filter {
             });
         }
         Ok(selected.into())
+    }
+
+    /// The columns with the rows' accounts.
+    fn accounts<'r>(&self, rows: &'r RecordBatch) -> Result<Vec<&'r StringArray>, ArrowError> {
+        self.table.account_columns().iter().map(|name| texts(rows, name)).collect()
     }
 
     /// Whether the rows' accounts are shown. Rows of an account follow each other, so it is looked up once.
@@ -530,7 +539,7 @@ fn column<'r>(rows: &'r RecordBatch, name: &str) -> Result<&'r ArrayRef, ArrowEr
 }
 
 /// Columns with up to 5 MB in a row.
-const PAYLOADS: [&str; 4] = ["frame", "record", "op", "proof"];
+const PAYLOADS: [&str; 5] = ["frame", "record", "op", "proof", "label"];
 
 /// Rows of a batch with payloads: frames of some 5 kB.
 const PAYLOAD_ROWS: usize = 1024;

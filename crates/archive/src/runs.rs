@@ -243,6 +243,10 @@ fn within(table: Table, batch: &RecordBatch, row: usize) -> Vec<u8> {
             let text = |name: &str| column(name).as_string::<i32>().value(row).as_bytes().to_vec();
             [text("collection"), b"/".to_vec(), text("rkey")].concat()
         }
+        Table::Labels => {
+            let idx = column("idx").as_primitive::<Int16Type>().value(row);
+            [order(column("seq").as_primitive::<Int64Type>().value(row)), order(idx.into())].concat()
+        }
         Table::Events | Table::Snapshots | Table::Parts | Table::Hidden => Vec::new(),
     }
 }

@@ -27,11 +27,13 @@ pub enum Table {
     PlcOps,
     /// The blobs that are stored for accounts.
     Blobs,
+    /// Every label as received, with its verdict.
+    Labels,
 }
 
 impl Table {
     /// All tables.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Events,
         Self::Ops,
         Self::Snapshots,
@@ -41,6 +43,7 @@ impl Table {
         Self::Hidden,
         Self::PlcOps,
         Self::Blobs,
+        Self::Labels,
     ];
 
     /// The name, and the folder within the archive.
@@ -55,6 +58,7 @@ impl Table {
             Self::Hidden => "hidden",
             Self::PlcOps => "plc_ops",
             Self::Blobs => "blobs",
+            Self::Labels => "labels",
         }
     }
 
@@ -77,6 +81,24 @@ impl Table {
             Self::Hidden => &["at", "did"],
             Self::PlcOps => &["did", "fetched", "seq"],
             Self::Blobs => &["did", "fetched", "cid"],
+            // Labels that were received together follow in the order of their messages.
+            Self::Labels => &["did", "received"],
+        }
+    }
+
+    /// The columns with accounts of which a row is: all of them are shown, or the row is left out.
+    pub fn account_columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Labels => &["did", "src"],
+            _ => &["did"],
+        }
+    }
+
+    /// The columns whose least and greatest values the log states.
+    pub(crate) fn bounded(self) -> &'static [&'static str] {
+        match self {
+            Self::Labels => &["did", "received", "src"],
+            _ => &self.sorting()[..2],
         }
     }
 
@@ -181,6 +203,27 @@ impl Table {
                 required("cid", DataType::Binary),
                 required("size", DataType::Int64),
                 required("host", DataType::Utf8),
+            ],
+            Self::Labels => vec![
+                optional("did", DataType::Utf8),
+                required("received", time()),
+                required("service", DataType::Utf8),
+                required("host", DataType::Utf8),
+                required("seq", DataType::Int64),
+                required("idx", DataType::Int16),
+                optional("src", DataType::Utf8),
+                optional("uri", DataType::Utf8),
+                optional("cid", DataType::Utf8),
+                optional("val", DataType::Utf8),
+                optional("neg", DataType::Boolean),
+                optional("cts", DataType::Utf8),
+                optional("exp", DataType::Utf8),
+                optional("ver", DataType::Int64),
+                optional("sig", DataType::Binary),
+                required("verdict", DataType::Utf8),
+                optional("key", DataType::Utf8),
+                required("judge", DataType::Utf8),
+                optional("label", DataType::Binary),
             ],
         }
     }

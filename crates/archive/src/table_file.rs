@@ -56,7 +56,7 @@ impl TableFile {
             let nulls = nulls + dids.null_count() as u64;
             self.stats.null_count.insert("did".to_owned(), nulls.into());
         }
-        for name in &self.table.sorting()[..2] {
+        for name in self.table.bounded() {
             if let Some((min, max)) = rows.column_by_name(name).and_then(bounds) {
                 widen(&mut self.stats.min_values, name, min, is_less);
                 widen(&mut self.stats.max_values, name, max, |a, b| is_less(b, a));
@@ -158,7 +158,7 @@ fn properties(table: Table) -> WriterProperties {
             (
                 _,
                 "did" | "host" | "kind" | "verdict" | "key" | "judge" | "form" | "action"
-                | "collection",
+                | "collection" | "src" | "service" | "val",
             ) => continue,
             (DataType::Int64 | DataType::Timestamp(..), _) => Encoding::DELTA_BINARY_PACKED,
             (DataType::Utf8, _) => Encoding::DELTA_BYTE_ARRAY,
@@ -206,7 +206,7 @@ fn column_bytes(column: &ArrayRef, count: usize) -> usize {
     }
 }
 
-/// The smallest and the largest value of a column by which a table is sorted.
+/// The smallest and the largest value of a column.
 fn bounds(column: &Arc<dyn Array>) -> Option<(Value, Value)> {
     match column.data_type() {
         DataType::Utf8 => {

@@ -17,6 +17,7 @@ use crate::error::ArchiveError;
 use crate::event_rows::{EventColumns, EventRow};
 use crate::file_batches::Batches;
 use crate::hidden::{HiddenColumns, HideList};
+use crate::label_rows::LabelColumns;
 use crate::op_rows::OpColumns;
 use crate::part_rows::{PartColumns, PartRecordColumns};
 use crate::plc_rows::PlcColumns;
@@ -49,9 +50,12 @@ impl Selection {
 
 /// Whether a file can have rows of an account, by the bounds that the log states.
 pub(crate) fn can_have(add: &Add, did: &str) -> bool {
+    let stats = add.stats();
+    let is_within = |(first, last): (&str, &str)| first <= did && did <= last;
     // Statistics of another program are not trusted: an account that is to be erased may be in the file.
     content_hash(&add.path).is_none()
-        || add.stats().dids().is_none_or(|(first, last)| first <= did && did <= last)
+        || stats.dids().is_none_or(is_within)
+        || stats.texts("src").is_some_and(is_within)
 }
 
 impl Archive {
@@ -147,6 +151,7 @@ impl Archive {
             Table::Hidden => self.reordered::<HiddenColumns>(add).await,
             Table::PlcOps => self.reordered::<PlcColumns>(add).await,
             Table::Blobs => self.reordered::<BlobColumns>(add).await,
+            Table::Labels => self.reordered::<LabelColumns>(add).await,
         }
     }
 
@@ -162,8 +167,8 @@ impl Archive {
 fn bounds<C: Columns>(add: &Add) -> (Key, Option<Box<str>>) {
     let stats = add.stats();
     let start = Key { did: None, number: i64::MIN, text: None };
-    let has_nulls =
-        C::TABLE == Table::Events && stats.null_count.get("did").is_none_or(|count| *count != 0);
+    let has_nulls = matches!(C::TABLE, Table::Events | Table::Labels)
+        && stats.null_count.get("did").is_none_or(|count| *count != 0);
     match stats.dids().filter(|_| content_hash(&add.path).is_some()) {
         Some((first, last)) if !has_nulls => {
             (Key { did: Some(first.into()), ..start }, Some(last.into()))

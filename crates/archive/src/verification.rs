@@ -80,11 +80,15 @@ pub struct VerifyReport {
     pub blobs: u64,
     /// Number of blobs whose bytes were hashed again.
     pub proved_blobs: u64,
-    /// Number of verified events, snapshots and parts whose key was compared with the stored history of the account's keys.
+    /// Number of labels.
+    pub labels: u64,
+    /// Number of labels that were proved again.
+    pub proved_labels: u64,
+    /// Number of verified events, snapshots, parts and labels whose key was compared with the stored history of the account's keys.
     pub compared_keys: u64,
     /// Number of proved commits that do not continue the one before.
     pub gaps: u64,
-    /// Number of events that were stored as not verified, by their code.
+    /// Number of events and labels that were stored as not verified, by their code.
     pub unverified: BTreeMap<String, u64>,
     /// Number of refusals, by code.
     pub refused: BTreeMap<String, u64>,
@@ -136,6 +140,12 @@ impl<'f> Verification<'f> {
     /// Whether an account is verified.
     pub(crate) fn has_account(&self, did: &str) -> bool {
         self.options.has_account(did)
+    }
+
+    /// Whether a row of these accounts, some of which it may lack, is verified.
+    pub(crate) fn has_row_of(&self, accounts: &[Option<&str>]) -> bool {
+        self.options.has_all_accounts()
+            || accounts.iter().flatten().any(|did| self.has_account(did))
     }
 
     /// The first time of arrival that is verified.

@@ -42,6 +42,7 @@ impl Archive {
         self.prove_parts(&selection, &mut verification).await?;
         self.prove_key_histories(&selection, &mut verification).await?;
         self.prove_blobs(&selection, &mut verification).await?;
+        self.prove_labels(&selection, &mut verification).await?;
         Ok(verification.report)
     }
 

@@ -12,6 +12,7 @@ use crate::deliver::deliver;
 use crate::options::{LabelFollowOptions, Start};
 use crate::recipient::Recipient;
 use crate::run::{Ended, Run};
+use crate::store::LabelStore;
 
 /// Follows labelers from their oldest label on, resumed after a crash, and hands on every label with its verdict.
 ///
@@ -67,7 +68,8 @@ impl LabelFollower {
         if self.options.to.is_empty() {
             return Err(Failure::Usage("no destination: call `to`, or `run_into`".to_owned()));
         }
-        let run = Run::open(&self.options, Status::hidden(), self.stop).await?;
+        let cursors = self.options.checkpoints.as_deref();
+        let run = Run::open(&self.options, cursors, Status::hidden(), self.stop).await?;
         let ended = deliver(&run).await?;
         run.finish(ended)
     }
@@ -83,7 +85,8 @@ impl LabelFollower {
         if !self.options.to.is_empty() {
             return Err(Failure::Usage("destinations and a handler: leave out one".to_owned()));
         }
-        let run = Run::open(&self.options, Status::hidden(), self.stop).await?;
+        let cursors = self.options.checkpoints.as_deref();
+        let run = Run::open(&self.options, cursors, Status::hidden(), self.stop).await?;
         let ended = run.follow(Recipient::Handler(Box::new(handler)), run.stop.clone()).await;
         run.finish(ended)
     }
@@ -94,15 +97,38 @@ impl LabelFollower {
     /// # Errors
     /// As [`run`](Self::run).
     pub async fn run_as_command(self, status: Status) -> Result<(), Failure> {
-        let limit = self.options.stop_limit;
-        let announcing = status.clone();
-        let shutdown =
-            Shutdown::listen(self.stop.clone(), limit, move || announcing.announce_stop(limit))?;
-        let run = Run::open(&self.options, status, self.stop).await?;
+        let shutdown = self.listen(&status)?;
+        let cursors = self.options.checkpoints.as_deref();
+        let run = Run::open(&self.options, cursors, status, self.stop).await?;
         let ended =
             if self.options.to.is_empty() { print(&run).await } else { deliver(&run).await };
         run.finish(ended?)?;
         shutdown.result()
+    }
+
+    /// Runs as a command that stores every label; the state has the keys alone.
+    ///
+    /// # Errors
+    /// If there are destinations, a labeler cannot be found or followed any more, or a label cannot be stored.
+    pub async fn store_as_command(
+        self,
+        store: impl LabelStore + 'static,
+        status: Status,
+    ) -> Result<(), Failure> {
+        if !self.options.to.is_empty() {
+            return Err(Failure::Usage("destinations and a store: leave out one".to_owned()));
+        }
+        let shutdown = self.listen(&status)?;
+        let run = Run::open(&self.options, None, status, self.stop).await?;
+        let ended = run.follow(Recipient::Store(Box::new(store)), run.stop.clone()).await;
+        run.finish(ended)?;
+        shutdown.result()
+    }
+
+    /// Ends the run at SIGINT and SIGTERM.
+    fn listen(&self, status: &Status) -> Result<Shutdown, Failure> {
+        let (limit, announcing) = (self.options.stop_limit, status.clone());
+        Ok(Shutdown::listen(self.stop.clone(), limit, move || announcing.announce_stop(limit))?)
     }
 }
 

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use atproto::event::FrameError;
 use atproto::label::{Label, LabelMessage, Labels};
 use base::now_micros;
+use bytes::Bytes;
 use codec::printable::escape_json;
+use crypto::CompressedKey;
 use delivery::EventId;
 use events::{LabelLine, Verdict};
 use kernels::sha256;
@@ -44,10 +46,24 @@ pub(crate) struct JudgedBatch {
 pub(crate) struct JudgedItem {
     /// The end of the line in the lines of the batch.
     pub(crate) end: usize,
-    /// The id and the digest of a label.
-    pub(crate) label: Option<(EventId, sha256::Digest)>,
+    pub(crate) label: Option<LabelItem>,
     /// The cursor after this line; absent before the last label of a message.
     pub(crate) seq: Option<u64>,
+}
+
+/// A label of a line.
+pub(crate) struct LabelItem {
+    pub(crate) id: EventId,
+    pub(crate) digest: sha256::Digest,
+    pub(crate) bytes: Bytes,
+    /// The number of its message, and its index in it.
+    pub(crate) place: (u64, u64),
+    /// The stable code of the verdict.
+    pub(crate) code: &'static str,
+    /// The key that signed it, if it is verified.
+    pub(crate) key: Option<CompressedKey>,
+    /// The time of the verdict, in microseconds since 1970.
+    pub(crate) judged: i64,
 }
 
 impl Judge {
@@ -114,15 +130,18 @@ fn judge_items(
     let mut writer = Writer {
         labeler,
         host: labeler.origin(),
+        now,
         judged: JudgedBatch::default(),
         judged_labels: received.iter().copied().zip(outcomes).collect::<Vec<_>>().into_iter(),
     };
     for (item, message) in batch.items.iter().zip(&messages) {
         match (item, message) {
-            (_, Some(Ok(message))) => writer.message(message),
+            (ClientItem::Message { bytes, .. }, Some(Ok(message))) => {
+                writer.message(bytes, message);
+            }
             (_, Some(Err(error))) => writer.unreadable(message_code(error), &error.to_string()),
             (ClientItem::Text, None) => writer.unreadable("frame/cbor", "a text"),
-            (_, None) => {}
+            (_, Some(Ok(_)) | None) => {}
         }
     }
     (writer.judged, unproved)
@@ -155,15 +174,17 @@ const NOT_PROVED: [&str; 4] =
 struct Writer<'a> {
     labeler: &'a Labeler,
     host: String,
+    /// The time of the verdicts, in microseconds since 1970.
+    now: i64,
     judged: JudgedBatch,
     /// The labels of all messages, in order.
     judged_labels: std::vec::IntoIter<(ReceivedLabel<'a>, LabelOutcome<'a>)>,
 }
 
 impl Writer<'_> {
-    fn message(&mut self, message: &LabelMessage<'_>) {
+    fn message(&mut self, bytes: &Bytes, message: &LabelMessage<'_>) {
         match message {
-            LabelMessage::Labels(labels) => self.labels(labels),
+            LabelMessage::Labels(labels) => self.labels(bytes, labels),
             LabelMessage::Info(info) => self.notice("info", info.name, info.message),
             LabelMessage::Error(error) => self.notice("error", error.error, error.message),
             LabelMessage::Unknown(unknown) => {
@@ -172,7 +193,7 @@ impl Writer<'_> {
         }
     }
 
-    fn labels(&mut self, labels: &Labels<'_>) {
+    fn labels(&mut self, message: &Bytes, labels: &Labels<'_>) {
         let seq = u64::try_from(labels.seq).unwrap_or_default();
         for index in 0..labels.labels.len() as u64 {
             let (received, outcome) = self.judged_labels.next().expect("a verdict for each label");
@@ -184,10 +205,21 @@ impl Writer<'_> {
                 ..label_line(received, &outcome)
             };
             append(&mut self.judged.lines, &line);
-            let id = EventId::of_label(self.labeler.did.as_str(), &self.host, seq, index);
-            let label = Some((id, sha256::digest(received.bytes)));
+            let (code, key) = match &outcome {
+                Ok(judged) => (judged.standing.code(), Some(judged.key)),
+                Err(why) => (why.code(), None),
+            };
+            let label = LabelItem {
+                id: EventId::of_label(self.labeler.did.as_str(), &self.host, seq, index),
+                digest: sha256::digest(received.bytes),
+                bytes: message.slice_ref(received.bytes),
+                place: (seq, index),
+                code,
+                key,
+                judged: self.now,
+            };
             let is_last = index + 1 == labels.labels.len() as u64;
-            self.end(label, is_last.then_some(seq));
+            self.end(Some(label), is_last.then_some(seq));
         }
         if labels.labels.is_empty() {
             self.end(None, Some(seq));
@@ -241,7 +273,7 @@ impl Writer<'_> {
         self.end(None, None);
     }
 
-    fn end(&mut self, label: Option<(EventId, sha256::Digest)>, seq: Option<u64>) {
+    fn end(&mut self, label: Option<LabelItem>, seq: Option<u64>) {
         let end = self.judged.lines.len();
         self.judged.items.push(JudgedItem { end, label, seq });
     }

@@ -18,8 +18,8 @@ pub struct Labeler {
 }
 
 impl Labeler {
-    /// The service as lines have it.
-    pub(crate) fn origin(&self) -> String {
+    /// The origin of its service: scheme, host, and a port that is not the usual one.
+    pub fn origin(&self) -> String {
         self.host.origin().ascii_serialization()
     }
 

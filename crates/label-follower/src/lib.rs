@@ -1,4 +1,5 @@
-//! Follows labelers: every label judged against the key of its source, printed, delivered to destinations or handed to a function.
+//! Follows labelers: every label judged against the key of its source, printed, delivered to destinations, stored, or handed to a
+//! function.
 //!
 //! ```text
 //! labeler ── Client ── gather ── keys of the sources ── LabelJudge ── lines ──┬── a function, or lines to standard output
@@ -26,6 +27,7 @@ mod options;
 mod query;
 mod recipient;
 mod run;
+mod store;
 
 pub use counts::Counts;
 pub use follower::{LabelFollower, LabelFollowerBuilder};
@@ -33,3 +35,4 @@ pub use labeler::{Labeler, find};
 pub use lines::label_line;
 pub use options::{LabelFollowOptions, Start};
 pub use query::{Query, QueryEnd};
+pub use store::{FollowedLabel, LabelStore};

@@ -1,7 +1,8 @@
 //! A run: its labelers, a task each.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base::StopSignal;
@@ -9,7 +10,7 @@ use follower::Status;
 use net::websocket::Dialer;
 use program::failure::Failure;
 use program::network::Network;
-use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
+use tokio::task::{JoinError, JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::{Instant, timeout_at};
 
 use crate::checkpoints::Checkpoints;
@@ -53,9 +54,10 @@ struct Shared {
 }
 
 impl<'a> Run<'a> {
-    /// Finds the labelers, and reads their cursors and keys.
+    /// Finds the labelers, and reads their keys, and their cursors from the folder `cursors`.
     pub(crate) async fn open(
         options: &'a LabelFollowOptions,
+        cursors: Option<&Path>,
         status: Status,
         stop: StopSignal,
     ) -> Result<Self, Failure> {
@@ -70,7 +72,7 @@ impl<'a> Run<'a> {
             labelers.push(labeler);
         }
         let folder = options.checkpoints.as_deref();
-        let checkpoints = Arc::new(Checkpoints::open(folder, &labelers)?);
+        let checkpoints = Arc::new(Checkpoints::open(cursors, &labelers)?);
         let resolver = network.resolver.clone();
         let keys = KeyTable::open(resolver, options.min_refresh, folder, status.clone())?;
         labelers.iter().for_each(|labeler| keys.follow(labeler.did.as_did()));
@@ -79,6 +81,36 @@ impl<'a> Run<'a> {
 
     /// Follows the labelers until a stop is requested, or they can never be followed.
     pub(crate) async fn follow(&self, recipient: Recipient, stop: StopSignal) -> Ended {
+        match self.cursors(recipient).await {
+            Ok((recipient, cursors)) => self.follow_from(recipient, &cursors, stop).await,
+            Err(failure) => Ended { result: Err(failure), output: Ok(()) },
+        }
+    }
+
+    /// The cursors of the labelers: those of the recipient, if it stores labels.
+    async fn cursors(
+        &self,
+        recipient: Recipient,
+    ) -> Result<(Recipient, Vec<Option<u64>>), Failure> {
+        let Recipient::Store(mut store) = recipient else {
+            let resume = |index| self.checkpoints.resume(index);
+            return Ok((recipient, (0..self.labelers.len()).map(resume).collect()));
+        };
+        let labelers = self.labelers.clone();
+        let read = spawn_blocking(move || {
+            let cursors = labelers.iter().map(|labeler| store.cursor(labeler)).collect();
+            (Recipient::Store(store), cursors)
+        });
+        let (recipient, cursors): (_, Result<_, Failure>) = read.await.map_err(thread_failure)?;
+        Ok((recipient, cursors?))
+    }
+
+    async fn follow_from(
+        &self,
+        recipient: Recipient,
+        cursors: &[Option<u64>],
+        stop: StopSignal,
+    ) -> Ended {
         let shared = Arc::new(Shared {
             recipient: Mutex::new(recipient),
             checkpoints: self.checkpoints.clone(),
@@ -88,8 +120,8 @@ impl<'a> Run<'a> {
             stop: stop.clone(),
         });
         let mut tasks = JoinSet::new();
-        for index in 0..self.labelers.len() {
-            let source = self.source(index, shared.clone());
+        for (index, cursor) in cursors.iter().enumerate() {
+            let source = self.source(index, *cursor, shared.clone());
             tasks.spawn(source.run());
         }
         let (count, mut failures) = (self.labelers.len(), Vec::new());
@@ -104,6 +136,9 @@ impl<'a> Run<'a> {
             }
         }
         let counts = *shared.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let finishing = shared.clone();
+        let finished = spawn_blocking(move || finishing.recipient().finish());
+        let finished = finished.await.map_err(thread_failure).flatten();
         // A labeler that can never be followed ends the run once no other is left.
         let is_failure = failures.len() == count
             || !matches!(failures.first(), Some(Failure::Network(_)) | None);
@@ -111,10 +146,12 @@ impl<'a> Run<'a> {
             Some(failure) => Err(failure),
             None => Ok(counts),
         };
+        // Labels that could not be stored cannot be at the end either.
+        let result = result.and_then(|counts| finished.map(|()| counts));
         Ended { result, output: Ok(()) }
     }
 
-    fn source(&self, index: usize, shared: Arc<Shared>) -> Source {
+    fn source(&self, index: usize, cursor: Option<u64>, shared: Arc<Shared>) -> Source {
         let labeler = self.labelers[index].clone();
         let start = match self.options.start {
             Start::Oldest => Some(0),
@@ -123,7 +160,7 @@ impl<'a> Run<'a> {
         let client = Client::new(
             Dialer::new(self.network.http.clone()),
             labeler.method("com.atproto.label.subscribeLabels"),
-            self.checkpoints.resume(index).or(start),
+            cursor.or(start),
             self.options.socket,
             self.options.backoff,
         );
@@ -204,9 +241,7 @@ impl Source {
                 () = stop.requested() => return Ok(()),
             };
             let passed = self.passing_on(judged);
-            passed
-                .await
-                .unwrap_or_else(|error| Err(Failure::Local(format!("a thread: {error}"))))?;
+            passed.await.map_err(thread_failure).flatten()?;
             self.judge.keys.store()?;
             if self.shared.room.load(Relaxed) == 0 {
                 stop.request();
@@ -234,13 +269,26 @@ impl Source {
     /// A thread that passes lines on, and may wait.
     fn passing_on(&self, judged: JudgedBatch) -> JoinHandle<Result<(), Failure>> {
         let (shared, index) = (self.shared.clone(), self.index);
-        let service = self.judge.labeler.did.clone();
-        spawn_blocking(move || shared.pass_on(index, service.as_str(), judged))
+        let labeler = self.judge.labeler.clone();
+        spawn_blocking(move || shared.pass_on(index, &labeler, judged))
     }
 }
 
+fn thread_failure(error: JoinError) -> Failure {
+    Failure::Local(format!("a thread: {error}"))
+}
+
 impl Shared {
-    fn pass_on(&self, index: usize, service: &str, judged: JudgedBatch) -> Result<(), Failure> {
+    fn recipient(&self) -> MutexGuard<'_, Recipient> {
+        self.recipient.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pass_on(
+        &self,
+        index: usize,
+        labeler: &Labeler,
+        judged: JudgedBatch,
+    ) -> Result<(), Failure> {
         let JudgedBatch { lines, items, counts, warnings } = judged;
         for (code, text) in warnings {
             self.status.warn(code, || text);
@@ -249,13 +297,13 @@ impl Shared {
         all.add(counts);
         let total = *all;
         drop(all);
-        let mut recipient = self.recipient.lock().unwrap_or_else(PoisonError::into_inner);
-        let items = &items[..self.take_room(&items)];
+        let mut recipient = self.recipient();
+        let items = &items[..recipient.whole(&items, self.take_room(&items))];
         let starts = std::iter::once(0).chain(items.iter().map(|item| item.end));
         let lines = items.iter().zip(starts).map(|(item, start)| (item, &lines[start..item.end]));
         // The cursor moves with the last label of a message.
         let seq = items.iter().rev().find_map(|item| item.seq);
-        recipient.pass_on(service, lines, self.checkpoints.start(index, seq))?;
+        recipient.pass_on(labeler, lines, self.checkpoints.start(index, seq))?;
         drop(recipient);
         self.status.print_due_warnings();
         self.status.show(|| total.to_text());

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use archive::{HideList, Table};
-use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, StringViewArray};
 use datafusion::arrow::compute::{filter_record_batch, nullif};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{Result, internal_datafusion_err};
@@ -29,6 +29,7 @@ pub(crate) fn place_columns(table: Table) -> Option<&'static [&'static str]> {
         Table::Events | Table::Snapshots | Table::Parts | Table::PlcOps | Table::Blobs => {
             Some(&["did"])
         }
+        Table::Labels => Some(table.account_columns()),
         Table::Ops | Table::Records | Table::PartRecords => Some(&["did", "collection", "rkey"]),
     }
 }
@@ -89,7 +90,13 @@ fn without_hidden(batch: &RecordBatch, hidden: &HideList) -> Result<RecordBatch>
     let dids = texts(place("did")?)?;
     let shown: BooleanArray = match column("rkey") {
         None => {
-            let is_shown = |row: usize| dids.is_null(row) || !hidden.has_account(dids.value(row));
+            let sources = column("src").map(texts).transpose()?;
+            let is_shown = |row: usize| {
+                let is_named = |dids: &StringViewArray| {
+                    dids.is_valid(row) && hidden.has_account(dids.value(row))
+                };
+                !is_named(dids) && !sources.is_some_and(is_named)
+            };
             (0..batch.num_rows()).map(|row| Some(is_shown(row))).collect()
         }
         Some(rkeys) => {

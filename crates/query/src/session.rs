@@ -43,8 +43,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens a session: `events`, `ops`, `snapshots`, `records`, `hidden`, `plc_ops` and `blobs` with the columns in `docs/formats/archive.md`
-    /// and `day`; the view `current_records`; and a view per lexicon.
+    /// Opens a session: `events`, `ops`, `snapshots`, `records`, `hidden`, `plc_ops`, `blobs` and `labels` with the columns in
+    /// `docs/formats/archive.md` and `day`; the view `current_records`; and a view per lexicon.
     ///
     /// # Errors
     /// If the logs of the archive cannot be read, or two lexicons are of one collection.

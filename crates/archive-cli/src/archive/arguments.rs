@@ -19,6 +19,11 @@ pub(crate) struct AddressArgs {
 }
 
 impl AddressArgs {
+    /// Opens an archive, which need not be there.
+    pub(crate) fn create(&self) -> Result<Archive, Failure> {
+        self.erasure_key.add_to(Archive::open(&self.archive)?)
+    }
+
     /// Opens an archive that is there.
     pub(crate) async fn open(&self) -> Result<Archive, Failure> {
         self.erasure_key.add_to(Archive::open_existing(&self.archive).await?)

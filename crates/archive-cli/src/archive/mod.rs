@@ -18,6 +18,7 @@ use clap::Subcommand;
 
 use crate::failure::Failure;
 use crate::follow::{ArchiveFollowArgs, run_to_archive};
+use crate::labels::{self, ArchiveLabelsArgs};
 use crate::network;
 use crate::output::Output;
 
@@ -25,6 +26,7 @@ use crate::output::Output;
 #[derive(Debug, Subcommand)]
 pub(crate) enum ArchiveCommand {
     Follow(Box<ArchiveFollowArgs>),
+    Labels(Box<ArchiveLabelsArgs>),
     Import(import::ImportArgs),
     ImportJetstream(Box<import_jetstream::ImportJetstreamArgs>),
     Seal(seal::SealArgs),
@@ -43,11 +45,12 @@ pub(crate) enum ArchiveCommand {
 pub(crate) fn run(command: ArchiveCommand, output: Output) -> Result<(), Failure> {
     let runtime = match command {
         ArchiveCommand::Follow(args) => return run_to_archive(*args),
+        ArchiveCommand::Labels(args) => return labels::run(&args),
         ArchiveCommand::Query(args) => return query::run(&args, output),
         _ => network::runtime()?,
     };
     match &command {
-        ArchiveCommand::Follow(_) => Ok(()),
+        ArchiveCommand::Follow(_) | ArchiveCommand::Labels(_) => Ok(()),
         ArchiveCommand::Query(_) => Ok(()),
         ArchiveCommand::Import(args) => runtime.block_on(import::run(args, output)),
         ArchiveCommand::ImportJetstream(args) => {

@@ -19,17 +19,17 @@ use program::clock::now_micros;
 /// Prove an archive again.
 ///
 /// Every file must match the hash in its name. Every verified event is judged again under the key that is stored with
-/// it: signature, tree and operations; blobs are hashed again; and the key is compared with the account's history of keys, if `archive import
+/// it: signature, tree and operations; verified labels too; blobs are hashed again; and the key is compared with the account's history of keys, if `archive import
 /// --plc-log` has stored it. Exit code 1 if anything is refused.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ArchiveVerifyArgs {
     #[command(flatten)]
     address: AddressArgs,
-    /// Prove the events and repositories of this account alone; files without them are not read.
+    /// Prove the events, repositories and labels of this account alone, and labels about it; files without them are not read.
     #[arg(long, value_name = "DID")]
     did: Option<String>,
-    /// Prove only events and repositories that arrived since this time: 2026-07-01T00:00:00Z.
+    /// Prove only events, repositories and labels that arrived since this time: 2026-07-01T00:00:00Z.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     since: Option<i64>,
     /// Prove one account in N, different ones in every run. Every file is still compared with its name.
@@ -131,6 +131,8 @@ struct VerifySummary {
     proved_part_count: u64,
     blob_count: u64,
     proved_blob_count: u64,
+    label_count: u64,
+    proved_label_count: u64,
     /// Histories of the keys of did:plc accounts.
     key_history_count: u64,
     /// Keys that were compared with the history of their account.
@@ -138,7 +140,7 @@ struct VerifySummary {
     refused_count: u64,
     /// Refusals by code.
     refused: BTreeMap<String, u64>,
-    /// Events that were stored as not verified, by code.
+    /// Events and labels that were stored as not verified, by code.
     unverified: BTreeMap<String, u64>,
     seconds: f64,
 }
@@ -160,6 +162,8 @@ impl VerifySummary {
             proved_part_count: report.proved_parts,
             blob_count: report.blobs,
             proved_blob_count: report.proved_blobs,
+            label_count: report.labels,
+            proved_label_count: report.proved_labels,
             key_history_count: report.key_histories,
             compared_key_count: report.compared_keys,
             refused_count: report.refused.values().sum(),
@@ -184,7 +188,7 @@ impl VerifySummary {
         rewritten
             + &format!(
                 "{} versions, {} files{}, {} events: {} proved again ({} in compact form), {} after a gap, {unverified} stored as not verified\n{}\
-             {} repositories: {} proved again\n{} parts of repositories: {} proved again\n{} blobs: {} proved again\n{} keys compared with {} histories of keys\n{} refused\n{}",
+             {} repositories: {} proved again\n{} parts of repositories: {} proved again\n{} blobs: {} proved again\n{} labels: {} proved again\n{} keys compared with {} histories of keys\n{} refused\n{}",
                 self.version_count,
                 self.file_count,
                 match self.unnamed_file_count {
@@ -202,6 +206,8 @@ impl VerifySummary {
                 self.proved_part_count,
                 self.blob_count,
                 self.proved_blob_count,
+                self.label_count,
+                self.proved_label_count,
                 self.compared_key_count,
                 self.key_history_count,
                 self.refused_count,

@@ -144,6 +144,11 @@ pub(crate) struct Stats {
 impl Stats {
     /// The least and the greatest account, if they are stated.
     pub(crate) fn dids(&self) -> Option<(&str, &str)> {
-        Some((self.min_values.get("did")?.as_str()?, self.max_values.get("did")?.as_str()?))
+        self.texts("did")
+    }
+
+    /// The least and the greatest text of a column, if they are stated.
+    pub(crate) fn texts(&self, column: &str) -> Option<(&str, &str)> {
+        Some((self.min_values.get(column)?.as_str()?, self.max_values.get(column)?.as_str()?))
     }
 }

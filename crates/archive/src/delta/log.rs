@@ -38,6 +38,9 @@ pub(crate) struct Change {
     pub(crate) remove: Vec<Remove>,
     /// The applications and the versions of their work: a version that the log has already is not committed again.
     pub(crate) txns: Vec<(String, i64)>,
+    /// The versions of applications' work after which the change is meant. If one of them is another, the change is not committed;
+    /// if there are any, versions may also decrease.
+    pub(crate) after: Vec<(String, Option<i64>)>,
 }
 
 /// The result of a commit.
@@ -47,7 +50,7 @@ pub(crate) enum Committed {
     Version(u64),
     /// The log had this version of an application's work.
     Before,
-    /// A file that was to be removed is no longer of the table.
+    /// A file that was to be removed is no longer of the table, or an application's work has another version.
     Superseded,
 }
 
@@ -349,11 +352,15 @@ impl Change {
         let is_before = |(app, version): &(String, i64)| {
             snapshot.txns.get(app).is_some_and(|last| last >= version)
         };
-        if self.txns.iter().any(is_before) {
+        if self.after.is_empty() && self.txns.iter().any(is_before) {
             return Some(Committed::Before);
         }
+        let is_other = |(app, version): &(String, Option<i64>)| {
+            snapshot.txns.get(app).copied() != *version
+        };
         let is_gone = |remove: &Remove| !snapshot.files.contains_key(&remove.path);
-        self.remove.iter().any(is_gone).then_some(Committed::Superseded)
+        let is_superseded = self.after.iter().any(is_other) || self.remove.iter().any(is_gone);
+        is_superseded.then_some(Committed::Superseded)
     }
 
     /// Whether rows are deleted, and not only moved to other files.

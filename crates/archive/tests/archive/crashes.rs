@@ -8,20 +8,25 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::mpsc;
 
+use atproto::label::UnsignedLabel;
 use atproto::repo::RepositoryWriter;
 use atproto::syntax::{Did, Tid};
 use codec::Cid;
 use codec::cid::Codec;
 use crypto::{Curve, SecretKey};
 use wireproof_archive::{
-    Archive, ArchivedEvent, StoredBlob, Table, VerifyOptions, Wal, WalOptions, WorkId,
+    Archive, ArchivedEvent, ArchivedLabel, LabelRange, StoredBlob, Table, VerifyOptions, Wal, WalOptions, WorkId,
 };
 
 /// The points, with the passage at which the process ends.
-const POINTS: [(&str, u64); 19] = [
+const POINTS: [(&str, u64); 23] = [
     ("archive/blob-stored", 1),
     ("archive/blob-stored", 2),
     ("archive/blobs-sealed", 1),
+    ("archive/labels-uploaded", 1),
+    ("archive/labels-uploaded", 2),
+    ("archive/labels-committed", 1),
+    ("archive/labels-committed", 2),
     ("archive/wal-written", 1),
     ("archive/wal-written", 3),
     ("archive/wal-synced", 1),
@@ -134,6 +139,7 @@ async fn run(folder: &Path) {
     wal.close_segment().await;
     seal_closed(&wal, &archive).await;
     store_blobs(&archive).await;
+    store_labels(&archive).await;
     archive.thin(i64::MAX).await.unwrap();
 }
 
@@ -154,6 +160,44 @@ async fn store_blobs(archive: &Archive) {
     }
     archive.seal_blobs(rows).await.unwrap();
 }
+
+/// Stores the labels of a service in two parts, each with the cursor after it.
+async fn store_labels(archive: &Archive) {
+    let secret = SecretKey::from_bytes(Curve::K256, &[5; 32]).unwrap();
+    let key = secret.public_key().to_did_key();
+    let (service, host) = ("did:web:labels.test", "https://labels.test");
+    while let after = archive.label_cursor(service, host).await.unwrap()
+        && after.unwrap_or_default() < LABELS
+    {
+        let first = after.unwrap_or_default() + 1;
+        let label = |seq: i64| {
+            let uri = format!("did:web:a{seq}.test");
+            let (val, cts) = ("spam", "2026-07-01T00:00:00Z");
+            let label =
+                UnsignedLabel { src: service, uri: &uri, val, cts, ..UnsignedLabel::default() };
+            label.with_signature(&secret.sign(&label.to_bytes()))
+        };
+        let labels: Vec<(i64, Vec<u8>)> =
+            (first..first + LABELS / 2).map(|seq| (seq, label(seq))).collect();
+        let archived = labels.iter().map(|(seq, label)| ArchivedLabel {
+            service,
+            host,
+            seq: *seq,
+            idx: 0,
+            received: RECEIVED,
+            verdict: "verified",
+            key: Some(&key),
+            judge: "test",
+            label,
+        });
+        let up_to = first + LABELS / 2 - 1;
+        let (service, host) = (service.to_owned(), host.to_owned());
+        let range = LabelRange { service, host, after, up_to };
+        archive.seal_labels(archived.collect(), &[range]).await.unwrap();
+    }
+}
+
+const LABELS: i64 = 40;
 
 const ALICE: &str = "did:web:alice.test";
 const BOB: &str = "did:web:bob.test";
@@ -231,6 +275,7 @@ async fn digest(folder: &Path) -> Vec<(Option<String>, Option<i64>, Vec<u8>)> {
     assert!(!report.is_refused(), "{report:?}");
     assert_eq!(report.compact, EVENTS as u64);
     assert_eq!((report.blobs, report.proved_blobs), (3, 3));
+    assert_eq!((report.labels, report.proved_labels), (LABELS as u64, LABELS as u64));
     assert_eq!(archive.table_stats(Table::Ops).await.unwrap().rows, EVENTS as u64);
     rows
 }

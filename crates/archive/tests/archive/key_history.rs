@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampMicrosecondType;
 use arrow_array::{ArrayRef, BooleanArray, TimestampMicrosecondArray};
+use atproto::label::UnsignedLabel;
 use atproto::plc::{AccountData, AuditEntry, Operation, UnsignedOperation, Update};
 use atproto::repo::RepositoryWriter;
 use atproto::syntax::{DatetimeBuf, DidBuf, Tid};
@@ -16,7 +17,7 @@ use verify::plc::{History, Options, verify_audit_log};
 use verify::repository;
 use verify::sync::Policy;
 use wireproof_archive::{
-    Archive, ArchivedRepository, ImportOptions, Sealed, Table, VerifyOptions, VerifyReport, WorkId,
+    Archive, ArchivedLabel, ArchivedRepository, ImportOptions, LabelRange, Sealed, Table, VerifyOptions, VerifyReport, WorkId,
 };
 
 use crate::common::changed_file::{change, flip};
@@ -92,6 +93,36 @@ impl Account {
         assert_eq!(imported.verified, 1);
     }
 
+    /// Archives a label of the account that is signed under a key after some hours.
+    async fn label(&mut self, archive: &Archive, key: u8, hours: i64) {
+        let label = UnsignedLabel {
+            src: self.did.as_str(),
+            uri: "did:web:subject.test",
+            val: "spam",
+            cts: "2026-07-01T00:00:00Z",
+            ..UnsignedLabel::default()
+        };
+        let label = label.with_signature(&secret(key).sign(&label.to_bytes()));
+        let did_key = secret(key).public_key().to_did_key();
+        let (service, host) = (self.did.as_str(), "https://labels.test");
+        let after = archive.label_cursor(service, host).await.unwrap();
+        let seq = after.unwrap_or_default() + 1;
+        let archived = ArchivedLabel {
+            service,
+            host,
+            seq,
+            idx: 0,
+            received: at(hours),
+            verdict: "verified",
+            key: Some(&did_key),
+            judge: "test",
+            label: &label,
+        };
+        let (service, host) = (service.to_owned(), host.to_owned());
+        let range = LabelRange { service, host, after, up_to: seq };
+        archive.seal_labels(vec![archived], &[range]).await.unwrap();
+    }
+
     /// Archives the repository, fetched after some hours and verified under a key.
     async fn snapshot(&mut self, archive: &Archive, key: u8, hours: i64) {
         let (car, key) = (self.repository.export(Vec::new()).unwrap(), secret(key).public_key());
@@ -112,7 +143,11 @@ fn update(key: u8, prev: Option<codec::Cid>) -> UnsignedOperation {
     let did_key = |number| secret(number).public_key().to_did_key();
     let data = AccountData {
         rotation_keys: vec![did_key(OWNER), did_key(HOST)],
-        verification_methods: [("atproto".to_owned(), did_key(key))].into(),
+        verification_methods: [
+            ("atproto".to_owned(), did_key(key)),
+            ("atproto_label".to_owned(), did_key(LABELS + key)),
+        ]
+        .into(),
         ..AccountData::default()
     };
     UnsignedOperation::Update(Update { data, prev })
@@ -144,6 +179,9 @@ async fn refused(archive: &Archive) -> Vec<(String, u64)> {
 
 /// A change of a column.
 type Edit = fn(ArrayRef) -> ArrayRef;
+
+/// The label key of an operation is its signing key and this number.
+const LABELS: u8 = 50;
 
 const OWNER: u8 = 100;
 const HOST: u8 = 101;
@@ -197,6 +235,26 @@ async fn a_key_that_the_account_did_not_have_is_refused() {
         // Correct rows are proved all the same.
         assert_eq!((report.proved, report.proved_snapshots), (2, 0), "{report:?}");
     }
+}
+
+#[tokio::test]
+async fn labels_are_compared_with_the_label_keys_of_their_source() {
+    let (mut account, (_folder, archive)) = (Account::new(), archive());
+    account.label(&archive, LABELS, 1).await;
+    account.rotate(1, 0, HOST, 48);
+    account.label(&archive, LABELS, 60).await;
+    account.label(&archive, LABELS + 1, 61).await;
+    assert_eq!(refused(&archive).await, []);
+    account.store_history(&archive, 100).await;
+    let report = verify(&archive).await;
+    assert_eq!((report.is_refused(), report.compared_keys, report.proved_labels), (false, 3, 3));
+    // The key of commits, a label key before its operation, and one a day after another has replaced it.
+    account.label(&archive, 1, 62).await;
+    account.label(&archive, LABELS + 1, 2).await;
+    account.label(&archive, LABELS, 48 + 25).await;
+    let report = verify(&archive).await;
+    assert_eq!(report.refused, BTreeMap::from([("archive/key".to_owned(), 3)]), "{report:?}");
+    assert_eq!(report.proved_labels, 3);
 }
 
 #[tokio::test]

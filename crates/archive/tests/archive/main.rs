@@ -9,6 +9,7 @@ mod derived;
 mod erasures;
 mod kept_segments;
 mod key_history;
+mod labels;
 mod ledgers;
 mod logs;
 mod newest_repository;

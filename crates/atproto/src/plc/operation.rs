@@ -191,6 +191,11 @@ impl AccountData {
         self.verification_methods.get(KEY_ID).map(String::as_str)
     }
 
+    /// The key that signs the account's labels, as a did:key.
+    pub fn label_key(&self) -> Option<&str> {
+        self.verification_methods.get(LABEL_KEY_ID).map(String::as_str)
+    }
+
     /// The host of the account: `https://`, a name and an optional port.
     pub fn host(&self) -> Option<&str> {
         let service = self.services.get(HOST_ID).filter(|service| service.kind == HOST_TYPE)?;
@@ -271,4 +276,7 @@ fn encode_map<V>(out: &mut Encoder, map: &BTreeMap<String, V>, write: impl Fn(&m
 }
 
 const KEY_ID: &str = "atproto";
+
+/// The id of the key of labels.
+const LABEL_KEY_ID: &str = "atproto_label";
 const HOST_ID: &str = "atproto_pds";

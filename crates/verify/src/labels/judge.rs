@@ -58,6 +58,18 @@ pub enum Standing {
     Expired,
 }
 
+impl JudgedLabel<'_> {
+    /// What it says at a time, microseconds since 1970.
+    pub fn standing_at(&self, now_micros: i64) -> Standing {
+        let is_expired = self.expires_micros.is_some_and(|expires| expires <= now_micros);
+        match self.label.fields.is_negation() {
+            true => Standing::Negation,
+            false if is_expired => Standing::Expired,
+            false => Standing::InForce,
+        }
+    }
+}
+
 impl Standing {
     /// The stable code of the verdict.
     pub fn code(self) -> &'static str {
@@ -164,15 +176,10 @@ impl<'k, 'a> Read<'k, 'a> {
     }
 
     fn judged(&self, key: CompressedKey, now_micros: i64) -> JudgedLabel<'a> {
-        let is_expired = self.expires_micros.is_some_and(|expires| expires <= now_micros);
-        let standing = match self.label.fields.is_negation() {
-            true => Standing::Negation,
-            false if is_expired => Standing::Expired,
-            false => Standing::InForce,
-        };
         let Self { created_micros, expires_micros, .. } = *self;
-        let label = Verified::vouch(self.label);
-        JudgedLabel { label, key, created_micros, expires_micros, standing }
+        let (label, standing) = (Verified::vouch(self.label), Standing::InForce);
+        let judged = JudgedLabel { label, key, created_micros, expires_micros, standing };
+        JudgedLabel { standing: judged.standing_at(now_micros), ..judged }
     }
 }
 
