@@ -25,7 +25,7 @@ duckdb = pytest.importorskip("duckdb")
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
 
-TABLES = ["events", "ops", "snapshots", "records", "parts", "part_records", "hidden", "plc_ops", "blobs"]
+TABLES = ["events", "ops", "snapshots", "records", "parts", "part_records", "hidden", "plc_ops", "blobs", "labels"]
 
 
 @pytest.fixture(scope="session")

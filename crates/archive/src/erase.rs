@@ -41,7 +41,7 @@ struct Rewrite {
 }
 
 impl Archive {
-    /// Erases an account: readers leave it out at once, its rows leave every table and every ledger, and the files that
+    /// Erases an account: readers leave it out at once, its rows and the labels about it leave every table and every ledger, and the files that
     /// held them are deleted. Only a hash of the DID under a secret that is not in the archive, the reason and the time
     /// remain. Events of the account that come again are dropped when they are sealed, until its own server confirms
     /// that it is active again.

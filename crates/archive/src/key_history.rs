@@ -191,7 +191,8 @@ impl KeyHistories {
         without: &Arc<BTreeSet<String>>,
     ) -> Result<Option<KeyHistory>, ArchiveError> {
         let did_only = Some(did.to_owned());
-        let selection = Selection { did: did_only, without: without.clone(), ..Selection::default() };
+        let selection =
+            Selection { did: did_only, without: without.clone(), ..Selection::default() };
         let mut histories = Self::open(archive, &selection).await?;
         histories.skip_to(did).await?;
         let history = histories.current.filter(|current| *current.did == *did);

@@ -133,7 +133,8 @@ mod tests {
         };
         let bytes = fields.to_bytes();
         assert_eq!(LabelFields::of(&bytes), fields);
-        for label in [&b"\xa1\x63val\xf6"[..], b"\xa1\x63val\x01", b"\x01", b"", b"\xa1\x63xyz\x01"] {
+        for label in [&b"\xa1\x63val\xf6"[..], b"\xa1\x63val\x01", b"\x01", b"", b"\xa1\x63xyz\x01"]
+        {
             assert_eq!(LabelFields::of(label), LabelFields::default());
         }
         let long = "x".repeat(MAX_FIELD_BYTES + 1);

@@ -1,5 +1,7 @@
 //! The rows of `labels`.
 
+use std::borrow::Cow;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int16Type;
 use arrow_array::{
@@ -7,12 +9,17 @@ use arrow_array::{
     TimestampMicrosecondArray,
 };
 
+use crate::archive::Archive;
+use crate::error::ArchiveError;
 use crate::file_batches::column;
+use crate::hidden::HideList;
 use crate::label_fields::LabelFields;
+use crate::scan::Scan;
 use crate::table::Table;
 use crate::table_rows::{
     Columns, Key, Row, bytes, integers, optional, optional_bytes, text, times,
 };
+use crate::table_scan::Selection;
 
 /// The columns of `labels`.
 #[derive(Debug)]
@@ -108,6 +115,11 @@ impl Row<LabelColumns> {
         }
     }
 
+    /// The bytes as they were received.
+    pub(crate) fn received_bytes(&self) -> Cow<'_, [u8]> {
+        self.label().map_or_else(|| self.fields().to_bytes().into(), Cow::Borrowed)
+    }
+
     /// The bytes as they were received, where the fields do not give them.
     pub(crate) fn label(&self) -> Option<&[u8]> {
         optional_bytes(&self.columns().label, self.index())
@@ -121,5 +133,69 @@ impl Row<LabelColumns> {
     /// The key under which it was verified.
     pub(crate) fn key(&self) -> Option<&str> {
         optional(&self.columns().key, self.index())
+    }
+}
+
+/// The labels of an archive that are not hidden, by the accounts that they are about.
+pub struct LabelScan {
+    scan: Scan<LabelColumns>,
+    hidden: HideList,
+}
+
+/// A label of an archive.
+#[derive(Clone, Debug)]
+pub struct LabelRow(Row<LabelColumns>);
+
+impl Archive {
+    /// The labels that are not hidden, account by account, in order of arrival within an account.
+    ///
+    /// # Errors
+    /// If the archive cannot be read.
+    pub async fn labels(&self) -> Result<LabelScan, ArchiveError> {
+        let scan = self.scan(&Selection::default()).await?;
+        Ok(LabelScan { scan, hidden: self.hide_list().await? })
+    }
+}
+
+impl LabelScan {
+    /// The next label; `None` at the end.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub async fn next(&mut self) -> Result<Option<LabelRow>, ArchiveError> {
+        while let Some(row) = self.scan.next().await? {
+            let accounts = [row.did(), row.fields().src];
+            if !accounts.iter().flatten().any(|did| self.hidden.has_account(did)) {
+                return Ok(Some(LabelRow(row)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl LabelRow {
+    /// The bytes as they were received, which the source has signed without `sig`.
+    pub fn bytes(&self) -> Cow<'_, [u8]> {
+        self.0.received_bytes()
+    }
+
+    /// Service, host, number of the message and index in it.
+    pub fn origin(&self) -> (&str, &str, i64, i16) {
+        self.0.origin()
+    }
+
+    /// When it was received, in microseconds since 1970.
+    pub fn received(&self) -> i64 {
+        self.0.received()
+    }
+
+    /// The stable code of the verdict.
+    pub fn verdict(&self) -> &str {
+        self.0.verdict()
+    }
+
+    /// The key under which it was verified, as a did:key.
+    pub fn key(&self) -> Option<&str> {
+        self.0.key()
     }
 }

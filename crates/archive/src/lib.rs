@@ -147,6 +147,7 @@ pub use event_rows::EventRow;
 pub use frame_records::{FrameRecords, OpPlace};
 pub use hidden::{HideList, Subject};
 pub use import::{ImportOptions, Imported, JUDGE};
+pub use label_rows::{LabelRow, LabelScan};
 pub use labels::{ArchivedLabel, LabelRange};
 pub use lease::{Lease, LeaseRow};
 pub use ledger::{FailedAccount, HostRow, Ledger, PageRow, StopRow};

@@ -164,7 +164,7 @@ impl LabelProver {
             let message = format!("key {}: no did:key", row.key().unwrap_or("null"));
             return verification.refuse(finding(&row, (Rule::Value.code(), message)));
         };
-        let label = row.label().map_or_else(|| row.fields().to_bytes(), <[u8]>::to_vec);
+        let label = row.received_bytes().into_owned();
         self.bytes += label.len();
         self.batch.push(Waiting { row, label, key });
         if self.batch.len() >= BATCH_LEN || self.bytes >= BATCH_BYTES {

@@ -447,8 +447,7 @@ impl Filter {
         };
         if let Some(did) = &self.did {
             let accounts = self.accounts(rows)?;
-            let is_its =
-                |dids: &&StringArray, row| dids.is_valid(row) && dids.value(row) == did;
+            let is_its = |dids: &&StringArray, row| dids.is_valid(row) && dids.value(row) == did;
             keep(&|row| accounts.iter().any(|dids| is_its(dids, row)));
         }
         if let Some(name) = self.time_column() {

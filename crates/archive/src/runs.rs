@@ -245,7 +245,8 @@ fn within(table: Table, batch: &RecordBatch, row: usize) -> Vec<u8> {
         }
         Table::Labels => {
             let idx = column("idx").as_primitive::<Int16Type>().value(row);
-            [order(column("seq").as_primitive::<Int64Type>().value(row)), order(idx.into())].concat()
+            [order(column("seq").as_primitive::<Int64Type>().value(row)), order(idx.into())]
+                .concat()
         }
         Table::Events | Table::Snapshots | Table::Parts | Table::Hidden => Vec::new(),
     }

@@ -283,12 +283,7 @@ impl Shared {
         self.recipient.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn pass_on(
-        &self,
-        index: usize,
-        labeler: &Labeler,
-        judged: JudgedBatch,
-    ) -> Result<(), Failure> {
+    fn pass_on(&self, index: usize, labeler: &Labeler, judged: JudgedBatch) -> Result<(), Failure> {
         let JudgedBatch { lines, items, counts, warnings } = judged;
         for (code, text) in warnings {
             self.status.warn(code, || text);

@@ -91,11 +91,12 @@ fn without_hidden(batch: &RecordBatch, hidden: &HideList) -> Result<RecordBatch>
     let shown: BooleanArray = match column("rkey") {
         None => {
             let sources = column("src").map(texts).transpose()?;
+            let is_hidden = |dids: &StringViewArray, row: usize| {
+                dids.is_valid(row) && hidden.has_account(dids.value(row))
+            };
             let is_shown = |row: usize| {
-                let is_named = |dids: &StringViewArray| {
-                    dids.is_valid(row) && hidden.has_account(dids.value(row))
-                };
-                !is_named(dids) && !sources.is_some_and(is_named)
+                let is_of_hidden = sources.as_ref().is_some_and(|dids| is_hidden(dids, row));
+                !is_of_hidden && !is_hidden(&dids, row)
             };
             (0..batch.num_rows()).map(|row| Some(is_shown(row))).collect()
         }

@@ -1,6 +1,7 @@
 //! Statements see nothing of hidden accounts and records, wherever an expression stands.
 
-use archive::{Archive, ArchivedEvent, JUDGE, Subject, WorkId, kind};
+use archive::{Archive, ArchivedEvent, ArchivedLabel, JUDGE, LabelRange, Subject, WorkId, kind};
+use atproto::label::UnsignedLabel;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use simnet::unsigned_commits::{Spec, UnsignedCommit};
 
@@ -149,3 +150,44 @@ const STATEMENTS: [&str; 13] = [
     "EXPLAIN ANALYZE SELECT count(did) FROM ops",
     "SELECT did FROM current_records",
 ];
+
+#[tokio::test]
+async fn labels_of_a_hidden_source_and_about_a_hidden_account_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = Archive::open(folder.path().to_str().unwrap()).unwrap();
+    let labels = [
+        ("did:web:l.test", "at://did:web:a.test/app.bsky.feed.post/1", "one"),
+        ("did:web:l.test", "did:web:b.test", "two"),
+        ("did:web:m.test", "did:web:b.test", "three"),
+        ("did:web:l.test", "https://a.test/", "four"),
+        ("did:web:m.test", "https://a.test/", "five"),
+    ];
+    let bytes = labels.map(|(src, uri, val)| {
+        UnsignedLabel { src, uri, val, cts: "2026-07-01T00:00:00Z", ..UnsignedLabel::default() }
+            .with_signature(&[1; 64])
+    });
+    let (service, host) = ("did:web:l.test", "https://l.test");
+    let archived = (0..).zip(&bytes).map(|(idx, label)| ArchivedLabel {
+        service,
+        host,
+        seq: 1,
+        idx,
+        received: 1,
+        verdict: "signature/wrong",
+        key: None,
+        judge: JUDGE,
+        label,
+    });
+    let (service, host) = (service.to_owned(), host.to_owned());
+    let range = LabelRange { service, host, after: None, up_to: 1 };
+    archive.seal_labels(archived.collect(), &[range]).await.unwrap();
+    let values = "SELECT val FROM labels ORDER BY idx";
+    assert_eq!(answer(&archive, values).await.unwrap(), "one\ntwo\nthree\nfour\nfive\n");
+    let hide = |did: &str| Subject::Account(did.to_owned());
+    archive.hide(&hide("did:web:a.test"), "test", 1).await.unwrap();
+    assert_eq!(answer(&archive, values).await.unwrap(), "two\nthree\nfour\nfive\n");
+    archive.hide(&hide("did:web:m.test"), "test", 1).await.unwrap();
+    assert_eq!(answer(&archive, values).await.unwrap(), "two\nfour\n");
+    let count = "SELECT count(*), max(val) FROM labels WHERE val > 'a'";
+    assert_eq!(answer(&archive, count).await.unwrap(), "2|two\n");
+}

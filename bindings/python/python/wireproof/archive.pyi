@@ -38,7 +38,7 @@ class Archive:
         """The address that was given."""
     def tables(self) -> list[str]:
         """The names of the tables that have a row: some of `events`, `ops`, `snapshots`, `records`, `parts`, `part_records`,
-        `hidden`, `plc_ops` and `blobs`.
+        `hidden`, `plc_ops`, `blobs` and `labels`.
 
         Raises:
             ArchiveError: a log cannot be read.
@@ -80,12 +80,14 @@ class Archive:
         """The rows of a table that are not hidden, read lazily.
 
         Args:
-            table: `events`, `ops`, `snapshots`, `records`, `parts`, `part_records`, `hidden`, `plc_ops` or `blobs`. Their columns are those of
+            table: `events`, `ops`, `snapshots`, `records`, `parts`, `part_records`, `hidden`, `plc_ops`, `blobs` or
+                `labels`. Their columns are those of
                 the page "Archives"; binary columns are large binary.
             columns: the names of the columns that are read, in this order. By default all.
-            did: the account. Files and row groups without it are skipped.
+            did: the account; of `labels`, the rows about it and the rows of which it is the source. Files and row groups without it are
+                skipped.
             since: the first time that is read: a `datetime` with a time zone, a `date`, such a text in ISO 8601, or microseconds
-                since 1970. It is compared with `received` in `events`, `arrival` in `ops`, `fetched` in `snapshots`, `parts`,
+                since 1970. It is compared with `received` in `events` and `labels`, `arrival` in `ops`, `fetched` in `snapshots`, `parts`,
                 `plc_ops` and `blobs`, `at` in `hidden`, and with `fetched` of their snapshot or part in `records` and `part_records`. Files of other
                 days are skipped.
             until: the end of the times: the first one that is not read.
@@ -94,7 +96,7 @@ class Archive:
         Returns:
             A stream of record batches with `__arrow_c_stream__`, which pyarrow, Polars, DuckDB and pandas read. It is read from
             the start each time, and shows the table as it is then. Rows of a file are in the order of the table. A batch has up to
-            8,192 rows, or 1,024 with `frame`, `record`, `op` or `proof`, and the memory that is used does not grow with the table.
+            8,192 rows, or 1,024 with `frame`, `record`, `op`, `proof` or `label`, and the memory that is used does not grow with the table.
 
         Rows of hidden and erased accounts and hidden records are left out. `frame` is null where a hidden record is in it. `record`
         of `ops` is read from the frame where it is not stored apart, which takes the time of reading the frames: leave the column

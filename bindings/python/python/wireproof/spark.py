@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["bind_to_loopback", "counts", "reverify"]
 
-TABLES = ("events", "ops", "snapshots", "records", "parts", "part_records", "hidden", "plc_ops", "blobs")
+TABLES = ("events", "ops", "snapshots", "records", "parts", "part_records", "hidden", "plc_ops", "blobs", "labels")
 
 
 def reverify(spark: Any, archive: str | os.PathLike[str], *, policy: Mapping[str, Any] | None = None) -> Any:

@@ -53,7 +53,7 @@ struct SubjectArgs {
 
 /// Erase an account.
 ///
-/// Readers leave the account out immediately, its rows are removed from every table, and the files that held them are
+/// Readers leave the account out immediately, its rows are removed from every table, with the labels about it, and the files that held them are
 /// deleted, and so are blobs that no other account has. Only a hash of the DID under the secret of --erasure-key remains, with reason and time. Events of the
 /// account that arrive again are dropped when the write-ahead log is sealed, until a later event arrives and the
 /// account's own server confirms to `archive follow` that the account is active. Keep the secret: without it, nothing

@@ -355,9 +355,8 @@ impl Change {
         if self.after.is_empty() && self.txns.iter().any(is_before) {
             return Some(Committed::Before);
         }
-        let is_other = |(app, version): &(String, Option<i64>)| {
-            snapshot.txns.get(app).copied() != *version
-        };
+        let is_other =
+            |(app, version): &(String, Option<i64>)| snapshot.txns.get(app).copied() != *version;
         let is_gone = |remove: &Remove| !snapshot.files.contains_key(&remove.path);
         let is_superseded = self.after.iter().any(is_other) || self.remove.iter().any(is_gone);
         is_superseded.then_some(Committed::Superseded)

@@ -15,7 +15,8 @@ use codec::Cid;
 use codec::cid::Codec;
 use crypto::{Curve, SecretKey};
 use wireproof_archive::{
-    Archive, ArchivedEvent, ArchivedLabel, LabelRange, StoredBlob, Table, VerifyOptions, Wal, WalOptions, WorkId,
+    Archive, ArchivedEvent, ArchivedLabel, LabelRange, StoredBlob, Table, VerifyOptions, Wal,
+    WalOptions, WorkId,
 };
 
 /// The points, with the passage at which the process ends.

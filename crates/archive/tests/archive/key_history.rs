@@ -17,7 +17,8 @@ use verify::plc::{History, Options, verify_audit_log};
 use verify::repository;
 use verify::sync::Policy;
 use wireproof_archive::{
-    Archive, ArchivedLabel, ArchivedRepository, ImportOptions, LabelRange, Sealed, Table, VerifyOptions, VerifyReport, WorkId,
+    Archive, ArchivedLabel, ArchivedRepository, ImportOptions, LabelRange, Sealed, Table,
+    VerifyOptions, VerifyReport, WorkId,
 };
 
 use crate::common::changed_file::{change, flip};

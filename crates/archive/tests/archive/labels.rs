@@ -233,7 +233,9 @@ type Edit = fn(&ArrayRef) -> ArrayRef;
 fn toggle_null(column: &ArrayRef) -> ArrayRef {
     let is_null = column.is_null(0);
     match column.data_type() {
-        DataType::Utf8 => Arc::new(StringArray::from(vec![is_null.then_some("2027-01-01T00:00:00Z")])),
+        DataType::Utf8 => {
+            Arc::new(StringArray::from(vec![is_null.then_some("2027-01-01T00:00:00Z")]))
+        }
         DataType::Boolean => Arc::new(BooleanArray::from(vec![is_null.then_some(false)])),
         DataType::Int64 => Arc::new(Int64Array::from(vec![is_null.then_some(1)])),
         DataType::Binary => {
@@ -258,13 +260,25 @@ fn not(column: &ArrayRef) -> ArrayRef {
 const EDITS: [(&str, Edit, &str); 30] = [
     ("did", |_| text(BOB), "archive/account"),
     ("did", toggle_null, "archive/account"),
-    ("received", |_| Arc::new(TimestampMicrosecondArray::from(vec![NOW + 400 * 24 * HOUR]).with_timezone("UTC")), "archive/derived"),
+    (
+        "received",
+        |_| {
+            Arc::new(
+                TimestampMicrosecondArray::from(vec![NOW + 400 * 24 * HOUR]).with_timezone("UTC"),
+            )
+        },
+        "archive/derived",
+    ),
     ("src", |_| text(OTHER), "label/source"),
     ("src", toggle_null, "label/missing"),
     ("uri", appended, "signature/wrong"),
     ("uri", |_| text(BOB), "archive/account"),
     ("uri", toggle_null, "archive/account"),
-    ("cid", |_| text("bafyreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq"), "signature/wrong"),
+    (
+        "cid",
+        |_| text("bafyreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq"),
+        "signature/wrong",
+    ),
     ("cid", toggle_null, "signature/wrong"),
     ("val", appended, "signature/wrong"),
     ("val", |_| text(""), "label/value"),

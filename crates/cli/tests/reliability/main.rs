@@ -5,6 +5,7 @@
 //!
 //! | module | claim |
 //! |---|---|
+//! | `archived_labels` | an archive has each label of its labelers once, through kills at any moment |
 //! | `changed_runs` | other selections, resets of sequences and kills in any order leave no record missing |
 //! | `crash_points` | an end between any two durable steps loses nothing and repeats only unacknowledged events |
 //! | `delivered_tables` | a delivery to SQLite has every record and no event twice, through kills at any moment |
@@ -40,6 +41,7 @@ mod consumed;
 mod event_log;
 mod follow;
 
+mod archived_labels;
 mod changed_runs;
 // Other builds have no crash points.
 #[cfg(debug_assertions)]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Backfill", "ClusterError", "Run", "audit", "backfill", "reverify", "transform"]
 
-TABLES = ("events", "ops", "snapshots", "records", "parts", "part_records", "hidden", "plc_ops", "blobs")
+TABLES = ("events", "ops", "snapshots", "records", "parts", "part_records", "hidden", "plc_ops", "blobs", "labels")
 
 
 def backfill(
