@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archive::{Archive, ArchiveError, ArchivedLabel, JUDGE, LabelRange, Sealed};
-use atproto::syntax::AtIdentifierBuf;
 use base::StopSignal;
 use clap::{Args, ValueHint};
 use crypto::CompressedKey;
@@ -20,7 +19,6 @@ use label_follower::{
     FollowedLabel, LabelFollowOptions, LabelFollower, LabelStore, Labeler, Start,
 };
 use program::connection::ConnectionArgs;
-use program::names;
 use tokio::runtime::Handle;
 
 use crate::archive::arguments::AddressArgs;
@@ -98,20 +96,14 @@ async fn store(args: &ArchiveLabelsArgs, archive: Archive) -> Result<(), Failure
 
 impl ArchiveLabelsArgs {
     fn options(&self) -> Result<LabelFollowOptions, Failure> {
-        let labelers: Result<Vec<AtIdentifierBuf>, Failure> =
-            self.labelers.iter().map(|who| Ok(names::account(who)?.to_buf())).collect();
-        let mut options = LabelFollowOptions::new(labelers?);
+        let mut options =
+            LabelFollowOptions::of_command(&self.labelers, &self.network, &self.connection)?;
         if self.new {
             options.start = Start::Now;
         }
         options.events = self.events;
         options.checkpoints = Some(state_folder(self.state.as_deref())?.join("archive-labels"));
         options.max_gather = Duration::from_millis(self.gather_ms);
-        options.backoff = self.connection.backoff(options.backoff);
-        options.socket = self.connection.socket(options.socket);
-        options.network = self.network.clone();
-        options.stop_limit = self.connection.stop_limit();
-        options.first_contact = self.connection.first_contact_limit();
         Ok(options)
     }
 }

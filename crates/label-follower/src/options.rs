@@ -8,7 +8,9 @@ use follower::{Destination, OutboxArgs};
 use net::hosts::BackoffOptions;
 use net::websocket::SocketOptions;
 use program::arguments;
+use program::connection::ConnectionArgs;
 use program::failure::Failure;
+use program::names;
 use program::network::NetworkArgs;
 
 /// The labelers to follow, and the target of labels. [`LabelFollower::builder`](crate::LabelFollower::builder) sets the common
@@ -77,6 +79,26 @@ impl LabelFollowOptions {
             stop_limit: Duration::from_secs(10),
             first_contact: Some(Duration::from_secs(30)),
         }
+    }
+
+    /// The options that commands about labelers have in common.
+    ///
+    /// # Errors
+    /// If a labeler is neither a DID nor a handle.
+    pub fn of_command(
+        labelers: &[String],
+        network: &NetworkArgs,
+        connection: &ConnectionArgs,
+    ) -> Result<Self, Failure> {
+        let labelers: Result<Vec<AtIdentifierBuf>, Failure> =
+            labelers.iter().map(|who| Ok(names::account(who)?.to_buf())).collect();
+        let mut options = Self::new(labelers?);
+        options.backoff = connection.backoff(options.backoff);
+        options.socket = connection.socket(options.socket);
+        options.network = network.clone();
+        options.stop_limit = connection.stop_limit();
+        options.first_contact = connection.first_contact_limit();
+        Ok(options)
     }
 
     /// Checks that the options fit each other.

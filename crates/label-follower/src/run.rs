@@ -87,7 +87,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The cursors of the labelers: those of the recipient, if it stores labels.
+    /// The cursors of the labelers, from the recipient if it stores labels.
     async fn cursors(
         &self,
         recipient: Recipient,

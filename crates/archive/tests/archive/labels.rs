@@ -382,7 +382,7 @@ async fn a_source_with_two_keys_is_proved_under_the_key_of_each_label() {
 }
 
 /// Labels of and about accounts: the number of a message tells them apart.
-async fn store_of_accounts(archive: &Archive) {
+pub(crate) async fn store_of_accounts(archive: &Archive) {
     let post = format!("at://{ALICE}/app.bsky.feed.post/3k");
     let labels = [
         label(1, &unsigned(LABELER, ALICE)),

@@ -16,6 +16,7 @@ use wireproof_archive::{Archive, Finding, VerifyOptions, VerifyReport};
 
 use crate::common::writers::{Writers, after, received};
 use crate::common::{archive, files};
+use crate::labels::store_of_accounts;
 
 const DAY: &str = "day=2026-07-01";
 
@@ -225,4 +226,24 @@ async fn what_is_damaged_gets_no_new_name_from_compact() {
         );
     }
     assert_eq!(files(folder.path()), before);
+}
+
+#[tokio::test]
+async fn labels_that_another_program_joined_are_sorted_and_proved() {
+    for order in [JOINED, REVERSED] {
+        let (folder, archive) = archive();
+        store_of_accounts(&archive).await;
+        optimize(folder.path(), "labels", order).unwrap();
+        let report = archive.verify(&VerifyOptions::default(), &mut |_| ()).await.unwrap();
+        assert!(!report.is_refused(), "{report:?}");
+        assert_eq!((report.labels, report.proved_labels), (7, 6));
+        assert_eq!(report.rewritten.values().sum::<u64>(), 1);
+        let mut labels = archive.labels().await.unwrap();
+        let mut origins = Vec::new();
+        while let Some(label) = labels.next().await.unwrap() {
+            origins.push(label.origin().2);
+        }
+        // Without an account first, and of an account in the order of the messages.
+        assert_eq!(origins, [5, 7, 1, 2, 6, 3, 4]);
+    }
 }

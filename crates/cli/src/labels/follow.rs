@@ -3,14 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use atproto::syntax::AtIdentifierBuf;
 use clap::{Args, ValueHint};
 use follower::{DELIVERY, Destination, DestinationParser, OutboxArgs, Status, state_folder};
 use label_follower::{LabelFollowOptions, LabelFollower, Start};
 
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
-use crate::names;
 use crate::network::{self, NetworkArgs};
 
 /// Follow labelers: print every label with its verdict, or deliver it.
@@ -66,9 +64,8 @@ pub(super) fn run(args: &FollowArgs) -> Result<(), Failure> {
 
 impl FollowArgs {
     fn options(&self) -> Result<LabelFollowOptions, Failure> {
-        let labelers: Result<Vec<AtIdentifierBuf>, Failure> =
-            self.labelers.iter().map(|who| Ok(names::account(who)?.to_buf())).collect();
-        let mut options = LabelFollowOptions::new(labelers?);
+        let mut options =
+            LabelFollowOptions::of_command(&self.labelers, &self.network, &self.connection)?;
         if self.new {
             options.start = Start::Now;
         }
@@ -81,11 +78,6 @@ impl FollowArgs {
         options.to = self.to.clone();
         options.outbox = self.delivery.clone();
         options.max_gather = Duration::from_millis(self.gather_ms);
-        options.backoff = self.connection.backoff(options.backoff);
-        options.socket = self.connection.socket(options.socket);
-        options.network = self.network.clone();
-        options.stop_limit = self.connection.stop_limit();
-        options.first_contact = self.connection.first_contact_limit();
         Ok(options)
     }
 
