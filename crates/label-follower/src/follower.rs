@@ -128,7 +128,7 @@ impl LabelFollower {
     /// Ends the run at SIGINT and SIGTERM.
     fn listen(&self, status: &Status) -> Result<Shutdown, Failure> {
         let (limit, announcing) = (self.options.stop_limit, status.clone());
-        Ok(Shutdown::listen(self.stop.clone(), limit, move || announcing.announce_stop(limit))?)
+        Shutdown::listen(self.stop.clone(), limit, move || announcing.announce_stop(limit))
     }
 }
 

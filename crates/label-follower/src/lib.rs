@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! labeler ── Client ── gather ── keys of the sources ── LabelJudge ── lines ──┬── a function, or lines to standard output
-//!    ▲                              ▲        │                                └── Outbox ── destination, for each of `to`
+//!    ▲                              ▲        │                                ├── Outbox ── destination, for each of `to`
+//!    │                              │        │                                └── LabelStore, which has the cursors
 //!    │                  DID document└────────┘ a signature is wrong: looked up again
 //!    └── a task a labeler, which reads no more until its lines are passed on      Checkpoints <── taken, or stored in the outbox
 //! ```
