@@ -20,7 +20,6 @@ use codec::Cid;
 use codec::cid::Codec;
 use futures_util::TryStreamExt;
 use sha2::{Digest, Sha256};
-use tempfile::NamedTempFile;
 
 use crate::archive::Archive;
 use crate::blob_rows::BlobColumns;
@@ -30,6 +29,7 @@ use crate::error::ArchiveError;
 use crate::rule::Rule;
 use crate::scan::Scan;
 use crate::sealed::Sealed;
+use crate::staged_file::StagedFile;
 use crate::table::{Table, day_of};
 use crate::table_file::TableFile;
 use crate::table_rows::Row;
@@ -66,7 +66,7 @@ pub enum BlobFault {
 /// The content of a blob that is being received, on disk, and its hash.
 #[derive(Debug)]
 pub struct BlobFile {
-    file: NamedTempFile,
+    file: StagedFile,
     hash: Sha256,
     size: u64,
 }

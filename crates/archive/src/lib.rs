@@ -116,6 +116,7 @@ mod signatures;
 mod signed_commit;
 mod spill;
 mod spilled_file;
+mod staged_file;
 mod storage;
 mod store_fault;
 mod stored_file;

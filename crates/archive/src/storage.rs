@@ -19,10 +19,11 @@ use object_store::{
 };
 use tempfile::NamedTempFile;
 use tokio::io::AsyncReadExt;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore};
 
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::object_file::whole_range;
+use crate::staged_file::{StagedFile, temporary_file};
 use crate::store_fault::{self, StoreFault, StoreProblem};
 use crate::walk::{self, StoredObject, Walked};
 
@@ -37,6 +38,8 @@ pub struct Storage {
     address: Arc<str>,
     /// Set once the object store has refused a put to a name that was taken.
     conditional_puts: Arc<OnceCell<()>>,
+    /// Bytes of uploads to an object store that may be in memory.
+    upload_space: Arc<Semaphore>,
 }
 
 impl Storage {
@@ -97,7 +100,9 @@ impl Storage {
     /// The archive under `root` of this object store, whose puts with [`PutMode::Create`] must be atomic.
     pub fn of_objects(objects: Arc<dyn ObjectStore>, root: Path) -> Self {
         let address = format!("{objects}/{root}").into();
-        Self { objects, root, folder: None, address, conditional_puts: Arc::default() }
+        let upload_space = Arc::new(Semaphore::new((MAX_PARTS + 1) * PART_BYTES));
+        let (folder, conditional_puts) = (None, Arc::default());
+        Self { objects, root, folder, address, conditional_puts, upload_space }
     }
 
     /// The address, for messages.
@@ -139,11 +144,11 @@ impl Storage {
     }
 
     /// A temporary file for the content that [`upload`](Self::upload) stores: on the disk of a local archive.
-    pub(crate) fn stage(&self) -> Result<NamedTempFile, ArchiveError> {
+    pub(crate) fn stage(&self) -> Result<StagedFile, ArchiveError> {
         self.refuse_links(STAGING)?;
         let staged = match self.staging() {
-            Some(folder) => fs::create_dir_all(&folder).and_then(|()| temporary_file(&folder)),
-            None => NamedTempFile::new(),
+            Some(folder) => StagedFile::in_folder(&folder),
+            None => StagedFile::unnamed(),
         };
         staged.map_err(ArchiveError::at(&self.address))
     }
@@ -154,14 +159,17 @@ impl Storage {
     }
 
     /// Stores a file whose name says its content: one that is there already is the same.
-    pub(crate) async fn upload(
-        &self,
-        path: &str,
-        staged: NamedTempFile,
-    ) -> Result<(), ArchiveError> {
-        let Some(folder) = &self.folder else { return self.upload_object(path, staged).await };
-        self.refuse_links(path)?;
+    pub(crate) async fn upload(&self, path: &str, staged: StagedFile) -> Result<(), ArchiveError> {
         let failed = ArchiveError::at::<io::Error>(path);
+        let (folder, staged) = match (&self.folder, staged) {
+            (Some(folder), StagedFile::Named(staged)) => (folder, staged),
+            (_, staged) => {
+                let content = staged.size().and_then(|len| Ok((len, staged.into_file()?)));
+                let (len, (file, _path)) = content.map_err(failed)?;
+                return self.upload_object(path, tokio::fs::File::from_std(file), len).await;
+            }
+        };
+        self.refuse_links(path)?;
         let target = folder.join(path);
         let stored = staged.as_file().sync_all().and_then(|()| {
             create_parent(folder, &target)?;
@@ -173,14 +181,16 @@ impl Storage {
         stored.map_err(failed)
     }
 
-    async fn upload_object(&self, path: &str, staged: NamedTempFile) -> Result<(), ArchiveError> {
+    async fn upload_object(
+        &self,
+        path: &str,
+        file: tokio::fs::File,
+        len: u64,
+    ) -> Result<(), ArchiveError> {
+        // Of a large file, the parts under way and the one that is being read are in memory.
+        let bytes = len.clamp(1, ((MAX_PARTS + 1) * PART_BYTES) as u64) as u32;
+        let _space = self.upload_space.acquire_many(bytes).await;
         let object = self.object(path);
-        let failed = ArchiveError::at::<io::Error>(path);
-        let (file, len) = match staged.reopen().and_then(|file| Ok((file.metadata()?.len(), file)))
-        {
-            Ok((len, file)) => (tokio::fs::File::from_std(file), len),
-            Err(error) => return Err(failed(error)),
-        };
         let Err(error) = self.upload_parts(path, &object, file, len).await else { return Ok(()) };
         // Perhaps only the answer to the last request was lost.
         match self.objects.head(&object).await {
@@ -198,7 +208,7 @@ impl Storage {
         len: u64,
     ) -> Result<(), ArchiveError> {
         if len <= PART_BYTES as u64 {
-            let mut bytes = Vec::new();
+            let mut bytes = Vec::with_capacity(len as usize);
             file.read_to_end(&mut bytes).await.map_err(ArchiveError::at::<io::Error>(path))?;
             self.objects.put(object, bytes.into()).await.map_err(ArchiveError::at(path))?;
             return Ok(());
@@ -569,14 +579,6 @@ pub(crate) fn refuse_link(path: &FilePath) -> io::Result<()> {
     }
 }
 
-/// A temporary file, to be renamed, with the permissions of an ordinary new file.
-pub(crate) fn temporary_file(folder: &FilePath) -> io::Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.tempfile_in(folder)
-}
-
 /// Creates the folders of a file, durably.
 fn create_parent(archive: &FilePath, file: &FilePath) -> io::Result<()> {
     let missing: Vec<PathBuf> = file
@@ -615,8 +617,8 @@ const WAL: &str = "wal";
 /// Size of a part of an upload or a download: it takes a request of 30 s at 280 KiB/s.
 const PART_BYTES: usize = 8 << 20;
 
-/// Parts of an upload that are under way at a time: 32 MiB.
-const MAX_PARTS: usize = 4;
+/// Parts of an upload that are under way at a time: with the one that is being read, 32 MiB.
+const MAX_PARTS: usize = 3;
 
 /// Attempts at a request that the client does not repeat by itself.
 const MAX_ATTEMPTS: u32 = 3;

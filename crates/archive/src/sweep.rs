@@ -3,13 +3,13 @@
 //! A file is deleted by its name: one that a `remove` of the log names, or that was announced and never committed. Other files in
 //! the folders stay.
 
-use std::path::Path as FilePath;
-use std::{fs, io};
+use std::io;
 
 use crate::archive::Archive;
 use crate::content_hash::{content_hash, has_content};
 use crate::delta::{is_table_file, now_ms};
 use crate::error::ArchiveError;
+use crate::staged_file::delete_abandoned;
 use crate::storage::{STAGING, refuse_link};
 use crate::table::Table;
 use crate::uploads::{self, MAX_UPLOAD};
@@ -39,11 +39,20 @@ impl Archive {
         }
         unnamed += self.sweep_blobs().await?;
         match self.storage().staging() {
-            Some(folder) => sweep_folder(&folder)
-                .map_err(ArchiveError::at::<io::Error>(self.storage().address()))?,
+            Some(_) => self.sweep_temporary_files()?,
             None => self.sweep_staging(now_ms()).await?,
         }
         Ok(unnamed)
+    }
+
+    /// Deletes the temporary files in the folder of a local archive whose processes have ended.
+    ///
+    /// # Errors
+    /// If one cannot be deleted, or their folder is a symbolic link.
+    pub fn sweep_temporary_files(&self) -> Result<(), ArchiveError> {
+        let Some(folder) = self.storage().staging() else { return Ok(()) };
+        let swept = refuse_link(&folder).and_then(|()| delete_abandoned(&folder));
+        swept.map_err(ArchiveError::at::<io::Error>(self.storage().address()))
     }
 
     /// Deletes the files of a table that were named a day ago and never committed.
@@ -94,21 +103,3 @@ impl Archive {
         Ok(())
     }
 }
-
-/// Deletes temporary files that a process has left a day ago. Other names, folders and links stay.
-fn sweep_folder(folder: &FilePath) -> io::Result<()> {
-    refuse_link(folder)?;
-    for entry in fs::read_dir(folder).into_iter().flatten() {
-        let entry = entry?;
-        let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(TEMPORARY));
-        let Ok(metadata) = entry.metadata() else { continue };
-        let age = metadata.modified().ok().and_then(|time| time.elapsed().ok());
-        if is_ours && metadata.is_file() && age.is_some_and(|age| age > MAX_UPLOAD) {
-            fs::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
-}
-
-/// Prefix of the names of temporary files: the default of `tempfile`.
-const TEMPORARY: &str = ".tmp";

@@ -20,10 +20,10 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersi
 use parquet::schema::types::ColumnPath;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use tempfile::NamedTempFile;
 
 use crate::delta::{Add, Stats, now_ms};
 use crate::error::ArchiveError;
+use crate::staged_file::StagedFile;
 use crate::storage::Storage;
 use crate::table::{DAY, Table};
 use crate::uploads;
@@ -102,7 +102,7 @@ impl TableFile {
         let HashedFile { file, hash } = self.writer.into_inner().map_err(failed)?;
         let hash = data_encoding::HEXLOWER.encode(&hash.finalize());
         let path = format!("{DAY}={}/{hash}.parquet", self.day);
-        let size = file.as_file().metadata().map_err(ArchiveError::at(&path))?.len();
+        let size = file.size().map_err(ArchiveError::at::<io::Error>(&path))?;
         uploads::announce(storage, self.table, &path).await?;
         storage.upload(&format!("{}/{path}", self.table.name()), file).await?;
         Ok(Some(Add {
@@ -120,7 +120,7 @@ impl TableFile {
 
 /// A temporary file, and the hash of its content.
 struct HashedFile {
-    file: NamedTempFile,
+    file: StagedFile,
     hash: Sha256,
 }
 

@@ -2,7 +2,7 @@
 
 use atproto::plc::{AccountData, Operation};
 use atproto::syntax::Did;
-use store::{MirroredOperation, PlcMirrorReader, StoreError, StoreFault};
+use store::{MirrorRow, MirroredOperation, PlcMirrorReader, StoreError, StoreFault};
 
 use crate::document::document;
 use crate::lines::{push_audit, push_numbered, push_timed};
@@ -111,7 +111,7 @@ fn account(mirror: &PlcMirrorReader, did: &str, view: View) -> Result<Answer, St
             match (operations.is_empty(), view) {
                 (true, _) => Ok(not_registered(did)),
                 (_, View::Audit) => Ok(Answer::json(200, list(&operations, push_audit))),
-                _ => Ok(Answer::json(200, list(&operations, |of, out| out.push_str(&of.json)))),
+                _ => Ok(Answer::json(200, list(&operations, |of, out| out.push_str(of.json)))),
             }
         }
     }
@@ -138,41 +138,59 @@ fn not_registered(did: &str) -> Answer {
 
 fn page(mirror: &PlcMirrorReader, export: &Export) -> Result<Answer, StoreError> {
     let body = match export.after {
-        After::Number(after) => {
-            lines(&mirror.operations_after(after, export.count)?, push_numbered)
-        }
+        After::Number(after) => return Ok(numbered_page(mirror, after, export.count)?.0),
         After::Time(after) => {
             let after = after.unwrap_or(i64::MIN);
-            lines(&mirror.operations_after_time(after, export.count)?, push_timed)
+            lines(&mirror.operations_after_time(after, export.count)?)
         }
     };
-    Ok(Answer { status: 200, content_type: "application/jsonlines", body })
+    Ok(Answer { status: 200, content_type: JSON_LINES, body })
 }
 
-fn list(operations: &[MirroredOperation], push: fn(&MirroredOperation, &mut String)) -> String {
+/// A page by number, and what distinguishes it from every other one: the numbers, times and CIDs of its operations, which decide
+/// all that it says of them.
+pub(crate) fn numbered_page(
+    mirror: &PlcMirrorReader,
+    after: u64,
+    count: usize,
+) -> Result<(Answer, Vec<u8>), StoreError> {
+    let (mut body, mut identity) = (String::with_capacity(LINE_BYTES * count), Vec::new());
+    mirror.visit_after(after, count, |row| {
+        if !body.is_empty() {
+            body.push('\n');
+        }
+        push_numbered(row, &mut body);
+        identity.extend_from_slice(&row.seq.to_be_bytes());
+        identity.extend_from_slice(&row.created_at_micros.to_be_bytes());
+        identity.extend_from_slice(row.cid.as_bytes());
+    })?;
+    Ok((Answer { status: 200, content_type: JSON_LINES, body }, identity))
+}
+
+fn list(operations: &[MirroredOperation], push: fn(&MirrorRow<'_>, &mut String)) -> String {
     let mut body = String::from("[");
     join(operations, ',', push, &mut body);
     body.push(']');
     body
 }
 
-fn lines(operations: &[MirroredOperation], push: fn(&MirroredOperation, &mut String)) -> String {
+fn lines(operations: &[MirroredOperation]) -> String {
     let mut body = String::with_capacity(LINE_BYTES * operations.len());
-    join(operations, '\n', push, &mut body);
+    join(operations, '\n', push_timed, &mut body);
     body
 }
 
 fn join(
     operations: &[MirroredOperation],
     separator: char,
-    push: fn(&MirroredOperation, &mut String),
+    push: fn(&MirrorRow<'_>, &mut String),
     out: &mut String,
 ) {
     for (index, operation) in operations.iter().enumerate() {
         if index > 0 {
             out.push(separator);
         }
-        push(operation, out);
+        push(&operation.as_row(), out);
     }
 }
 
@@ -180,6 +198,7 @@ fn join(
 pub(crate) const HOME: &str = "https://web.plc.directory";
 
 const JSON: &str = "application/json; charset=utf-8";
+const JSON_LINES: &str = "application/jsonlines";
 const DOCUMENT: &str = "application/did+ld+json; charset=utf-8";
 
 /// The usual length of a line in bytes.

@@ -239,7 +239,7 @@ fn write_bundle(
 ) -> Result<Metadata, BundleError> {
     let mut content = String::new();
     for operation in operations {
-        push_timed(operation, &mut content);
+        push_timed(&operation.as_row(), &mut content);
         content.push('\n');
     }
     let number = before.map_or(1, |before| before.bundle_number + 1);

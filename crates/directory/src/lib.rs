@@ -17,6 +17,7 @@ mod bundles;
 mod checkpoint;
 mod diff;
 mod document;
+mod kept_answers;
 mod lines;
 mod mirror_run;
 mod readers;

@@ -9,44 +9,44 @@
 //!
 //! DIDs and CIDs of a verified mirror need no escapes.
 
-use store::MirroredOperation;
+use store::MirrorRow;
 
 use crate::time::push_iso;
 
 /// The entry of an audit log.
-pub(crate) fn push_audit(of: &MirroredOperation, out: &mut String) {
-    push(out, &["{\"did\":\"", &of.did, "\",\"operation\":", &of.json, ",\"cid\":\"", &of.cid]);
+pub(crate) fn push_audit(of: &MirrorRow<'_>, out: &mut String) {
+    push(out, &["{\"did\":\"", of.did, "\",\"operation\":", of.json, ",\"cid\":\"", of.cid]);
     push(out, &["\",\"nullified\":", flag(of), ",\"createdAt\":\""]);
     push_iso(of.created_at_micros, out);
     out.push_str("\"}");
 }
 
 /// The line of an export by number.
-pub(crate) fn push_numbered(of: &MirroredOperation, out: &mut String) {
+pub(crate) fn push_numbered(of: &MirrorRow<'_>, out: &mut String) {
     let seq = of.seq.to_string();
-    push(out, &["{\"did\":\"", &of.did, "\",\"cid\":\"", &of.cid, "\",\"seq\":", &seq]);
+    push(out, &["{\"did\":\"", of.did, "\",\"cid\":\"", of.cid, "\",\"seq\":", &seq]);
     out.push_str(",\"createdAt\":\"");
     push_iso(of.created_at_micros, out);
-    push(out, &["\",\"operation\":", &of.json, ",\"type\":\"sequenced_op\"}"]);
+    push(out, &["\",\"operation\":", of.json, ",\"type\":\"sequenced_op\"}"]);
 }
 
 /// The line of an export by time.
-pub(crate) fn push_timed(of: &MirroredOperation, out: &mut String) {
-    push(out, &["{\"did\":\"", &of.did, "\",\"cid\":\"", &of.cid, "\",\"createdAt\":\""]);
+pub(crate) fn push_timed(of: &MirrorRow<'_>, out: &mut String) {
+    push(out, &["{\"did\":\"", of.did, "\",\"cid\":\"", of.cid, "\",\"createdAt\":\""]);
     push_iso(of.created_at_micros, out);
-    push(out, &["\",\"operation\":", &of.json, ",\"nullified\":", flag(of), "}"]);
+    push(out, &["\",\"operation\":", of.json, ",\"nullified\":", flag(of), "}"]);
 }
 
 /// The message of a stream.
-pub(crate) fn push_streamed(of: &MirroredOperation, out: &mut String) {
+pub(crate) fn push_streamed(of: &MirrorRow<'_>, out: &mut String) {
     let seq = of.seq.to_string();
-    push(out, &["{\"seq\":", &seq, ",\"type\":\"sequenced_op\",\"did\":\"", &of.did]);
-    push(out, &["\",\"operation\":", &of.json, ",\"cid\":\"", &of.cid, "\",\"createdAt\":\""]);
+    push(out, &["{\"seq\":", &seq, ",\"type\":\"sequenced_op\",\"did\":\"", of.did]);
+    push(out, &["\",\"operation\":", of.json, ",\"cid\":\"", of.cid, "\",\"createdAt\":\""]);
     push_iso(of.created_at_micros, out);
     out.push_str("\"}");
 }
 
-fn flag(of: &MirroredOperation) -> &'static str {
+fn flag(of: &MirrorRow<'_>) -> &'static str {
     if of.nullified { "true" } else { "false" }
 }
 

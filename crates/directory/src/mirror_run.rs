@@ -8,14 +8,16 @@
 //!
 //! The cursor of the mirror is the only state, and moves with the operations that are stored. So there is no gap at a seam: pages
 //! and streams both begin after it. Numbers that have no operation are usual, so a stream that leaves operations out cannot be
-//! told from its numbers alone: after a skipped number the page from there on is read, and it decides.
+//! told from its numbers alone: after a skipped number the page from there on is read, and it decides. Pages and streams may come
+//! from servers of which one is behind the other: a directory has lost lines only if its export does not reach the cursor for
+//! 15 seconds.
 
 use std::time::Duration;
 
 use atproto::plc::ExportLine;
 use base::StopSignal;
 use net::http::{Client, Url};
-use net::plc_export::{ExportError, PAGE_LINES, PlcExport};
+use net::plc_export::{ExportError, ExportFault, PAGE_LINES, PlcExport};
 use net::plc_stream::{OpenPlcStream, PlcStream, PlcStreamFault, QUIET_TIME};
 use net::websocket::{DialError, DialFault};
 use store::{PlcMirror, RefusedOperation, StoreError};
@@ -91,7 +93,7 @@ pub enum MirrorNews<'n> {
     StreamEnded(&'n PlcStreamFault),
     /// The stream was silent while the directory had operations.
     StreamStalled,
-    /// The stream skipped numbers up to this one, which the export does not have yet: pages are read until it has.
+    /// The stream had this number or skipped to it, and the export does not have it yet: pages are read until it has.
     ExportBehind(u64),
     /// Number of operations that the stream has left out by now.
     LeftOut(u64),
@@ -144,9 +146,7 @@ impl MirrorRun {
         let from = self.cursor();
         self.pages(news, Some(ATTEMPTS)).await?;
         if from > 0 && self.cursor() == from {
-            self.turns.tick().await;
-            self.counts.requests += 1;
-            self.export.check_reaches(from).await?;
+            self.check_reaches(news, Some(ATTEMPTS)).await?;
         }
         Ok(())
     }
@@ -186,15 +186,44 @@ impl MirrorRun {
             if let StreamEnd::Fault(fault) = &end {
                 news(MirrorNews::StreamEnded(fault));
                 if fault.is_closed_with("FutureCursor") {
-                    self.counts.requests += 1;
-                    self.turns.tick().await;
-                    self.export.check_reaches(self.cursor()).await?;
+                    self.check_reaches(news, None).await?;
                 }
             }
             if self.cursor() > before {
                 backoff.reset();
             }
             sleep(backoff.next()).await;
+        }
+    }
+
+    /// Checks that the export has the last stored operation or a later one. One that is behind the stream gets time. Without a
+    /// number of attempts an outage is waited for.
+    async fn check_reaches(
+        &mut self,
+        news: &mut impl FnMut(MirrorNews<'_>),
+        attempts: Option<u32>,
+    ) -> Result<(), MirrorError> {
+        let (mut delays, mut outages) = (Backoff::new(self.options.max_retry), 0);
+        let (cursor, mut behind) = (self.cursor(), 0);
+        loop {
+            self.turns.tick().await;
+            self.counts.requests += 1;
+            let Err(error) = self.export.check_reaches(cursor).await else { return Ok(()) };
+            let is_behind = matches!(error.fault, ExportFault::Behind(_));
+            behind += u32::from(is_behind);
+            outages += u32::from(error.is_retryable());
+            let delay = delays.next();
+            match is_behind {
+                true if behind < CHECKS => news(MirrorNews::ExportBehind(cursor)),
+                false
+                    if error.is_retryable()
+                        && attempts.is_none_or(|attempts| outages < attempts) =>
+                {
+                    news(MirrorNews::PageFailed(&error, delay));
+                }
+                _ => return Err(error.into()),
+            }
+            sleep(delay).await;
         }
     }
 
@@ -398,6 +427,9 @@ impl Backoff {
 /// Attempts at a page of a run that ends, two minutes in all.
 const ATTEMPTS: u32 = 8;
 const FIRST_RETRY: Duration = Duration::from_secs(1);
+
+/// Looks for the last stored operation in the export, 15 seconds in all.
+const CHECKS: u32 = 5;
 const MAX_RETRY: Duration = Duration::from_secs(60);
 
 /// Number of pages without news that are read for a number that a stream has skipped to.

@@ -52,6 +52,11 @@ pub(crate) enum View {
     Last,
 }
 
+impl View {
+    /// Number of views.
+    pub(crate) const COUNT: usize = Self::Last as usize + 1;
+}
+
 /// A parameter that cannot be read: the message of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BadRequest(pub(crate) &'static str);

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use base::{StopSignal, now_micros};
 use bytes::Bytes;
-use data_encoding::BASE64URL_NOPAD;
 use hyper::body::Incoming;
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW, CONTENT_TYPE, ETAG,
@@ -15,7 +14,6 @@ use hyper::header::{
 };
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
-use kernels::sha256;
 use net::client_places::{ClientPlace, ClientPlaces};
 use net::http_server::{ConnectionLimits, MoreTime};
 use net::server_places::{Connections, PeerAddress, Place, accept_tcp};
@@ -25,10 +23,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, spawn_blocking};
 
-use crate::answer::{Answer, HOME, answer};
+use crate::answer::{Answer, HOME, answer, numbered_page};
 use crate::body::AnswerBody;
+use crate::kept_answers::{KeptAnswers, SentAnswer};
 use crate::readers::Readers;
-use crate::route::Route;
+use crate::route::{After, Export, Route};
 use crate::stream::{self, Start, Tail};
 
 /// The mirror that is served, and the limits of the server.
@@ -92,6 +91,7 @@ struct Shared {
     /// The directory that takes new operations.
     directory: String,
     readers: Arc<Readers>,
+    answers: Arc<KeptAnswers>,
     tail: Tail,
     streams: Arc<ClientPlaces>,
     large_answers: Arc<ClientPlaces>,
@@ -107,7 +107,8 @@ impl Server {
     pub async fn bind(options: Options) -> Result<Self, ServerError> {
         let readers = Arc::new(Readers::open(&options.mirror)?);
         let directory = readers.with(|mirror| mirror.totals())?.directory;
-        let tail = Tail::open(readers.clone())?;
+        let answers = Arc::new(KeptAnswers::new(MAX_KEPT_BYTES));
+        let tail = Tail::open(readers.clone(), answers.clone())?;
         let failed = |error| ServerError::Address(options.listen, error);
         let listener = TcpListener::bind(options.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
@@ -116,8 +117,17 @@ impl Server {
         let max = options.max_large_answers;
         let large_answers = ClientPlaces::with_address_limit(max, max.div_ceil(8), RESPONSE_LIMIT);
         let pages = Semaphore::new(MAX_PAGES);
-        let shared = Shared { options, directory, readers, tail, streams, large_answers, pages };
-        Ok(Self { listener, address, shared: Arc::new(shared) })
+        let shared = Arc::new(Shared {
+            options,
+            directory,
+            readers,
+            answers,
+            tail,
+            streams,
+            large_answers,
+            pages,
+        });
+        Ok(Self { listener, address, shared })
     }
 
     /// The bound address.
@@ -196,8 +206,16 @@ async fn respond(
             Err(answer) => (response(answer, None, None), None),
         };
     }
-    let answered = match route {
+    let answered = match &route {
         Route::Export(_) => page(shared, route).await,
+        Route::Account { did, view } => match shared.answers.get(did, *view) {
+            Ok(kept) => kept,
+            Err(since) => {
+                let made = read(shared, &route);
+                shared.answers.keep(since, did, *view, &made);
+                made
+            }
+        },
         _ => read(shared, &route),
     };
     let place = match answered.body.len() {
@@ -215,20 +233,28 @@ async fn respond(
 }
 
 /// A page of the export, which is a thousand rows, so it gets a thread.
-async fn page(shared: &Arc<Shared>, route: Route) -> Answer {
+async fn page(shared: &Arc<Shared>, route: Route) -> SentAnswer {
     // The semaphore is never closed.
     let _permit = shared.pages.acquire().await;
     let shared = shared.clone();
-    spawn_blocking(move || read(&shared, &route)).await.unwrap_or_else(|_| Answer::failed())
+    let read = spawn_blocking(move || read(&shared, &route)).await;
+    read.unwrap_or_else(|_| Answer::failed().into())
 }
 
 /// The answer from the mirror.
-fn read(shared: &Shared, route: &Route) -> Answer {
-    shared.readers.with(|mirror| answer(mirror, route)).unwrap_or_else(|error| {
+fn read(shared: &Shared, route: &Route) -> SentAnswer {
+    let read = shared.readers.with(|mirror| match *route {
+        Route::Export(Ok(Export { count, after: After::Number(after) })) => {
+            let (answer, identity) = numbered_page(mirror, after, count)?;
+            Ok(SentAnswer::with_identity(answer, &identity))
+        }
+        _ => answer(mirror, route).map(SentAnswer::from),
+    });
+    read.unwrap_or_else(|error| {
         tracing::warn!(target: "wireproof::directory", "a request fails: {error}");
         match route {
-            Route::Health => Answer::unhealthy(),
-            _ => Answer::failed(),
+            Route::Health => Answer::unhealthy().into(),
+            _ => Answer::failed().into(),
         }
     })
 }
@@ -268,14 +294,13 @@ fn refused_method(shared: &Shared, method: &Method) -> Option<Response<AnswerBod
 }
 
 fn response(
-    answer: Answer,
+    answer: impl Into<SentAnswer>,
     condition: Option<&HeaderValue>,
     place: Option<ClientPlace>,
 ) -> Response<AnswerBody> {
-    let Answer { status, content_type, body } = answer;
-    let tag = entity_tag(&body);
+    let SentAnswer { status, content_type, body, tag } = answer.into();
     let is_known = status == 200 && condition.is_some_and(|condition| matches(condition, &tag));
-    let bytes = if is_known { Bytes::new() } else { body.into() };
+    let bytes = if is_known { Bytes::new() } else { body };
     let mut response = Response::new(AnswerBody::new(bytes, place));
     let status = if is_known { 304 } else { status };
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
@@ -295,13 +320,6 @@ fn response(
     response
 }
 
-/// A tag of the body: half of its SHA-256.
-fn entity_tag(body: &str) -> HeaderValue {
-    let hash = sha256::digest(body.as_bytes());
-    let text = format!("\"{}\"", BASE64URL_NOPAD.encode(&hash[..16]));
-    HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("\"\""))
-}
-
 /// Whether a condition names the tag.
 fn matches(condition: &HeaderValue, tag: &HeaderValue) -> bool {
     let condition = condition.to_str().unwrap_or_default();
@@ -318,6 +336,9 @@ const RESPONSE_LIMIT: Duration = Duration::from_secs(60);
 
 /// Size in bytes from which an answer is large.
 const LARGE_BYTES: usize = 256 << 10;
+
+/// Maximum size in bytes of the answers that are kept.
+const MAX_KEPT_BYTES: usize = 64 << 20;
 
 /// Maximum number of pages that are read at a time.
 const MAX_PAGES: usize = 16;

@@ -17,6 +17,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
+use crate::kept_answers::KeptAnswers;
 use crate::lines::push_streamed;
 use crate::readers::Readers;
 
@@ -24,6 +25,8 @@ use crate::readers::Readers;
 #[derive(Debug)]
 pub(crate) struct Tail {
     readers: Arc<Readers>,
+    /// Answers that new operations outdate.
+    answers: Arc<KeptAnswers>,
     recent: Mutex<Recent>,
     /// The number up to which the mirror was read.
     newest: watch::Sender<u64>,
@@ -46,10 +49,13 @@ pub(crate) enum Start {
 
 impl Tail {
     /// The operations that the mirror gets from now on.
-    pub(crate) fn open(readers: Arc<Readers>) -> Result<Self, StoreError> {
+    pub(crate) fn open(
+        readers: Arc<Readers>,
+        answers: Arc<KeptAnswers>,
+    ) -> Result<Self, StoreError> {
         let newest = readers.with(|mirror| mirror.totals())?.cursor;
         let recent = Mutex::new(Recent { after: newest, lines: VecDeque::new() });
-        Ok(Self { readers, recent, newest: watch::Sender::new(newest) })
+        Ok(Self { readers, answers, recent, newest: watch::Sender::new(newest) })
     }
 
     /// Looks for new operations, forever.
@@ -59,6 +65,7 @@ impl Tail {
                 Ok(true) => continue,
                 Ok(false) => POLL_INTERVAL,
                 Err(error) => {
+                    self.answers.clear();
                     tracing::warn!(target: "wireproof::directory", "new operations cannot be read: {error}");
                     RETRY_INTERVAL
                 }
@@ -78,6 +85,7 @@ impl Tail {
         let page = self.readers.with(|mirror| mirror.operations_after(newest, PAGE))?;
         let is_full = page.len() == PAGE;
         let last = page.last().map_or(newest, |last| last.seq);
+        self.answers.forget(page.iter().map(|of| &*of.did));
         let mut recent = self.recent();
         recent.lines.extend(page.iter().map(|of| (of.seq, line(of))));
         while recent.lines.len() > MAX_RECENT
@@ -140,7 +148,7 @@ impl Tail {
 
 fn line(of: &MirroredOperation) -> Utf8Bytes {
     let mut line = String::with_capacity(1024);
-    push_streamed(of, &mut line);
+    push_streamed(&of.as_row(), &mut line);
     line.into()
 }
 

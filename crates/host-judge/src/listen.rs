@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use atproto::event::{self, Decoder, Event};
+use atproto::syntax::Datetime;
+use bytes::Bytes;
 use net::firehose::FrameKind;
 use net::http::Url;
 use net::websocket::{DialFault, Dialer, Socket, SocketError, SocketMessage, SocketOptions};
@@ -31,6 +33,15 @@ pub(crate) struct Heard {
     bytes: usize,
 }
 
+/// Why a connection is not read on.
+enum End {
+    /// The time to stop, or an error of the host.
+    Time,
+    Socket(SocketError),
+    /// An event that was not heard before, with a number that is not above the last one of an earlier connection.
+    LowerNumber(i64, Arrival),
+}
+
 /// When to stop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Until {
@@ -44,10 +55,13 @@ pub(crate) struct Until {
     pub(crate) max_messages: usize,
 }
 
-/// Listens to the live stream until the deadline; a stream that ends is opened again after its last event.
+/// Listens to the live stream until the deadline; a stream that ends is opened again after its last event. If the host has begun its
+/// numbers again, only the events since then are returned.
 pub(crate) async fn live(host: &Host, deadline: Instant) -> Heard {
     let mut heard = Heard::default();
     let (mut connection, mut ends, mut too_slow) = (0, 0, 0);
+    // Whether the next connection shows which numbers the host gives now, and whether it has denied its own last event.
+    let (mut is_suspect, mut is_denied) = (false, false);
     let until = Until {
         deadline,
         quiet: deadline.saturating_duration_since(Instant::now()),
@@ -56,34 +70,50 @@ pub(crate) async fn live(host: &Host, deadline: Instant) -> Heard {
         max_messages: MAX_LIVE_MESSAGES,
     };
     while Instant::now() < deadline && !heard.is_full(&until) {
-        let cursor = heard.ends.map(|(_, last)| last).filter(|_| connection > 0);
-        let Some(mut socket) = open(host, cursor).await else { return heard };
+        let last = heard.ends.map(|(_, last)| last).filter(|_| connection > 0);
+        let was_suspect = std::mem::take(&mut is_suspect);
+        let cursor = last.filter(|_| !was_suspect);
+        let Some(mut socket) = open(host, cursor).await else { break };
         heard.is_open = true;
-        let error = heard.read(&mut socket, connection, &until).await;
+        let end = heard.read(&mut socket, connection, &until, last).await;
         connection += 1;
-        match error {
-            None if heard.error.is_none() => return heard,
+        match end {
+            End::Time if heard.error.is_none() => break,
             // Once, this machine may have been busy.
-            None if heard.is_told_too_slow() && too_slow + 1 < MAX_ENDS => {
+            End::Time if heard.is_told(TOO_SLOW) && too_slow + 1 < MAX_ENDS => {
                 too_slow += 1;
                 heard.error = None;
             }
-            None => heard.judge_error(host),
-            Some(SocketError::Idle(time)) => {
+            End::Time if heard.is_told(FUTURE_CURSOR) && cursor.is_some() && !is_denied => {
+                (is_suspect, is_denied) = (true, true);
+                heard.error = None;
+            }
+            End::Time => heard.judge_error(host),
+            End::LowerNumber(..) if !was_suspect => is_suspect = true,
+            End::LowerNumber(seq, arrival) => {
+                let last = last.unwrap_or_default();
+                let text = format!("a new event of a later connection, after {last}");
+                let finding = Finding::of(&rule::SEQ_RESET, METHOD, text).at(seq);
+                host.note(finding.seen_by(command(host, Some(last))));
+                heard.begin_again(seq, arrival);
+                is_denied = false;
+                ends += 1;
+            }
+            End::Socket(SocketError::Idle(time)) => {
                 let text = format!("no byte and no answer to pings for {} s", time.as_secs_f32());
                 host.note(
                     Finding::of(&rule::SILENT_STREAM, METHOD, text).seen_by(command(host, cursor)),
                 );
-                return heard;
+                break;
             }
-            Some(SocketError::TooLarge(limit)) => {
+            End::Socket(SocketError::TooLarge(limit)) => {
                 let text = format!("a message of more than {limit} bytes");
                 host.note(
                     Finding::of_data("frame/limit", METHOD, text).seen_by(command(host, cursor)),
                 );
                 ends += 1;
             }
-            Some(error) => {
+            End::Socket(error) => {
                 ends += 1;
                 if ends >= MAX_ENDS {
                     let text = format!("it ended {ends} times: {error}");
@@ -91,11 +121,15 @@ pub(crate) async fn live(host: &Host, deadline: Instant) -> Heard {
                         Finding::of(&rule::CLOSED_STREAM, METHOD, text)
                             .seen_by(command(host, cursor)),
                     );
-                    return heard;
+                    break;
                 }
             }
         }
         sleep(RECONNECT_DELAY).await;
+    }
+    if is_denied {
+        heard.error = Some(FUTURE_CURSOR.to_owned());
+        heard.judge_error(host);
     }
     heard
 }
@@ -105,9 +139,9 @@ pub(crate) async fn after(host: &Host, cursor: i64, until: &Until) -> Heard {
     let mut heard = Heard::default();
     let Some(mut socket) = open(host, Some(cursor)).await else { return heard };
     heard.is_open = true;
-    let error = heard.read(&mut socket, 0, until).await;
-    heard.is_broken = error.is_some();
-    if let Some(SocketError::TooLarge(limit)) = error {
+    let end = heard.read(&mut socket, 0, until, None).await;
+    heard.is_broken = matches!(end, End::Socket(_));
+    if let End::Socket(SocketError::TooLarge(limit)) = end {
         let text = format!("a message of more than {limit} bytes");
         host.note(
             Finding::of_data("frame/limit", METHOD, text).seen_by(command(host, Some(cursor))),
@@ -117,13 +151,14 @@ pub(crate) async fn after(host: &Host, cursor: i64, until: &Until) -> Heard {
 }
 
 impl Heard {
-    /// Reads until the end of the connection, which is returned, or the time to stop.
+    /// Reads until the end of the connection or the time to stop. `last` is the last number of earlier connections.
     async fn read(
         &mut self,
         socket: &mut Socket,
         connection: u32,
         until: &Until,
-    ) -> Option<SocketError> {
+        last: Option<i64>,
+    ) -> End {
         let mut deadline = until.deadline;
         loop {
             let is_reached = match (until.seq, self.ends) {
@@ -139,8 +174,8 @@ impl Heard {
             }
             let next = timeout_at(next_by, socket.next()).await;
             let frame = match next {
-                Err(_) => return None,
-                Ok(Err(error)) => return Some(error),
+                Err(_) => return End::Time,
+                Ok(Err(error)) => return End::Socket(error),
                 Ok(Ok(SocketMessage::Text(_))) => None,
                 Ok(Ok(SocketMessage::Binary(bytes))) => Some(bytes),
             };
@@ -148,6 +183,12 @@ impl Heard {
             if let Some(bytes) = &frame {
                 self.bytes += bytes.len();
                 let read = Frame::read(bytes, at_micros);
+                if let Some((seq, last)) = read.seq.zip(last)
+                    && seq <= last
+                    && self.is_new(bytes, last)
+                {
+                    return End::LowerNumber(seq, Arrival { frame, at_micros, connection });
+                }
                 if let Some(seq) = read.seq {
                     let (first, last) = self.ends.unwrap_or((seq, seq));
                     self.ends = Some((first, last.max(seq)));
@@ -156,14 +197,14 @@ impl Heard {
                     (FrameKind::Info, Some(name)) => self.infos.push(name),
                     (FrameKind::Error, Some(name)) => {
                         self.error = Some(name);
-                        return None;
+                        return End::Time;
                     }
                     _ => {}
                 }
             }
             self.arrivals.push(Arrival { frame, at_micros, connection });
             if self.is_full(until) {
-                return None;
+                return End::Time;
             }
         }
     }
@@ -172,13 +213,34 @@ impl Heard {
         self.arrivals.len() >= until.max_messages || self.bytes >= MAX_BYTES
     }
 
-    fn is_told_too_slow(&self) -> bool {
-        self.error.as_deref() == Some("ConsumerTooSlow")
+    /// Whether a frame was not heard before, and is no older than the event with the last number.
+    fn is_new(&self, bytes: &Bytes, last: i64) -> bool {
+        let heard = self.arrivals.iter().filter_map(|arrival| arrival.frame.as_ref());
+        let mut newest = None;
+        for known in heard {
+            if known == bytes {
+                return false;
+            }
+            if Frame::read(known, 0).seq == Some(last) {
+                newest = time_of(known);
+            }
+        }
+        time_of(bytes) >= newest
+    }
+
+    /// Forgets the events before a host began its numbers again.
+    fn begin_again(&mut self, seq: i64, first: Arrival) {
+        self.arrivals = vec![first];
+        self.ends = Some((seq, seq));
+    }
+
+    fn is_told(&self, name: &str) -> bool {
+        self.error.as_deref() == Some(name)
     }
 
     /// The error that ended a live stream.
     fn judge_error(&mut self, host: &Host) {
-        let is_told_too_slow = self.is_told_too_slow();
+        let is_told_too_slow = self.is_told(TOO_SLOW);
         let name = self.error.take().unwrap_or_default();
         let finding = if is_told_too_slow {
             let text = format!("{MAX_ENDS} times; every message was read as it arrived");
@@ -192,6 +254,19 @@ impl Heard {
             None => finding,
         });
     }
+}
+
+/// The time that an event states, in microseconds since 1970.
+fn time_of(bytes: &[u8]) -> Option<i64> {
+    let mut decoder = Decoder::new(event::Options::default());
+    let time = match decoder.decode(bytes).ok()? {
+        Event::Commit(commit) => commit.time,
+        Event::Sync(sync) => sync.time,
+        Event::Identity(identity) => identity.time,
+        Event::Account(account) => account.time,
+        _ => return None,
+    };
+    Some(Datetime::parse(time).ok()?.unix_micros())
 }
 
 /// The name of an `#info` or of an error.
@@ -246,6 +321,9 @@ pub(crate) fn command(host: &Host, cursor: Option<i64>) -> String {
         None => format!("wireproof follow --host {origin} --events 100"),
     }
 }
+
+const TOO_SLOW: &str = "ConsumerTooSlow";
+const FUTURE_CURSOR: &str = "FutureCursor";
 
 /// Ends of a live stream without an error, or with ConsumerTooSlow, until they are reported.
 const MAX_ENDS: u32 = 3;

@@ -351,3 +351,54 @@ fn a_host_that_is_away_is_not_accused() {
     network.faults().enable(Server::Pds(0), Fault::RequestUnavailable, FaultSchedule::times(2));
     assert_eq!(judged(&network, Server::Pds(0), &options()).verdict, "sound");
 }
+
+/// Restarts the first PDS, which numbers its next event with `seq` then.
+fn restart_with(network: &Simulation, seq: i64) {
+    network.stop_server(Server::Pds(0));
+    network.renumber(Server::Pds(0), seq);
+    network.start_server(Server::Pds(0)).unwrap();
+}
+
+#[test]
+fn a_host_that_begins_its_numbers_again_is_found_with_the_number_and_a_command() {
+    let rejecting = CursorPolicy::REFERENCE_PDS;
+    let accepting = CursorPolicy { rejects_future_cursor: false, ..rejecting };
+    for (policy, codes) in
+        [(rejecting, only("seq/reset")), (accepting, ["seq/reset", "cursor/future"].into())]
+    {
+        let mut before = 0;
+        let judgement = judged_while(Spec { pds_cursor_policy: policy, ..spec() }, |network| {
+            std::thread::sleep(Duration::from_millis(100));
+            before = network.last_seq(Server::Pds(0));
+            restart_with(network, 1);
+            // Until the judge has connected again, and after it.
+            for _ in 0..12 {
+                std::thread::sleep(Duration::from_millis(100));
+                network.write_commit_as(0);
+            }
+        });
+        assert_eq!(judgement.violations(), codes, "{judgement:#?}");
+        assert_eq!(judgement.verdict, "faulty");
+        let mut resets = judgement.findings.iter().filter(|found| found.code == "seq/reset");
+        let (Some(found), None) = (resets.next(), resets.next()) else { panic!("{judgement:#?}") };
+        assert!(found.seq.is_some_and(|seq| (1..before).contains(&seq)), "{found:?}");
+        let again = format!("--host {}", judgement.host);
+        assert!(found.command.contains(&again) && found.command.contains("--cursor"), "{found:?}");
+        assert!(judgement.stream.live > 3, "the new numbers are judged: {judgement:#?}");
+    }
+}
+
+#[test]
+fn a_host_that_restarts_with_its_numbers_or_skips_forward_is_not_accused() {
+    for skipped in [1, 2, 1_000_000] {
+        let judgement = judged_while(spec(), |network| {
+            restart_with(network, network.last_seq(Server::Pds(0)) + skipped);
+            for _ in 0..12 {
+                std::thread::sleep(Duration::from_millis(100));
+                network.write_commit_as(0);
+            }
+        });
+        assert_eq!(judgement.violations(), BTreeSet::new(), "{skipped}: {judgement:#?}");
+        assert_eq!(judgement.verdict, "sound", "{skipped}: {judgement:#?}");
+    }
+}

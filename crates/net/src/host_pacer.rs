@@ -3,7 +3,8 @@
 //! The rate starts at eight requests a second and doubles with every second of answers until the host is overloaded for
 //! the first time. From then on it grows by one request a second per second of answers. It is halved when the host
 //! rejects a request without saying until when, or answers too slowly. A limit that the host states itself
-//! (`Retry-After`, an exhausted window) is waited for exactly, and leaves the rate unchanged.
+//! (`Retry-After`, an exhausted window) is waited for exactly, and leaves the rate unchanged. If the host states in its answers
+//! how many requests its window has left, no more are sent.
 //!
 //! Slow start and additive increase work as in TCP congestion control: RFC 5681.
 
@@ -68,7 +69,7 @@ impl HostPacer {
         let turn = self.turn(host);
         let _turn = turn.lock().await;
         loop {
-            let limited = self.limiter.remaining(host);
+            let limited = self.limiter.remaining_with_taken(host);
             if limited > MAX_WAIT {
                 return Err(RateLimited(limited));
             }
@@ -77,6 +78,7 @@ impl HostPacer {
                 limited => limited,
             };
             if wait.is_zero() {
+                self.limiter.take(host);
                 return Ok(());
             }
             sleep(wait).await;
@@ -252,6 +254,29 @@ mod tests {
         pacer.record("a.test", Answer::Overloaded);
         let rate = pacer.lock().get_mut("a.test").map(|pace| pace.rate);
         assert_eq!(rate, Some(INITIAL_RATE / 2.0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_that_states_what_is_left_gets_no_request_beyond_it() {
+        let pacer = pacer();
+        let (mut ends, mut in_window, mut windows) = (Instant::now(), 30, 0);
+        for _ in 0..120 {
+            pacer.until_ready("a.test").await.unwrap();
+            if Instant::now() >= ends {
+                assert_eq!(in_window, 30, "all that the window before allowed");
+                (ends, in_window, windows) =
+                    (Instant::now() + Duration::from_secs(60), 0, windows + 1);
+            }
+            in_window += 1;
+            assert!(in_window <= 30, "and no more");
+            let mut headers = HeaderMap::new();
+            headers.insert("ratelimit-remaining", (30 - in_window).into());
+            let left = ends.duration_since(Instant::now()).as_secs_f64().ceil();
+            headers.insert("ratelimit-reset", (left as u64).into());
+            assert!(!pacer.limiter.record_response("a.test", 200, &headers));
+            pacer.record("a.test", Answer::InTime);
+        }
+        assert_eq!(windows, 4);
     }
 
     #[tokio::test(start_paused = true)]

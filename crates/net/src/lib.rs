@@ -93,6 +93,7 @@ pub mod rate_limit;
 pub mod reconnecting_socket;
 #[doc(hidden)]
 pub mod remote_text;
+mod request_budget;
 #[cfg(feature = "server")]
 pub mod server_places;
 #[cfg(feature = "system-dns")]

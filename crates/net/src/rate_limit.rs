@@ -1,8 +1,9 @@
 //! Rate limits of hosts: when a host may be asked again.
 //!
 //! A server rejects too many requests with status 429, or 503 with `Retry-After`, or announces its limit with
-//! `RateLimit-Remaining: 0` and `RateLimit-Reset`. A 503 without a time is an outage, which its caller retries. A [`RateLimiter`] remembers the delay per
-//! host, and everyone who shares it waits. A wait beyond its maximum is an error instead.
+//! `RateLimit-Remaining` and `RateLimit-Reset`. A 503 without a time is an outage, which its caller retries. A [`RateLimiter`] remembers the delay per
+//! host, and everyone who shares it waits. A wait beyond its maximum is an error instead. Callers that count their requests,
+//! as a [`HostPacer`](crate::host_pacer::HostPacer) does, wait before the host has to reject one.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,11 +14,13 @@ use tokio::time::Instant;
 use crate::DurationText;
 use crate::bounded_map::BoundedMap;
 use crate::hosts::BackoffOptions;
+use crate::request_budget::RequestBudgets;
 
 /// Remembers until when hosts must not be asked. Clones share their knowledge.
 #[derive(Clone, Debug)]
 pub struct RateLimiter {
     delays: Arc<Mutex<BoundedMap<Box<str>, HostDelay>>>,
+    budgets: RequestBudgets,
     max_wait: Duration,
 }
 
@@ -36,13 +39,14 @@ struct HostDelay {
 impl RateLimiter {
     /// A limiter that waits at most `max_wait`.
     pub fn new(max_wait: Duration) -> Self {
-        Self { delays: Arc::new(Mutex::new(BoundedMap::new(MAX_HOSTS))), max_wait }
+        let delays = Arc::new(Mutex::new(BoundedMap::new(MAX_HOSTS)));
+        Self { delays, budgets: RequestBudgets::default(), max_wait }
     }
 
     /// A limiter with the same knowledge of hosts that waits at most `max_wait`.
     #[must_use]
     pub fn with_max_wait(&self, max_wait: Duration) -> Self {
-        Self { delays: self.delays.clone(), max_wait }
+        Self { max_wait, ..self.clone() }
     }
 
     /// Waits until `host` may be asked, and returns how long that took.
@@ -70,10 +74,22 @@ impl RateLimiter {
         delays.peek(host).is_some_and(|of| of.rejections == 0 && of.until > Instant::now())
     }
 
+    /// How long `host` must not be asked, or allows no request beyond the ones that were [taken](Self::take).
+    pub(crate) fn remaining_with_taken(&self, host: &str) -> Duration {
+        self.remaining(host).max(self.budgets.remaining(host))
+    }
+
+    /// Counts a request that is about to be sent.
+    pub(crate) fn take(&self, host: &str) {
+        self.budgets.take(host);
+    }
+
     /// Records the limits on the next request in a response of `host`. Whether the response is a rejection for too many
     /// requests.
     pub fn record_response(&self, host: &str, status: u16, headers: &HeaderMap) -> bool {
-        let requested = requested_delay(may_reject(status), headers, SystemTime::now());
+        let now = SystemTime::now();
+        let requested = requested_delay(may_reject(status), headers, now);
+        self.budgets.note(host, stated_budget(headers, now));
         let is_rejection = status == 429 || (status == 503 && requested.is_some());
         let mut delays = self.delays();
         let known = delays.peek(host).copied();
@@ -118,33 +134,40 @@ fn may_reject(status: u16) -> bool {
 
 /// The delay that the headers of a response request.
 fn requested_delay(may_reject: bool, headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
-    let now = unix_seconds(now);
-    let is_exhausted = || text("ratelimit-remaining") == Some("0");
-    let retry_after = text("retry-after").filter(|_| may_reject);
-    let reset = || text("ratelimit-reset").filter(|_| may_reject || is_exhausted());
-    let seconds = match retry_after.and_then(|text| seconds_until(text, now)) {
-        Some(seconds) => seconds,
-        None => seconds_until(reset()?, now)?,
-    };
-    Some(Duration::from_secs(seconds))
-}
-
-/// Seconds from now, given as such, as a Unix time, or as an HTTP date.
-fn seconds_until(text: &str, now: u64) -> Option<u64> {
-    match text.parse::<u64>() {
-        Ok(time) if time >= MIN_UNIX_TIME => Some(time.saturating_sub(now)),
-        Ok(seconds) => Some(seconds),
-        Err(_) => {
-            let date = httpdate::parse_http_date(text).ok()?;
-            Some(unix_seconds(date).saturating_sub(now))
-        }
+    let is_exhausted = || text(headers, REMAINING) == Some("0");
+    let retry_after = text(headers, "retry-after").filter(|_| may_reject);
+    let reset = || text(headers, RESET).filter(|_| may_reject || is_exhausted());
+    match retry_after.and_then(|text| time_until(text, now)) {
+        Some(delay) => Some(delay),
+        None => time_until(reset()?, now),
     }
 }
 
-fn unix_seconds(time: SystemTime) -> u64 {
-    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+/// The requests that a host allows for a time, by the headers of a response.
+fn stated_budget(headers: &HeaderMap, now: SystemTime) -> Option<(u64, Duration)> {
+    let left = text(headers, REMAINING)?.parse().ok()?;
+    let time = time_until(text(headers, RESET)?, now)?;
+    Some((left, time.min(MAX_DELAY)))
 }
+
+fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim)
+}
+
+/// The time from now on, given as seconds, as a Unix time, or as an HTTP date. Servers leave out the fraction of a second, so a
+/// second that is named is over before the time is.
+fn time_until(text: &str, now: SystemTime) -> Option<Duration> {
+    let second = match text.parse::<u64>() {
+        Ok(second) if second >= MIN_UNIX_TIME => Duration::from_secs(second),
+        Ok(seconds) => return Some(Duration::from_secs(seconds)),
+        Err(_) => httpdate::parse_http_date(text).ok()?.duration_since(UNIX_EPOCH).ok()?,
+    };
+    let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Some(second.saturating_add(Duration::from_secs(1)).saturating_sub(now))
+}
+
+const REMAINING: &str = "ratelimit-remaining";
+const RESET: &str = "ratelimit-reset";
 
 /// Smaller numbers are durations: 1,000,000,000 seconds are 31 years.
 const MIN_UNIX_TIME: u64 = 1_000_000_000;
@@ -185,17 +208,17 @@ mod tests {
     }
 
     #[test]
-    fn seconds_unix_times_and_http_dates_are_accepted() {
+    fn seconds_unix_times_and_http_dates_to_their_end_are_accepted() {
         assert_eq!(requested(true, &[("retry-after", "7")]), Some(7));
-        assert_eq!(requested(true, &[("ratelimit-reset", "1800000009")]), Some(9));
-        assert_eq!(requested(true, &[("retry-after", "Fri, 15 Jan 2027 08:00:10 GMT")]), Some(10));
+        assert_eq!(requested(true, &[("ratelimit-reset", "1800000009")]), Some(10));
+        assert_eq!(requested(true, &[("retry-after", "Fri, 15 Jan 2027 08:00:10 GMT")]), Some(11));
         assert_eq!(requested(true, &[("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT")]), Some(0));
     }
 
     #[test]
     fn an_exhausted_limit_delays_before_a_rejection() {
         let left = |left| [("ratelimit-remaining", left), ("ratelimit-reset", "1800000005")];
-        assert_eq!(requested(false, &left("0")), Some(5));
+        assert_eq!(requested(false, &left("0")), Some(6));
         assert_eq!(requested(false, &left("1")), None);
         assert_eq!(requested(false, &[("retry-after", "7")]), None);
     }

@@ -11,6 +11,7 @@
 //! | [`firehose`] | the calibrated stream of `#commit` frames |
 //! | [`signed_commits`] | signed commit objects and their keys |
 //! | [`repository_corpus`] | a whole repository in one archive |
+//! | [`blob_account`] | an account with any number of blobs of one size |
 //! | [`sampled_repositories`] | repositories of many sizes and shapes, one at a time |
 //! | [`tree_records`] | records to insert into a tree and to look up |
 //! | [`hostile`] | malformed inputs, and unusual valid ones |
@@ -46,6 +47,7 @@
 #![forbid(unsafe_code)]
 
 pub mod account;
+pub mod blob_account;
 pub mod block;
 pub mod corpus;
 pub mod firehose;

@@ -52,7 +52,7 @@ mod writer;
 pub use database::{StoreError, StoreFault};
 pub use keys::StoredKey;
 pub use plc_mirror::{AppliedPage, MirrorTotals, PlcMirror, PlcMirrorReader, RefusedOperation};
-pub use plc_rows::MirroredOperation;
+pub use plc_rows::{MirrorRow, MirroredOperation};
 pub use reader::StateReader;
 pub use store::{Options, Store, StoreState};
 

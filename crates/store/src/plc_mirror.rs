@@ -26,7 +26,7 @@ use verify::plc::{
     AcceptedOperation, GrowingHistory, History, Options, PlcFault, PlcRejection, verify_audit_log,
 };
 
-use crate::checksum::Checksum;
+use crate::checksum::{Checksum, CoveredBytes};
 use crate::database::{StoreError, StoreFault};
 use crate::files::{self, StateFiles};
 use crate::sqlite_file::{self, FileFormat, MAX_CHECKED_BYTES};
@@ -442,17 +442,24 @@ impl<'r> RawOperation<'r> {
         self.sum() == self.checksum
     }
 
+    /// The stored checksum.
+    pub(crate) fn checksum(&self) -> i64 {
+        self.checksum
+    }
+
+    /// Begins a checksum of the row.
+    pub(crate) fn cover(&self, covered: &mut CoveredBytes) {
+        let covered = covered.begin("operation").bytes(self.did.as_bytes());
+        covered.number(self.number).number(self.seq);
+        covered.number(self.created_at_micros.cast_unsigned());
+        covered.number(u64::from(self.signer)).number(u64::from(self.nullified));
+        covered.bytes(self.cid.as_bytes()).bytes(self.json.as_bytes());
+    }
+
     fn sum(&self) -> i64 {
-        Checksum::of("operation")
-            .bytes(Some(self.did.as_bytes()))
-            .number(self.number)
-            .number(self.seq)
-            .number(self.created_at_micros.cast_unsigned())
-            .number(u64::from(self.signer))
-            .number(u64::from(self.nullified))
-            .bytes(Some(self.cid.as_bytes()))
-            .bytes(Some(self.json.as_bytes()))
-            .to_integer()
+        let mut covered = CoveredBytes::default();
+        self.cover(&mut covered);
+        covered.checksum()
     }
 }
 

@@ -4,6 +4,7 @@
 
 use rusqlite::types::ToSql;
 
+use crate::checksum::CoveredBytes;
 use crate::database::{StoreError, StoreFault};
 use crate::plc_mirror::{PlcMirrorReader, RawOperation};
 
@@ -104,42 +105,144 @@ impl PlcMirrorReader {
         newest.map_err(|error| StoreError::new(&self.path, StoreFault::from(error)))
     }
 
+    /// Calls `visit` for the operations of [`operations_after`](Self::operations_after), without a copy of them. What was visited counts
+    /// for nothing after an error.
+    ///
+    /// # Errors
+    /// If they cannot be read, or a row is damaged.
+    pub fn visit_after(
+        &self,
+        seq: u64,
+        count: usize,
+        visit: impl FnMut(&MirrorRow<'_>),
+    ) -> Result<(), StoreError> {
+        let seq = i64::try_from(seq).unwrap_or(i64::MAX);
+        let visited = self.visit(SELECT_AFTER_NUMBER, &[&seq, &limit(count)], visit);
+        visited.map_err(StoreError::at(&self.path))
+    }
+
     fn select(
         &self,
         statement: &str,
         values: &[&dyn ToSql],
     ) -> Result<Vec<MirroredOperation>, StoreError> {
-        self.try_select(statement, values).map_err(StoreError::at(&self.path))
+        let mut found = Vec::new();
+        let visited = self.visit(statement, values, |row| found.push(row.to_owned()));
+        visited.map_err(StoreError::at(&self.path))?;
+        Ok(found)
     }
 
-    fn try_select(
+    fn visit(
         &self,
         statement: &str,
         values: &[&dyn ToSql],
-    ) -> Result<Vec<MirroredOperation>, StoreFault> {
+        mut visit: impl FnMut(&MirrorRow<'_>),
+    ) -> Result<(), StoreFault> {
         let mut select = self.connection.prepare_cached(statement)?;
-        let (mut rows, mut found) = (select.query(values)?, Vec::new());
+        let (mut rows, mut check) = (select.query(values)?, Check::default());
         while let Some(row) = rows.next()? {
-            found.push(owned(&RawOperation::read(row)?)?);
+            let raw = RawOperation::read(row)?;
+            check.add(&raw)?;
+            visit(&MirrorRow {
+                did: raw.did,
+                number: raw.number,
+                seq: raw.seq,
+                created_at_micros: raw.created_at_micros,
+                nullified: raw.nullified,
+                cid: raw.cid,
+                json: raw.json,
+            });
         }
-        Ok(found)
+        check.finish()
     }
 }
 
-fn owned(raw: &RawOperation<'_>) -> Result<MirroredOperation, StoreFault> {
-    if !raw.is_intact() {
-        return Err(StoreFault::Damaged(format!("operation {} of {}", raw.number, raw.did)));
-    }
-    Ok(MirroredOperation {
-        did: raw.did.to_owned(),
-        number: raw.number,
-        seq: raw.seq,
-        created_at_micros: raw.created_at_micros,
-        nullified: raw.nullified,
-        cid: raw.cid.to_owned(),
-        json: raw.json.to_owned(),
-    })
+/// An operation of a mirror that is being read; its owned form is [`MirroredOperation`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MirrorRow<'r> {
+    /// The account.
+    pub did: &'r str,
+    /// Its place in the history of the account, from 0.
+    pub number: u64,
+    /// Its number in the directory.
+    pub seq: u64,
+    /// When the directory accepted it, in microseconds since 1970.
+    pub created_at_micros: i64,
+    /// Whether a later operation nullified it.
+    pub nullified: bool,
+    /// The text of its CID.
+    pub cid: &'r str,
+    /// Its JSON, with the text of the directory.
+    pub json: &'r str,
 }
+
+impl MirrorRow<'_> {
+    /// The same with copies.
+    pub fn to_owned(&self) -> MirroredOperation {
+        MirroredOperation {
+            did: self.did.to_owned(),
+            number: self.number,
+            seq: self.seq,
+            created_at_micros: self.created_at_micros,
+            nullified: self.nullified,
+            cid: self.cid.to_owned(),
+            json: self.json.to_owned(),
+        }
+    }
+}
+
+impl MirroredOperation {
+    /// The same without copies.
+    pub fn as_row(&self) -> MirrorRow<'_> {
+        MirrorRow {
+            did: &self.did,
+            number: self.number,
+            seq: self.seq,
+            created_at_micros: self.created_at_micros,
+            nullified: self.nullified,
+            cid: &self.cid,
+            json: &self.json,
+        }
+    }
+}
+
+/// The comparison of rows with their checksums, some rows at a time.
+#[derive(Default)]
+struct Check {
+    covered: [CoveredBytes; LANES],
+    /// The numbers in the directory, and the stored checksums.
+    rows: [(u64, i64); LANES],
+    waiting: usize,
+}
+
+impl Check {
+    fn add(&mut self, raw: &RawOperation<'_>) -> Result<(), StoreFault> {
+        raw.cover(&mut self.covered[self.waiting]);
+        self.rows[self.waiting] = (raw.seq, raw.checksum());
+        self.waiting += 1;
+        if self.waiting == LANES { self.finish() } else { Ok(()) }
+    }
+
+    /// Compares the rows that wait.
+    fn finish(&mut self) -> Result<(), StoreFault> {
+        let (waiting, mut sums) = (std::mem::take(&mut self.waiting), [0; LANES]);
+        if waiting == LANES {
+            sums = CoveredBytes::checksums(&self.covered);
+        } else {
+            let alone = self.covered.iter().take(waiting).map(CoveredBytes::checksum);
+            sums.iter_mut().zip(alone).for_each(|(sum, of_row)| *sum = of_row);
+        }
+        for ((seq, stored), sum) in self.rows.iter().zip(sums).take(waiting) {
+            if sum != *stored {
+                return Err(StoreFault::Damaged(format!("operation {seq} of the directory")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Number of rows whose checksums are computed in turn.
+const LANES: usize = 8;
 
 fn limit(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)

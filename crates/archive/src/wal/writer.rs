@@ -21,7 +21,8 @@ use crate::delta::now_ms;
 use crate::error::{ArchiveError, ArchiveFault};
 use crate::event::ArchivedEvent;
 use crate::ids::uuid;
-use crate::storage::{refuse_link, temporary_file};
+use crate::staged_file::temporary_file;
+use crate::storage::refuse_link;
 
 /// Options of a [`Wal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

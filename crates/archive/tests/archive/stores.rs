@@ -2,11 +2,14 @@
 //! Addresses, and the environment's settings for them.
 
 use std::fmt;
+use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use codec::Cid;
+use codec::cid::Codec;
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, StreamExt, TryStreamExt};
 use object_store::memory::InMemory;
@@ -14,7 +17,7 @@ use object_store::path::Path;
 use object_store::{
     CopyOptions, Error, GetOptions, GetRange, GetResult, GetResultPayload, ListResult,
     MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutMultipartOptions,
-    PutOptions, PutPayload, PutResult, Result,
+    PutOptions, PutPayload, PutResult, Result, UploadPart,
 };
 use sha2::Digest;
 use wireproof_archive::{
@@ -33,8 +36,54 @@ enum Fault {
     LosesAnswers,
     /// None but the age of all objects, in hours.
     Aged(u64),
+    /// None but the time of puts, whose bytes are counted.
+    Slow(&'static PutBytes),
     /// So many requests for an entry of a log find nothing, or lists leave it out.
     Forgets(&'static str, &'static AtomicU32),
+}
+
+/// The bytes of the puts under way, and the most so far.
+#[derive(Debug)]
+struct PutBytes {
+    now: AtomicU64,
+    peak: AtomicU64,
+}
+
+impl PutBytes {
+    /// Counts the bytes of a put that takes a while.
+    async fn count(&self, payload: &PutPayload) {
+        let bytes = payload.content_length() as u64;
+        let now = self.now.fetch_add(bytes, Relaxed) + bytes;
+        self.peak.fetch_max(now, Relaxed);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        self.now.fetch_sub(bytes, Relaxed);
+    }
+}
+
+#[derive(Debug)]
+struct SlowUpload {
+    upload: Box<dyn MultipartUpload>,
+    bytes: &'static PutBytes,
+}
+
+#[async_trait]
+impl MultipartUpload for SlowUpload {
+    fn put_part(&mut self, part: PutPayload) -> UploadPart {
+        let bytes = self.bytes;
+        let put = self.upload.put_part(part.clone());
+        Box::pin(async move {
+            bytes.count(&part).await;
+            put.await
+        })
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        self.upload.complete().await
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        self.upload.abort().await
+    }
 }
 
 #[derive(Debug)]
@@ -60,6 +109,9 @@ impl ObjectStore for FaultyStore {
         if let Fault::IgnoresConditions = self.fault {
             options.mode = PutMode::Overwrite;
         }
+        if let Fault::Slow(bytes) = self.fault {
+            bytes.count(&payload).await;
+        }
         let stored = self.objects.put_opts(path, payload, options).await?;
         match self.fault {
             Fault::LosesAnswers => {
@@ -74,7 +126,11 @@ impl ObjectStore for FaultyStore {
         path: &Path,
         options: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
-        self.objects.put_multipart_opts(path, options).await
+        let upload = self.objects.put_multipart_opts(path, options).await?;
+        Ok(match self.fault {
+            Fault::Slow(bytes) => Box::new(SlowUpload { upload, bytes }),
+            _ => upload,
+        })
     }
 
     async fn get_opts(&self, path: &Path, options: GetOptions) -> Result<GetResult> {
@@ -196,6 +252,25 @@ async fn a_row_of_a_ledger_whose_answer_is_lost_is_added_and_another_one_in_its_
     let other = PageRow { finished: 8, ..row.clone() };
     assert!(!ledger.add_page("https://pds.test", &other).await.unwrap());
     assert_eq!(ledger.pages("https://pds.test").await.unwrap(), [row]);
+}
+
+#[tokio::test]
+async fn uploads_of_many_blobs_at_a_time_hold_a_bounded_number_of_bytes() {
+    static BYTES: PutBytes = PutBytes { now: AtomicU64::new(0), peak: AtomicU64::new(0) };
+    let objects = Arc::<InMemory>::default();
+    let archive = archive(Fault::Slow(&BYTES), objects.clone());
+    let blobs = (0..8_u8).flat_map(|number| [(number, 20 << 20), (number, 3 << 20)]);
+    let puts = blobs.map(async |(number, len)| {
+        let mut file = archive.stage_blob().unwrap();
+        let content = vec![number; len];
+        file.write_all(&content).unwrap();
+        let cid = Cid::of(Codec::Raw, &content);
+        assert!(archive.put_blob(&cid, file).await.unwrap());
+        assert_eq!(archive.check_blob(&cid).await.unwrap(), Ok(len as u64));
+    });
+    futures_util::future::join_all(puts).await;
+    let peak = BYTES.peak.load(Relaxed);
+    assert!((16 << 20..=32 << 20).contains(&peak), "{peak} bytes");
 }
 
 #[tokio::test]

@@ -105,6 +105,8 @@ impl BlobFetch {
             hashes: options.hashes,
             max_account_bytes: options.max_account_bytes,
             places: Semaphore::new(options.concurrent_blobs.max(1).into()),
+            reads: Semaphore::new(MAX_READS),
+            names: Semaphore::new(MAX_NAMES as usize),
             archive,
             unsealed: AsyncMutex::default(),
             summary: Mutex::default(),
@@ -124,6 +126,10 @@ struct Run {
     max_account_bytes: u64,
     /// Places for blobs that are being fetched.
     places: Semaphore,
+    /// Places for what the archive has: the records of an account, or a blob that is hashed.
+    reads: Semaphore,
+    /// Places for named blobs, all of them for an account with more.
+    names: Semaphore,
     archive: Archive,
     /// Blobs that are stored, and whose rows are not.
     unsealed: AsyncMutex<Vec<StoredBlob>>,
@@ -141,6 +147,7 @@ struct FetchedAccount<'a> {
 
 impl Run {
     async fn accounts(self: Arc<Self>, accounts: Vec<DidBuf>) -> Result<(), Failure> {
+        self.archive.sweep_temporary_files()?;
         let hidden = self.archive.hide_list().await?;
         let all = if accounts.is_empty() { Some(self.archive.accounts().await?) } else { None };
         let dids = match all {
@@ -168,6 +175,8 @@ impl Run {
                 return Ok(());
             }
         };
+        let count = named.records.len().min(MAX_NAMES as usize) as u32;
+        let _names = self.names.acquire_many(count).await;
         let stored = self.archive.blobs_of(did.as_str()).await?;
         self.lock().blob_count += named.records.len() as u64;
         if named.has_more {
@@ -210,6 +219,7 @@ impl Run {
     /// The size of the content of a blob; `None` if it is to be fetched.
     async fn size(&self, cid: &Cid) -> Result<Option<u64>, Failure> {
         Ok(if self.hashes {
+            let _read = self.reads.acquire().await;
             self.archive.check_blob(cid).await?.ok()
         } else {
             self.archive.blob_size(cid).await?
@@ -236,6 +246,7 @@ impl Run {
 
     /// The same from the archive, on a thread of its own: it takes processor time.
     async fn stored_names(self: &Arc<Self>, did: Did<'_>) -> Result<Option<NamedBlobs>, Failure> {
+        let _read = self.reads.acquire().await;
         let (run, did, runtime) = (self.clone(), did.as_str().to_owned(), Handle::current());
         let named = spawn_blocking(move || runtime.block_on(named_blobs(&run.archive, &did)));
         Ok(named.await.map_err(crate::backfill_run::ended_early)??)
@@ -362,6 +373,12 @@ fn is_shown(hidden: &HideList, did: Did<'_>) -> bool {
 
 /// Accounts that are processed at a time.
 const MAX_ACCOUNTS: usize = 8;
+
+/// Reads of the archive at a time: each takes megabytes.
+const MAX_READS: usize = 2;
+
+/// Named blobs in memory, unless one account has more.
+const MAX_NAMES: u32 = 100_000;
 
 /// Blobs of one account that are fetched at a time.
 const MAX_OF_ACCOUNT: usize = 4;

@@ -129,7 +129,7 @@ fn report(news: &MirrorNews<'_>) {
         }
         MirrorNews::ExportBehind(seq) => (
             Level::Info,
-            format!("the stream skipped to {seq}, which the export does not have yet"),
+            format!("the export does not have {seq} yet, which the stream had or skipped to"),
         ),
         MirrorNews::LeftOut(count) => (
             Level::Warning,

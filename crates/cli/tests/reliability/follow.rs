@@ -28,6 +28,14 @@ pub(crate) fn restart_source(sim: &Simulation) -> bool {
     is_read
 }
 
+/// A line of the status of a process in bytes; `None` if it has ended.
+pub(crate) fn memory_of(pid: u32, name: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with(name))?;
+    let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kilobytes << 10)
+}
+
 /// A running command. Dropping it kills the process.
 pub(crate) struct Follow {
     child: Child,
@@ -126,13 +134,8 @@ impl Follow {
         self.memory("RssFile:")
     }
 
-    /// A line of the process's status in bytes.
     fn memory(&self, name: &str) -> u64 {
-        let path = format!("/proc/{}/status", self.pid());
-        let status = std::fs::read_to_string(path).expect("a process that runs");
-        let line = status.lines().find(|line| line.starts_with(name)).expect("a line of this name");
-        let kilobytes = line.split_whitespace().nth(1).and_then(|number| number.parse().ok());
-        kilobytes.map(|kilobytes: u64| kilobytes << 10).expect("a number")
+        memory_of(self.pid(), name).expect("a process that runs")
     }
 
     /// Kills the process, as a power cut would, and returns its lines.

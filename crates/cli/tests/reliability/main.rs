@@ -16,6 +16,7 @@
 //! | `memory` | waiting data is bounded in bytes, and so is an account's memory |
 //! | `memory_group` | fetched repositories fit a container, whose temporary files are in memory too |
 //! | `fetched_archives` | repositories that are received or wait stay within a bound, and lists without end delay no other |
+//! | `fetched_blobs` | blobs are stored once through kills, in bounded memory, as fast as limits of hosts allow and no faster |
 //! | `hostile_hosts` | no host can mute an account, or keep others from being resynced |
 //! | `resync_records` | the lines of commits and resyncs have every record |
 //! | `schemas` | lines follow the schema of their kind |
@@ -52,6 +53,7 @@ mod disconnects;
 mod false_claims;
 #[cfg(target_os = "linux")]
 mod fetched_archives;
+mod fetched_blobs;
 mod full_disk;
 mod hostile_hosts;
 mod kept_archives;

@@ -60,10 +60,21 @@ async fn follow(
     mirror: &TestMirror,
     rounds: usize,
 ) -> (MirrorCounts, Vec<String>) {
+    follow_until(sim, mirror, rounds, &[]).await
+}
+
+/// The same with faults that end after the changes.
+async fn follow_until(
+    sim: &Simulation,
+    mirror: &TestMirror,
+    rounds: usize,
+    faults: &[Fault],
+) -> (MirrorCounts, Vec<String>) {
     let (mut follower, stop) = (run(sim, mirror), StopSignal::new());
     let (mut reports, reader) = (Vec::new(), mirror.reader());
     let changes = async {
         change(sim, rounds).await;
+        faults.iter().for_each(|fault| sim.faults().disable(Server::Plc, *fault));
         let expected = whole(sim).await.reader().totals().unwrap().cursor;
         for _ in 0..2_000 {
             if reader.totals().unwrap().cursor >= expected {
@@ -140,6 +151,47 @@ async fn no_fault_of_a_stream_costs_an_operation() {
         assert_whole(&sim, &mirror).await;
         assert_eq!(sim.faults().unfired(), [], "{fault:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_and_streams_that_are_behind_each_other_lose_no_operation_and_store_none_twice() {
+    let seams = [
+        (Fault::PageBehind, Fault::Close),
+        (Fault::PageBehind, Fault::MissingSeq),
+        (Fault::StreamBehind, Fault::Close),
+        (Fault::StreamBehind, Fault::MissingSeq),
+    ];
+    for (behind, end) in seams {
+        for amount in [1, 4] {
+            let (sim, mirror) = (network(5), TestMirror::new());
+            let faults = sim.faults();
+            faults.enable(Server::Plc, behind, FaultSchedule::ALWAYS.with_amount(amount));
+            // Every one is a seam between a stream and pages, or makes the run compare them.
+            faults.enable(Server::Plc, end, FaultSchedule::times(6).every(7));
+            let (counts, _) = follow_until(&sim, &mirror, 60, &[behind, end]).await;
+            assert_whole(&sim, &mirror).await;
+            assert_eq!(counts.refused, 0, "{behind:?} by {amount}: none comes twice");
+            assert_eq!(sim.faults().unfired(), [], "{behind:?} by {amount}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_that_is_behind_the_mirror_for_a_while_has_lost_nothing() {
+    let (sim, mirror) = (network(5), TestMirror::new());
+    follow(&sim, &mirror, 10).await;
+    // Pages and the stream are of a server that is behind the one that was followed.
+    for (behind, times) in [(Fault::PageBehind, 3), (Fault::StreamBehind, 1)] {
+        sim.faults().enable(Server::Plc, behind, FaultSchedule::times(times).with_amount(25));
+    }
+    let (mut reports, mut again) = (Vec::new(), run(&sim, &mirror));
+    again.catch_up(&mut |news| reports.push(format!("{news:?}"))).await.unwrap();
+    assert!(reports.iter().any(|report| report.starts_with("ExportBehind")), "{reports:?}");
+    drop(again);
+    sim.faults().enable(Server::Plc, Fault::PageBehind, FaultSchedule::times(3).with_amount(25));
+    let (_, reports) = follow(&sim, &mirror, 10).await;
+    assert!(reports.iter().any(|report| report.contains("FutureCursor")), "{reports:?}");
+    assert_whole(&sim, &mirror).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

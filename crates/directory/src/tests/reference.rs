@@ -77,7 +77,7 @@ fn every_message_of_a_stream_is_the_reference_servers() {
         let operations = mirror.reader().operations_after(cursor, 1000).unwrap();
         let lines = operations.iter().map(|of| {
             let mut line = String::new();
-            push_streamed(of, &mut line);
+            push_streamed(&of.as_row(), &mut line);
             line
         });
         assert_eq!(lines.collect::<Vec<_>>(), messages);

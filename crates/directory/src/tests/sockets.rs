@@ -193,3 +193,36 @@ async fn streams_beyond_the_limit_of_an_address_get_a_status() {
     let error = tokio_tungstenite::connect_async(&url).await.unwrap_err();
     assert!(error.to_string().contains("503"), "{error}");
 }
+
+#[tokio::test]
+async fn answers_that_are_kept_are_those_of_the_mirror_after_new_operations() {
+    let whole = reference::mirror(1000);
+    let all = crate::Answer::to(&whole.reader(), "/export", Some("after=0")).unwrap();
+    let lines = parse_lines(&all.body);
+    let mirror = TestMirror::new();
+    mirror.apply(&lines[..1]);
+    let server = TestServer::start(&mirror, |_| {}).await;
+    let paths: Vec<String> = lines
+        .iter()
+        .flat_map(|line| {
+            ["", "/data", "/log", "/log/audit", "/log/last"]
+                .map(|view| format!("/{}{view}", line.did))
+        })
+        .collect();
+    let requests: Vec<(&str, &str, Option<&str>)> =
+        paths.iter().map(|path| ("GET", &**path, None)).collect();
+    for lines in lines[1..].chunks(9) {
+        mirror.apply(lines);
+        // New operations are looked for every 50 milliseconds.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let reader = mirror.reader();
+        for _ in 0..2 {
+            for (answer, path) in server.ask(&requests).await.iter().zip(&paths) {
+                let expected = crate::Answer::to(&reader, path, None).unwrap();
+                assert_eq!(answer.status().as_u16(), expected.status, "{path}");
+                assert_eq!(answer.body(), expected.body.as_bytes(), "{path}");
+                assert_eq!(header(answer, "content-type"), expected.content_type, "{path}");
+            }
+        }
+    }
+}

@@ -101,6 +101,7 @@ fn slow_host(network: &NetworkState, round: u64, number: u64) -> [NetworkEvent; 
         signing_key: account.key().did_key(),
         archive: Some(repository.export_car()),
         slow_host: Some(format!("host{}.slow.test", number % SLOW_HOSTS)),
+        ..GuestAccount::default()
     };
     network.guests().write().expect(UNPOISONED).insert(account.did().to_owned(), guest);
     [first, third].map(|commit| {

@@ -131,6 +131,17 @@ impl EventLog {
         self.length.send_replace(count);
     }
 
+    /// Numbers the next event with `seq`. A number that was given before begins the sequence again: earlier events are forgotten.
+    pub(super) fn renumber(&self, seq: i64) {
+        let mut state = self.state.write().expect(UNPOISONED);
+        if seq <= state.last_seq {
+            state.dropped = state.count();
+            state.retained.clear();
+            (state.last_dropped_seq, state.last_dropped_micros) = (None, None);
+        }
+        state.last_seq = seq - 1;
+    }
+
     /// The start of a reader with this cursor.
     pub(super) fn start(&self, cursor: Option<i64>, policy: CursorPolicy) -> Start {
         let state = self.state.read().expect(UNPOISONED);

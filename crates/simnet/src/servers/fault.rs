@@ -216,6 +216,10 @@ faults! {
     PlanOutdated "plan-outdated" Plan 0..=0,
     /// A plan names a segment twice.
     PlanOrder "plan-order" Plan 0..=0,
+    /// The pages of the export lack the amount of its newest operations.
+    PageBehind "page-behind" Export 1..=5,
+    /// A look of the stream of the export at new operations misses the amount of the newest ones.
+    StreamBehind "stream-behind" Export 1..=5,
     /// The directory returns the DID document of another account.
     WrongDocument "wrong-document" Document 0..=0,
     /// The directory returns a DID document with a key of another account.
@@ -249,6 +253,8 @@ pub enum InjectionPoint {
     Blob,
     /// A request for a DID document.
     Document,
+    /// A page of the export of the directory, or a look of its stream at new operations.
+    Export,
     /// A request for the DID of a handle.
     Handle,
     /// An account whose history becomes part of the archive of a Jetstream.
@@ -266,7 +272,7 @@ impl InjectionPoint {
             Self::Connection | Self::Request | Self::Upgrade | Self::Frame => true,
             Self::Event => matches!(server, Server::Pds(_) | Server::Relay(_)),
             Self::Repository | Self::Blob | Self::Handle => matches!(server, Server::Pds(_)),
-            Self::Document => server == Server::Plc,
+            Self::Document | Self::Export => server == Server::Plc,
             Self::History | Self::Segment | Self::Plan => matches!(server, Server::Jetstream(_)),
         }
     }

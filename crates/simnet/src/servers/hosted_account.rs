@@ -11,6 +11,7 @@ use codec::cid::Codec;
 
 use super::event::{EventKind, EventSubject, NetworkEvent};
 use crate::account::{Account, AccountHistory};
+use crate::blob_account::BlobAccount;
 use crate::block::archive;
 use crate::hostile;
 use crate::keys::{Curve, SigningKey};
@@ -376,13 +377,15 @@ pub(super) struct GuestAccount {
     pub(super) archive: Option<Vec<u8>>,
     /// The name of its host, which sends the archive slowly; `None` for the first PDS.
     pub(super) slow_host: Option<String>,
+    /// The account whose blobs it has.
+    pub(super) blobs: Option<Arc<BlobAccount>>,
 }
 
 impl GuestAccount {
     /// The account of a case.
     pub(super) fn of(case: &hostile::Case) -> Self {
         let archive = (case.kind == hostile::InputKind::Repo).then(|| case.bytes.clone());
-        Self { signing_key: case.signing_key.clone(), archive, slow_host: None }
+        Self { signing_key: case.signing_key.clone(), archive, ..Self::default() }
     }
 }
 

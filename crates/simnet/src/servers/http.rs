@@ -1,6 +1,5 @@
 //! HTTP requests and responses of the servers.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -11,6 +10,8 @@ use hyper::body::{Frame, Incoming};
 use hyper::header::{CONTENT_TYPE, DATE, HeaderName, HeaderValue, LOCATION};
 use hyper::{Request, Response, StatusCode};
 use serde_json::{Value, json};
+
+use super::request_limits::AnnouncedLimit;
 
 /// A request.
 pub(super) type HttpRequest = Request<Incoming>;
@@ -100,15 +101,41 @@ pub(super) fn dated(response: HttpResponse, micros: u64) -> HttpResponse {
 /// A 429 response with the rate limit headers that live servers send.
 pub(super) fn too_many_requests(retry_after_s: u64, now_s: u64) -> HttpResponse {
     let response = error(429, "RateLimitExceeded", "Rate Limit Exceeded").into_response();
-    let headers = BTreeMap::from([
-        ("retry-after", retry_after_s.to_string()),
-        ("ratelimit-limit", "3000".to_owned()),
-        ("ratelimit-remaining", "0".to_owned()),
-        ("ratelimit-reset", (now_s + retry_after_s).to_string()),
-        ("ratelimit-policy", "3000;w=300".to_owned()),
-    ]);
-    let named = headers.into_iter().map(|(name, value)| (HeaderName::from_static(name), value));
-    named.fold(response, |response, (name, value)| with_header(response, name, &value))
+    let response = with_named(response, "retry-after", &retry_after_s.to_string());
+    with_rate_headers(response, 3000, 0, now_s + retry_after_s, "3000;w=300")
+}
+
+/// A response that says what a limit leaves, as the reference PDS does: the time is in whole seconds, rounded down.
+pub(super) fn with_limit(
+    response: HttpResponse,
+    announced: &AnnouncedLimit,
+    now_micros: u64,
+) -> HttpResponse {
+    let AnnouncedLimit { limit, left, time } = announced;
+    let reset_s = (now_micros + time.as_micros() as u64) / 1_000_000;
+    let policy = format!("{};w={}", limit.requests, limit.window.as_secs());
+    with_rate_headers(response, limit.requests, *left, reset_s, &policy)
+}
+
+fn with_rate_headers(
+    response: HttpResponse,
+    limit: u32,
+    left: u32,
+    reset_s: u64,
+    policy: &str,
+) -> HttpResponse {
+    let headers = [
+        ("ratelimit-limit", limit.to_string()),
+        ("ratelimit-remaining", left.to_string()),
+        ("ratelimit-reset", reset_s.to_string()),
+        ("ratelimit-policy", policy.to_owned()),
+    ];
+    let named = headers.iter();
+    named.fold(response, |response, (name, value)| with_named(response, name, value))
+}
+
+fn with_named(response: HttpResponse, name: &'static str, value: &str) -> HttpResponse {
+    with_header(response, HeaderName::from_static(name), value)
 }
 
 /// The query parameters of a request.

@@ -167,7 +167,7 @@ impl ServerContext {
                     }
                     _ => context.response(request, &limit),
                 };
-                let response = context.with_rate_headers(response);
+                let response = context.with_rate_headers(context.with_limit(response));
                 let response = http::dated(response, context.network.now());
                 context.network.traffic.count_answer(context.server, response.status().as_u16());
                 tokio::time::sleep(delay).await;
@@ -181,6 +181,16 @@ impl ServerContext {
         tokio::select! {
             _ = connection => {}
             _ = closed.changed() => {}
+        }
+    }
+
+    /// An answer that says what the limit leaves, if that is announced.
+    fn with_limit(&self, response: HttpResponse) -> HttpResponse {
+        match self.network.request_limits.announced(self.server) {
+            Some(announced) if response.status() != 429 && response.status() != 101 => {
+                http::with_limit(response, &announced, now())
+            }
+            _ => response,
         }
     }
 

@@ -77,6 +77,7 @@ pub use hosted_account::AccountStatus;
 #[cfg(feature = "jetstream")]
 pub use jetstream::{V1_DICTIONARY_ID, V2_DICTIONARY_ID};
 pub use repository_host::{RepositoryHost, SentAnswers};
+pub use request_limits::RequestWindow;
 pub use simulation::{AccountInfo, ExpectedAccount, Simulation};
 pub use spec::{
     CursorPolicy, HostConditions, HostedArchive, Placement, Ports, RepositorySizes, RequestLimit,

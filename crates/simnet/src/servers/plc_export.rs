@@ -8,9 +8,11 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
+use super::fault::Fault;
 use super::http::{self, HttpRequest, HttpResponse, QueryParams};
 use super::network::{NetworkState, lock};
 use super::plc::operation;
+use super::spec::Server;
 use crate::time::datetime;
 
 /// The numbered operations.
@@ -73,6 +75,19 @@ impl ExportLog {
         }
     }
 
+    /// The entries after a number, without the newest ones if this fault is due.
+    fn entries_after(
+        &self,
+        after: u64,
+        network: &NetworkState,
+        behind: Fault,
+    ) -> impl Iterator<Item = &ExportEntry> {
+        let missing = network.faults.inject(Server::Plc, behind).unwrap_or(0);
+        let shown = self.entries.len().saturating_sub(missing as usize);
+        let first = self.entries.partition_point(|entry| entry.seq <= after).min(shown);
+        self.entries[first..shown].iter()
+    }
+
     fn push(&mut self, content: EntryContent) {
         let last = self.entries.last().map_or(0, |entry| entry.seq);
         // Transactions of the directory that fail use up numbers.
@@ -90,8 +105,7 @@ impl ExportLog {
 pub(super) fn lines_after(network: &NetworkState, after: u64, count: usize) -> Vec<(u64, String)> {
     let mut log = network.export.lock().expect(super::fault::UNPOISONED);
     log.update(network);
-    let first = log.entries.partition_point(|entry| entry.seq <= after);
-    let entries = log.entries[first..].iter().take(count);
+    let entries = log.entries_after(after, network, Fault::StreamBehind).take(count);
     entries.map(|entry| (entry.seq, line(network, entry).to_string())).collect()
 }
 
@@ -99,7 +113,8 @@ pub(super) fn lines_after(network: &NetworkState, after: u64, count: usize) -> V
 pub(super) fn stream_range(network: &NetworkState) -> (u64, u64) {
     let mut log = network.export.lock().expect(super::fault::UNPOISONED);
     log.update(network);
-    (log.stream_begins, log.entries.last().map_or(0, |entry| entry.seq))
+    let newest = log.entries_after(0, network, Fault::StreamBehind).last();
+    (log.stream_begins, newest.map_or(0, |entry| entry.seq))
 }
 
 /// The response to `/export`.
@@ -114,8 +129,8 @@ pub(super) fn response(network: &NetworkState, request: &HttpRequest) -> HttpRes
     };
     let mut log = network.export.lock().expect(super::fault::UNPOISONED);
     log.update(network);
-    let first = log.entries.partition_point(|entry| entry.seq <= after);
-    let page = log.entries[first..].iter().take(count.clamp(1, MAX_COUNT) as usize);
+    let entries = log.entries_after(after, network, Fault::PageBehind);
+    let page = entries.take(count.clamp(1, MAX_COUNT) as usize);
     let lines: Vec<String> = page.map(|entry| line(network, entry).to_string()).collect();
     http::bytes(200, "application/jsonlines", lines.join("\n"))
 }

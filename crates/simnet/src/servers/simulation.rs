@@ -21,8 +21,10 @@ use super::hosted_account::{AccountStatus, GuestAccount, HostedAccount, guest_ev
 use super::jetstream::SealedArchive;
 use super::listener::{Listener, ReservedPort};
 use super::network::{Addresses, NetworkState, lock};
+use super::request_limits::RequestWindow;
 use super::spec::{Server, Spec, WriteRate};
 use super::traffic::ServerTraffic;
+use crate::blob_account::BlobAccount;
 use crate::hostile;
 
 /// A running network; dropping it stops it.
@@ -150,6 +152,15 @@ impl Simulation {
             stopped.insert(Listener::open(runtime, &self.network, server, port)?);
         }
         Ok(())
+    }
+
+    /// Numbers the next event of a server with `seq`, as after a restart from another database. A number that was given before begins
+    /// the sequence again: the server forgets its earlier events, and readers of them should be disconnected.
+    ///
+    /// # Panics
+    /// If the server sends no events.
+    pub fn renumber(&self, server: Server, seq: i64) {
+        self.network.event_log(server).expect("a server with events").renumber(seq);
     }
 
     /// Enables the faults of the hosts, and serves the hostile repositories if a host has them.
@@ -331,6 +342,18 @@ impl Simulation {
         self.network.publish_all(0, guest_events(case, self.network.now()));
     }
 
+    /// Serves an account with its repository and its blobs on the first PDS from now on. It is not announced.
+    pub fn serve_blob_account(&self, account: BlobAccount) {
+        let guest = GuestAccount {
+            signing_key: account.signing_key(),
+            archive: Some(account.archive().to_vec()),
+            ..GuestAccount::default()
+        };
+        let did = account.did().to_owned();
+        let guest = GuestAccount { blobs: Some(account.into()), ..guest };
+        self.network.guests().write().expect(UNPOISONED).insert(did, guest);
+    }
+
     /// Runs an attack once, of this amount; [`Attack`] gives the unit of the amount. Every call uses other names.
     pub fn attack(&self, attack: Attack, amount: u64) {
         let round = self.network.attack_rounds.fetch_add(1, Ordering::Relaxed);
@@ -406,6 +429,11 @@ impl Simulation {
     /// The requests and answers of a server.
     pub fn server_traffic(&self, server: Server) -> ServerTraffic {
         self.network.traffic.of(server)
+    }
+
+    /// The requests to a server in the windows of its limit so far.
+    pub fn request_windows(&self, server: Server) -> Vec<RequestWindow> {
+        self.network.request_limits.windows(server)
     }
 
     /// The number of frames sent by all servers.

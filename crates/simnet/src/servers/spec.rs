@@ -48,6 +48,8 @@ pub struct Spec {
     pub ping_interval: Duration,
     /// The limit on requests to every PDS, beyond which it answers 429 until the next window. `None` for no limit.
     pub request_limit: Option<RequestLimit>,
+    /// Whether PDSs with a limit say in every answer how many requests it leaves, and until when, as the reference PDS does.
+    pub announces_limit: bool,
     /// The hosted archives of the Jetstreams.
     pub archive: HostedArchive,
 }
@@ -134,6 +136,7 @@ impl Default for Spec {
             relay_cursor_policy: CursorPolicy::SPECIFIED,
             ping_interval: Duration::from_secs(30),
             request_limit: None,
+            announces_limit: false,
             archive: HostedArchive::default(),
         }
     }

@@ -17,6 +17,7 @@ use super::http::{self, HttpRequest, HttpResponse, QueryParams, XrpcError, error
 use super::network::{NetworkState, lock};
 use super::odd_list;
 use super::spec::Server;
+use crate::blob_account::BlobAccount;
 use crate::time::DAY_MICROS;
 
 /// The response of a PDS.
@@ -274,6 +275,11 @@ impl Endpoints<'_> {
         Some((guest.archive.clone()?.into(), guest.slow_host.is_some()))
     }
 
+    /// The account of a guest with blobs.
+    fn guest_blobs(&self, did: &str) -> Option<Arc<BlobAccount>> {
+        self.network.guests().read().expect(UNPOISONED).get(did)?.blobs.clone()
+    }
+
     fn repository_elsewhere(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
         let did = query.required("did")?;
         let host = if self.guest_archive(did).is_some() {
@@ -324,8 +330,10 @@ impl Endpoints<'_> {
     fn blob(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
         let cid = query.required("cid")?.parse::<Cid>();
         let cid = cid.map_err(|_| error(400, "InvalidRequest", "cid must be a CID"))?;
-        let account = self.find(query)?;
-        let found = active(lock(&account))?.repository.get().blob(&cid);
+        let found = match self.guest_blobs(query.required("did")?) {
+            Some(guest) => guest.blob(&cid),
+            None => active(lock(&*self.find(query)?))?.repository.get().blob(&cid),
+        };
         let is_injected = |fault| self.network.faults.inject(self.server, fault).is_some();
         let found = found.filter(|_| !is_injected(Fault::WithheldBlob));
         let mut content = found.ok_or_else(|| error(400, "BlobNotFound", "Blob not found"))?;
