@@ -100,9 +100,8 @@ fn way(row: &Row, peer: &Row, label: &str) -> Tag {
     let is_slower = row.median() < peer.median();
     let times = ratio_to(row, peer).unwrap_or_default();
     let (number, name) = times.split_once(' ').unwrap_or((&times, ""));
-    let class = if is_slower { "figure lost" } else { "figure" };
-    tag("p")
-        .class(class)
+    let paragraph = if is_slower { tag("p").class("lost") } else { tag("p") };
+    paragraph
         .with(tag("strong").text(number))
         .text(" ")
         .with(tag("b").text(name))

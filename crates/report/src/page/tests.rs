@@ -175,7 +175,7 @@ fn work_at_which_another_peer_is_faster_is_named_on_top() {
     results::terminal::sort(&mut results.rows);
     let page = page(&[results], &Options::default()).unwrap();
     assert!(page.contains("Slower than another peer, one at a time: decode verified"));
-    assert!(page.contains("class=\"figure lost\""));
+    assert!(page.contains("class=\"lost\"><strong>"));
     assert!(!seen(&everything()).contains("Slower than another peer, one at a time: decode"));
 }
 
