@@ -1,7 +1,7 @@
 //! Answers on accounts, kept as they are sent until the mirror has a new operation of the account.
 //!
 //! An answer is kept only if no operation was seen while it was made, so that none is older than the last look for new
-//! operations. The bytes are bounded; what was not asked for longest goes first.
+//! operations. The bytes are bounded; the answers that were not asked for longest are dropped first.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -80,7 +80,7 @@ impl Recipient {
         count + rest.iter().take_while(|item| is_inside(item)).count()
     }
 
-    /// Stores what was taken and is not stored yet.
+    /// Stores the labels that were taken and are not stored yet.
     pub(crate) fn finish(&mut self) -> Result<(), Failure> {
         match self {
             Self::Store(store) => store.finish(),

@@ -175,7 +175,7 @@ async fn labels_are_stored_as_they_were_received_and_proved_again() {
     for row in 0..rows.num_rows() {
         let received = &labels[seqs.value(row) as usize - 1];
         let stored = bytes("label").is_valid(row).then(|| bytes("label").value(row));
-        // Only what the columns do not give is stored as bytes.
+        // Bytes are stored only if the columns do not give them.
         let keeps_bytes = [3, 7, 9].contains(&received.seq);
         assert_eq!(stored, keeps_bytes.then_some(&received.bytes[..]), "{}", received.seq);
         assert_eq!(text("verdict").value(row), received.verdict);

@@ -139,7 +139,7 @@ fn after_kills_an_archive_has_each_label_once_and_proves_it() {
         }
         let mut run = scene.follow(&[]).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(scene.random.between(50, 1_500)));
-        // A run that is asked to end stores what it has.
+        // A run that is asked to end stores its labels first.
         if round % 2 == 0 {
             terminate(&run);
             std::thread::sleep(Duration::from_millis(scene.random.between(0, 120)));

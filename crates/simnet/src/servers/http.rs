@@ -105,7 +105,7 @@ pub(super) fn too_many_requests(retry_after_s: u64, now_s: u64) -> HttpResponse 
     with_rate_headers(response, 3000, 0, now_s + retry_after_s, "3000;w=300")
 }
 
-/// A response that says what a limit leaves, as the reference PDS does: the time is in whole seconds, rounded down.
+/// A response that says how many requests a limit leaves, as the reference PDS does: the time is in whole seconds, rounded down.
 pub(super) fn with_limit(
     response: HttpResponse,
     announced: &AnnouncedLimit,

@@ -184,7 +184,7 @@ impl ServerContext {
         }
     }
 
-    /// An answer that says what the limit leaves, if that is announced.
+    /// An answer that says how many requests the limit leaves, if the server announces that.
     fn with_limit(&self, response: HttpResponse) -> HttpResponse {
         match self.network.request_limits.announced(self.server) {
             Some(announced) if response.status() != 429 && response.status() != 101 => {

@@ -12,7 +12,7 @@ use super::spec::{RequestLimit, Server, Spec};
 pub(super) struct RequestLimits {
     limits: BTreeMap<Server, HostLimit>,
     windows: Mutex<BTreeMap<Server, Windows>>,
-    /// Whether all answers say what is left.
+    /// Whether all answers say how many requests are left.
     is_announced: bool,
 }
 
