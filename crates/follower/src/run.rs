@@ -511,7 +511,7 @@ fn set_limits(options: &mut firehose::Options, args: &FollowArgs) {
 }
 
 /// Identities in memory: more for lookups in progress. The state file has the key and the host of every account.
-const IDENTITIES: usize = 16 << 10;
+const IDENTITIES: usize = 4 << 10;
 
 /// Maximum number of hosts that are added to a run, and have a name in it.
 pub const MAX_ADDED_HOSTS: usize = 16 << 10;

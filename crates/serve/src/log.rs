@@ -23,14 +23,14 @@ pub struct Window {
     pub max_bytes: u64,
     /// Maximum age. Default: 72 hours.
     pub max_age: Duration,
-    /// Size in bytes of the newest events, which stay in memory. Default: 8 MiB.
+    /// Size in bytes of the newest events, which stay in memory. Default: 4 MiB.
     pub memory_bytes: usize,
 }
 
 impl Default for Window {
     fn default() -> Self {
         let max_age = Duration::from_secs(72 * 3_600);
-        Self { max_bytes: 64 << 30, max_age, memory_bytes: 8 << 20 }
+        Self { max_bytes: 64 << 30, max_age, memory_bytes: 4 << 20 }
     }
 }
 
