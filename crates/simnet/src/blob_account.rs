@@ -1,6 +1,8 @@
-//! An account whose records name any number of blobs of one size. The contents of blobs are made when they are asked for.
+//! An account with a repository and blobs: any repository and what its host sends for each blob, right or wrong, or a generated one
+//! whose records name any number of blobs of one size.
 //!
-//! A blob is zeros and 32 bytes of its own, so that the hashes of large ones share the work of the zeros.
+//! A generated blob is zeros and 32 bytes of its own, so that the hashes of large ones share the work of the zeros. It is made when
+//! it is asked for.
 //!
 //! ```
 //! use wireproof_simnet::blob_account::{BlobAccount, Spec};
@@ -48,13 +50,32 @@ impl Default for Spec {
 /// An account with its repository and its blobs.
 #[derive(Debug)]
 pub struct BlobAccount {
-    account: Account,
+    did: String,
+    /// The key that signs its commit, as a `did:key`.
+    signing_key: String,
     archive: Vec<u8>,
-    blobs: HashMap<Cid, [u8; TAIL_LEN]>,
-    zeros: usize,
+    blobs: Blobs,
+}
+
+#[derive(Debug)]
+enum Blobs {
+    /// The same number of zeros, and then these bytes.
+    Generated { zeros: usize, tails: HashMap<Cid, [u8; TAIL_LEN]> },
+    /// What the host sends.
+    Sent(HashMap<Cid, Vec<u8>>),
 }
 
 impl BlobAccount {
+    /// An account with this repository, signed by this `did:key`, whose host sends these bytes for these CIDs, and has no other blob.
+    pub fn new(
+        did: String,
+        signing_key: String,
+        archive: Vec<u8>,
+        sent: HashMap<Cid, Vec<u8>>,
+    ) -> Self {
+        Self { did, signing_key, archive, blobs: Blobs::Sent(sent) }
+    }
+
     /// The account of this specification.
     ///
     /// # Panics
@@ -77,17 +98,22 @@ impl BlobAccount {
             })
             .collect();
         let archive = archive(&account, &named, spec.blob_len);
-        Self { account, archive, blobs: named.into_iter().collect(), zeros }
+        Self {
+            did: account.did().to_owned(),
+            signing_key: account.key().did_key(),
+            archive,
+            blobs: Blobs::Generated { zeros, tails: named.into_iter().collect() },
+        }
     }
 
     /// The DID.
     pub fn did(&self) -> &str {
-        self.account.did()
+        &self.did
     }
 
     /// The key that signs its commit, as a `did:key`.
-    pub fn signing_key(&self) -> String {
-        self.account.key().did_key()
+    pub fn signing_key(&self) -> &str {
+        &self.signing_key
     }
 
     /// The whole repository.
@@ -97,15 +123,23 @@ impl BlobAccount {
 
     /// The CIDs of its blobs.
     pub fn cids(&self) -> impl Iterator<Item = &Cid> {
-        self.blobs.keys()
+        let (generated, sent) = match &self.blobs {
+            Blobs::Generated { tails, .. } => (Some(tails.keys()), None),
+            Blobs::Sent(sent) => (None, Some(sent.keys())),
+        };
+        generated.into_iter().flatten().chain(sent.into_iter().flatten())
     }
 
-    /// The content of a blob.
+    /// What its host sends for a blob.
     pub fn blob(&self, cid: &Cid) -> Option<Vec<u8>> {
-        let tail = self.blobs.get(cid)?;
-        let mut content = vec![0; self.zeros];
-        content.extend_from_slice(tail);
-        Some(content)
+        match &self.blobs {
+            Blobs::Generated { zeros, tails } => {
+                let mut content = vec![0; *zeros];
+                content.extend_from_slice(tails.get(cid)?);
+                Some(content)
+            }
+            Blobs::Sent(sent) => sent.get(cid).cloned(),
+        }
     }
 }
 
@@ -116,19 +150,25 @@ fn archive(account: &Account, named: &[(Cid, [u8; TAIL_LEN])], blob_len: usize) 
         let path = RecordPath { collection: Collection::Post, tid };
         (path.to_key(), post(path, blobs, blob_len))
     });
-    let mut posts: Vec<(String, Block)> = posts.collect();
-    posts.sort_by(|(one, _), (other, _)| one.cmp(other));
-    let entry = |(key, post): &(String, Block)| TreeEntry { key: (**key).into(), value: post.cid };
-    let tree = Tree::new(posts.iter().map(entry).collect());
+    archive_of_records(account, posts.collect())
+}
+
+/// The archive of a repository with these records, by path, of an account at the start of the stream.
+pub fn archive_of_records(account: &Account, mut records: Vec<(String, Block)>) -> Vec<u8> {
+    records.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let entry =
+        |(key, record): &(String, Block)| TreeEntry { key: (**key).into(), value: record.cid };
+    let tree = Tree::new(records.iter().map(entry).collect());
     let rev = account.tid(START_MICROS);
     let head = repository::sign(account.did(), account.key(), rev, tree.root());
-    let posts: HashMap<&Cid, &Block> = posts.iter().map(|(_, post)| (&post.cid, post)).collect();
+    let records: HashMap<&Cid, &Block> =
+        records.iter().map(|(_, record)| (&record.cid, record)).collect();
     let mut car = car::Writer::new(Vec::new(), &[head.cid]).expect(IN_MEMORY);
     car.block(&head.cid, &head.data).expect(IN_MEMORY);
     tree.walk(&mut |item| match item {
         TreeItem::Node(node) => car.block(&node.cid, &node.data).expect(IN_MEMORY),
         TreeItem::Record(entry) => {
-            car.block(&entry.value, &posts[&entry.value].data).expect(IN_MEMORY);
+            car.block(&entry.value, &records[&entry.value].data).expect(IN_MEMORY);
         }
     });
     car.into_inner()

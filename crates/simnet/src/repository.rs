@@ -222,11 +222,16 @@ impl Repository {
 
     /// The content of a blob that one of the records names, of an account that has blobs.
     pub fn blob(&self, cid: &Cid) -> Option<Vec<u8>> {
+        self.blobs().find(|(of, _)| of == cid).map(|(_, content)| content)
+    }
+
+    /// The blobs that the records name, of an account that has blobs, with their contents.
+    pub fn blobs(&self) -> impl Iterator<Item = (Cid, Vec<u8>)> {
         let contents = self.paths.values().flat_map(|path| {
             let version = self.versions.get(path).copied().unwrap_or(0);
             self.account.write_blobs(*path, version).1
         });
-        contents.into_iter().find(|content| Cid::of(Codec::Raw, content) == *cid)
+        contents.map(|content| (Cid::of(Codec::Raw, &content), content))
     }
 }
 

@@ -37,7 +37,7 @@ impl Scene {
             dids.push(account.did().to_owned());
             names.extend(account.cids().map(|cid| cid.to_string()));
             count += account.cids().count() as u64;
-            sim.serve_blob_account(account);
+            sim.serve_blob_account(0, account);
         }
         Self { sim, folder, dids, names, count }
     }

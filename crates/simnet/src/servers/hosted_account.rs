@@ -367,7 +367,7 @@ fn block(repository: &Repository, cid: &Cid) -> Option<Vec<u8>> {
     Some(repository.record(&entry.key))
 }
 
-/// An account of a hostile case or an attack, hosted by the first PDS. Its DID is not derived from operations, so the
+/// An account of a hostile case or an attack, or with given blobs. Its DID is not derived from operations, so the
 /// directory has a document of it but no log.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GuestAccount {
@@ -375,7 +375,9 @@ pub(super) struct GuestAccount {
     pub(super) signing_key: String,
     /// The repository archive of the case, if it is one.
     pub(super) archive: Option<Vec<u8>>,
-    /// The name of its host, which sends the archive slowly; `None` for the first PDS.
+    /// The number of its PDS.
+    pub(super) pds: usize,
+    /// Another name of its PDS, under which it sends the archive slowly.
     pub(super) slow_host: Option<String>,
     /// The account whose blobs it has.
     pub(super) blobs: Option<Arc<BlobAccount>>,

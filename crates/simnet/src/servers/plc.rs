@@ -48,7 +48,7 @@ fn guest_response(network: &NetworkState, did: &str, what: &str) -> HttpResponse
     let guests = network.guests().read().expect(UNPOISONED);
     match guests.get(did).filter(|_| what.is_empty()) {
         Some(guest) => {
-            let port = network.addresses.0[&Server::Pds(0)];
+            let port = network.addresses.0[&Server::Pds(guest.pds)];
             let name = guest.slow_host.as_deref().unwrap_or("localhost");
             let endpoint = format!("http://{name}:{port}");
             document_response(&guest_document(did, &guest.signing_key, &endpoint))

@@ -342,11 +342,12 @@ impl Simulation {
         self.network.publish_all(0, guest_events(case, self.network.now()));
     }
 
-    /// Serves an account with its repository and its blobs on the first PDS from now on. It is not announced.
-    pub fn serve_blob_account(&self, account: BlobAccount) {
+    /// Serves an account with its repository and its blobs on the PDS of this number from now on. It is not announced.
+    pub fn serve_blob_account(&self, pds: usize, account: BlobAccount) {
         let guest = GuestAccount {
-            signing_key: account.signing_key(),
+            signing_key: account.signing_key().to_owned(),
             archive: Some(account.archive().to_vec()),
+            pds,
             ..GuestAccount::default()
         };
         let did = account.did().to_owned();

@@ -109,6 +109,7 @@ fn method_response(
         (Server::Pds(_), "com.atproto.sync.getRecord") => endpoints.record(query),
         (Server::Pds(_), "com.atproto.sync.getBlocks") => endpoints.blocks(query),
         (Server::Pds(_), "com.atproto.sync.getBlob") => endpoints.blob(query),
+        (Server::Pds(_), "com.atproto.sync.listBlobs") => endpoints.list_blobs(query),
         (Server::Relay(_), "com.atproto.sync.getRepo") => endpoints.repository_elsewhere(query),
         (Server::Relay(_), "com.atproto.sync.listReposByCollection") => {
             endpoints.list_by_collection(query)
@@ -167,8 +168,8 @@ impl Endpoints<'_> {
         let (mut repos, cursor) = self.page(query.offset()?, limit, |number| {
             self.network.listed_account(number).map(list_entry)
         });
-        if cursor.is_none() && self.server == Server::Pds(0) {
-            repos.extend(self.listed_guests());
+        if let (None, Server::Pds(pds)) = (cursor, self.server) {
+            repos.extend(self.listed_guests(pds));
         }
         Ok(self.list("repos", repos, cursor))
     }
@@ -204,12 +205,12 @@ impl Endpoints<'_> {
         if injected(Fault::ListStuck).is_some() { Some(0) } else { cursor }
     }
 
-    /// The guests that have a repository; the host's statements about it fit no repository.
-    fn listed_guests(&self) -> Vec<Value> {
+    /// The guests of a PDS that have a repository; the host's statements about it fit no repository.
+    fn listed_guests(&self, pds: usize) -> Vec<Value> {
         let guests = self.network.guests().read().expect(UNPOISONED);
         let mut dids: Vec<&String> = guests
             .iter()
-            .filter(|(_, guest)| guest.archive.is_some())
+            .filter(|(_, guest)| guest.pds == pds && guest.archive.is_some())
             .map(|(did, _)| did)
             .collect();
         dids.sort();
@@ -275,6 +276,12 @@ impl Endpoints<'_> {
         Some((guest.archive.clone()?.into(), guest.slow_host.is_some()))
     }
 
+    /// The number of the PDS of a guest with a repository.
+    fn guest_pds(&self, did: &str) -> Option<usize> {
+        let guests = self.network.guests().read().expect(UNPOISONED);
+        guests.get(did).filter(|guest| guest.archive.is_some()).map(|guest| guest.pds)
+    }
+
     /// The account of a guest with blobs.
     fn guest_blobs(&self, did: &str) -> Option<Arc<BlobAccount>> {
         self.network.guests().read().expect(UNPOISONED).get(did)?.blobs.clone()
@@ -282,11 +289,9 @@ impl Endpoints<'_> {
 
     fn repository_elsewhere(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
         let did = query.required("did")?;
-        let host = if self.guest_archive(did).is_some() {
-            0
-        } else {
-            let account = self.find(query)?;
-            active(lock(&account))?.host
+        let host = match self.guest_pds(did) {
+            Some(pds) => pds,
+            None => active(lock(&*self.find(query)?))?.host,
         };
         let host = self.network.addresses.url(Server::Pds(host));
         Ok(http::redirect(&format!("{host}/xrpc/com.atproto.sync.getRepo?did={did}")))
@@ -344,6 +349,23 @@ impl Endpoints<'_> {
             return Ok(archive_stream::cut_response(content));
         }
         Ok(http::bytes(200, archive_stream::BLOB, content))
+    }
+
+    fn list_blobs(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
+        let (start, limit) = (query.offset()?, query.limit(500, 1000)?);
+        let mut cids: Vec<Cid> = match self.guest_blobs(query.required("did")?) {
+            Some(guest) => guest.cids().copied().collect(),
+            None => {
+                let account = self.find(query)?;
+                let account = active(lock(&account))?;
+                account.repository.get().blobs().map(|(cid, _)| cid).collect()
+            }
+        };
+        cids.sort_unstable();
+        cids.dedup();
+        let next = (start.saturating_add(limit) < cids.len()).then_some(start + limit);
+        let page = cids.iter().skip(start).take(limit).map(|cid| json!(cid.to_string())).collect();
+        Ok(self.list("cids", page, next))
     }
 
     fn hosts(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
