@@ -18,7 +18,7 @@ use crate::archive_space::{ArchiveFile, ArchiveSpace, ArchiveWriter, SlotTurn, i
 use crate::bounded_map::BoundedMap;
 use crate::concurrency::{ConcurrencyLimit, Permit};
 use crate::host_pacer::{Answer, HostPacer};
-use crate::http::{Coding, Limits, authority};
+use crate::http::{Coding, HttpFault, Limits, authority};
 use crate::part_turn::{MAX_LIMITED_PARTS, PartTurn};
 
 /// A client that keeps to the limits of every host: see [`host_pacer`](crate::host_pacer). A limit that a host names is
@@ -372,14 +372,18 @@ impl PacedClient {
         let is_limited = is_limit && self.pacer.is_limited(host);
         let answer = match error {
             _ if is_limited => Answer::Limited,
-            Some(error) if is_limit || matches!(error.fault, XrpcFault::Http(_)) => {
-                Answer::Overloaded
-            }
+            Some(error) if is_limit || is_overload(&error.fault) => Answer::Overloaded,
             _ => Answer::InTime,
         };
         self.pacer.record(host, answer);
         is_limited
     }
+}
+
+/// Whether the host did not answer as fast as it was asked. An answer that is too large, or that must not be asked for, says nothing of that.
+fn is_overload(fault: &XrpcFault) -> bool {
+    let XrpcFault::Http(fault) = fault else { return false };
+    !matches!(fault, HttpFault::TooLarge(_) | HttpFault::Egress(_))
 }
 
 fn remote_error<T>(fetched: &Result<T, FetchError>) -> Option<&XrpcError> {
@@ -483,5 +487,25 @@ mod tests {
         let first = sent.iter().filter(|at| **at < answered + Duration::from_secs(1)).count();
         // A second's tokens, and the tokens of a full bucket.
         assert!((8..=12).contains(&first), "{first}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_that_is_silent_is_asked_more_slowly_and_one_whose_answer_is_too_large_is_not() {
+        let options = PaceOptions { max_rate: 8.0, ..PaceOptions::default() };
+        for (fault, seconds) in
+            [(HttpFault::TooLarge(1_000), 4), (HttpFault::Idle(Duration::from_secs(30)), 8)]
+        {
+            let paced = paced(&options);
+            let error = XrpcError::new("a.test", "getBlob", XrpcFault::Http(fault));
+            drop(paced.turn("a.test").await);
+            paced.record("a.test", Some(&error));
+            let started = Instant::now();
+            // The first ones find a bucket that is nearly full.
+            for _ in 0..36 {
+                drop(paced.turn("a.test").await);
+            }
+            let elapsed = started.elapsed().as_secs_f64();
+            assert_eq!(elapsed.round(), f64::from(seconds), "{error}");
+        }
     }
 }
