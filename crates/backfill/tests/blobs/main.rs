@@ -1,5 +1,7 @@
 //! The blobs of a simulated network's accounts, fetched into an archive and checked.
 
+mod made;
+
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
