@@ -91,6 +91,7 @@ struct SelectedArgs {
 }
 
 pub(crate) fn run(command: &BlobsCommand, output: Output) -> Result<(), Failure> {
+    follower::keep_memory_small();
     match command {
         BlobsCommand::Fetch(args) => fetch(args, output),
         BlobsCommand::Missing(args) => check(&args.selected, false, output),

@@ -617,8 +617,8 @@ const WAL: &str = "wal";
 /// Size of a part of an upload or a download: it takes a request of 30 s at 280 KiB/s.
 const PART_BYTES: usize = 8 << 20;
 
-/// Parts of an upload that are under way at a time: with the one that is being read, 32 MiB.
-const MAX_PARTS: usize = 3;
+/// Parts of an upload that are under way at a time: with the one that is being read, 24 MiB.
+const MAX_PARTS: usize = 2;
 
 /// Attempts at a request that the client does not repeat by itself.
 const MAX_ATTEMPTS: u32 = 3;

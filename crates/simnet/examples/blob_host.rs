@@ -35,8 +35,8 @@ fn with_altered(account: BlobAccount, altered: usize) -> BlobAccount {
     cids.sort_unstable();
     let mut sent: HashMap<_, _> =
         cids.iter().filter_map(|cid| Some((*cid, account.blob(cid)?))).collect();
-    for content in cids.iter().take(altered).filter_map(|cid| sent.get_mut(cid)) {
-        content[0] ^= 1;
+    for cid in cids.iter().take(altered) {
+        sent.entry(*cid).and_modify(|content| content[0] ^= 1);
     }
     let (did, key) = (account.did().to_owned(), account.signing_key().to_owned());
     BlobAccount::new(did, key, account.archive().to_vec(), sent)

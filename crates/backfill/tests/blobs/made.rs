@@ -1,7 +1,7 @@
 //! Made records, answers and damages of blobs, whose verdicts an oracle knows from how they were made.
 //!
 //! The oracle reads no record, computes no hash and asks no host: it knows which blob every made map was meant to name, whether the
-//! host sends the content or something else, and what was done to the stored file.
+//! host sends the content or something else, and how the stored file was changed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -24,7 +24,7 @@ use wireproof_backfill::{BlobFetchOptions, BlobFinding};
 
 use super::{check, fetch, open, options};
 
-/// What the host sends for a blob.
+/// An answer of the host for a blob.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Answer {
     Content,
@@ -46,7 +46,7 @@ impl Answer {
     const ALTERED: [Self; 3] = [Self::OneBitOther, Self::Cut, Self::Longer];
 }
 
-/// What is done to a stored file.
+/// A change of a stored file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Damage {
     Nothing,
@@ -105,7 +105,7 @@ impl Made {
         }
     }
 
-    /// What the host sends, if anything.
+    /// The bytes that the host sends, if any.
     fn sent(&self, random: &mut Random) -> Option<Vec<u8>> {
         let content = &self.content;
         match self.answer {
@@ -358,7 +358,7 @@ impl Scene {
         options
     }
 
-    /// What the oracle says about every blob that an account names.
+    /// The verdicts of the oracle on all blobs that accounts name.
     fn verdicts(&self, code: impl Fn(&Made) -> Option<&'static str>) -> BTreeSet<Verdict> {
         let of_account = |account: &MadeAccount| {
             let (did, named) = (account.did().to_owned(), account.named.clone());
