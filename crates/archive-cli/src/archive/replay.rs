@@ -17,7 +17,7 @@ use mapping::MappedFile;
 use serde::Serialize;
 
 use super::arguments::AddressArgs;
-use super::serve::{serve, warn_if_reachable};
+use super::serve::{serve, signals, warn_if_reachable};
 use crate::failure::Failure;
 use crate::log::{self, Level};
 use crate::output::Output;
@@ -158,6 +158,7 @@ async fn serve_range(
     address: SocketAddr,
     args: &ReplayArgs,
 ) -> Result<(), Failure> {
+    let signals = signals()?;
     let mut options = ServeOptions::default();
     options.arrivals = args.arrivals();
     options.follows = false;
@@ -172,7 +173,7 @@ async fn serve_range(
             String::from_utf8(line).ok()
         });
     }
-    serve(server, None).await
+    serve(server, None, signals).await
 }
 
 async fn write_file(

@@ -55,6 +55,7 @@ pub(crate) struct ServeArgs {
 }
 
 pub(super) async fn run(args: &ServeArgs, output: Output) -> Result<(), Failure> {
+    let signals = signals()?;
     let archive = args.address.open().await?;
     let mut options = ServeOptions::default();
     options.max_connections = usize::from(args.clients);
@@ -65,16 +66,22 @@ pub(super) async fn run(args: &ServeArgs, output: Output) -> Result<(), Failure>
     warn_if_reachable("--listen ", args.listen);
     let summary = ServeSummary { url: server.url() };
     output.document(&summary, args.json, ServeSummary::to_text)?;
-    serve(server, listener).await
+    serve(server, listener, signals).await
+}
+
+/// Listens to signals: before the port is open, since whoever sees it may stop the process in order.
+pub(super) fn signals() -> Result<(StopSignal, Shutdown), Failure> {
+    let stop = StopSignal::new();
+    let shutdown = Shutdown::listen(stop.clone(), STOP_LIMIT, || ())?;
+    Ok((stop, shutdown))
 }
 
 /// Serves clients until the server has nothing more to do, or a signal.
 pub(super) async fn serve(
     server: ArchiveServer,
     metrics: Option<TcpListener>,
+    (stop, shutdown): (StopSignal, Shutdown),
 ) -> Result<(), Failure> {
-    let stop = StopSignal::new();
-    let shutdown = Shutdown::listen(stop.clone(), STOP_LIMIT, || ())?;
     let _ = log::print(Level::Info, &format!("serving at {}", server.url()));
     let server = server.with_warnings(|text| drop(log::print(Level::Warning, text)));
     let endpoint = endpoint(metrics, server.metrics(), &stop);

@@ -171,6 +171,9 @@ pub(crate) fn run(args: ServeArgs, output: Output) -> Result<(), Failure> {
 }
 
 async fn serve(mut args: ServeArgs, output: Output) -> Result<(), Failure> {
+    // Before a client can connect: whoever sees the port may stop the process in order.
+    let stop = StopSignal::new();
+    let shutdown = Shutdown::listen(stop.clone(), args.stream.stop_limit(), || ())?;
     let crawler = args.crawl.crawler(&mut args.stream)?;
     let mut options = args.options(crawler.as_ref());
     options.archive = args.archive().await?;
@@ -179,11 +182,8 @@ async fn serve(mut args: ServeArgs, output: Output) -> Result<(), Failure> {
     let address = server.address();
     warn_if_reachable(address);
     let (state, is_json) = (args.state.clone(), args.json);
-    let stop_limit = args.stream.stop_limit();
     let more_hosts = crawler.as_ref().map(|crawler| crawler.more.clone());
     let follow = args.into_follow(&state, more_hosts)?;
-    let stop = StopSignal::new();
-    let shutdown = Shutdown::listen(stop.clone(), stop_limit, || ())?;
     // What is wrong with the arguments ends the command before it serves anybody.
     let first = start_run(&follow, &server).await?;
     output.document(&ServeSummary::new(address), is_json, ServeSummary::to_text)?;

@@ -68,6 +68,9 @@ pub(super) fn run(args: &ServeArgs, output: Output) -> Result<(), Failure> {
 }
 
 async fn serve(args: &ServeArgs, options: Options, output: Output) -> Result<(), Failure> {
+    // Before a client can connect: whoever sees the port may stop the process in order.
+    let stop = StopSignal::new();
+    let shutdown = Shutdown::listen(stop.clone(), STOP_LIMIT, || ())?;
     let server = Server::bind(options).await.map_err(|error| match error {
         ServerError::Mirror(error) => error.into(),
         other => Failure::Local(other.to_string()),
@@ -75,8 +78,6 @@ async fn serve(args: &ServeArgs, options: Options, output: Output) -> Result<(),
     let summary = ServeSummary { url: format!("http://{}", server.address()) };
     output.document(&summary, args.json, ServeSummary::to_text)?;
     let _ = log::print(Level::Info, &format!("serving at {}", summary.url));
-    let stop = StopSignal::new();
-    let shutdown = Shutdown::listen(stop.clone(), STOP_LIMIT, || ())?;
     server.run(&stop).await;
     shutdown.result()
 }
