@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ::bench::Results;
 use ::bench::terminal::Baseline;
+use ::report::publish::{self, Run};
 use ::report::{Chart, Options};
 use clap::{Args, ValueHint};
 
@@ -29,7 +30,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     svg: Option<PathBuf>,
     /// Root of a copy of the repository whose documents and charts get the numbers of the run, which must lie in its
-    /// bench/results/<run>/; a run that is too uneven is refused.
+    /// bench/results/<run>/, and of the newest one there without AVX-512; a run that is too uneven is refused.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["svg", "out", "baseline"])]
     publish: Option<PathBuf>,
     /// The peer that ratios are relative to [default: as in `wireproof bench`].
@@ -42,7 +43,7 @@ pub(crate) fn run(args: &ReportArgs, output: Output) -> Result<(), Failure> {
         args.results.iter().map(|path| read_results(path)).collect::<Result<_, _>>()?;
     let mut written = Vec::new();
     if let Some(root) = &args.publish {
-        return publish(&runs, &args.results, root, output);
+        return publish_run(&runs, &args.results, root, output);
     }
     if let Some(folder) = &args.svg {
         written.extend(write_charts(&runs, args.baseline.as_ref(), folder)?);
@@ -70,8 +71,9 @@ fn newest(runs: &[Results]) -> &Results {
     runs.iter().max_by(|a, b| a.started.cmp(&b.started)).expect("there is a run")
 }
 
-/// Writes the documents of a run whose file is `bench/results/<run>/results.json` below the root.
-fn publish(
+/// Writes the documents of a run whose file is `bench/results/<run>/results.json` below the root, and of the newest one there
+/// without AVX-512.
+fn publish_run(
     runs: &[Results],
     paths: &[PathBuf],
     root: &Path,
@@ -80,11 +82,15 @@ fn publish(
     let ([results], [path]) = (runs, paths) else {
         return Err(Failure::Usage("--publish takes one run".to_owned()));
     };
-    let name = run_name(root, path)?;
-    if let Some(refusal) = ::report::publish::refusal(results) {
+    let run = Run { name: run_name(root, path)?, results: results.clone() };
+    let second = Run::newest(root, false).map_err(of_publishing)?;
+    let refused = publish::refusal(results);
+    let of_second =
+        second.as_ref().and_then(|second| publish::refusal_without_avx512(&second.results));
+    if let Some(refusal) = refused.or(of_second) {
         return Err(Failure::Refused(refusal.to_string()));
     }
-    for document in ::report::publish::documents(root, &name, results).map_err(of_publishing)? {
+    for document in publish::documents(root, &run, second.as_ref()).map_err(of_publishing)? {
         files::write(&root.join(&document.path), &document.text)?;
         output.text(&format!("{}\n", document.path))?;
     }

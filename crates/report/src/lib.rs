@@ -50,18 +50,14 @@ pub struct Options {
 
 #[cfg(test)]
 mod samples {
-    use std::fs;
     use std::path::Path;
 
     use results::Results;
 
-    /// The newest published run.
+    /// The newest published run with AVX-512.
     pub(crate) fn published() -> Results {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/results");
-        let runs = fs::read_dir(folder).unwrap();
-        let runs = runs.map(|entry| entry.unwrap().path().join("results.json"));
-        let runs = runs.filter(|path| path.is_file()).map(|path| crate::read(&path).unwrap());
-        runs.max_by(|a, b| a.started.cmp(&b.started)).unwrap()
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        crate::publish::Run::newest(&root, true).unwrap().unwrap().results
     }
 
     /// Results with a little of everything.

@@ -1,46 +1,39 @@
-//! The documents of the repository, held to the digit against the newest published run.
+//! The documents of the repository, held to the digit against the newest published runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use results::Results;
-use wireproof_report::publish;
+use wireproof_report::publish::{self, Run};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The name and the results of the newest run in `bench/results`.
-fn newest() -> (String, Results) {
-    let entries = fs::read_dir(root().join("bench/results")).unwrap();
-    let runs = entries.map(|entry| entry.unwrap()).filter_map(|entry| {
-        let path = entry.path().join("results.json");
-        path.is_file().then(|| {
-            (entry.file_name().into_string().unwrap(), wireproof_report::read(&path).unwrap())
-        })
-    });
-    runs.max_by(|(_, a), (_, b)| a.started.cmp(&b.started)).unwrap()
+/// The newest run in `bench/results`, and the newest one without AVX-512.
+fn newest() -> (Run, Option<Run>) {
+    let of = |used_avx512| Run::newest(&root(), used_avx512).unwrap();
+    (of(true).unwrap(), of(false))
 }
 
 #[test]
-fn every_number_of_the_documents_is_of_the_published_run() {
-    let (run, results) = newest();
-    let stale = publish::stale(&root(), &run, &results).unwrap();
-    let command = format!("wireproof report bench/results/{run}/results.json --publish .");
+fn every_number_of_the_documents_is_of_the_published_runs() {
+    let (run, second) = newest();
+    let stale = publish::stale(&root(), &run, second.as_ref()).unwrap();
+    let command = format!("wireproof report bench/results/{}/results.json --publish .", run.name);
     assert!(stale.is_empty(), "differ from the run: {stale:?}; to write them: {command}");
 }
 
 #[test]
 fn one_changed_digit_in_any_part_of_a_document_is_found() {
-    let (run, results) = newest();
+    let (run, second) = newest();
     let copy = tempfile::tempdir().unwrap();
-    let documents = publish::documents(&root(), &run, &results).unwrap();
+    let documents = publish::documents(&root(), &run, second.as_ref()).unwrap();
     let write = |path: &str, text: &str| {
         let path = copy.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     };
-    let stale = || publish::stale(copy.path(), &run, &results).unwrap();
+    let stale = || publish::stale(copy.path(), &run, second.as_ref()).unwrap();
     documents.iter().for_each(|document| write(&document.path, &document.text));
     assert_eq!(stale(), Vec::<String>::new());
     let paths: Vec<&str> = documents.iter().map(|document| document.path.as_str()).collect();

@@ -1,18 +1,22 @@
-//! The documents of a published run: every number in README, docs and charts comes from one committed run.
+//! The documents of a published run: every number in README, docs and charts comes from one committed run, except the README's
+//! column for processors without AVX-512, which comes from a second one.
 //!
 //! A document is written by hand except between markers, `<!-- NAME:begin -->` and `<!-- NAME:end -->`, within a line
 //! or over several. [`documents`] replaces the text between them; [`refusal`] says why a run may not be published.
 
 mod parts;
 mod refusal;
+mod runs;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use results::Results;
+use crate::ReadError;
 
-pub use refusal::{UnpublishedRun, refusal};
+pub use refusal::{UnpublishedRun, refusal, refusal_without_avx512};
+pub use runs::Run;
+pub(crate) use runs::used_avx512;
 
 /// A file of the repository, as the run has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,13 +27,17 @@ pub struct Document {
     pub text: String,
 }
 
-/// Every document below `root` that has numbers of a run, and every chart, with the numbers of this run, whose file is
-/// `bench/results/{run}/results.json`. The rows must be in the order of the report.
+/// Every document below `root` that has numbers of a run, and every chart, with the numbers of this run; those of
+/// processors without AVX-512 are of the second one.
 ///
 /// # Errors
 /// If a document cannot be read, its markers are unknown or do not match, or the run lacks numbers that a document
 /// shows.
-pub fn documents(root: &Path, run: &str, results: &Results) -> Result<Vec<Document>, PublishError> {
+pub fn documents(
+    root: &Path,
+    run: &Run,
+    without_avx512: Option<&Run>,
+) -> Result<Vec<Document>, PublishError> {
     let mut documents = Vec::new();
     for path in markdown_files(root)? {
         let file = root.join(&path);
@@ -37,11 +45,11 @@ pub fn documents(root: &Path, run: &str, results: &Results) -> Result<Vec<Docume
         if !text.contains(BEGIN) {
             continue;
         }
-        let run = parts::PublishedRun { name: run, results, depth: path.matches('/').count() };
-        let text = replaced(&path, &text, &run)?;
+        let depth = path.matches('/').count();
+        let text = replaced(&path, &text, &parts::PublishedRun { run, without_avx512, depth })?;
         documents.push(Document { path, text });
     }
-    let mut charts = crate::charts(results, None);
+    let mut charts = crate::charts(&run.results, None);
     for name in CHARTS {
         let at = charts.iter().position(|chart| chart.name == name);
         let chart = charts.swap_remove(at.ok_or(PublishError::NoChart(name))?);
@@ -54,8 +62,12 @@ pub fn documents(root: &Path, run: &str, results: &Results) -> Result<Vec<Docume
 ///
 /// # Errors
 /// See [`documents`].
-pub fn stale(root: &Path, run: &str, results: &Results) -> Result<Vec<String>, PublishError> {
-    let documents = documents(root, run, results)?.into_iter();
+pub fn stale(
+    root: &Path,
+    run: &Run,
+    without_avx512: Option<&Run>,
+) -> Result<Vec<String>, PublishError> {
+    let documents = documents(root, run, without_avx512)?.into_iter();
     let is_stale = |document: &Document| {
         fs::read_to_string(root.join(&document.path)).ok().as_ref() != Some(&document.text)
     };
@@ -123,6 +135,9 @@ pub enum PublishError {
     /// A file or folder cannot be read.
     #[error("{}: {_1}", _0.display())]
     Io(PathBuf, io::Error),
+    /// A run cannot be read.
+    #[error(transparent)]
+    Run(#[from] ReadError),
     /// A part of a document cannot be made.
     #[error("{document}: part `{part}`: {fault}")]
     Part {
@@ -144,8 +159,8 @@ mod tests {
     use crate::samples;
 
     fn with(text: &str) -> Result<String, String> {
-        let results = samples::results();
-        let run = parts::PublishedRun { name: "a-run", results: &results, depth: 1 };
+        let run = Run { name: "a-run".to_owned(), results: samples::results() };
+        let run = parts::PublishedRun { run: &run, without_avx512: None, depth: 1 };
         replaced("docs/a.md", text, &run).map_err(|error| error.to_string())
     }
 

@@ -3,13 +3,15 @@
 use results::terminal::{self, thousands};
 use results::{Results, Row, Sizes, percent_of_json};
 
+use super::Run;
 use crate::standing::{self, Standing};
 use crate::{machine, picture};
 
 /// A run, for a document in a folder `depth` below the root.
 pub(super) struct PublishedRun<'r> {
-    pub(super) name: &'r str,
-    pub(super) results: &'r Results,
+    pub(super) run: &'r Run,
+    /// The second run, for processors without AVX-512.
+    pub(super) without_avx512: Option<&'r Run>,
     pub(super) depth: usize,
 }
 
@@ -19,13 +21,13 @@ impl PublishedRun<'_> {
     /// | name | content |
     /// |---|---|
     /// | `accepted` | what every implementation did with malformed repositories |
-    /// | `headline` | the table of the README: our rows by their ways, next to the fastest other peer; first the chosen kinds of work, then the others at which we are slower or equal |
+    /// | `headline` | the table of the README: our rows by their ways, next to the fastest other peer, and the ratios without AVX-512; first the chosen kinds of work, then the others at which we are slower or equal in one of the runs |
     /// | `not measured` | the peers that were not measured, with the reasons |
     /// | `table TASK` | the table, legend and summary of a task, as `wireproof bench` prints them |
     /// | `example TASK` | the head of that table: our best row, the best other one, and the baseline |
-    /// | `measured` | the time, machine and file of the run |
+    /// | `measured`, `measured without AVX-512` | the time, machine and file of the run, and of the second one |
     /// | `run`, `date`, `machine` | a link to the run's file, its day, the machine |
-    /// | `batch times`, `single times` | the least and greatest ratio of the headline |
+    /// | `batch times`, `batch times without AVX-512`, `single times` | the least and greatest ratio of the headline |
     /// | `hostile cases` | the number of hostile inputs of the run |
     /// | `nostr advice` | which format of Nostr events to pick, with the parts below |
     /// | `real events` | the number of Nostr events of the network |
@@ -40,12 +42,16 @@ impl PublishedRun<'_> {
             ("table", task) => self.table(task),
             ("example", task) => self.example(task),
             ("measured", "") => Some(self.measured()),
+            ("measured", WITHOUT) => self.measured_without_avx512(),
             ("run", "") => Some(self.link()),
             ("date", "") => Some(self.date()),
-            ("machine", "") => Some(machine::words(&self.results.machine)),
-            ("batch", "times") => self.range(|standing| standing.batch_times()),
-            ("single", "times") => self.range(|standing| Some(standing.single_times())),
-            ("hostile", "cases") => cases(self.results).map(|cases| cases.to_string()),
+            ("machine", "") => Some(machine::words(&self.results().machine)),
+            ("batch", "times") => range(self.results(), |standing| standing.batch_times()),
+            ("batch", "times without AVX-512") => {
+                range(&self.without_avx512?.results, |standing| standing.batch_times())
+            }
+            ("single", "times") => range(self.results(), |standing| Some(standing.single_times())),
+            ("hostile", "cases") => cases(self.results()).map(|cases| cases.to_string()),
             ("nostr", "advice") => self.nostr_advice(),
             ("real", "events") => Some(thousands(self.ours(SIZE, "json@real")?.units as f64)),
             ("raw", format) => self.real_size(format, |sizes| sizes.raw),
@@ -56,43 +62,56 @@ impl PublishedRun<'_> {
         }
     }
 
+    fn results(&self) -> &Results {
+        &self.run.results
+    }
+
     fn link(&self) -> String {
-        let (root, name) = ("../".repeat(self.depth), self.name);
-        format!("[bench/results/{name}]({root}bench/results/{name}/results.json)")
+        self.link_to(self.run)
+    }
+
+    fn link_to(&self, run: &Run) -> String {
+        let (root, name) = ("../".repeat(self.depth), &run.name);
+        format!("[bench/results/{name}]({root}bench/results/{name}/{})", crate::RAW)
     }
 
     /// `21 November 2026`
     fn date(&self) -> String {
-        let started: Result<jiff::Timestamp, _> = self.results.started.parse();
-        started.map_or_else(
-            |_| self.results.started.clone(),
-            |at| at.strftime("%-d %B %Y").to_string(),
-        )
+        date(self.results())
     }
 
     fn measured(&self) -> String {
-        let Results { machine, settings, .. } = self.results;
+        wrapped(&format!("All numbers come from one run{}.", self.when_and_where(self.run)))
+    }
+
+    fn measured_without_avx512(&self) -> Option<String> {
+        let run = self.without_avx512?;
+        let level = run.results.settings.as_ref()?.backend.as_ref();
+        let kept = level.map(|level| {
+            format!(
+                " Only our rows were kept to less than the processor has, by `--backend {level}`."
+            )
+        });
+        let run = self.when_and_where(run);
+        let kept = kept.unwrap_or_default();
+        Some(wrapped(&format!("The ratios without AVX-512 come from a second run{run}.{kept}")))
+    }
+
+    /// The passes, file, day and machine of a run.
+    fn when_and_where(&self, run: &Run) -> String {
+        let Results { machine, settings, .. } = &run.results;
         let passes = settings
             .as_ref()
             .map_or(String::new(), |settings| format!(" of {} passes", settings.passes));
         let tools: Vec<String> = machine.toolchains.iter().map(tool).collect();
-        let date = self.date();
+        let date = date(&run.results);
         let words = machine::words(machine);
-        let link = self.link();
+        let link = self.link_to(run);
         let (features, os) = (machine.features.join(", "), &machine.os);
-        wrapped(&format!(
-            "All numbers come from one run{passes}, {link}, measured on {date} on one core of: {words}; {os}; {}; \
-             instruction sets: {features}.",
+        format!(
+            "{passes}, {link}, measured on {date} on one core of: {words}; {os}; {}; instruction sets: {features}",
             tools.join(", ")
-        ))
-    }
-
-    /// The least and the greatest of the headline's ratios.
-    fn range(&self, times: fn(&Standing<'_>) -> Option<f64>) -> Option<String> {
-        let headlines = standing::headlines(self.results);
-        let times = || headlines.iter().filter_map(|(_, standing)| times(standing));
-        let (least, greatest) = (times().reduce(f64::min)?, times().reduce(f64::max)?);
-        Some(format!("{least:.1} to {greatest:.1}"))
+        )
     }
 
     /// The advice with a part in the place of every `{NAME}`.
@@ -108,13 +127,13 @@ impl PublishedRun<'_> {
 
     /// Our row of a task.
     fn ours(&self, task: &str, variant: &str) -> Option<&Row> {
-        let rows = standing::rows_of(self.results, task);
+        let rows = standing::rows_of(self.results(), task);
         rows.iter().find(|row| row.peer == results::PEER && row.variant == variant)
     }
 
     /// A size of the real events in a format as a percentage of JSON.
     fn real_size(&self, format: &str, len: fn(&Sizes) -> u64) -> Option<String> {
-        let rows: Vec<&Row> = standing::rows_of(self.results, SIZE).iter().collect();
+        let rows: Vec<&Row> = standing::rows_of(self.results(), SIZE).iter().collect();
         let row = self.ours(SIZE, &format!("{format}@real"))?;
         Some(format!("{:.1}", percent_of_json(row, &rows, len)?))
     }
@@ -133,21 +152,80 @@ impl PublishedRun<'_> {
     }
 
     fn headline(&self) -> Option<String> {
-        let lines = standing::headlines(self.results);
+        let lines = standing::headlines(self.results());
         let mut table = HEADLINE.to_owned();
         for (headline, standing) in &lines {
-            table += &headline_row(headline.words, standing);
+            table += &self.headline_row(headline.words, standing);
         }
-        for standing in standing::lost_or_equal(self.results) {
-            table += &headline_row(&format!("`{}`", standing.single.work()), &standing);
+        for standing in self.lost_or_equal() {
+            table += &self.headline_row(&format!("`{}`", standing.single.work()), &standing);
         }
         (!lines.is_empty()).then_some(table)
+    }
+
+    /// The other works at which we are slower or equal, one at a time, in one of the runs.
+    fn lost_or_equal(&self) -> Vec<Standing<'_>> {
+        let mut lost = standing::lost_or_equal(self.results());
+        for other in
+            self.without_avx512.iter().flat_map(|run| standing::lost_or_equal(&run.results))
+        {
+            let (task, work) = (&other.single.task, other.single.work());
+            let is_same =
+                |one: &Standing<'_>| one.single.task == *task && one.single.work() == work;
+            if !lost.iter().any(is_same) {
+                lost.extend(Standing::of(standing::rows_of(self.results(), task), &work));
+            }
+        }
+        lost.sort_by_key(|standing| self.place(&standing.single.task));
+        lost
+    }
+
+    /// Where a task is in the report.
+    fn place(&self, task: &str) -> Option<usize> {
+        self.results().rows.iter().position(|row| row.task == task)
+    }
+
+    fn headline_row(&self, words: &str, standing: &Standing<'_>) -> String {
+        let Standing { single, batch, prepared, peer, .. } = standing;
+        let cell = |row: &Row, label: &str| {
+            let times = picture::ratio_to(row, peer).unwrap_or_default();
+            let label = if label.is_empty() { String::new() } else { format!(" ({label})") };
+            format!("{times}, {}{label}", per_second(row))
+        };
+        let many = batch.map(|row| cell(row, row.batch_label().unwrap_or_default()));
+        let prepared = prepared.map(|row| cell(row, &row.prepared_label()));
+        format!(
+            "| {words} | {} {} | {} | {} | {} | {} | `bench {}` |\n",
+            peer.peer,
+            per_second(peer),
+            cell(single, ""),
+            many.unwrap_or_default(),
+            prepared.unwrap_or_default(),
+            self.ratios_without_avx512(single).unwrap_or_default(),
+            single.task
+        )
+    }
+
+    /// The ratios of the second run at the work of a row: one at a time, many in a call, prepared.
+    fn ratios_without_avx512(&self, row: &Row) -> Option<String> {
+        let rows = standing::rows_of(&self.without_avx512?.results, &row.task);
+        let Standing { single, batch, prepared, peer, .. } = Standing::of(rows, &row.work())?;
+        let mut ways = vec![Some(single), batch, prepared];
+        while let Some(None) = ways.last() {
+            ways.pop();
+        }
+        let ratio = |way: Option<&Row>| match way {
+            Some(row) => Some(picture::ratio(row.median()? / peer.median()?)),
+            None => Some("–".to_owned()),
+        };
+        let ratios: Option<Vec<String>> = ways.into_iter().map(ratio).collect();
+        Some(format!("{} × {}", ratios?.join("; "), peer.peer))
     }
 
     /// What every implementation did with malformed and with valid repositories.
     fn accepted(&self) -> Option<String> {
         let is_of_repositories = |row: &&Row| row.variant == "repo" && row.cases.len() > 1;
-        let rows = standing::rows_of(self.results, "hostile").iter().filter(is_of_repositories);
+        let rows = standing::rows_of(self.results(), "hostile").iter().filter(is_of_repositories);
         let mut rows: Vec<&Row> = rows.collect();
         let malformed = invalid(rows.first()?);
         rows.retain(|row| invalid(row) == malformed);
@@ -165,7 +243,7 @@ impl PublishedRun<'_> {
 
     /// The peers that were not measured, with the reasons.
     fn not_measured(&self) -> String {
-        let peers = self.results.unavailable.iter();
+        let peers = self.results().unavailable.iter();
         let peers: Vec<String> =
             peers.map(|of| format!("{}: not measured, {}", of.peer, of.plain_reason())).collect();
         if peers.is_empty() {
@@ -176,13 +254,13 @@ impl PublishedRun<'_> {
     }
 
     fn table(&self, task: &str) -> Option<String> {
-        let rows = standing::rows_of(self.results, task);
+        let rows = standing::rows_of(self.results(), task);
         (!rows.is_empty()).then(|| self.text(rows.to_vec()))
     }
 
     /// The fastest representing rows of us and of the fastest other peer, and the row that ratios refer to.
     fn example(&self, task: &str) -> Option<String> {
-        let rows = standing::rows_of(self.results, task);
+        let rows = standing::rows_of(self.results(), task);
         let first = rows.iter().find(|row| standing::represents(row))?;
         let group =
             || rows.iter().filter(|row| standing::represents(row) && row.group() == first.group());
@@ -200,29 +278,23 @@ impl PublishedRun<'_> {
 
     /// The rows as `wireproof bench` prints them.
     fn text(&self, rows: Vec<Row>) -> String {
-        let only = Results { rows, unavailable: Vec::new(), ..self.results.clone() };
+        let only = Results { rows, unavailable: Vec::new(), ..self.results().clone() };
         format!("```text\n{}```", terminal::text(&only, None))
     }
 }
 
-fn headline_row(words: &str, standing: &Standing<'_>) -> String {
-    let Standing { single, batch, prepared, peer, .. } = standing;
-    let cell = |row: &Row, label: &str| {
-        let times = picture::ratio_to(row, peer).unwrap_or_default();
-        let label = if label.is_empty() { String::new() } else { format!(" ({label})") };
-        format!("{times}, {}{label}", per_second(row))
-    };
-    let many = batch.map(|row| cell(row, row.batch_label().unwrap_or_default()));
-    let prepared = prepared.map(|row| cell(row, &row.prepared_label()));
-    format!(
-        "| {words} | {} {} | {} | {} | {} | `bench {}` |\n",
-        peer.peer,
-        per_second(peer),
-        cell(single, ""),
-        many.unwrap_or_default(),
-        prepared.unwrap_or_default(),
-        single.task
-    )
+/// The least and the greatest of the headline's ratios.
+fn range(results: &Results, times: fn(&Standing<'_>) -> Option<f64>) -> Option<String> {
+    let headlines = standing::headlines(results);
+    let times = || headlines.iter().filter_map(|(_, standing)| times(standing));
+    let (least, greatest) = (times().reduce(f64::min)?, times().reduce(f64::max)?);
+    Some(format!("{least:.1} to {greatest:.1}"))
+}
+
+/// The day of a run: `21 November 2026`.
+fn date(results: &Results) -> String {
+    let started: Result<jiff::Timestamp, _> = results.started.parse();
+    started.map_or_else(|_| results.started.clone(), |at| at.strftime("%-d %B %Y").to_string())
 }
 
 /// Units per second, with a fraction where there are few: a column has one scale.
@@ -278,13 +350,15 @@ fn wrapped(text: &str) -> String {
 
 const WIDTH: usize = 120;
 
+const WITHOUT: &str = "without AVX-512";
+
 const ADVICE: &str = include_str!("nostr_advice.md");
 
 const SIZE: &str = "nostr-size";
 
 const HEADLINE: &str = "\
-| work, a second | fastest other | one at a time | many in a call | with cached keys, an index or a builder | command |
-|---|---:|---:|---:|---:|---|
+| work, a second | fastest other | one at a time | many in a call | with cached keys, an index or a builder | without AVX-512 | command |
+|---|---:|---:|---:|---:|---:|---|
 ";
 
 const VALID: &str = " crashed or hung | valid ones refused |
@@ -296,6 +370,14 @@ mod tests {
     use super::*;
     use crate::samples;
 
+    fn published() -> Run {
+        Run { name: "a-run".to_owned(), results: samples::published() }
+    }
+
+    fn of(run: &Run) -> PublishedRun<'_> {
+        PublishedRun { run, without_avx512: None, depth: 0 }
+    }
+
     fn table_rows(text: &str) -> Vec<Vec<&str>> {
         let rows = text.lines().skip(2).filter(|line| line.starts_with('|'));
         rows.map(|line| line.trim_matches('|').split('|').map(str::trim).collect()).collect()
@@ -303,8 +385,8 @@ mod tests {
 
     #[test]
     fn every_ratio_of_the_headline_names_its_other_and_a_column_has_one_scale() {
-        let results = samples::published();
-        let run = PublishedRun { name: "a-run", results: &results, depth: 0 };
+        let run = published();
+        let run = of(&run);
         let headline = run.headline().unwrap();
         let rows = table_rows(&headline);
         assert!(rows.len() > 10);
@@ -321,8 +403,8 @@ mod tests {
 
     #[test]
     fn cached_keys_an_index_and_a_builder_have_a_column_of_their_own() {
-        let results = samples::published();
-        let run = PublishedRun { name: "a-run", results: &results, depth: 0 };
+        let run = published();
+        let run = of(&run);
         let headline = run.headline().unwrap();
         for row in table_rows(&headline) {
             let words = ["cached", "index", "buffered"];
@@ -334,8 +416,8 @@ mod tests {
 
     #[test]
     fn malformed_repositories_are_counted_for_every_implementation_and_the_strictest_is_first() {
-        let results = samples::published();
-        let run = PublishedRun { name: "a-run", results: &results, depth: 0 };
+        let run = published();
+        let run = of(&run);
         let table = run.accepted().unwrap();
         let accepted: Vec<u64> =
             table_rows(&table).iter().map(|row| row[1].parse().unwrap()).collect();
@@ -345,13 +427,36 @@ mod tests {
 
     #[test]
     fn a_peer_that_was_not_measured_is_named_with_the_reason() {
-        let mut results = samples::published();
+        let mut run = published();
         let reason = "its source is not available (python: no network)".to_owned();
-        results.unavailable = vec![results::Unavailable { peer: "zig-zat".to_owned(), reason }];
-        let text =
-            |results: &Results| PublishedRun { name: "a-run", results, depth: 0 }.not_measured();
-        assert_eq!(text(&results), "zig-zat: not measured, its source could not be downloaded.");
-        results.unavailable.clear();
-        assert_eq!(text(&results), "All implementations were measured.");
+        run.results.unavailable = vec![results::Unavailable { peer: "zig-zat".to_owned(), reason }];
+        let text = "zig-zat: not measured, its source could not be downloaded.";
+        assert_eq!(of(&run).not_measured(), text);
+        run.results.unavailable.clear();
+        assert_eq!(of(&run).not_measured(), "All implementations were measured.");
+    }
+
+    #[test]
+    fn the_ratios_without_avx512_are_of_the_second_run_and_its_lost_works_are_rows_too() {
+        let (run, mut second) = (published(), published());
+        let slow = |row: &&mut Row| row.peer == results::PEER && row.task == "nostr-deserialize";
+        for row in second.results.rows.iter_mut().filter(slow) {
+            row.per_s.as_mut().unwrap().median /= 1e3;
+        }
+        let works = |run: &PublishedRun<'_>| table_rows(&run.headline().unwrap()).len();
+        let both = PublishedRun { without_avx512: Some(&second), ..of(&run) };
+        assert!(works(&both) > works(&of(&run)));
+        let table = both.headline().unwrap();
+        for row in table_rows(&table) {
+            let single = row[2].split(" × ").next().unwrap();
+            let is_slow = row[6] == "`bench nostr-deserialize`";
+            assert_eq!(row[5].starts_with(single), !is_slow, "{row:?}");
+            let other = row[1].split(' ').next().unwrap();
+            assert!(row[5].ends_with(&format!(" × {other}")), "{row:?}");
+        }
+        assert!(table_rows(&of(&run).headline().unwrap()).iter().all(|row| row[5].is_empty()));
+        let measured = both.measured_without_avx512().unwrap();
+        assert!(measured.starts_with("The ratios without AVX-512 come from"), "{measured}");
+        assert_eq!(of(&run).measured_without_avx512(), None);
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use results::{EVEN, Results, Row, is_uneven};
 
+use super::used_avx512;
 use crate::standing;
 
 /// Why a run is not published.
@@ -30,8 +31,20 @@ pub struct UnevenTask {
 
 /// Why this run may not be published; `None` if it may. The rows must be in the order of the report.
 pub fn refusal(results: &Results) -> Option<UnpublishedRun> {
-    let refusal = UnpublishedRun { faults: faults(results), uneven: uneven(results) };
-    (refusal != UnpublishedRun::default()).then_some(refusal)
+    let mut faults = faults(results);
+    if !used_avx512(results) {
+        faults.push("our rows did not use AVX-512".to_owned());
+    }
+    UnpublishedRun { faults, uneven: uneven(results) }.if_any()
+}
+
+/// The same of a second run, for processors without AVX-512: our rows may be kept to a level below it.
+pub fn refusal_without_avx512(results: &Results) -> Option<UnpublishedRun> {
+    let mut faults = faults(results);
+    if used_avx512(results) {
+        faults.push("our rows used AVX-512".to_owned());
+    }
+    UnpublishedRun { faults, uneven: uneven(results) }.if_any()
 }
 
 fn faults(results: &Results) -> Vec<String> {
@@ -48,7 +61,7 @@ fn faults(results: &Results) -> Vec<String> {
             faults.extend(
                 settings.corpus.as_ref().map(|name| format!("it measures another corpus, {name}")),
             );
-            let limited = settings.backend.as_ref();
+            let limited = settings.backend.as_ref().filter(|level| *level != "avx2");
             faults.extend(limited.map(|level| format!("our rows were kept to {level}")));
         }
     }
@@ -63,6 +76,12 @@ fn uneven(results: &Results) -> Vec<UnevenTask> {
     let tasks = results.rows.chunk_by(|a, b| a.task == b.task);
     let tasks = tasks.map(|rows| rows.iter().collect::<Vec<&Row>>()).filter(|rows| is_uneven(rows));
     tasks.map(|rows| UnevenTask::of(&rows)).collect()
+}
+
+impl UnpublishedRun {
+    fn if_any(self) -> Option<Self> {
+        (self != Self::default()).then_some(self)
+    }
 }
 
 impl UnevenTask {
@@ -148,8 +167,22 @@ mod tests {
         settings.backend = Some("avx2".to_owned());
         results.rows.retain(|row| row.task != "repo");
         let text = refusal(&results).unwrap().to_string();
-        for part in ["a quick run", "fewer than 5 passes", "kept to avx2", "`repo total`"] {
+        for part in ["a quick run", "fewer than 5 passes", "did not use AVX-512", "`repo total`"] {
             assert!(text.contains(part), "{part}: {text}");
         }
+        results.settings.as_mut().unwrap().backend = Some("portable".to_owned());
+        let text = refusal_without_avx512(&results).unwrap().to_string();
+        assert!(text.contains("kept to portable") && text.contains("`repo total`"), "{text}");
+    }
+
+    #[test]
+    fn a_run_kept_to_avx2_is_published_as_the_one_without_avx512_and_not_as_the_other() {
+        let mut results = samples::published();
+        assert_eq!(refusal(&results), None);
+        let text = refusal_without_avx512(&results).unwrap().to_string();
+        assert!(text.contains("our rows used AVX-512"), "{text}");
+        results.settings.as_mut().unwrap().backend = Some("avx2".to_owned());
+        assert_eq!(refusal_without_avx512(&results), None);
+        assert!(refusal(&results).is_some());
     }
 }
