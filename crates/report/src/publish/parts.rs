@@ -89,7 +89,7 @@ impl PublishedRun<'_> {
         let level = run.results.settings.as_ref()?.backend.as_ref();
         let kept = level.map(|level| {
             format!(
-                " Only our rows were kept to less than the processor has, by `--backend {level}`."
+                " `--backend {level}` kept our rows below AVX-512; the others were not limited."
             )
         });
         let run = self.when_and_where(run);
