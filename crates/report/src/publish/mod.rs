@@ -4,6 +4,7 @@
 //! A document is written by hand except between markers, `<!-- NAME:begin -->` and `<!-- NAME:end -->`, within a line
 //! or over several. [`documents`] replaces the text between them; [`refusal`] says why a run may not be published.
 
+mod headline;
 mod parts;
 mod refusal;
 mod runs;

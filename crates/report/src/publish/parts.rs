@@ -4,8 +4,8 @@ use results::terminal::{self, thousands};
 use results::{Results, Row, Sizes, percent_of_json};
 
 use super::Run;
+use crate::machine;
 use crate::standing::{self, Standing};
-use crate::{machine, picture};
 
 /// A run, for a document in a folder `depth` below the root.
 pub(super) struct PublishedRun<'r> {
@@ -62,7 +62,7 @@ impl PublishedRun<'_> {
         }
     }
 
-    fn results(&self) -> &Results {
+    pub(super) fn results(&self) -> &Results {
         &self.run.results
     }
 
@@ -94,7 +94,9 @@ impl PublishedRun<'_> {
         });
         let run = self.when_and_where(run);
         let kept = kept.unwrap_or_default();
-        Some(wrapped(&format!("The ratios without AVX-512 come from a second run{run}.{kept}")))
+        Some(wrapped(&format!(
+            "Only the ratios without AVX-512 come from a second run{run}.{kept}"
+        )))
     }
 
     /// The passes, file, day and machine of a run.
@@ -149,77 +151,6 @@ impl PublishedRun<'_> {
         let decoding = self.time_ns(("nostr-deserialize", format))?;
         let all = self.time_ns(("nostr-validated", variant))?;
         Some(format!("{:.0}", 100.0 * decoding / all))
-    }
-
-    fn headline(&self) -> Option<String> {
-        let lines = standing::headlines(self.results());
-        let mut table = HEADLINE.to_owned();
-        for (headline, standing) in &lines {
-            table += &self.headline_row(headline.words, standing);
-        }
-        for standing in self.lost_or_equal() {
-            table += &self.headline_row(&format!("`{}`", standing.single.work()), &standing);
-        }
-        (!lines.is_empty()).then_some(table)
-    }
-
-    /// The other works at which we are slower or equal, one at a time, in one of the runs.
-    fn lost_or_equal(&self) -> Vec<Standing<'_>> {
-        let mut lost = standing::lost_or_equal(self.results());
-        for other in
-            self.without_avx512.iter().flat_map(|run| standing::lost_or_equal(&run.results))
-        {
-            let (task, work) = (&other.single.task, other.single.work());
-            let is_same =
-                |one: &Standing<'_>| one.single.task == *task && one.single.work() == work;
-            if !lost.iter().any(is_same) {
-                lost.extend(Standing::of(standing::rows_of(self.results(), task), &work));
-            }
-        }
-        lost.sort_by_key(|standing| self.place(&standing.single.task));
-        lost
-    }
-
-    /// Where a task is in the report.
-    fn place(&self, task: &str) -> Option<usize> {
-        self.results().rows.iter().position(|row| row.task == task)
-    }
-
-    fn headline_row(&self, words: &str, standing: &Standing<'_>) -> String {
-        let Standing { single, batch, prepared, peer, .. } = standing;
-        let cell = |row: &Row, label: &str| {
-            let times = picture::ratio_to(row, peer).unwrap_or_default();
-            let label = if label.is_empty() { String::new() } else { format!(" ({label})") };
-            format!("{times}, {}{label}", per_second(row))
-        };
-        let many = batch.map(|row| cell(row, row.batch_label().unwrap_or_default()));
-        let prepared = prepared.map(|row| cell(row, &row.prepared_label()));
-        format!(
-            "| {words} | {} {} | {} | {} | {} | {} | `bench {}` |\n",
-            peer.peer,
-            per_second(peer),
-            cell(single, ""),
-            many.unwrap_or_default(),
-            prepared.unwrap_or_default(),
-            self.ratios_without_avx512(single).unwrap_or_default(),
-            single.task
-        )
-    }
-
-    /// The ratios of the second run at the work of a row: one at a time, many in a call, prepared.
-    fn ratios_without_avx512(&self, row: &Row) -> Option<String> {
-        let rows = standing::rows_of(&self.without_avx512?.results, &row.task);
-        let Standing { single, batch, prepared, peer, .. } = Standing::of(rows, &row.work())?;
-        let mut ways = vec![Some(single), batch, prepared];
-        while let Some(None) = ways.last() {
-            ways.pop();
-        }
-        let ratio = |way: Option<&Row>| match way {
-            Some(row) => Some(picture::ratio(row.median()? / peer.median()?)),
-            None => Some("–".to_owned()),
-        };
-        let ratios: Option<Vec<String>> = ways.into_iter().map(ratio).collect();
-        Some(format!("{} × {}", ratios?.join("; "), peer.peer))
     }
 
     /// What every implementation did with malformed and with valid repositories.
@@ -297,15 +228,6 @@ fn date(results: &Results) -> String {
     started.map_or_else(|_| results.started.clone(), |at| at.strftime("%-d %B %Y").to_string())
 }
 
-/// Units per second, with a fraction where there are few: a column has one scale.
-fn per_second(row: &Row) -> String {
-    match row.median() {
-        None => String::new(),
-        Some(median) if median < 100.0 => format!("{median:.2}"),
-        Some(median) => thousands(median),
-    }
-}
-
 /// The number of malformed cases with this outcome.
 fn count(row: &Row, outcome: &str) -> u64 {
     row.counts.get(outcome).unwrap_or_default()
@@ -356,62 +278,26 @@ const ADVICE: &str = include_str!("nostr_advice.md");
 
 const SIZE: &str = "nostr-size";
 
-const HEADLINE: &str = "\
-| work, a second | fastest other | one at a time | many in a call | with cached keys, an index or a builder | without AVX-512 | command |
-|---|---:|---:|---:|---:|---:|---|
-";
-
 const VALID: &str = " crashed or hung | valid ones refused |
 |---|---:|---:|---:|
 ";
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::samples;
 
-    fn published() -> Run {
+    pub(in crate::publish) fn published() -> Run {
         Run { name: "a-run".to_owned(), results: samples::published() }
     }
 
-    fn of(run: &Run) -> PublishedRun<'_> {
+    pub(in crate::publish) fn of(run: &Run) -> PublishedRun<'_> {
         PublishedRun { run, without_avx512: None, depth: 0 }
     }
 
-    fn table_rows(text: &str) -> Vec<Vec<&str>> {
+    pub(in crate::publish) fn table_rows(text: &str) -> Vec<Vec<&str>> {
         let rows = text.lines().skip(2).filter(|line| line.starts_with('|'));
         rows.map(|line| line.trim_matches('|').split('|').map(str::trim).collect()).collect()
-    }
-
-    #[test]
-    fn every_ratio_of_the_headline_names_its_other_and_a_column_has_one_scale() {
-        let run = published();
-        let run = of(&run);
-        let headline = run.headline().unwrap();
-        let rows = table_rows(&headline);
-        assert!(rows.len() > 10);
-        for row in &rows {
-            let other = row[1].split(' ').next().unwrap();
-            for cell in row[2..5].iter().filter(|cell| !cell.is_empty()) {
-                assert!(cell.contains(&format!(" × {other}")), "{row:?}");
-            }
-            for speed in &row[1..5] {
-                assert!(!speed.contains("ms") && !speed.contains("/s"), "{row:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn cached_keys_an_index_and_a_builder_have_a_column_of_their_own() {
-        let run = published();
-        let run = of(&run);
-        let headline = run.headline().unwrap();
-        for row in table_rows(&headline) {
-            let words = ["cached", "index", "buffered"];
-            let has_words = |cell: &str| words.iter().any(|word| cell.contains(word));
-            assert!(!row[2..4].iter().copied().any(has_words), "{row:?}");
-            assert!(row[4].is_empty() || has_words(row[4]), "{row:?}");
-        }
     }
 
     #[test]
@@ -437,26 +323,13 @@ mod tests {
     }
 
     #[test]
-    fn the_ratios_without_avx512_are_of_the_second_run_and_its_lost_works_are_rows_too() {
+    fn the_second_run_is_named_with_what_our_rows_were_kept_to() {
         let (run, mut second) = (published(), published());
-        let slow = |row: &&mut Row| row.peer == results::PEER && row.task == "nostr-deserialize";
-        for row in second.results.rows.iter_mut().filter(slow) {
-            row.per_s.as_mut().unwrap().median /= 1e3;
-        }
-        let works = |run: &PublishedRun<'_>| table_rows(&run.headline().unwrap()).len();
+        second.results.settings.as_mut().unwrap().backend = Some("avx2".to_owned());
         let both = PublishedRun { without_avx512: Some(&second), ..of(&run) };
-        assert!(works(&both) > works(&of(&run)));
-        let table = both.headline().unwrap();
-        for row in table_rows(&table) {
-            let single = row[2].split(" × ").next().unwrap();
-            let is_slow = row[6] == "`bench nostr-deserialize`";
-            assert_eq!(row[5].starts_with(single), !is_slow, "{row:?}");
-            let other = row[1].split(' ').next().unwrap();
-            assert!(row[5].ends_with(&format!(" × {other}")), "{row:?}");
-        }
-        assert!(table_rows(&of(&run).headline().unwrap()).iter().all(|row| row[5].is_empty()));
-        let measured = both.measured_without_avx512().unwrap();
-        assert!(measured.starts_with("The ratios without AVX-512 come from"), "{measured}");
+        let measured = both.measured_without_avx512().unwrap().replace('\n', " ");
+        assert!(measured.starts_with("Only the ratios without AVX-512 come from"), "{measured}");
+        assert!(measured.contains("`--backend avx2` kept our rows"), "{measured}");
         assert_eq!(of(&run).measured_without_avx512(), None);
     }
 }
