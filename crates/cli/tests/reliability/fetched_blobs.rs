@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
@@ -82,6 +82,14 @@ impl Scene {
         folders.iter().flat_map(|folder| files(folder)).collect()
     }
 
+    /// Waits until a fetch begins to write a blob, or ends.
+    fn wait_for_temporary_file(&self, fetch: &mut Child) {
+        let before = self.leftovers().len();
+        while self.leftovers().len() <= before && fetch.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+    }
+
     /// Asserts that every blob is stored, once for every account that names it.
     fn assert_whole(&self) {
         assert!(self.stored() == self.names, "every blob, and nothing else");
@@ -132,6 +140,9 @@ fn kills_at_any_moment_leave_every_blob_stored_once_and_no_temporary_file() {
         let mut child = fetch.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         // Multiples of an odd number visit all remainders, in no order.
         std::thread::sleep(Duration::from_millis(20 + round * 7_919 % 1_511));
+        if round % 2 == 1 {
+            scene.wait_for_temporary_file(&mut child);
+        }
         kills += u64::from(child.try_wait().unwrap().is_none());
         child.kill().unwrap();
         child.wait().unwrap();
