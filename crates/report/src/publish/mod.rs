@@ -28,8 +28,8 @@ pub struct Document {
     pub text: String,
 }
 
-/// Every document below `root` that has numbers of a run, and every chart, with the numbers of this run; those of
-/// processors without AVX-512 are of the second one.
+/// Fills every document below `root` that has numbers of a run, and draws every chart. All numbers come from `run`, except the
+/// ratios without AVX-512, which come from `without_avx512`.
 ///
 /// # Errors
 /// If a document cannot be read, its markers are unknown or do not match, or the run lacks numbers that a document
