@@ -1,6 +1,5 @@
 //! Records as columns, without an object of Python for any of them.
 
-use std::fmt::Write;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::{io, thread};
@@ -183,7 +182,7 @@ pub(crate) fn append_cid(column: &mut StringBuilder, cid: Option<CidRef<'_>>) {
     match cid {
         None => column.append_null(),
         Some(cid) => {
-            write!(column, "{cid}").expect("memory is written");
+            cid.write_to(column).expect("memory is written");
             column.append_value("");
         }
     }

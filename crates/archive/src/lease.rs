@@ -23,7 +23,7 @@ pub struct LeaseRow {
 pub enum Lease {
     /// It is the asking holder's.
     Held,
-    /// It is the asking holder's, and another one has ended without returning it.
+    /// It is the asking holder's, and another one had it before.
     TakenOver,
     /// Another holder has it.
     Elsewhere,
@@ -52,7 +52,7 @@ impl Ledger {
                 Some(last) => Some((number, last)),
             },
         };
-        let is_others = |last: &LeaseRow| last.holder != row.holder && last.until > 0;
+        let is_others = |last: &LeaseRow| last.holder != row.holder;
         let others = last.as_ref().map(|(_, last)| last).filter(|last| is_others(last));
         let latest = row.until.saturating_add(row.until.saturating_sub(now));
         let counts = |until: i64| until > now && until <= latest;

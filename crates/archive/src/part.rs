@@ -15,11 +15,14 @@ use verify::collections::{CollectionsProof, ProvedRecord};
 
 use crate::archive::Archive;
 use crate::collections::Collections;
+use crate::delta::Add;
 use crate::error::ArchiveError;
 use crate::import::JUDGE;
 use crate::part_rows::{PartPlace, part_key};
+use crate::repository::txns;
 use crate::rows::timestamps;
 use crate::sealed::{Sealed, WorkId};
+use crate::stored_revisions::{NewHeads, StoredRevisions};
 use crate::table::{Table, day_of};
 use crate::table_file::TableFile;
 use crate::table_rows::Key;
@@ -57,23 +60,59 @@ impl Archive {
             return Ok(Sealed::default());
         }
         let parts = self.parts_to_store(parts).await?;
-        let Some(fetched) = parts.iter().map(|part| part.fetched).min() else {
-            return Ok(Sealed::default());
-        };
+        let parts: Vec<_> = parts.iter().collect();
         let mut sealed = Sealed::default();
         for table in TABLES {
-            let mut file = TableFile::create(self.storage(), table, day_of(fetched))?;
-            for part in &parts {
-                match table {
-                    Table::PartRecords => write_records(part, &mut file)?,
-                    _ => file.write(&part_row(part))?,
-                }
+            if let Some(add) = self.write_parts(table, &parts).await? {
+                self.commit_repositories(table, add, txns(work), &mut sealed).await?;
             }
-            let add = file.finish(self.storage()).await?.into_iter().collect();
-            let txns = work.map(|work| (work.writer.clone(), work.number));
-            self.commit_repositories(table, add, txns.into_iter().collect(), &mut sealed).await?;
         }
         Ok(sealed)
+    }
+
+    /// Stores parts as [`seal_parts`](Self::seal_parts), but no revision of which `stored` knows the wanted collections, whoever stores
+    /// it meanwhile, as [`seal_new_repositories`](Self::seal_new_repositories).
+    ///
+    /// # Errors
+    /// If the archive cannot be read or written.
+    pub async fn seal_new_parts(
+        &self,
+        parts: Vec<ArchivedPart<'_>>,
+        work: &WorkId,
+        stored: &StoredRevisions,
+    ) -> Result<Sealed, ArchiveError> {
+        if self.has_committed(Table::Parts, work).await? {
+            return Ok(Sealed::default());
+        }
+        let parts = self.parts_to_store(parts).await?;
+        let mut new: Vec<_> = parts.iter().collect();
+        stored.retain_new(self, Table::Parts, &mut new, |part| part.revision()).await?;
+        let mut sealed = Sealed::default();
+        if let Some(add) = self.write_parts(Table::PartRecords, &new).await? {
+            self.commit_repositories(Table::PartRecords, add, txns(Some(work)), &mut sealed)
+                .await?;
+        }
+        let heads = NewHeads { table: Table::Parts, work, stored };
+        let write = async |new: &[&ArchivedPart<'_>]| self.write_parts(Table::Parts, new).await;
+        self.commit_new(heads, new, |part| part.revision(), write, &mut sealed).await?;
+        Ok(sealed)
+    }
+
+    /// Writes a file of one of the two tables; `None` without a part.
+    async fn write_parts(
+        &self,
+        table: Table,
+        parts: &[&ArchivedPart<'_>],
+    ) -> Result<Option<Vec<Add>>, ArchiveError> {
+        let Some(fetched) = parts.iter().map(|part| part.fetched).min() else { return Ok(None) };
+        let mut file = TableFile::create(self.storage(), table, day_of(fetched))?;
+        for part in parts {
+            match table {
+                Table::PartRecords => write_records(part, &mut file)?,
+                _ => file.write(&part_row(part))?,
+            }
+        }
+        Ok(Some(file.finish(self.storage()).await?.into_iter().collect()))
     }
 
     /// The parts of accounts that are not erased, in table order, each once.
@@ -91,6 +130,11 @@ impl Archive {
 }
 
 impl ArchivedPart<'_> {
+    fn revision(&self) -> (&str, &str) {
+        let commit = self.proof.commit();
+        (commit.did, commit.rev)
+    }
+
     /// The place in the order of the tables.
     fn key(&self) -> Key {
         let commit = self.proof.commit();

@@ -19,6 +19,7 @@ use crate::import::JUDGE;
 use crate::rows::timestamps;
 use crate::sealed::{Sealed, WorkId};
 use crate::signed_commit::unusual_block;
+use crate::stored_revisions::{NewHeads, StoredRevisions};
 use crate::table::{Table, day_of};
 use crate::table_file::TableFile;
 
@@ -53,15 +54,42 @@ impl Archive {
             return Ok(Sealed::default());
         }
         let repositories = self.sorted(repositories).await?;
+        let repositories: Vec<_> = repositories.iter().collect();
         let mut sealed = Sealed::default();
         for table in TABLES {
-            let repositories: Vec<_> = repositories.iter().collect();
             if let Some(add) = self.write_repositories(table, &repositories).await? {
-                let txns = work.map(|work| (work.writer.clone(), work.number));
-                self.commit_repositories(table, add, txns.into_iter().collect(), &mut sealed)
-                    .await?;
+                self.commit_repositories(table, add, txns(work), &mut sealed).await?;
             }
         }
+        Ok(sealed)
+    }
+
+    /// Stores repositories as [`seal_repositories`](Self::seal_repositories), but no revision that the archive has, whoever stores it
+    /// meanwhile: a row of `snapshots` is committed only after all other rows were read. Only rows of `records` can then repeat.
+    ///
+    /// # Errors
+    /// If the archive cannot be read or written.
+    pub async fn seal_new_repositories(
+        &self,
+        repositories: Vec<ArchivedRepository<'_>>,
+        work: &WorkId,
+        stored: &StoredRevisions,
+    ) -> Result<Sealed, ArchiveError> {
+        if self.has_committed(Table::Snapshots, work).await? {
+            return Ok(Sealed::default());
+        }
+        let repositories = self.sorted(repositories).await?;
+        let mut new: Vec<_> = repositories.iter().collect();
+        stored.retain_new(self, Table::Snapshots, &mut new, |archived| archived.place()).await?;
+        let mut sealed = Sealed::default();
+        if let Some(add) = self.write_repositories(Table::Records, &new).await? {
+            self.commit_repositories(Table::Records, add, txns(Some(work)), &mut sealed).await?;
+        }
+        let heads = NewHeads { table: Table::Snapshots, work, stored };
+        let write = async |new: &[&ArchivedRepository<'_>]| {
+            self.write_repositories(Table::Snapshots, new).await
+        };
+        self.commit_new(heads, new, |archived| archived.place(), write, &mut sealed).await?;
         Ok(sealed)
     }
 
@@ -152,16 +180,18 @@ impl Archive {
         txns: Vec<(String, i64)>,
         sealed: &mut Sealed,
     ) -> Result<bool, ArchiveError> {
-        let files = add.len() as u64;
-        let bytes = add.iter().map(|add| add.size).sum::<u64>();
         let change = Change { operation: "WRITE", add, txns, ..Change::default() };
         let is_new = self.commit(table, &change).await? != Committed::Before;
         if is_new {
-            sealed.files += files;
-            sealed.bytes += bytes;
+            sealed.add_files(&change.add);
         }
         Ok(is_new)
     }
+}
+
+/// The transactions of a commit that does this work.
+pub(crate) fn txns(work: Option<&WorkId>) -> Vec<(String, i64)> {
+    work.map(|work| (work.writer.clone(), work.number)).into_iter().collect()
 }
 
 impl ArchivedRepository<'_> {

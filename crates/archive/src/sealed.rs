@@ -2,6 +2,8 @@
 
 use std::ops::AddAssign;
 
+use crate::delta::Add;
+
 /// The name of a writer that seals events, and the number of its work: work with the same name and number is committed once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkId {
@@ -20,6 +22,13 @@ pub struct Sealed {
     pub files: u64,
     /// Size of the files in bytes.
     pub bytes: u64,
+}
+
+impl Sealed {
+    pub(crate) fn add_files(&mut self, added: &[Add]) {
+        self.files += added.len() as u64;
+        self.bytes += added.iter().map(|add| add.size).sum::<u64>();
+    }
 }
 
 impl AddAssign for Sealed {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use archive::{Archive, Collections, HideList, Ledger};
+use archive::{Archive, Collections, HideList, Ledger, StoredRevisions};
 use net::http::Limits;
 use net::xrpc::PacedClient;
 use tokio::runtime::Handle;
@@ -18,7 +18,6 @@ use crate::identities::Identities;
 use crate::place::{Places, PromptLists};
 use crate::progress::RunProgress;
 use crate::selection::Selection;
-use crate::stored::StoredRevisions;
 use program::failure::Failure;
 
 /// The parts of a run.
@@ -90,9 +89,9 @@ impl BackfillRun {
             client: parts.client,
             limits: parts.limits,
             archive: parts.archive,
+            stored: StoredRevisions::new(parts.parts.clone()),
             parts: parts.parts,
             selection: parts.selection,
-            stored: StoredRevisions::default(),
             hidden: HideList::default(),
             ledger: parts.ledger,
             holder: parts.holder,
@@ -107,12 +106,9 @@ impl BackfillRun {
         }
     }
 
-    /// Reads again which repositories the archive has.
+    /// Reads which repositories were stored since the last time.
     pub(crate) async fn read_stored(self: &Arc<Self>) -> Result<(), Failure> {
-        self.on_thread(|run, runtime| {
-            Ok(runtime.block_on(run.stored.read(&run.archive, run.parts.as_ref()))?)
-        })
-        .await
+        self.on_thread(|run, runtime| Ok(runtime.block_on(run.stored.update(&run.archive))?)).await
     }
 
     /// Runs work with the archive on a thread of its own, so that no other task waits for it.

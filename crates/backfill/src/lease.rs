@@ -23,7 +23,7 @@ impl BackfillRun {
         match self.renew(&lease.list).await? {
             Lease::Held => Ok(Some(lease)),
             Lease::TakenOver => {
-                // The other process may have stored a part of the next page.
+                // The other process may have stored this page, or a part of it.
                 self.read_stored().await?;
                 Ok(Some(lease))
             }

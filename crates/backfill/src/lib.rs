@@ -25,7 +25,6 @@ mod place;
 mod progress;
 mod repository_batch;
 mod selection;
-mod stored;
 mod summary;
 mod sweeps;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::time::Duration;
 
-use archive::{Collections, PageRow};
+use archive::{Collections, PageRow, account_key};
 use atproto::syntax::{DidBuf, NsidBuf, Tid};
 use net::egress::EgressPolicy;
 use net::http::Url;
@@ -14,7 +14,6 @@ use net::xrpc::{
 use tokio::time::sleep;
 
 use crate::selection::{self, Selection};
-use crate::stored;
 use program::failure::Failure;
 use program::list_floor::ListFloor;
 use program::network;
@@ -298,7 +297,7 @@ pub(crate) struct SeenAccounts {
 impl SeenAccounts {
     /// Removes the accounts of a page that were seen before.
     pub(crate) fn retain_new(&mut self, accounts: &mut Vec<ListedAccount>) {
-        accounts.retain(|account| self.keys.insert(stored::key(account.did.as_str())));
+        accounts.retain(|account| self.keys.insert(account_key(account.did.as_str())));
         self.idle_pages = if accounts.is_empty() { self.idle_pages + 1 } else { 0 };
     }
 

@@ -70,8 +70,8 @@ impl RepositoryBatch {
 }
 
 impl BackfillRun {
-    /// Verifies the repositories of a batch, and stores the proved ones. The same repositories are stored once, even if
-    /// the process ended between the two tables.
+    /// Verifies the repositories of a batch, and stores the proved ones. A repository is stored once, even if the process ended
+    /// between the two tables, or another process stores it at the same time.
     pub(crate) fn store(
         &self,
         batch: &RepositoryBatch,
@@ -88,9 +88,9 @@ impl BackfillRun {
         let work = work(&proved);
         runtime.block_on(async {
             let repositories = proved.iter().filter_map(Proved::archived).collect();
-            self.archive.seal_repositories(repositories, Some(&work)).await?;
+            self.archive.seal_new_repositories(repositories, &work, &self.stored).await?;
             let parts = proved.iter().filter_map(Proved::archived_part).collect();
-            self.archive.seal_parts(parts, Some(&work)).await
+            self.archive.seal_new_parts(parts, &work, &self.stored).await
         })?;
         for Proved { account, content, rev, .. } in &proved {
             stored.stored += 1;

@@ -161,18 +161,19 @@ impl BackfillRun {
         let mut last_read = Instant::now();
         loop {
             if rounds >= summary::MAX_SWEEPS {
-                // Lists that were behind end one by one, and every round reads the revisions of the whole archive.
+                // Lists that were behind end one by one: some share a round.
                 sleep(LATE_ROUND_PAUSE.saturating_sub(last_read.elapsed())).await;
             }
             let sweeps = due.iter().map(|list| list.sweeps).max().unwrap_or_default();
             if sweeps > 0 && self.has_trouble(&due).await? {
                 sleep(self.retry_delay * 6_u32.pow(sweeps - 1)).await;
             }
+            // Before the tables are read: pages of others that end meanwhile are not read again with an earlier state of them.
+            let round_started = now_micros();
             // Other processes may have stored repositories that failed here.
             self.read_stored().await?;
             rounds += 1;
             last_read = Instant::now();
-            let round_started = now_micros();
             for list in due.drain(..) {
                 sweeping.start(&self, SweptList { round_started, ..list }, Duration::ZERO);
             }

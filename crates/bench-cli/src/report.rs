@@ -84,11 +84,13 @@ fn publish_run(
     };
     let run = Run { name: run_name(root, path)?, results: results.clone() };
     let second = Run::newest(root, false).map_err(of_publishing)?;
-    let refused = publish::refusal(results);
-    let of_second =
-        second.as_ref().and_then(|second| publish::refusal_without_avx512(&second.results));
-    if let Some(refusal) = refused.or(of_second) {
-        return Err(Failure::Refused(refusal.to_string()));
+    let refused = publish::refusal(results).map(|refusal| (&run.name, refusal));
+    let of_second = || {
+        let second = second.as_ref()?;
+        Some((&second.name, publish::refusal_without_avx512(&second.results)?))
+    };
+    if let Some((name, refusal)) = refused.or_else(of_second) {
+        return Err(Failure::Refused(format!("{name}: {refusal}")));
     }
     for document in publish::documents(root, &run, second.as_ref()).map_err(of_publishing)? {
         files::write(&root.join(&document.path), &document.text)?;

@@ -41,6 +41,8 @@ pub(crate) struct Change {
     /// The versions of applications' work after which the change is meant. If one of them is another, the change is not committed;
     /// if there are any, versions may also decrease.
     pub(crate) after: Vec<(String, Option<i64>)>,
+    /// The version as which alone the change is meant.
+    pub(crate) version: Option<u64>,
 }
 
 /// The result of a commit.
@@ -50,7 +52,7 @@ pub(crate) enum Committed {
     Version(u64),
     /// The log had this version of an application's work.
     Before,
-    /// A file that was to be removed is no longer of the table, or an application's work has another version.
+    /// A file that was to be removed is no longer of the table, an application's work has another version, or the log does.
     Superseded,
 }
 
@@ -358,7 +360,9 @@ impl Change {
         let is_other =
             |(app, version): &(String, Option<i64>)| snapshot.txns.get(app).copied() != *version;
         let is_gone = |remove: &Remove| !snapshot.files.contains_key(&remove.path);
-        let is_superseded = self.after.iter().any(is_other) || self.remove.iter().any(is_gone);
+        let is_later = self.version.is_some_and(|version| version != snapshot.next_version);
+        let is_superseded =
+            is_later || self.after.iter().any(is_other) || self.remove.iter().any(is_gone);
         is_superseded.then_some(Committed::Superseded)
     }
 

@@ -116,6 +116,12 @@ async fn a_list_is_one_holders_until_it_is_returned_ended_or_its_holder_is_gone(
     ledger.return_lease(LIST, "bob").await.unwrap();
     assert_eq!(lease("bob", 122, "").await, Lease::Elsewhere);
     ledger.return_lease(LIST, "ada").await.unwrap();
+    assert_eq!(
+        lease("bob", 123, "").await,
+        Lease::TakenOver,
+        "who returns a list has worked on it"
+    );
+    ledger.return_lease(LIST, "bob").await.unwrap();
     assert_eq!(lease("bob", 123, "").await, Lease::Held);
     // The clock of `eve` is wrong: her lease would last for ever.
     assert_eq!(lease("eve", i64::MAX - 10, "").await, Lease::TakenOver);

@@ -20,5 +20,6 @@ mod rewritten;
 mod rows;
 #[cfg(feature = "serve")]
 mod serve;
+mod stored_revisions;
 mod stores;
 mod streams;
