@@ -74,8 +74,10 @@ def test_an_event_ends_the_call_from_another_thread(network: Network, tmp_path: 
     assert_no_thread_is_left(before)
 
 
+# SIGINT is set to its default, as a shell starts programs in the background with SIGINT ignored.
 PROGRAM = """
-import sys, wireproof
+import signal, sys, wireproof
+signal.signal(signal.SIGINT, signal.default_int_handler)
 relay, plc, port, folder = sys.argv[1:]
 print("begins", flush=True)
 try:
