@@ -42,13 +42,12 @@ pub(crate) struct NewHeads<'a> {
 }
 
 impl StoredRevisions {
-    /// Of whole repositories, or of these collections, which parts have too.
+    /// Revisions of whole repositories (`None`), or of everything that has these collections.
     pub fn new(wanted: Option<Collections>) -> Self {
         Self { wanted, ..Self::default() }
     }
 
-    /// Reads what was stored since the last call: repositories that are not hidden, and the parts, which are enough if they have the
-    /// wanted collections.
+    /// Reads the rows of `snapshots` and `parts` that were stored since the last call. Hidden accounts are left out.
     ///
     /// # Errors
     /// If the archive cannot be read.
@@ -62,7 +61,7 @@ impl StoredRevisions {
     async fn read(&self, archive: &Archive, table: Table) -> Result<u64, ArchiveError> {
         let files = if table == Table::Snapshots { &self.snapshots } else { &self.parts };
         let mut read = files.lock().await;
-        loop {
+        for _ in 0..MAX_ATTEMPTS {
             let snapshot = archive.snapshot(table).await?;
             let is_new = |path: &&String| !read.contains(*path);
             let new: Vec<String> = snapshot.files.keys().filter(is_new).cloned().collect();
@@ -78,6 +77,7 @@ impl StoredRevisions {
                 Err(error) => return Err(error),
             }
         }
+        Err(ArchiveError::new(table.name(), ArchiveFault::Contention(MAX_ATTEMPTS)))
     }
 
     async fn add_rows(
@@ -135,7 +135,8 @@ impl StoredRevisions {
         self.lock().remove(&account_key(did));
     }
 
-    /// Keeps what a table does not have, and nothing newer; returns the version of the next entry of its log.
+    /// Keeps the items whose revision is newer than the stored one of the account. Returns the version of the next entry of the
+    /// table's log.
     pub(crate) async fn retain_new<T>(
         &self,
         archive: &Archive,
@@ -158,7 +159,8 @@ impl StoredRevisions {
 }
 
 impl Archive {
-    /// Commits the rows of what a table does not have, as `write` writes them.
+    /// Commits rows for the items that are not stored yet; `write` makes their file. If another process commits first, its files are
+    /// read and the rest is tried again.
     pub(crate) async fn commit_new<T>(
         &self,
         heads: NewHeads<'_>,

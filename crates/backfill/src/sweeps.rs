@@ -168,7 +168,8 @@ impl BackfillRun {
             if sweeps > 0 && self.has_trouble(&due).await? {
                 sleep(self.retry_delay * 6_u32.pow(sweeps - 1)).await;
             }
-            // Before the tables are read: pages of others that end meanwhile are not read again with an earlier state of them.
+            // Before the tables are read: a list that another process finishes meanwhile counts as swept, and is not swept with
+            // tables that lack it.
             let round_started = now_micros();
             // Other processes may have stored repositories that failed here.
             self.read_stored().await?;

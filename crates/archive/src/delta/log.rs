@@ -52,7 +52,7 @@ pub(crate) enum Committed {
     Version(u64),
     /// The log had this version of an application's work.
     Before,
-    /// A file that was to be removed is no longer of the table, an application's work has another version, or the log does.
+    /// A file that was to be removed is no longer of the table, or the log or an application's work has another version.
     Superseded,
 }
 

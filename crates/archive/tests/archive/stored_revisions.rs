@@ -93,7 +93,7 @@ async fn rows(archive: &Archive, table: Table) -> u64 {
     archive.table_stats(table).await.unwrap().rows
 }
 
-/// The accounts of a batch of a writer: each batch has others than those of the other writers.
+/// The accounts of a batch: batches of different writers share some of them.
 fn batch(writer: usize, number: usize) -> impl Iterator<Item = usize> {
     let step = [1, 3, 5, 7][writer % 4];
     (0..10).map(move |at| (writer + number * 10 + at * step) % usize::from(ACCOUNTS))
